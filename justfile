@@ -4,11 +4,13 @@
 default:
     @just --list
 
-# Format and lint the host, the tests and the guests
+# Format and lint the host, the tests and the guests, and look for unused dependencies
 check:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets --locked -- -D warnings
     cargo clippy --package guest-render --package guest-gate --locked --target wasm32-wasip2 --target-dir target/guests --profile guest -- -D warnings
+    cargo install --quiet --locked --debug --version 0.9.2 --root target/tools cargo-machete
+    target/tools/bin/cargo-machete --skip-target-dir .
 
 # Run the tests
 test *arguments:
@@ -20,13 +22,12 @@ slow:
     cargo test --profile dist --locked --package svc-tests --test slow
     SQL_TIME_ALL=1 cargo test --profile dist --locked --package svc-database --lib no_function_runs -- --nocapture
 
-# Fuzz the guests natively and the decoder of frames for so many seconds each (needs cargo-fuzz and a nightly compiler), and all targets by count with so many texts made of each seed
+# Fuzz the guests natively for so many seconds each (needs cargo-fuzz and a nightly compiler), and all targets by count with so many texts made of each seed
 fuzz seconds="300" rounds="200":
-    mkdir -p tests/fuzz/libfuzzer/corpus/gate tests/fuzz/libfuzzer/corpus/agreement tests/fuzz/libfuzzer/corpus/render tests/fuzz/libfuzzer/corpus/frames
+    mkdir -p tests/fuzz/libfuzzer/corpus/gate tests/fuzz/libfuzzer/corpus/agreement tests/fuzz/libfuzzer/corpus/render
     cargo +nightly fuzz run --fuzz-dir tests/fuzz/libfuzzer --sanitizer none gate tests/fuzz/libfuzzer/corpus/gate tests/corpus/sql/accepted tests/corpus/sql/refused tests/corpus/fuzz/sql -- -max_len=4096 -max_total_time={{seconds}}
     cargo +nightly fuzz run --fuzz-dir tests/fuzz/libfuzzer --sanitizer none agreement tests/fuzz/libfuzzer/corpus/agreement tests/corpus/sql/accepted tests/corpus/sql/refused tests/corpus/fuzz/sql -- -max_len=4096 -max_total_time={{seconds}}
     cargo +nightly fuzz run --fuzz-dir tests/fuzz/libfuzzer --sanitizer none render tests/fuzz/libfuzzer/corpus/render tests/corpus/fuzz/pages tests/corpus/diagrams/hostile -- -max_len=4096 -max_total_time={{seconds}}
-    cargo +nightly fuzz run --fuzz-dir tests/fuzz/libfuzzer --sanitizer none frames tests/fuzz/libfuzzer/corpus/frames -- -max_len=1024 -max_total_time={{seconds}}
     FUZZ_ROUNDS={{rounds}} cargo test --release --locked --package svc-tests --test fuzz
 
 # Measure a release build against minimal servers
@@ -126,7 +127,7 @@ image name="svc": static
     packaging/image target/x86_64-unknown-linux-musl/dist/svc {{name}}
     packaging/try-image {{name}}
 
-# Take the screenshots of the documents anew (needs Node 18 or newer and chromium)
+# Take the pictures of the documents and of the landing page anew (needs Node 18 or newer and chromium)
 screenshots:
     cargo build --locked --bin svc
-    cd tests/browser && npm ci --no-audit --no-fund && node screenshots.mjs
+    cd tests/browser && npm ci --no-audit --no-fund && node screenshots.mjs && node pictures.mjs

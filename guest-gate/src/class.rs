@@ -3,7 +3,7 @@
 use sqlite3_parser::dialect::TokenType::*;
 
 use crate::hints;
-use crate::place::{Fault, quoted};
+use crate::position::{Fault, quoted};
 use crate::statement::Purpose;
 use crate::token::Token;
 

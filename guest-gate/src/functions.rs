@@ -193,7 +193,7 @@ pub(crate) fn fault(name: &str) -> Option<String> {
     if ALLOWED.binary_search(&name).is_ok() {
         return None;
     }
-    let shown = crate::place::quoted(name);
+    let shown = crate::position::quoted(name);
     Some(match name {
         "last_insert_rowid" => format!(
             "The function {shown} is not available, as the database is shared: write INSERT … RETURNING with the key's column."

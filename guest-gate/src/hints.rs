@@ -1,6 +1,6 @@
 //! How to go on: what SQLite has for the functions and words of other databases.
 
-use crate::place::quoted;
+use crate::position::quoted;
 use crate::token::Token;
 
 /// Functions of other databases, in lower case, with what to write instead.

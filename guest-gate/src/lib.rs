@@ -6,7 +6,7 @@ mod hints;
 pub mod names;
 pub mod params;
 pub mod parse;
-pub mod place;
+pub mod position;
 pub mod statement;
 mod token;
 mod walk;
@@ -15,7 +15,6 @@ mod walk;
 #[cfg(target_family = "wasm")]
 mod component {
     #![allow(
-        missing_docs,
         unreachable_pub,
         unsafe_code,
         reason = "generated: the interface is documented in wit/gate"
@@ -74,9 +73,9 @@ mod component {
             reason: refusal.reason,
             statement: refusal.statement,
             place: Place {
-                line: refusal.place.line,
-                column: refusal.place.column,
-                offset: refusal.place.offset,
+                line: refusal.position.line,
+                column: refusal.position.column,
+                offset: refusal.position.offset,
             },
         }
     }

@@ -1,7 +1,7 @@
 //! The names of tables, views, indexes and schemas: which may be named, and for what.
 
 use crate::functions::TABLE_VALUED;
-use crate::place::quoted;
+use crate::position::quoted;
 
 /// The one table of the server's that may be read.
 pub const READABLE: &str = "svc_payments";

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::place::{Fault, quoted};
+use crate::position::{Fault, quoted};
 use crate::statement::Purpose;
 use crate::token::{Kind, Token};
 

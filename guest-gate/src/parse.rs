@@ -12,7 +12,7 @@ use sqlite3_parser::lexer::sql::{Error, Parser, ParserError};
 use sqlite3_parser::{Bump, FallibleIterator as _};
 
 use crate::hints;
-use crate::place::{Fault, quoted};
+use crate::position::{Fault, quoted};
 use crate::token::{Kind, Token};
 
 /// How deep parentheses and CASE may be nested.

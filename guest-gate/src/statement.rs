@@ -2,7 +2,7 @@
 
 use sqlite3_parser::Bump;
 
-use crate::place::{Fault, Place, count};
+use crate::position::{Fault, Position, count};
 use crate::token::{self, Token};
 use crate::{class, params, parse, walk};
 
@@ -68,15 +68,15 @@ pub struct Refusal {
     pub reason: String,
     /// Which statement of the script, from 1.
     pub statement: u32,
-    /// Place of the fault.
-    pub place: Place,
+    /// Position of the fault.
+    pub position: Position,
 }
 
 /// Judges SQL: its statements in order, or the first reason to refuse it.
 ///
 /// # Errors
 ///
-/// The first thing that the purpose does not allow, with its place.
+/// The first thing that the purpose does not allow, with its position.
 pub fn check(sql: &str, purpose: Purpose) -> Result<Vec<Statement>, Refusal> {
     let tokens = token::cut(sql);
     let pieces: Vec<&[Token]> = tokens
@@ -86,7 +86,7 @@ pub fn check(sql: &str, purpose: Purpose) -> Result<Vec<Statement>, Refusal> {
     let refusal = |statement: usize, fault: Fault| Refusal {
         reason: fault.reason,
         statement: count(statement + 1),
-        place: Place::of(sql, fault.offset),
+        position: Position::of(sql, fault.offset),
     };
     if let Some(offset) = sql.find('\0') {
         let before =
@@ -274,14 +274,14 @@ mod tests {
 
         let refusal = check(&sql.replace("VIEW v", "VIEW svc_v"), Purpose::Schema).unwrap_err();
         assert_eq!(refusal.statement, 3);
-        assert_eq!((refusal.place.line, refusal.place.column), (3, 13));
+        assert_eq!((refusal.position.line, refusal.position.column), (3, 13));
     }
 
     #[test]
     fn of_several_faults_the_first_in_the_text_is_named() {
         let refusal = check("SELECT f(1), g(2) FROM svc_x", Purpose::Query).unwrap_err();
         assert!(refusal.reason.contains("`f`"), "{}", refusal.reason);
-        assert_eq!(refusal.place.column, 8);
+        assert_eq!(refusal.position.column, 8);
     }
 
     #[test]

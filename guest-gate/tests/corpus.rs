@@ -101,7 +101,7 @@ fn what_nobody_may_run_is_refused() {
             faults.push(format!("{file}: accepted: {sql}"));
             continue;
         };
-        let place = refusal.place;
+        let place = refusal.position;
         if at.is_some_and(|at| at != (place.line, place.column)) {
             let reason = &refusal.reason;
             faults.push(format!("{file}: at {place:?}, {reason}: {sql}"));

@@ -17,7 +17,6 @@ mod place;
 
 /// Bindings that `wit-bindgen` makes of the contract between host and guest.
 #[allow(
-    missing_docs,
     unreachable_pub,
     unsafe_code,
     clippy::all,

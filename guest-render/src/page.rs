@@ -146,12 +146,14 @@ fn previews(shell: &Shell<'_>, title: &str) -> Markup {
     }
 }
 
-/// The heading of a page whose content has none of its own: only a title or a name that was given makes one.
-pub(crate) fn heading(source: &Source) -> String {
-    let Some(title) = title(source, None) else {
-        return String::new();
+/// Returns the heading of a page whose content has none of its own. Only a title or a name that was given is shown; else readers of
+/// screens are told what the page is, in the guest's own words.
+pub(crate) fn heading(source: &Source, what: &str) -> String {
+    let heading = match title(source, None) {
+        Some(title) => html! { header { h1 dir="auto" { (title.replace('\0', "\u{fffd}")) } } },
+        None => html! { p.unseen lang="en" role="heading" aria-level="1" { (what) } },
     };
-    html! { header { h1 dir="auto" { (title.replace('\0', "\u{fffd}")) } } }.into_string()
+    heading.into_string()
 }
 
 /// The one script that a page may be given.

@@ -138,6 +138,26 @@ fn a_page_for_few_tells_previews_nothing() {
 }
 
 #[test]
+fn every_page_has_one_heading_of_the_first_level_and_shows_only_what_was_given() {
+    for (content_type, text, what) in [
+        ("json", "[1, 2]", "A JSON array of 2 items"),
+        ("csv", "a\n1\n2", "Table of 2 rows, 1 column"),
+        ("mermaid", "pie\n\"<b>\" : 1", "Diagram"),
+    ] {
+        let mut source = source(content_type, text);
+        let level_1 =
+            |html: &str| html.matches("<h1").count() + html.matches("aria-level=\"1\"").count();
+        assert_eq!(level_1(&render(&source).unwrap().html), 1, "{content_type}");
+        source.title = None;
+        let html = body(&render(&source).unwrap().html);
+        let unseen =
+            format!("<p class=\"unseen\" lang=\"en\" role=\"heading\" aria-level=\"1\">{what}</p>");
+        assert!(html.starts_with(&unseen), "{html}");
+        assert_eq!(level_1(&html), 1, "{content_type}");
+    }
+}
+
+#[test]
 fn an_unknown_type_is_unsupported() {
     assert_eq!(
         render(&source("asciidoc", "x")),

@@ -31,6 +31,7 @@ mod nginx;
 mod owner;
 mod payments;
 mod pocketbase;
+mod pool;
 mod publish;
 mod relay;
 mod releases;
@@ -87,12 +88,14 @@ const PARTS: &[(&str, Measure)] = &[
     ("neighbours", |run, goals| {
         neighbours::measure(&run.bench, goals)
     }),
+    ("pool", |run, goals| pool::measure(&run.bench, goals)),
     ("guests", |run, goals| guests::measure(&run.bench, goals)),
     ("rerender", |run, goals| {
         rerender::measure(&run.bench, goals)
     }),
     ("crowd", |run, goals| crowd::measure(&run.bench, goals)),
     ("rooms", rooms::measure),
+    ("rooms-steady", rooms::measure_steady),
     ("sockets", sockets::measure),
     ("beside-rooms", |run, goals| {
         beside_rooms::measure(&run.bench, goals)

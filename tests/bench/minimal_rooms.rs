@@ -1,7 +1,9 @@
-//! The minimal relay: axum, one broadcast channel a room, texts sent on as they came. What a delivery costs at the least.
+//! The minimal relay: axum with tungstenite, and a broadcast channel a room. A message goes on as it came, and all that waits for a client is
+//! flushed at once. It has no queue of a client, no numbers, no presence and no pings: a client that is slow misses messages.
 
 use std::collections::HashMap;
 use std::io::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
@@ -10,16 +12,25 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use axum::routing::get;
 use axum::serve::ListenerExt;
+use futures_util::stream::SplitSink;
+use futures_util::{SinkExt, StreamExt};
 use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
 
 /// Makes this program the minimal relay.
 pub(crate) const ARGUMENT: &str = "minimal-rooms";
-/// Messages that wait for a slow client, before it misses some.
-const QUEUE: usize = 1024;
+/// Messages that a room keeps for slow clients, before they miss some.
+const QUEUE: usize = 4096;
 
 /// A message, and the client that sent it.
-type Said = (u64, Utf8Bytes);
-type Rooms = Arc<Mutex<HashMap<String, broadcast::Sender<Said>>>>;
+type Sent = (u64, Utf8Bytes);
+
+/// Rooms by name.
+#[derive(Clone, Default)]
+struct Rooms {
+    channels: Arc<Mutex<HashMap<String, broadcast::Sender<Sent>>>>,
+    clients: Arc<AtomicU64>,
+}
 
 /// Relays until it is killed.
 pub(crate) fn serve() -> anyhow::Result<()> {
@@ -46,37 +57,52 @@ async fn join(
     Path(room): Path<String>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    let room = {
-        let mut rooms = rooms.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = rooms.entry(room);
-        room.or_insert_with(|| broadcast::channel(QUEUE).0).clone()
+    let channel = {
+        let mut channels = rooms
+            .channels
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let channel = channels.entry(room);
+        channel
+            .or_insert_with(|| broadcast::channel(QUEUE).0)
+            .clone()
     };
-    upgrade.on_upgrade(move |socket| relay(socket, room))
+    let client = rooms.clients.fetch_add(1, Ordering::Relaxed);
+    upgrade.on_upgrade(move |socket| relay(socket, client, channel))
 }
 
-async fn relay(mut socket: WebSocket, room: broadcast::Sender<Said>) {
-    let mut said = room.subscribe();
-    // Any number that no other client has.
-    let me = said.len() as u64 ^ std::ptr::from_ref(&socket).addr() as u64;
+async fn relay(socket: WebSocket, client: u64, room: broadcast::Sender<Sent>) {
+    let (writing, mut reading) = socket.split();
+    let writer = tokio::spawn(write(writing, client, room.subscribe()));
+    while let Some(Ok(message)) = reading.next().await {
+        if let Message::Text(text) = message {
+            // An empty room is no error.
+            let _ = room.send((client, text));
+        }
+    }
+    writer.abort();
+}
+
+/// Feeds all that waits for a client, then flushes, until the client is gone.
+async fn write(
+    mut socket: SplitSink<WebSocket, Message>,
+    client: u64,
+    mut room: broadcast::Receiver<Sent>,
+) {
     loop {
-        tokio::select! {
-            message = socket.recv() => match message {
-                Some(Ok(Message::Text(text))) => {
-                    // Nobody else being there is no error.
-                    let _ = room.send((me, text));
-                }
-                Some(Ok(_)) => {}
-                _ => return,
-            },
-            heard = said.recv() => match heard {
-                Ok((sender, text)) if sender != me => {
-                    if socket.send(Message::Text(text)).await.is_err() {
-                        return;
-                    }
-                }
-                Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {}
-                Err(broadcast::error::RecvError::Closed) => return,
-            },
+        let mut next = match room.recv().await {
+            Ok(sent) => Some(sent),
+            Err(RecvError::Lagged(_)) => None,
+            Err(RecvError::Closed) => return,
+        };
+        while let Some((sender, text)) = next {
+            if sender != client && socket.feed(Message::Text(text)).await.is_err() {
+                return;
+            }
+            next = room.try_recv().ok();
+        }
+        if socket.flush().await.is_err() {
+            return;
         }
     }
 }

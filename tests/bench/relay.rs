@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpSocket, TcpStream};
@@ -48,6 +48,15 @@ pub(crate) enum Pace {
     Window(usize),
     /// At this distance from one to the next, whatever becomes of them.
     Every(Duration),
+}
+
+/// Outcome of a run.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// Latencies in milliseconds.
+    pub(crate) latencies: Vec<f64>,
+    /// Sockets that the server has closed.
+    pub(crate) closed: u64,
 }
 
 /// Counts of a run.
@@ -103,7 +112,7 @@ impl Play {
                 let (reading, writing) = relay.join(room).await?.into_split();
                 let listens = member + 1 == shape.members;
                 let turns = listens.then(|| Arc::clone(&heard));
-                let ear = Ear::new(relay.speech);
+                let ear = Ear::new(relay.speech, listens);
                 let receiving = receive(Arc::clone(&run), reading, ear, listens, turns);
                 receivers.push(tokio::spawn(receiving));
                 if member < shape.senders {
@@ -137,6 +146,16 @@ impl Play {
     /// # Errors
     /// When the server has closed a socket meanwhile.
     pub(crate) async fn end(self) -> anyhow::Result<Vec<f64>> {
+        let Ended { latencies, closed } = self.finish().await?;
+        ensure!(closed == 0, "{closed} sockets were closed");
+        Ok(latencies)
+    }
+
+    /// Ends it, whatever the server has closed meanwhile.
+    ///
+    /// # Errors
+    /// When a client fails otherwise.
+    pub(crate) async fn finish(self) -> anyhow::Result<Ended> {
         let closed = self.run.counts.closed.load(Ordering::Relaxed);
         self.run.over.store(true, Ordering::Relaxed);
         let mut latencies = Vec::new();
@@ -146,8 +165,7 @@ impl Play {
         for receiver in self.receivers {
             latencies.extend(receiver.await?);
         }
-        ensure!(closed == 0, "{closed} sockets were closed");
-        Ok(latencies)
+        Ok(Ended { latencies, closed })
     }
 }
 
@@ -266,7 +284,8 @@ async fn send(
         }
         let message = speech.says(room, nanos(run.began.elapsed()));
         if stream.write_all(&message).await.is_err() {
-            bail!("a sender was cut off");
+            // The sender's own receiver counts it as closed.
+            break;
         }
     }
     Ok(())
@@ -274,7 +293,7 @@ async fn send(
 
 /// Sits there, and answers pings; counts itself when the server closes.
 pub(crate) async fn sit(speech: Speech, mut stream: TcpStream, lost: Arc<AtomicU64>) {
-    let mut ear = Ear::new(speech);
+    let mut ear = Ear::new(speech, false);
     let mut buffer = [0; 1024];
     loop {
         let length = match stream.read(&mut buffer).await {

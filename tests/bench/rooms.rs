@@ -2,10 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use anyhow::ensure;
 use serde_json::json;
+use tokio::runtime::Runtime;
 
 use super::owner::Owner;
-use super::relay::{Pace, Play, Relay, Shape};
+use super::relay::{Ended, Pace, Play, Relay, Shape};
 use super::report::{Goals, median, millis, quantile, say, title};
 use super::server::{Bench, Running};
 use super::speech::Speech;
@@ -40,12 +42,26 @@ const SHAPES: [Shape; 2] = [
     },
 ];
 
+/// Messages a second at which ours is held against the minimal relay, and whether its figures have goals there: beyond, what counts is
+/// that nobody who reads is closed.
+const STEADY: [(u32, bool); 2] = [(8_000, true), (16_000, false)];
+/// Rounds at each of these loads.
+const STEADY_ROUNDS: usize = 5;
+
 /// Result of a run.
 struct Outcome {
     per_second: f64,
     /// Microseconds of processor time a delivery.
     cpu: f64,
     latencies: Vec<f64>,
+    /// Sockets that the server has closed.
+    closed: u64,
+}
+
+impl Outcome {
+    fn p99(&self) -> f64 {
+        quantile(&self.latencies, 0.99)
+    }
 }
 
 /// Measures rooms.
@@ -59,6 +75,67 @@ pub(crate) fn measure(run: &Run, goals: &mut Goals) -> anyhow::Result<()> {
     let relays = relays(run, "rooms")?;
     for shape in SHAPES {
         runtime.block_on(compare(&relays, shape, goals))?;
+    }
+    Ok(())
+}
+
+/// Measures ours beside the minimal relay, at steady loads.
+pub(crate) fn measure_steady(run: &Run, goals: &mut Goals) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    let relays = [relay(ours(&run.bench, "rooms-steady")?.0), minimal(run)?];
+    steady(&relays, &runtime, goals)
+}
+
+/// Measures steady loads on one room, in rounds in which the two take turns: ours comes first.
+fn steady(relays: &[Relay; 2], runtime: &Runtime, goals: &mut Goals) -> anyhow::Result<()> {
+    let [shape, _] = SHAPES;
+    for (load, has_goals) in STEADY {
+        title(&format!(
+            "{}, {load} messages a second, {STEADY_ROUNDS} alternating rounds of {} s",
+            shape.name,
+            RUN.as_secs()
+        ))?;
+        let senders = u32::try_from(shape.senders)?;
+        let pace = Pace::Every(Duration::from_secs(1) * senders / load);
+        let mut figures: Vec<Vec<Outcome>> = relays.iter().map(|_| Vec::new()).collect();
+        for _ in 0..STEADY_ROUNDS {
+            for (relay, figures) in relays.iter().zip(&mut figures) {
+                figures.push(runtime.block_on(one(relay, shape, pace))?);
+            }
+        }
+        for (relay, figures) in relays.iter().zip(&figures) {
+            let of =
+                |get: fn(&Outcome) -> f64| median(&figures.iter().map(get).collect::<Vec<_>>());
+            let closed: u64 = figures.iter().map(|outcome| outcome.closed).sum();
+            say(&format!(
+                "  {:<8} {:>9.0} deliveries/s  {:>6.3} us of CPU each  p50 {:.2} ms  p99 {:.2} ms  {closed} closed",
+                relay.name,
+                of(|outcome| outcome.per_second),
+                of(|outcome| outcome.cpu),
+                of(|outcome| quantile(&outcome.latencies, 0.5)),
+                of(Outcome::p99),
+            ))?;
+        }
+        let closed: u64 = figures[0].iter().map(|outcome| outcome.closed).sum();
+        goals.at_most(&format!("{load} a second, closed"), closed as f64, 0.0);
+        if !has_goals {
+            continue;
+        }
+        // Of a round each, because the machine is another one a minute later.
+        let ratio = |get: fn(&Outcome) -> f64| {
+            let pairs = figures[0].iter().zip(&figures[1]);
+            median(
+                &pairs
+                    .map(|(ours, other)| get(ours) / get(other))
+                    .collect::<Vec<_>>(),
+            )
+        };
+        let cpu = ratio(|outcome| outcome.cpu);
+        goals.at_most(&format!("{load} a second, CPU beside minimal"), cpu, 0.8);
+        let p99 = ratio(Outcome::p99);
+        goals.at_most(&format!("{load} a second, p99 beside minimal"), p99, 1.0);
     }
     Ok(())
 }
@@ -85,17 +162,19 @@ pub(crate) fn relay(svc: Running) -> Relay {
     }
 }
 
+/// The minimal relay.
+fn minimal(run: &Run) -> anyhow::Result<Relay> {
+    Ok(Relay {
+        name: "minimal",
+        server: run.bench.minimal_rooms()?,
+        speech: Speech::Envelopes,
+        path: |room| format!("/r{room}"),
+    })
+}
+
 /// All relays: ours, the minimal one, and NATS where it is installed.
 pub(crate) fn relays(run: &Run, data: &str) -> anyhow::Result<Vec<Relay>> {
-    let mut relays = vec![
-        relay(ours(&run.bench, data)?.0),
-        Relay {
-            name: "minimal",
-            server: run.bench.minimal_rooms()?,
-            speech: Speech::Envelopes,
-            path: |room| format!("/r{room}"),
-        },
-    ];
+    let mut relays = vec![relay(ours(&run.bench, data)?.0), minimal(run)?];
     match nats::start(&run.bench, run.arguments.nats.clone())? {
         Some(server) => relays.push(Relay {
             name: "NATS",
@@ -112,7 +191,13 @@ async fn compare(relays: &[Relay], shape: Shape, goals: &mut Goals) -> anyhow::R
     let mut figures: Vec<Vec<Outcome>> = relays.iter().map(|_| Vec::new()).collect();
     for _ in 0..ROUNDS {
         for (relay, figures) in relays.iter().zip(&mut figures) {
-            figures.push(one(relay, shape, Pace::Window(4)).await?);
+            let outcome = one(relay, shape, Pace::Window(4)).await?;
+            ensure!(
+                outcome.closed == 0,
+                "{} sockets were closed",
+                outcome.closed
+            );
+            figures.push(outcome);
         }
     }
     let mut fastest = Vec::new();
@@ -159,9 +244,11 @@ async fn one(relay: &Relay, shape: Shape, pace: Pace) -> anyhow::Result<Outcome>
     let took = began.elapsed();
     let delivered = play.delivered() - before;
     let cpu = relay.server.cpu()? - cpu;
+    let Ended { latencies, closed } = play.finish().await?;
     Ok(Outcome {
         per_second: delivered as f64 / took.as_secs_f64(),
         cpu: millis(cpu) * 1e3 / delivered as f64,
-        latencies: play.end().await?,
+        latencies,
+        closed,
     })
 }

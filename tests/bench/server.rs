@@ -28,6 +28,10 @@ const SETTINGS: &str = "[limits]
 deploy_per_minute = 1000000
 deploy_burst = 1000000
 active_deployments = 1000000
+share_bytes = 1099511627776
+owner_bytes = 1099511627776
+cap_client_percent = 100
+cap_owner_percent = 100
 owner_per_minute = 1000000
 owner_burst = 1000000
 op_per_minute = 100000000
@@ -185,6 +189,14 @@ impl Bench {
     /// Starts a server with some more limits, a line each.
     pub(crate) fn owned_with(&self, data: &str, limits: &str) -> anyhow::Result<(Running, String)> {
         let lines = format!("{SETTINGS}{limits}");
+        self.with_settings(data, &lines)?.owned(data)
+    }
+
+    /// Starts a server that believes what its clients say of whom they pass on, and counts neither their previews nor their passwords.
+    pub(crate) fn owned_behind_proxies(&self, data: &str) -> anyhow::Result<(Running, String)> {
+        let lines = format!(
+            "trusted_proxies = [\"127.0.0.0/8\"]\n{SETTINGS}preview_per_minute = 1000000\npreview_burst = 1000000\nauth_per_minute = 1000000\nauth_burst = 1000000\n"
+        );
         self.with_settings(data, &lines)?.owned(data)
     }
 

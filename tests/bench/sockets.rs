@@ -61,7 +61,7 @@ async fn idle(relay: &Relay, most: usize, goals: &mut Goals) -> anyhow::Result<(
             relay.name
         ))?;
         if relay.name == rooms::OURS {
-            goals.at_most(&format!("{wanted} idle sockets, KB each"), each, 10.0);
+            goals.at_most(&format!("{wanted} idle sockets, KB each"), each, 6.0);
         }
     }
     let cpu = relay.server.cpu()?;

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// Filling of a message beside its time, so that it is as long as one of a page.
-const FILLING: &str = "0123456789012345678901234567890123456789012345678901234567890123456789";
+/// Bytes of a message, as a page would send it.
+const LENGTH: usize = 200;
 /// Before the digits of a message's time.
 const MARK: &[u8] = b"\"data\":\"t";
 
@@ -36,7 +36,8 @@ impl Speech {
 
     /// A message to a room that carries its time.
     pub(crate) fn says(self, room: usize, time: u64) -> Vec<u8> {
-        let text = format!(r#"{{"v":1,"type":"move","data":"t{time} {FILLING}"}}"#);
+        let text = format!(r#"{{"v":1,"type":"move","data":"t{time} "#);
+        let text = format!("{text:0<filled$}\"}}", filled = LENGTH - 2);
         match self {
             Self::Envelopes => frame(0x81, text.as_bytes()),
             Self::Nats => {
@@ -109,15 +110,18 @@ fn number(bytes: &[u8]) -> usize {
 #[derive(Debug)]
 pub(crate) struct Ear {
     speech: Speech,
+    /// Whether it reads the times of messages, which takes the client's share of the machine.
+    reads_times: bool,
     frames: Frames,
     /// Lines that are not whole yet.
     lines: Vec<u8>,
 }
 
 impl Ear {
-    pub(crate) fn new(speech: Speech) -> Self {
+    pub(crate) fn new(speech: Speech, reads_times: bool) -> Self {
         Self {
             speech,
+            reads_times,
             frames: Frames::default(),
             lines: Vec::new(),
         }
@@ -126,12 +130,14 @@ impl Ear {
     /// Takes what has come; `on` gets each thing that it tells.
     pub(crate) fn take(&mut self, bytes: &[u8], mut on: impl FnMut(Heard)) {
         let (speech, lines) = (self.speech, &mut self.lines);
+        let reads_times = self.reads_times;
         self.frames.take(bytes, |opcode, payload| match opcode {
             8 => on(Heard::Closed),
             9 => on(Heard::Ping),
             // Events of the platform's are no messages.
             1 if !payload.starts_with(br#"{"v":1,"type":"svc:"#) => {
-                on(Heard::Message(time_of(payload)));
+                let time = reads_times.then(|| time_of(payload)).flatten();
+                on(Heard::Message(time));
             }
             0 | 2 if speech == Speech::Nats => {
                 lines.extend_from_slice(payload);

@@ -265,13 +265,21 @@ test('the keyboard alone publishes', async () => {
   }
 });
 
-test('it is one small request', async () => {
+test('it is one small request, and pictures once they come into view', async () => {
   const { page, context, faults } = await openPage(browser, svc.url, { width: 360 });
   try {
     const requests = [];
     page.on('request', (request) => requests.push(request.url()));
     await page.goto(`${svc.url}/`, { waitUntil: 'networkidle' });
-    assert.deepEqual(requests.filter((url) => !url.includes('/favicon')), [`${svc.url}/`]);
+    const [first, ...others] = requests.filter((url) => !url.includes('/favicon'));
+    assert.equal(first, `${svc.url}/`);
+    for (const url of others) assert.match(url, new RegExp(`^${svc.url}/_svc/pictures/\\w+\\.webp$`));
+    const pictures = page.locator('.makes img');
+    assert.equal(await pictures.count(), 3);
+    for (const picture of await pictures.all()) {
+      await picture.scrollIntoViewIfNeeded();
+      await page.waitForFunction((image) => image.complete && image.naturalWidth > 0, await picture.elementHandle());
+    }
     assert.deepEqual(faults, []);
   } finally {
     await context.close();

@@ -21,7 +21,7 @@ test('without scripts the form publishes, and takes back', async () => {
       assert.equal(await page.locator('#preview').isVisible(), false);
       await shoot(page, `landing-without-scripts-${scheme}-360`);
       await content.fill('# By *hand*\n\nTwo lines');
-      await page.locator('summary').click();
+      await page.locator('.options>summary').click();
       await page.getByLabel('Password', { exact: false }).first().fill('sesame');
       await page.getByLabel('Delete it once it has been opened').check();
       await publish.click();

@@ -187,3 +187,35 @@ async fn a_trial_is_the_owners_and_has_the_bound_of_the_database() {
     try_ddl(&house, ddl).await.problem(413, "database_full");
     house.migrate(ddl).await.problem(413, "database_full");
 }
+
+#[tokio::test]
+async fn two_columns_of_one_name_are_refused_after_a_migration_too() {
+    let house = House::new("CREATE TABLE t (a); CREATE TABLE u (b)").await;
+    let both = "SELECT t.*, u.* FROM t, u";
+    // The connection that prepares has read the schema by now.
+    house.define(&[("both", both)]).await;
+    house.done("both", &json!({})).await;
+    let ddl = "ALTER TABLE u ADD COLUMN a";
+    let body = json!({ "ddl": ddl });
+    let tried = house.send(Method::PATCH, "?dry_run=true", &body).await;
+    let broken = tried.expect(200).json()["broken_actions"].clone();
+    assert_eq!(broken.as_array().map(Vec::len), Some(1), "{broken}");
+    assert_eq!(broken[0]["name"], "both");
+    let detail = broken[0]["detail"].as_str().unwrap();
+    assert!(
+        detail.contains("two columns of the result are named a"),
+        "{detail}"
+    );
+    house.migrate(ddl).await.expect(200);
+    let called = house.op("both", &json!({})).await;
+    called.problem(400, "statement_refused");
+    // Another migration in between, so that each connection is behind once.
+    house.migrate("CREATE TABLE v (a)").await.expect(200);
+    for name in ["both", "again"] {
+        let batch = json!([{ "name": name, "sql": both }]);
+        let refused = house.put(&batch).await.problem(400, "statement_refused");
+        let reason = refused["errors"][0]["detail"].as_str().unwrap_or_default();
+        assert!(reason.contains("named a"), "{name}: {refused}");
+    }
+    house.define(&[("both", "SELECT t.*, u.b FROM t, u")]).await;
+}

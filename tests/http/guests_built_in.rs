@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use svc::guests::check::{Bench, check};
-use svc_sandbox::{GuestLimits, Limits, World, built_in};
+use svc_sandbox::{GuestLimits, Limits, PageLimits, World, built_in};
 
 fn bench() -> Bench {
     let wall = Duration::from_secs(60);
@@ -18,6 +18,11 @@ fn bench() -> Bench {
             gate: Limits {
                 wall,
                 ..Limits::GATE
+            },
+            page: PageLimits {
+                processor: wall,
+                wall,
+                ..PageLimits::DEFAULT
             },
         },
         page_bytes: 1 << 20,

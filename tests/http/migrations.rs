@@ -242,3 +242,47 @@ async fn visitors_are_served_before_and_after_a_migration() {
         "actions are as they were"
     );
 }
+
+#[tokio::test]
+async fn what_no_migration_has_made_is_told_and_can_be_recorded() {
+    let house = House::new(GUESTS).await;
+    house
+        .migrate(
+            "CREATE VIEW named AS SELECT name FROM guests; ALTER TABLE guests ADD COLUMN nights",
+        )
+        .await
+        .expect(200);
+    assert_eq!(house.detail().await["warnings"], json!([]));
+    let id = text(&house.detail().await["id"]);
+    let directory = house.server.data().join("backends").join(id);
+    let file = rusqlite::Connection::open(directory.join("default.db")).unwrap();
+    let beside = "CREATE TABLE beside (a); CREATE INDEX by_name ON guests (name);
+        ALTER TABLE guests ADD COLUMN room; CREATE VIEW more AS SELECT a FROM beside";
+    file.execute_batch(beside).unwrap();
+    drop(file);
+    let detail = house.detail().await;
+    let warnings = detail["warnings"].as_array().unwrap();
+    assert_eq!(warnings.len(), 1, "{detail}");
+    assert_eq!(warnings[0]["code"], "schema_ahead_of_ledger");
+    let told = text(&warnings[0]["detail"]);
+    for part in [
+        "table `beside`",
+        "index `by_name` on `guests`",
+        "column `room` of `guests`",
+        "view `more`",
+    ] {
+        assert!(told.contains(part), "{told}");
+    }
+    for unsaid in ["nights", "named", "`a`", "svc_payments"] {
+        assert!(!told.contains(unsaid), "{told}");
+    }
+    house
+        .migrate("CREATE TABLE IF NOT EXISTS beside (a); CREATE VIEW IF NOT EXISTS more AS SELECT a FROM beside; CREATE INDEX IF NOT EXISTS by_name ON guests (name)")
+        .await
+        .expect(200);
+    let told = text(&house.detail().await["warnings"][0]["detail"]);
+    assert!(
+        told.contains("`room`") && !told.contains("beside"),
+        "{told}"
+    );
+}

@@ -78,6 +78,7 @@ impl Furnished {
             ("{deployment_id}", frontend),
             ("{revision_id}", text(&revisions["active_revision_id"])),
             ("{file}", runtime.unwrap().to_owned()),
+            ("{picture}", "app-dark.webp".to_owned()),
         ];
         Self { owner, fill }
     }

@@ -15,7 +15,7 @@ use sqlite3_parser::dialect::TokenType;
 
 use crate::names::{self, Use};
 use crate::parse::{has_placeholder, token_of};
-use crate::place::Fault;
+use crate::position::Fault;
 use crate::statement::Purpose;
 use crate::token::{Kind, Token, unquoted};
 use reads::{Body, Reads};

@@ -7,7 +7,7 @@ use sqlite3_parser::ast::{Expr, Literal};
 
 use super::{Task, Walk};
 use crate::parse::token_of;
-use crate::place::quoted;
+use crate::position::quoted;
 use crate::token::unquoted;
 
 /// The functions that read the clock where they are told to, or are told no time.

@@ -62,7 +62,7 @@ impl Watched {
         let statements = match check(sql, purpose) {
             Ok(statements) => statements,
             Err(refusal) => {
-                let is_place = sql.is_char_boundary(refusal.place.offset as usize);
+                let is_place = sql.is_char_boundary(refusal.position.offset as usize);
                 let is_refusal = is_place && refusal.statement > 0 && !refusal.reason.is_empty();
                 return claim(is_refusal, || format!("{refusal:?} of {sql:?}"));
             }

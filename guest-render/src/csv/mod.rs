@@ -27,6 +27,12 @@ const PAPER_COLUMNS: usize = 8;
 /// How many cells of such a table stand beside one another.
 const PAPER_LINE: f32 = 8.0;
 
+/// Tables of more rows than this scroll in a box of their own, below a head that stays; others are shown as a whole.
+const WHOLE_ROWS: u64 = 200;
+
+/// Room for what the page's runtime offers above a table, so that nothing moves when it comes.
+const TOOLS: &str = "<div class=\"tools\"></div>\n";
+
 /// Renders a CSV source.
 pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
     let table = Table::of(&source.text);
@@ -44,7 +50,11 @@ pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
         },
     };
     page::build(&shell, |out| {
-        out.markup(&page::heading(source))?;
+        let what = format!("Table of {}", layout.caption());
+        out.markup(&page::heading(source, &what))?;
+        if source.runtime.is_some() && layout.rows > 0 {
+            out.markup(TOOLS)?;
+        }
         write_table(out, table, &layout)
     })
 }
@@ -63,9 +73,11 @@ fn write_table(out: &mut Out<'_>, table: Table<'_>, layout: &Layout) -> Result<(
     if layout.bytes() > u64::try_from(out.room()).unwrap_or(u64::MAX) {
         return Err(RenderError::TooLarge);
     }
-    out.markup(
-        "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"Table\">\n<table>\n",
-    )?;
+    out.markup(if layout.rows > WHOLE_ROWS {
+        "<div class=\"scroll tall\" role=\"region\" tabindex=\"0\" aria-label=\"Table\">\n<table>\n"
+    } else {
+        "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"Table\">\n<table>\n"
+    })?;
     out.markup(&html! { caption { (layout.caption()) } }.into_string())?;
     out.markup("\n<thead>\n")?;
     let mut is_first = true;
@@ -213,7 +225,7 @@ impl Layout {
     }
 
     fn caption(&self) -> String {
-        let rows = self.rows - 1;
+        let rows = self.rows.saturating_sub(1);
         let (row, column) = (plural(rows), plural(self.columns as u64));
         format!("{rows} row{row}, {} column{column}", self.columns)
     }

@@ -1,7 +1,7 @@
 //! CSV in, tables out: quoting, ragged rows, blank lines and blow-ups.
 
 use crate::tests::{body, page, source};
-use crate::{Malformed, Place, RenderError, render};
+use crate::{Malformed, Place, RenderError, RuntimeScript, render};
 
 /// The rows of the table, cells with bars between.
 fn rows(text: &str) -> Vec<String> {
@@ -119,6 +119,8 @@ fn only_what_was_given_is_a_heading() {
         assert_eq!(page.title.as_deref(), heading);
         let shown = heading.map(|heading| format!("<h1 dir=\"auto\">{heading}</h1>"));
         assert_eq!(page.html.contains("<h1"), shown.is_some());
+        let unseen = "<p class=\"unseen\" lang=\"en\" role=\"heading\" aria-level=\"1\">Table of 1 row, 2 columns</p>";
+        assert_eq!(page.html.contains(unseen), shown.is_none());
         assert!(shown.is_none_or(|shown| page.html.contains(&shown)));
         assert!(
             page.html.contains(
@@ -156,6 +158,35 @@ fn the_table_says_what_it_is() {
             .html
             .contains("<caption>1 row, 1 column</caption>")
     );
+}
+
+#[test]
+fn a_table_scrolls_only_where_it_is_long() {
+    for (rows, is_tall) in [(0, false), (40, false), (199, false), (200, true)] {
+        let html = page("csv", &format!("a\n{}", "1\n".repeat(rows))).html;
+        assert_eq!(
+            html.contains("<div class=\"scroll tall\" "),
+            is_tall,
+            "{rows}"
+        );
+    }
+}
+
+#[test]
+fn there_is_room_for_tools_where_the_runtime_brings_them() {
+    let mut source = source("csv", "a\n1\n");
+    assert!(!render(&source).unwrap().html.contains("class=\"tools\""));
+    source.runtime = Some(RuntimeScript {
+        src: "/r.js".to_owned(),
+        slug: "s".to_owned(),
+    });
+    let html = render(&source).unwrap().html;
+    assert!(
+        html.contains("<div class=\"tools\"></div>\n<div class=\"scroll\""),
+        "{html}"
+    );
+    source.text = String::new();
+    assert!(!render(&source).unwrap().html.contains("class=\"tools\""));
 }
 
 #[test]

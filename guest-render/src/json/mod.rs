@@ -29,6 +29,7 @@ const GROUP: u32 = 100;
 pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
     let text = source.text.strip_prefix('\u{feff}').unwrap_or(&source.text);
     check(text)?;
+    let description = description(text);
     let shell = Shell {
         source,
         kind: "json",
@@ -36,12 +37,12 @@ pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
         own_styles: String::new(),
         about: About {
             title: None,
-            description: description(text),
+            description: description.clone(),
             language: language::detect(sample(text)).map(str::to_owned),
         },
     };
     page::build(&shell, |out| {
-        out.markup(&page::heading(source))?;
+        out.markup(&page::heading(source, &description))?;
         out.markup("<div class=\"tree\" role=\"region\" tabindex=\"0\" aria-label=\"JSON\">\n")?;
         Tree::new(out, text).write()?;
         out.markup("</div>")

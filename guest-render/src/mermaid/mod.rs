@@ -33,7 +33,7 @@ pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
     };
     let mut diagram = None;
     let page = page::build(&shell, |out| {
-        out.markup(&page::heading(source))?;
+        out.markup(&page::heading(source, "Diagram"))?;
         let position = Cell::new(out.position());
         let mut output = Positioned::new(out, &position);
         // Nothing but a full page stops the writer.

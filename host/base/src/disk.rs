@@ -63,7 +63,7 @@ pub fn sync_all(dir: &Dir) -> io::Result<()> {
     sync(dir)
 }
 
-/// Writes a file, durably: whoever looks finds the old one or the new one.
+/// Writes a file, durably: a reader finds the old one or the new one.
 ///
 /// # Errors
 /// The disk's; the old one is there then.
@@ -77,7 +77,7 @@ pub fn replace(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
     sync(dir)
 }
 
-/// Writes a file that nobody relies on after a power cut, so it is not synced; whoever looks finds the old one or the new one.
+/// Writes a file that nobody relies on after a power cut, so it is not synced; a reader finds the old one or the new one.
 ///
 /// # Errors
 /// The disk's; the old one is there then.

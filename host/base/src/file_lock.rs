@@ -23,7 +23,7 @@ impl FileLock {
         Self::taken(file.try_lock(), file)
     }
 
-    /// Takes the lock with whoever else shares it; `None` while somebody has it alone.
+    /// Takes the lock together with others that share it; `None` while another process has it alone.
     pub fn shared(file: File) -> io::Result<Option<Self>> {
         Self::taken(file.try_lock_shared(), file)
     }

@@ -4,8 +4,11 @@
 //! Nothing here knows a domain, a protocol or a setting.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 pub mod clock;
+mod counted;
+pub mod digest;
 pub mod disk;
 pub mod fault;
 pub mod file_lock;
@@ -14,10 +17,15 @@ pub mod memory_cache;
 pub mod names;
 pub mod numbers;
 pub mod positions;
+mod processor;
 pub mod random;
 pub mod sqlite;
 mod stopwatch;
+pub mod sync;
+pub mod terminal;
 pub mod threads;
 pub mod turns;
 
+pub use counted::counted;
+pub use processor::ProcessorStopwatch;
 pub use stopwatch::Stopwatch;

@@ -1,7 +1,11 @@
-//! Names in addresses: which texts are slugs, and which names are tried where one is taken.
+//! Names: which texts are slugs, names of actions and names of projects, and which slugs are tried where one is taken.
 
 /// The longest slug, and the longest label of a host name (RFC 1035, section 2.3.4), in characters.
 pub const LENGTH: usize = 63;
+/// The longest name of an action, in characters.
+const ACTION: usize = 64;
+/// The longest name of a project, in characters.
+pub const PROJECT: usize = 100;
 /// How many names are tried with a number before those with a random suffix.
 const NUMBERED: u32 = 9;
 
@@ -19,6 +23,20 @@ pub fn is_slug(text: &str) -> bool {
 pub fn is_uuid(text: &str) -> bool {
     let groups = text.split('-').map(str::len);
     text.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit()) && groups.eq([8, 4, 4, 4, 12])
+}
+
+/// Whether `name` can be an action's: `^[a-z][a-z0-9_]{0,63}$`.
+pub fn is_action_name(name: &str) -> bool {
+    name.len() <= ACTION
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+}
+
+/// Whether `name` can be a project's: not blank, and 100 characters at most.
+pub fn is_project_name(name: &str) -> bool {
+    !name.trim().is_empty() && name.chars().count() <= PROJECT
 }
 
 /// `name` with a suffix, cut so that both fit.
@@ -79,6 +97,30 @@ mod tests {
             "notes",
         ] {
             assert!(!is_uuid(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn names_of_actions() {
+        let longest = "a".repeat(64);
+        for good in ["a", "add_note", "a1", "a_", &longest] {
+            assert!(is_action_name(good), "{good}");
+        }
+        let longer = "a".repeat(65);
+        for bad in ["", "A", "1a", "_a", "a-b", "a.b", "ä", "a b", &longer] {
+            assert!(!is_action_name(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn names_of_projects() {
+        let longest = "ä".repeat(100);
+        for good in ["a", "Web shop", "../x", &longest] {
+            assert!(is_project_name(good), "{good}");
+        }
+        let longer = "ä".repeat(101);
+        for bad in ["", " ", "\n", &longer] {
+            assert!(!is_project_name(bad), "{bad}");
         }
     }
 

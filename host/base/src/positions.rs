@@ -1,7 +1,7 @@
 //! The two steps of a commit: it is made, which gives it a position, and it is acknowledged. What follows it, above all the
-//! answer to whoever asked for it, follows the second step.
+//! answer to its caller, follows the second step.
 //!
-//! On one machine a commit is acknowledged when it is synced. Where other machines follow a database, it is when they have it.
+//! One machine acknowledges a commit when it is synced.
 
 use std::collections::VecDeque;
 

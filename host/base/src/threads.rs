@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 /// How much nicer than the rest of the process threads are that work in the background.
 pub const NICENESS: i32 = 10;
 
-/// Threads that work until their queue is closed. Dropping them waits for their ends: whoever does has closed the queue.
+/// Threads that work until their queue is closed. Dropping them waits for their ends, so the queue is closed before.
 #[derive(Debug, Default)]
 pub struct Threads(Vec<JoinHandle<()>>);
 
@@ -43,11 +43,16 @@ impl Drop for Threads {
     }
 }
 
-/// Makes the calling thread nicer, where a thread has a priority of its own: on Linux.
+/// Makes the calling thread nicer by [`NICENESS`], where a thread has a priority of its own: on Linux.
 pub fn lower_priority() {
+    lower_priority_to(NICENESS);
+}
+
+/// Makes the calling thread so much nicer than the rest of the process, on Linux.
+pub fn lower_priority_to(niceness: i32) {
     // Elsewhere it would be the process's. Unprivileged processes may always be nicer; where they may not, fairness is all that
     // suffers.
     if cfg!(target_os = "linux") {
-        let _ = rustix::process::setpriority_process(None, NICENESS);
+        let _ = rustix::process::setpriority_process(None, niceness);
     }
 }

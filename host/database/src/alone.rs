@@ -5,16 +5,16 @@ use std::sync::atomic::Ordering;
 
 use tokio::sync::oneshot;
 
-use super::committed::Answers;
+use super::committed::Replies;
 use super::error::RunError;
-use super::open::{Database, Waiting, answer_of};
+use super::open::{Database, QueuedWork, answer_of};
 use super::schema;
 use super::touched::Touched;
 use super::writer::Writer;
 use svc_base::turns::Turn;
 
 impl Database {
-    /// Runs `work` with the writer for itself, in the order of the queue. Whoever watches is told that anything may be another.
+    /// Runs `work` with the writer for itself, in the order of the queue. Followers are told that anything may have changed.
     ///
     /// # Errors
     /// The work's own, `Busy`, or `Closed`.
@@ -45,7 +45,7 @@ impl Database {
         let turn = Turn::new();
         let begun = Arc::clone(&turn);
         let me = self.myself()?;
-        self.enqueue(Waiting::Alone(Box::new(move |writer| {
+        self.enqueue(QueuedWork::Alone(Box::new(move |writer| {
             if begun.begin() {
                 let result = work(writer);
                 me.settings.schema_changed();
@@ -54,7 +54,7 @@ impl Database {
                     Err(error) => tracing::error!(%error, "a schema cannot be read"),
                 }
                 // Only now, so that what is looked at again is looked at by the schema that it has.
-                let answer = Answers::Alone(Box::new(move || {
+                let answer = Replies::Alone(Box::new(move || {
                     // A caller that has gone away does not want it.
                     let _ = answer.send(result);
                 }));

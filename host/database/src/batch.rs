@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use super::error::RunError;
 use super::handle::Handle;
+use super::limits::ResultLimits;
 use super::pace::{Lane, Pace};
-use super::run::{Call, FirstRow, ResultJson, ResultLimits, run, run_keeping};
-use super::values::{Params, Value};
+use super::run::{Call, FirstRow, ResultJson, run, run_keeping, weight};
+use super::values::{Params, StepParam, Value};
 use svc_base::Stopwatch;
 
 /// A statement of a batch, as the gate allowed it.
@@ -18,23 +19,9 @@ pub struct Step {
     /// Whether it changes rows.
     pub writes: bool,
     /// Values of the binds.
-    pub params: Vec<(String, Given)>,
+    pub params: Vec<(String, StepParam)>,
     /// How long it takes.
     pub pace: Arc<Pace>,
-}
-
-/// Value that a bind of a step is given.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Given {
-    /// A value.
-    Value(Value),
-    /// Value of a column in the first row of an earlier step.
-    From {
-        /// Which step, from 0.
-        step: usize,
-        /// The column's name.
-        column: String,
-    },
 }
 
 /// Why a batch changed nothing.
@@ -63,7 +50,7 @@ pub(super) enum Work {
 }
 
 impl Work {
-    /// Runs it within `budget`; whoever calls sees to it that a failure leaves nothing.
+    /// Runs it within `budget`. The caller undoes what a failure leaves.
     pub(super) fn run(
         &self,
         handle: &Handle,
@@ -96,9 +83,9 @@ impl Work {
 
 impl Step {
     fn bytes(&self) -> usize {
-        let weight = |given: &Given| match given {
-            Given::Value(value) => super::run::weight(value),
-            Given::From { column, .. } => column.len(),
+        let weight = |given: &StepParam| match given {
+            StepParam::Value(value) => weight(value),
+            StepParam::From { column, .. } => column.len(),
         };
         self.sql.len() + self.params.iter().map(|(_, g)| weight(g)).sum::<usize>()
     }
@@ -106,15 +93,15 @@ impl Step {
     /// Whether it takes something from another step's first row.
     fn names(&self, number: usize) -> bool {
         let mut given = self.params.iter().map(|(_, given)| given);
-        given.any(|given| matches!(given, Given::From { step, .. } if *step == number))
+        given.any(|given| matches!(given, StepParam::From { step, .. } if *step == number))
     }
 
     /// The call that it is, once the rows that it names are there.
     fn call(&self, rows: &[FirstRow]) -> Result<Call, RunError> {
-        let value = |(name, given): &(String, Given)| {
+        let value = |(name, given): &(String, StepParam)| {
             let value = match given {
-                Given::Value(value) => value.clone(),
-                Given::From { step, column } => found(rows, *step, column)?.clone(),
+                StepParam::Value(value) => value.clone(),
+                StepParam::From { step, column } => found(rows, *step, column)?.clone(),
             };
             Ok((name.clone(), value))
         };

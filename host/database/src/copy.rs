@@ -1,12 +1,12 @@
 //! A database copied at one moment, while its server goes on writing to it.
 
-use super::error::RunError;
+use super::error::{RunError, internal};
 use super::files::Files;
-use super::handle::{Handle, Settings, internal};
+use super::handle::{Handle, Settings};
 use svc_base::ids::BackendId;
 use svc_base::sqlite;
 
-/// A database to copy, opened beside whoever uses it. Its functions block.
+/// A database to copy, opened beside the server that uses it. Its functions block.
 #[derive(Debug)]
 pub struct Source(Handle);
 
@@ -42,7 +42,7 @@ pub fn revive(files: &Files, id: &BackendId) -> Result<(), RunError> {
     Handle::writer(&settings(files, id)).map(drop)
 }
 
-/// No bound is set on the size: whoever serves the database does that.
+/// Sets no bound on the size: the server of the database does that.
 fn settings(files: &Files, id: &BackendId) -> Settings {
     Settings::alone(files.path(id), 0)
 }

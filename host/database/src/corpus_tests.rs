@@ -1,10 +1,12 @@
 //! Everything that the corpus says an author may write passes the second wall too.
 
 use std::path::Path;
+use std::time::Duration;
 
 use guest_gate::statement::{Kind, Purpose, check};
 
-use super::handle::{Handle, Settings, internal};
+use super::error::internal;
+use super::handle::{Handle, Settings};
 use super::migrate::{create, migrate};
 use super::run::prepare;
 use super::*;

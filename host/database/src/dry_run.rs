@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::error::RunError;
-use super::handle::{Handle, Settings, internal};
+use super::databases::Databases;
+use super::error::{RunError, internal};
+use super::handle::{Handle, Settings};
+use super::limits::MIGRATION;
 use super::migrate::{self, Migrated, Script, ScriptError};
 use super::pace::Lane;
 use super::run::prepare;
 use super::schema::{self, Schema};
-use super::{Databases, MIGRATION};
 use svc_base::Stopwatch;
 use svc_base::ids::BackendId;
 use svc_base::sqlite;
@@ -20,12 +21,12 @@ pub struct Trial {
     /// The script to apply, if the schema is to change.
     pub script: Option<Script>,
     /// The statements that must go on to work.
-    pub statements: Vec<Tried>,
+    pub statements: Vec<TrialStatement>,
 }
 
 /// A statement that is tried after the change.
 #[derive(Clone, Debug)]
-pub struct Tried {
+pub struct TrialStatement {
     /// Name of the action.
     pub name: String,
     /// The statement itself.

@@ -124,3 +124,21 @@ impl RunError {
         }
     }
 }
+
+/// An error of the platform's own statements.
+pub(super) fn internal(error: rusqlite::Error) -> RunError {
+    match RunError::from_sqlite(error, None) {
+        RunError::Refused { reason, .. }
+        | RunError::Failed(reason)
+        | RunError::Constraint(reason) => RunError::Internal(reason),
+        other => other,
+    }
+}
+
+/// An error of the file system.
+pub(super) fn disk_error(error: &std::io::Error) -> RunError {
+    match error.kind() {
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => RunError::DiskFull,
+        _ => RunError::Internal(error.to_string()),
+    }
+}

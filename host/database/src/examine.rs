@@ -1,4 +1,4 @@
-//! Whether a tenant's database is sound, looked at beside whoever uses it.
+//! Checks whether a tenant's database is sound, beside the server that uses it.
 //!
 //! Damage is what tells that the file is not as SQLite wrote it. Whether rows satisfy a tenant's own `CHECK`s and foreign
 //! keys is not looked at: SQLite sees to that when they are written, a tenant may declare what no row can satisfy, and
@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use rusqlite::limits::Limit;
 
-use super::error::RunError;
+use super::error::{RunError, disk_error, internal};
 use super::files::Files;
-use super::handle::{Handle, Settings, internal};
+use super::handle::{Handle, Settings};
+use super::history;
 use super::schema::{self, Marker};
 use super::walls::Role;
-use super::{disk_error, history};
 use svc_base::ids::BackendId;
 
 /// How long a look may take: SQLite evaluates a tenant's generated columns and indexed expressions for it.

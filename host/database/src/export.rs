@@ -7,11 +7,12 @@ use rusqlite::Connection;
 use rusqlite::limits::Limit;
 use tokio::sync::oneshot;
 
-use super::error::RunError;
-use super::handle::{Handle, Settings, internal};
+use super::databases::Databases;
+use super::error::{RunError, internal};
+use super::handle::{Handle, Settings};
+use super::limits::MIGRATION;
 use super::meter::Watch;
 use super::open::answer_of;
-use super::{Databases, MIGRATION};
 use svc_base::ids::BackendId;
 use svc_base::sqlite;
 use svc_base::turns::Turn;

@@ -5,20 +5,18 @@
 //! again. A key that is checked at the commit would fail everybody's, so a database with such keys commits its writes
 //! one by one.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
-
-use super::batch::{BatchError, Work};
-use super::committed::Answers;
-use super::error::RunError;
-use super::handle::{Handle, internal};
-use super::open::WAIT;
-use super::pace::{Pace, SHORT, worked};
-use super::run::{ResultJson, ResultLimits};
+use super::batch::BatchError;
+use super::committed::Replies;
+use super::error::{RunError, internal};
+use super::handle::Handle;
+use super::limits::{ResultLimits, WAIT};
+use super::pace::{SHORT, worked};
+use super::run::ResultJson;
+use super::transaction::{abandon, begin, commit};
+use super::write::Write;
 use super::writer::Writer;
-use svc_base::turns::Turn;
 use svc_base::{Stopwatch, fault};
 
 /// The most writes that share a commit.
@@ -28,30 +26,9 @@ pub(super) const BYTES: usize = 1 << 20;
 /// How long a group may go on taking writes in.
 const GROUP_TIME: Duration = Duration::from_millis(40);
 
-/// A write that waits.
-#[derive(Debug)]
-pub(super) struct Write {
-    pub(super) work: Work,
-    pub(super) pace: Arc<Pace>,
-    pub(super) turn: Arc<Turn>,
-    pub(super) answer: oneshot::Sender<Result<ResultJson, BatchError>>,
-}
-
-impl Write {
-    /// Answers its caller, who may have gone away.
-    pub(super) fn answer(self, result: Result<ResultJson, BatchError>) {
-        let _ = self.answer.send(result);
-    }
-
-    /// Weight in a group, in bytes.
-    pub(super) fn bytes(&self) -> usize {
-        self.work.bytes()
-    }
-}
-
 /// Work of a group that is to be done elsewhere.
 #[derive(Debug, Default)]
-pub(super) struct Left {
+pub(super) struct Unfinished {
     /// Writes that take too long for a group.
     pub(super) long: Vec<Write>,
     /// Writes that the group had no time for.
@@ -60,8 +37,12 @@ pub(super) struct Left {
 
 /// Runs writes in one transaction, and commits it: that is the first step, and they are answered with the second. Those that were
 /// not kept are answered at once.
-pub(super) fn run_group(writer: &mut Writer, writes: Vec<Write>, limits: &ResultLimits) -> Left {
-    let mut left = Left::default();
+pub(super) fn run_group(
+    writer: &mut Writer,
+    writes: Vec<Write>,
+    limits: &ResultLimits,
+) -> Unfinished {
+    let mut unfinished = Unfinished::default();
     let mut waiting: Vec<Write> = writes.into_iter().filter(|w| w.turn.begin()).collect();
     // Savepoints cost as much as a small write: the first attempt goes without, in the hope that all is well.
     let mut guarded = false;
@@ -69,14 +50,20 @@ pub(super) fn run_group(writer: &mut Writer, writes: Vec<Write>, limits: &Result
     while !waiting.is_empty() {
         let before = worked();
         if watch.elapsed() > GROUP_TIME {
-            left.rest.append(&mut waiting);
+            unfinished.rest.append(&mut waiting);
             break;
         }
-        match attempt(&writer.handle, &mut waiting, limits, &mut left, guarded) {
+        match attempt(
+            &writer.handle,
+            &mut waiting,
+            limits,
+            &mut unfinished,
+            guarded,
+        ) {
             Err(Lost::Unguarded) => guarded = true,
             Ok(results) => {
                 let touched = writer.handle.take_touched();
-                writer.committed(touched, Answers::Writes(waiting, results));
+                writer.committed(touched, Replies::Writes(waiting, results));
                 break;
             }
             Err(Lost::To(offender, error)) => {
@@ -86,7 +73,7 @@ pub(super) fn run_group(writer: &mut Writer, writes: Vec<Write>, limits: &Result
                     if worked().saturating_sub(before) > SHORT / 2 {
                         offender.pace.too_long();
                     }
-                    left.long.push(offender);
+                    unfinished.long.push(offender);
                 } else {
                     offender.answer(Err(error));
                 }
@@ -100,9 +87,9 @@ pub(super) fn run_group(writer: &mut Writer, writes: Vec<Write>, limits: &Result
         }
     }
     // A rollback took the changes of these back, so they run again. Callers that gave up see their channel close.
-    left.long.retain(|write| write.turn.wait_again(WAIT));
-    left.rest.retain(|write| write.turn.wait_again(WAIT));
-    left
+    unfinished.long.retain(|write| write.turn.wait_again(WAIT));
+    unfinished.rest.retain(|write| write.turn.wait_again(WAIT));
+    unfinished
 }
 
 /// Runs a write alone, for as long as a statement may take, and commits it: the first step, as of a group.
@@ -126,7 +113,7 @@ pub(super) fn run_alone(writer: &mut Writer, write: Write, limits: &ResultLimits
     match result {
         Ok(json) => {
             let touched = handle.take_touched();
-            writer.committed(touched, Answers::Writes(vec![write], vec![Ok(json)]));
+            writer.committed(touched, Replies::Writes(vec![write], vec![Ok(json)]));
         }
         Err(error) => write.answer(Err(error)),
     }
@@ -142,12 +129,12 @@ enum Lost {
     Commit(RunError),
 }
 
-/// Runs all of `waiting` and commits: a result for each. Those that there is no time for are moved to `left`.
+/// Runs all of `waiting` and commits: a result for each. Those that there is no time for are moved to `unfinished`.
 fn attempt(
     handle: &Handle,
     waiting: &mut Vec<Write>,
     limits: &ResultLimits,
-    left: &mut Left,
+    unfinished: &mut Unfinished,
     guarded: bool,
 ) -> Result<Vec<Result<ResultJson, BatchError>>, Lost> {
     // Those of an attempt that was lost.
@@ -188,7 +175,7 @@ fn attempt(
         }
         results.push(result);
     }
-    left.rest.extend(waiting.drain(results.len()..));
+    unfinished.rest.extend(waiting.drain(results.len()..));
     commit_writes(handle).map_err(|error| {
         abandon(handle);
         Lost::Commit(error)
@@ -203,30 +190,10 @@ fn lost(handle: &Handle) -> impl FnOnce(rusqlite::Error) -> Lost + '_ {
     }
 }
 
-pub(super) fn begin(handle: &Handle) -> Result<(), RunError> {
-    handle.platform("BEGIN IMMEDIATE").map_err(internal)
-}
-
-/// Commits; a key that is checked only now can still fail.
-pub(super) fn commit(handle: &Handle) -> Result<(), RunError> {
-    handle
-        .platform("COMMIT")
-        .map_err(|error| RunError::from_sqlite(error, None))
-}
-
 /// Commits what visitors have written.
 fn commit_writes(handle: &Handle) -> Result<(), RunError> {
     fault::point("write.run");
     commit(handle)?;
     fault::point("write.durable");
     Ok(())
-}
-
-/// Ends a transaction without its changes, if it has not ended by itself.
-pub(super) fn abandon(handle: &Handle) {
-    if !handle.is_idle()
-        && let Err(error) = handle.platform("ROLLBACK")
-    {
-        tracing::error!(%error, "a tenant's transaction cannot be rolled back");
-    }
 }

@@ -12,13 +12,14 @@ use rusqlite::limits::Limit;
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::committed::Commits;
+use super::commits::Commits;
 use super::cost::Cost;
-use super::costs::Costs;
-use super::error::RunError;
+use super::error::{RunError, internal};
+use super::limits::{PAGE_BYTES, VALUE_BYTES};
 use super::meter::{Deadline, Exceeded, Meter, Watch};
-use super::touched::Touched;
-use super::walls::{Role, VALUE_BYTES, Walls};
+use super::statements::{KnownStatements, StatementFacts};
+use super::touched::{Tables, Touched};
+use super::walls::{Role, Walls};
 use super::watchdog::Watchdog;
 use svc_base::clock::Clock;
 use svc_base::disk;
@@ -27,8 +28,6 @@ use svc_base::disk;
 const CACHE_KIB: i64 = 2048;
 /// Statements that a connection keeps prepared.
 const STATEMENTS: usize = 32;
-/// The size of a database's pages, in bytes.
-pub(super) const PAGE_BYTES: u64 = 4096;
 /// A disk with less room than this, in bytes, is what a write has failed for.
 const DISK_FULL: u64 = 256 << 10;
 /// The write-ahead log is cut back to this when it starts anew, in bytes.
@@ -42,9 +41,9 @@ pub(super) struct Handle {
     pub(super) connection: Connection,
     pub(super) walls: Walls,
     meter: Meter,
-    pub(super) costs: Costs,
+    statements: KnownStatements,
     /// Tables written since somebody last asked.
-    pub(super) touched: RefCell<Touched>,
+    touched: RefCell<Touched>,
     /// The longest value that SQLite takes at the moment, in bytes.
     longest: Cell<i32>,
     /// Pages in the write-ahead log after the last commit.
@@ -95,7 +94,7 @@ impl Settings {
     }
 
     /// SQLite has one error for a full database and a full disk: the disk says which it was.
-    pub(super) fn told_full(&self, error: RunError) -> RunError {
+    pub(super) fn full_disk_or_database(&self, error: RunError) -> RunError {
         match error {
             RunError::DatabaseFull if self.disk_is_full() => RunError::DiskFull,
             other => other,
@@ -143,7 +142,7 @@ impl Handle {
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
         let connection = Connection::open_with_flags(&settings.path, flags)?;
         connection.busy_timeout(READERS)?;
-        // Whoever closes last would copy the log, and history might not have it.
+        // The last connection to close would copy the log, and history might not have it.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         let pragma = |name, value: i64| connection.pragma_update(None, name, value);
@@ -177,7 +176,7 @@ impl Handle {
             connection,
             walls,
             meter,
-            costs: Costs::new(Arc::clone(&settings.schema)),
+            statements: KnownStatements::new(Arc::clone(&settings.schema)),
             touched: RefCell::default(),
             longest: Cell::new(VALUE_BYTES),
             log_pages,
@@ -263,7 +262,7 @@ impl Handle {
                     Watch::InLane => RunError::Failed(too_long(longest)),
                 }
             }
-            failure => failure.told(exceeded),
+            failure => failure.into_run_error(exceeded),
         });
         whole.map_err(internal)?;
         result
@@ -277,15 +276,32 @@ impl Handle {
         if let Some(cost) = self.known_cost(sql) {
             return Ok(cost);
         }
-        let look = self.look_into(sql)?;
-        let cost = look.cost;
-        self.costs.learn(sql, look);
+        let facts = StatementFacts::of(&self.connection, &self.walls, sql)?;
+        let cost = facts.cost;
+        self.statements.put(sql, facts);
         Ok(cost)
     }
 
     /// The cost of a statement, if it is known on this connection.
     pub(super) fn known_cost(&self, sql: &str) -> Option<Cost> {
-        self.costs.known(sql, |known| known.cost)
+        self.statements.get(sql, |known| known.cost)
+    }
+
+    /// The tables of a statement that has just run, if they are known.
+    pub(super) fn tables(&self, sql: &str) -> Option<Arc<Tables>> {
+        let tables = |facts: &StatementFacts| Arc::clone(&facts.tables);
+        self.statements.get(sql, tables)
+    }
+
+    /// Notes what a statement may have written.
+    pub(super) fn touch(&self, sql: &str) {
+        let tables = self.tables(sql);
+        self.touched.borrow_mut().add(tables);
+    }
+
+    /// Takes the tables written since this was last asked.
+    pub(super) fn take_touched(&self) -> Touched {
+        self.touched.take()
     }
 
     /// Has SQLite take values of so many bytes and no longer, until the statement ends.
@@ -307,6 +323,11 @@ impl Handle {
     pub(super) fn platform(&self, sql: &str) -> rusqlite::Result<()> {
         // Never from the cache, which a tenant's statement of the same text would find.
         self.connection.execute_batch(sql)
+    }
+
+    /// Has SQLite know the schema as it is now.
+    pub(super) fn read_schema(&self) -> rusqlite::Result<()> {
+        self.platform("SELECT 1 FROM sqlite_schema LIMIT 1")
     }
 
     /// How many bytes its pages have.
@@ -351,7 +372,7 @@ pub(super) enum Failure {
     Sqlite(rusqlite::Error),
     /// That of a statement which had been prepared.
     Running(rusqlite::Error),
-    Told(RunError),
+    Run(RunError),
 }
 
 impl From<rusqlite::Error> for Failure {
@@ -362,26 +383,16 @@ impl From<rusqlite::Error> for Failure {
 
 impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
-        Self::Told(error)
+        Self::Run(error)
     }
 }
 
 impl Failure {
-    fn told(self, exceeded: Option<Exceeded>) -> RunError {
+    fn into_run_error(self, exceeded: Option<Exceeded>) -> RunError {
         match self {
             Self::Sqlite(error) => RunError::from_sqlite(error, exceeded),
             Self::Running(error) => RunError::from_running(error, exceeded),
-            Self::Told(error) => error,
+            Self::Run(error) => error,
         }
-    }
-}
-
-/// An error of the platform's own statements.
-pub(super) fn internal(error: rusqlite::Error) -> RunError {
-    match RunError::from_sqlite(error, None) {
-        RunError::Refused { reason, .. }
-        | RunError::Failed(reason)
-        | RunError::Constraint(reason) => RunError::Internal(reason),
-        other => other,
     }
 }

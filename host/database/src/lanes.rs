@@ -1,8 +1,8 @@
 //! The threads that tenants' statements run on: short work in turn, long work in fair shares.
 //!
 //! In both lanes workspaces take turns, piece by piece, and within each its databases; none ever holds more than its share of
-//! the threads. So a tenant who floods or loops delays only himself, however many databases he has, and whoever floods one page
-//! with calls leaves a share to the others of its workspace. Long work has few threads, of low priority.
+//! the threads. So a tenant who floods or loops delays only himself, however many databases he has, and a flood of calls on one page
+//! leaves a share to the others of its workspace. Long work has few threads, of low priority.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,6 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use super::shares::{Job, Owner, Share, Shares};
+use svc_base::sync::lock;
 use svc_base::threads::{Threads, lower_priority};
 
 /// Threads for short work; most of their time they wait for the disk.
@@ -61,7 +62,7 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Works until the queue is closed and empty; nobody holds more threads than its share.
@@ -81,7 +82,7 @@ impl Queue {
         }
         loop {
             if let Some(job) = state.work.take(share) {
-                // Whoever takes work sees to it that what is left is taken, too: so a thread that goes on by itself,
+                // A thread that takes work sees to it that what is left is taken, too: so a thread that goes on by itself,
                 // which is most often all that is to be done, wakes nobody for nothing.
                 if state.idle > 0 && state.work.has_some(share) {
                     self.changed.notify_one();

@@ -1,17 +1,21 @@
 //! Tenants' databases: opened as they are needed, closed as they are not, and run behind the second wall.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod advice;
 mod alone;
 mod batch;
+mod calls;
+mod catalog;
 mod columns;
+mod commits;
 mod committed;
 mod copy;
 #[cfg(test)]
 mod corpus_tests;
 mod cost;
-mod costs;
+mod databases;
 mod dry_run;
 mod error;
 mod examine;
@@ -22,6 +26,8 @@ mod group;
 mod handle;
 mod history;
 mod lanes;
+mod ledger;
+mod limits;
 mod meter;
 mod migrate;
 mod mirror;
@@ -29,6 +35,7 @@ mod open;
 mod pace;
 mod place;
 mod process;
+mod readers;
 mod reads;
 mod rewind;
 mod run;
@@ -37,356 +44,37 @@ mod shares;
 #[cfg(test)]
 mod slow_values;
 mod sound;
+mod statements;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod time_tests;
 mod touched;
+mod transaction;
 pub mod values;
 mod walls;
 mod warnings;
 mod watchdog;
+mod write;
 mod writer;
 
-use std::collections::{HashMap, HashSet};
-use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-
-pub use batch::{BatchError, Given, Step};
+pub use batch::{BatchError, Step};
 pub use copy::{Source, revive};
-pub use dry_run::{Outcome, Trial, Tried};
+pub use databases::Databases;
+pub use dry_run::{Outcome, Trial, TrialStatement};
 pub use error::RunError;
 pub use examine::{Examined, examine};
 pub use files::Files;
 pub use history::Past;
+pub use limits::{Limits, ResultLimits};
 pub use migrate::{Migrated, Script, ScriptError};
 pub use mirror::Payment;
 pub use open::Database;
 pub use pace::Pace;
 pub use rewind::{Plan, ReinstateError, Reinstated, RestoreRecord, RewindError, Rewound};
-pub use run::{Call, ResultJson, ResultLimits};
+pub use run::{Call, ResultJson};
 pub use schema::{Column, Index, Inventory, Marker, Schema, Table, TableRows, View};
 pub use touched::{Tables, Touched};
+pub use values::StepParam;
 pub use walls::FUNCTIONS;
 pub use warnings::SchemaWarning;
-
-use tokio::sync::oneshot;
-
-use handle::{Settings, internal};
-use history::Terms;
-use lanes::Lanes;
-use shares::Owner;
-use svc_base::Stopwatch;
-use svc_base::clock::Clock;
-use svc_base::fault;
-use svc_base::ids::{BackendId, WorkspaceId};
-use watchdog::Watchdog;
-use writer::Writers;
-
-/// How many databases are open at once: as many as an installation has by default, since opening one anew costs
-/// more than most calls.
-const OPEN: usize = 256;
-/// A database that nobody has called for so long is closed.
-const IDLE: Duration = Duration::from_secs(60);
-/// A migration may run as long as this many statements.
-const MIGRATION: u32 = 5;
-
-/// Bounds of the databases of an installation.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Rows of a result.
-    pub query_rows: u64,
-    /// Bytes of a result.
-    pub result_bytes: u64,
-    /// Milliseconds of a tenant's statement.
-    pub statement_ms: u64,
-    /// Bytes of a database's file.
-    pub database_bytes: u64,
-    /// Bytes of a database's history; 0 keeps none.
-    pub history_bytes: u64,
-    /// Bytes of free disk below which nothing new is taken.
-    pub free_disk_bytes: u64,
-}
-
-/// The databases of an installation.
-#[derive(Debug)]
-pub struct Databases {
-    files: Files,
-    writers: Writers,
-    lanes: Arc<Lanes>,
-    limits: ResultLimits,
-    most_bytes: u64,
-    open: Mutex<Open>,
-    /// Workspaces of the databases: those of one workspace share what it has of the lanes.
-    workspaces: Mutex<HashMap<BackendId, WorkspaceId>>,
-    watchdog: Watchdog,
-    clock: Stopwatch,
-}
-
-/// The open databases, and those that are just being removed, which nobody opens again.
-#[derive(Debug, Default)]
-struct Open {
-    entries: HashMap<BackendId, Entry>,
-    ending: HashSet<BackendId>,
-}
-
-#[derive(Debug)]
-struct Entry {
-    database: Arc<Database>,
-    /// By the registry's clock.
-    used: Duration,
-}
-
-impl Databases {
-    /// The databases below `data`; none is opened yet.
-    ///
-    /// # Errors
-    /// When a directory cannot be opened, or the system has no threads.
-    pub fn open(data: &Path, limits: &Limits, clock: Clock) -> anyhow::Result<Self> {
-        let files = Files::open(&data.join("backends"))?;
-        process::set_up(&data.join("tmp"))?;
-        let terms = Terms {
-            clock,
-            most_bytes: limits.history_bytes,
-            free_disk: limits.free_disk_bytes,
-        };
-        Ok(Self {
-            writers: Writers::start(files.clone(), terms)?,
-            files,
-            lanes: Arc::new(Lanes::start()?),
-            limits: ResultLimits {
-                rows: limits.query_rows,
-                bytes: usize::try_from(limits.result_bytes).unwrap_or(usize::MAX),
-                time: Duration::from_millis(limits.statement_ms),
-            },
-            most_bytes: limits.database_bytes,
-            open: Mutex::default(),
-            workspaces: Mutex::default(),
-            watchdog: Watchdog::start()?,
-            clock: Stopwatch::start(),
-        })
-    }
-
-    /// Notes whose databases are, before they are first used.
-    pub fn belong(&self, owners: impl IntoIterator<Item = (BackendId, WorkspaceId)>) {
-        self.workspaces().extend(owners);
-    }
-
-    fn owner(&self, database: BackendId) -> Owner {
-        Owner {
-            workspace: self.workspaces().get(&database).copied(),
-            database,
-        }
-    }
-
-    fn workspaces(&self) -> MutexGuard<'_, HashMap<BackendId, WorkspaceId>> {
-        self.workspaces
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The directories of the databases.
-    pub fn files(&self) -> &Files {
-        &self.files
-    }
-
-    /// A database, opened if it is not.
-    ///
-    /// # Errors
-    /// When it cannot be opened.
-    pub fn get(&self, id: BackendId) -> Result<Arc<Database>, RunError> {
-        let now = self.clock.elapsed();
-        let mut open = self.lock();
-        if let Some(entry) = open.entries.get_mut(&id) {
-            entry.used = now;
-            return Ok(Arc::clone(&entry.database));
-        }
-        if open.ending.contains(&id) {
-            return Err(RunError::Closed);
-        }
-        let closed = (open.entries.len() >= OPEN).then(|| take_oldest(&mut open.entries));
-        let (lanes, writers) = (Arc::clone(&self.lanes), self.writers.clone());
-        let (owner, settings) = (self.owner(id), self.settings(&id));
-        let database = Database::new(owner, settings, self.limits, lanes, writers)?;
-        let entry = Entry {
-            database: Arc::clone(&database),
-            used: now,
-        };
-        open.entries.insert(id, entry);
-        drop(open);
-        self.close(closed.flatten());
-        Ok(database)
-    }
-
-    /// Makes a new database with its first script, durably.
-    ///
-    /// # Errors
-    /// [`ScriptError`]; nothing is left then.
-    pub async fn create(
-        self: &Arc<Self>,
-        id: BackendId,
-        script: Script,
-    ) -> Result<Inventory, ScriptError> {
-        let (answer, answered) = oneshot::channel();
-        let me = Arc::clone(self);
-        let job = Box::new(move || {
-            // A caller that has gone away leaves a directory that nobody refers to, which the next start removes.
-            let _ = answer.send(me.make(&id, &script));
-        });
-        if !self.lanes.long(self.owner(id), job) {
-            return Err(RunError::Busy.into());
-        }
-        answered
-            .await
-            .unwrap_or_else(|_| Err(RunError::Closed.into()))
-    }
-
-    fn make(&self, id: &BackendId, script: &Script) -> Result<Inventory, ScriptError> {
-        let disk = |error: std::io::Error| disk_error(&error);
-        self.files.make(id).map_err(disk)?;
-        let budget = self.limits.time * MIGRATION;
-        let made = self
-            .writers
-            .create(*id, &self.settings(id))
-            .map_err(ScriptError::from)
-            .and_then(|writer| {
-                migrate::create(&writer.handle, script, budget).map_err(|failure| {
-                    let error = self.settings(id).told_full(failure.error);
-                    ScriptError { error, ..failure }
-                })?;
-                let inventory = schema::inventory(&writer.handle.connection).map_err(internal)?;
-                writer.close();
-                Ok(inventory)
-            })
-            .and_then(|inventory| {
-                fault::point("provision.made");
-                self.files.sync(id).map_err(disk)?;
-                Ok(inventory)
-            });
-        if made.is_err()
-            && let Err(error) = self.files.remove(id)
-        {
-            // The next start removes it.
-            tracing::warn!(%error, "a database that was not made cannot be removed");
-        }
-        made
-    }
-
-    /// Applies a script to a database, in its turn.
-    ///
-    /// # Errors
-    /// [`ScriptError`]; nothing of the script is kept then.
-    pub async fn migrate(&self, id: BackendId, script: Script) -> Result<Migrated, ScriptError> {
-        let budget = self.limits.time * MIGRATION;
-        self.get(id)?
-            .with_writer(move |writer| Ok(migrate::migrate(&writer.handle, &script, budget)))
-            .await?
-            .map_err(|failure| ScriptError {
-                error: self.settings(&id).told_full(failure.error),
-                ..failure
-            })
-    }
-
-    /// Lists the content of a database.
-    ///
-    /// # Errors
-    /// [`RunError`].
-    pub async fn inventory(&self, id: BackendId) -> Result<Inventory, RunError> {
-        self.get(id)?.inspect(schema::inventory).await
-    }
-
-    /// The schema of a database.
-    ///
-    /// # Errors
-    /// [`RunError`].
-    pub async fn schema(&self, id: BackendId) -> Result<Schema, RunError> {
-        self.get(id)?.inspect(schema::schema).await
-    }
-
-    /// Forgets a database, whose calls end, and removes it. Blocks.
-    pub fn remove(&self, id: &BackendId) -> std::io::Result<()> {
-        let entry = {
-            let mut open = self.lock();
-            open.ending.insert(*id);
-            open.entries.remove(id)
-        };
-        if let Some(entry) = entry {
-            entry.database.close();
-        }
-        let removed = self.files.remove(id);
-        self.workspaces().remove(id);
-        self.lock().ending.remove(id);
-        removed
-    }
-
-    /// Closes databases in the short lane: it copies their logs, which takes a while.
-    fn close(&self, entries: impl IntoIterator<Item = Entry>) {
-        for entry in entries {
-            self.lanes
-                .soon(entry.database.owner, Box::new(move || drop(entry)));
-        }
-    }
-
-    /// Closes what nobody has called for a while.
-    pub fn close_idle(&self) {
-        let now = self.clock.elapsed();
-        let idle: Vec<Entry> = {
-            let mut open = self.lock();
-            open.entries
-                .extract_if(|_, entry| {
-                    now.saturating_sub(entry.used) > IDLE && Arc::strong_count(&entry.database) == 1
-                })
-                .map(|(_, entry)| entry)
-                .collect()
-        };
-        self.close(idle);
-    }
-
-    /// Has histories take what was committed, so that a crash blurs no more than the last minute.
-    pub fn remember(&self) {
-        let open: Vec<Arc<Database>> = {
-            let open = self.lock();
-            let databases = open.entries.values().map(|entry| &entry.database);
-            databases.map(Arc::clone).collect()
-        };
-        open.iter().for_each(|database| database.remember());
-    }
-
-    /// Closes all databases, when what runs in them has ended. Blocks.
-    pub fn close_all(&self) {
-        let entries: Vec<Entry> = self.lock().entries.drain().map(|(_, e)| e).collect();
-        drop(entries);
-    }
-
-    /// Waits until all that is being closed is closed. Blocks.
-    pub fn await_closed(&self) {
-        self.writers.await_closed();
-    }
-
-    fn settings(&self, id: &BackendId) -> Settings {
-        let clock = self.writers.terms().clock.clone();
-        Settings::new(self.files.path(id), self.most_bytes, clock, &self.watchdog)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Makes room for another database. One that is in use stays; then there are more for a while.
-fn take_oldest(open: &mut HashMap<BackendId, Entry>) -> Option<Entry> {
-    let oldest = open
-        .iter()
-        .filter(|(_, entry)| Arc::strong_count(&entry.database) == 1)
-        .min_by_key(|(_, entry)| entry.used)
-        .map(|(id, _)| *id)?;
-    open.remove(&oldest)
-}
-
-fn disk_error(error: &std::io::Error) -> RunError {
-    match error.kind() {
-        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => RunError::DiskFull,
-        _ => RunError::Internal(error.to_string()),
-    }
-}

@@ -6,13 +6,14 @@
 //! [cost]: super::cost
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use rusqlite::{Connection, Error, ErrorCode, InterruptHandle, ffi};
 
 use super::watchdog::{Watchdog, Watched};
 use svc_base::Stopwatch;
+use svc_base::sync::lock;
 
 /// Steps of SQLite's machine between two looks of a statement that is watched closely.
 pub(super) const STEPS: i32 = 32;
@@ -221,7 +222,7 @@ impl Watched for State {
 
 impl State {
     fn turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.turn)
     }
 
     fn exceeded(&self) -> bool {

@@ -6,19 +6,20 @@ use rusqlite::{Connection, params};
 
 use super::advice::with_advice;
 use super::cost::Cost;
-use super::error::RunError;
-use super::group::{abandon, begin, commit};
-use super::handle::{Failure, Handle, internal};
+use super::error::{RunError, internal};
+use super::handle::{Failure, Handle};
+use super::limits::VALUE_BYTES;
 use super::place::made;
 use super::schema::{Marker, markers};
 use super::sound::{self, Fault};
-use super::walls::{Role, VALUE_BYTES};
+use super::transaction::{abandon, begin, commit};
+use super::walls::Role;
 use super::warnings::{SchemaWarning, warnings};
 use svc_base::fault;
 
 /// Tables that every database has from its beginning: the mirror of payments, which the platform derives, and the
 /// markers of migrations.
-const HOUSE: &str = "
+pub(super) const HOUSE: &str = "
 CREATE TABLE svc_payments (
     session_id TEXT NOT NULL UNIQUE,
     price_id TEXT NOT NULL,

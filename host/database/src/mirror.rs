@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use rusqlite::{Connection, params};
 
-use super::Databases;
+use super::databases::Databases;
 use super::error::RunError;
-use super::group::{abandon, begin, commit};
 use super::handle::Handle;
+use super::transaction::{abandon, begin, commit};
 use svc_base::clock::Timestamp;
 use svc_base::ids::BackendId;
 
@@ -50,7 +50,7 @@ impl Databases {
             .get(id)?
             .with_writer(move |writer| Ok(write(&writer.handle, &rows, anew)))
             .await?;
-        written.map_err(|error| self.settings(&id).told_full(error))
+        written.map_err(|error| self.settings(&id).full_disk_or_database(error))
     }
 }
 

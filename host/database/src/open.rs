@@ -2,29 +2,29 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::oneshot;
 
-use super::batch::{BatchError, Step, Work};
-use super::error::RunError;
-use super::group::{BYTES, CALLERS, Left, Write, run_alone, run_group};
-use super::handle::{Settings, internal};
+use super::batch::{BatchError, Work};
+use super::error::{RunError, internal};
+use super::group::{BYTES, CALLERS, Unfinished, run_alone, run_group};
+use super::handle::Settings;
 use super::lanes::Lanes;
+use super::limits::{ResultLimits, WAIT};
 use super::pace::{Lane, Pace};
-use super::reads::Readers;
-use super::run::{Call, ResultJson, ResultLimits};
+use super::readers::Readers;
+use super::run::ResultJson;
 use super::schema;
 use super::shares::Owner;
+use super::write::Write;
 use super::writer::{Writer, Writers};
 use svc_base::ids::BackendId;
+use svc_base::sync::lock;
 use svc_base::turns::{self, Turn};
 
 /// How many writes of a database may wait.
 const WAITING: usize = 1024;
-/// How long a call waits to begin.
-pub(super) const WAIT: Duration = Duration::from_secs(5);
 
 /// An open database.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub struct Database {
     pub(super) writers: Writers,
     /// Itself, for the work that it queues.
     me: Weak<Self>,
-    pub(super) readers: Mutex<Readers>,
+    pub(super) readers: Readers,
     writes: Mutex<Writes>,
     writer: Mutex<Option<Writer>>,
     /// Whether its history has yet to take some of its commits.
@@ -49,7 +49,7 @@ pub struct Database {
 
 #[derive(Debug, Default)]
 struct Writes {
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<QueuedWork>,
     /// Whether somebody has the writer, or is about to.
     taken: bool,
     closed: bool,
@@ -57,24 +57,20 @@ struct Writes {
 
 pub(super) type WriterJob = Box<dyn FnOnce(&mut Writer) + Send>;
 
-pub(super) enum Waiting {
+pub(super) enum QueuedWork {
     /// A write for a group.
     Write(Write),
     /// Work that needs the writer for itself.
     Alone(WriterJob),
 }
 
-impl std::fmt::Debug for Waiting {
+impl std::fmt::Debug for QueuedWork {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Write(_) => "Write",
             Self::Alone(_) => "Alone",
         })
     }
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Database {
@@ -97,7 +93,7 @@ impl Database {
             owner,
             writers,
             me: me.clone(),
-            readers: Mutex::default(),
+            readers: Readers::default(),
             writes: Mutex::default(),
             writer: Mutex::default(),
             has_news: AtomicBool::new(false),
@@ -105,39 +101,12 @@ impl Database {
         }))
     }
 
-    /// Runs a statement; a write is durable when it is answered.
-    ///
-    /// # Errors
-    /// [`RunError`]; nothing is changed then.
-    pub async fn call(&self, call: Call, pace: &Arc<Pace>) -> Result<ResultJson, RunError> {
-        let answer = if call.writes {
-            let work = Work::Call(call);
-            let written = self.write(work, Arc::clone(pace)).await;
-            written.map_err(|failure| failure.error)
-        } else {
-            // A read fills nothing but the disk that its temporary files are on.
-            self.read(call, pace).await.map_err(|error| match error {
-                RunError::DatabaseFull => RunError::DiskFull,
-                other => other,
-            })
-        };
-        answer.map_err(|error| self.settings.told_full(error))
-    }
-
-    /// Runs statements in one transaction: all or none, durable when it is answered.
-    ///
-    /// # Errors
-    /// [`BatchError`]; nothing is changed then.
-    pub async fn batch(&self, steps: Vec<Step>) -> Result<ResultJson, BatchError> {
-        let pace = Work::pace(&steps);
-        let written = self.write(Work::Batch(steps), pace).await;
-        written.map_err(|failure| BatchError {
-            error: self.settings.told_full(failure.error),
-            ..failure
-        })
-    }
-
-    async fn write(&self, work: Work, pace: Arc<Pace>) -> Result<ResultJson, BatchError> {
+    /// Queues a write, and waits for its answer.
+    pub(super) async fn write(
+        &self,
+        work: Work,
+        pace: Arc<Pace>,
+    ) -> Result<ResultJson, BatchError> {
         let (answer, answered) = oneshot::channel();
         let turn = Turn::new();
         let write = Write {
@@ -150,21 +119,21 @@ impl Database {
         self.enqueue(if long {
             self.alone(write)
         } else {
-            Waiting::Write(write)
+            QueuedWork::Write(write)
         })?;
         answer_of(answered, &turn).await
     }
 
-    fn alone(&self, write: Write) -> Waiting {
+    fn alone(&self, write: Write) -> QueuedWork {
         let limits = self.limits;
-        Waiting::Alone(Box::new(move |writer| run_alone(writer, write, &limits)))
+        QueuedWork::Alone(Box::new(move |writer| run_alone(writer, write, &limits)))
     }
 
     pub(super) fn myself(&self) -> Result<Arc<Self>, RunError> {
         self.me.upgrade().ok_or(RunError::Closed)
     }
 
-    pub(super) fn enqueue(&self, work: Waiting) -> Result<(), RunError> {
+    pub(super) fn enqueue(&self, work: QueuedWork) -> Result<(), RunError> {
         let mut writes = lock(&self.writes);
         if writes.closed {
             return Err(RunError::Closed);
@@ -184,7 +153,7 @@ impl Database {
         let me = self.myself()?;
         match writes.waiting.front() {
             None => Ok(()),
-            Some(Waiting::Write(_)) => {
+            Some(QueuedWork::Write(_)) => {
                 writes.taken = true;
                 let job = Box::new(move || me.commit_group());
                 if from == Some(Lane::Short) {
@@ -194,7 +163,7 @@ impl Database {
                 }
                 Ok(())
             }
-            Some(Waiting::Alone(_)) => {
+            Some(QueuedWork::Alone(_)) => {
                 writes.taken = true;
                 if self
                     .lanes
@@ -212,7 +181,7 @@ impl Database {
 
     /// Commits the writes that wait first, together.
     fn commit_group(&self) {
-        let _passes_on = PassOn(self, Lane::Short);
+        let _passes_on = ReleaseWriter(self, Lane::Short);
         let writer = self.take_writer();
         let most = if self.deferred_keys.load(Ordering::Relaxed) {
             1
@@ -224,7 +193,7 @@ impl Database {
             let (mut group, mut bytes) = (Vec::new(), 0);
             while group.len() < most && bytes < BYTES {
                 match writes.waiting.pop_front() {
-                    Some(Waiting::Write(write)) => {
+                    Some(QueuedWork::Write(write)) => {
                         bytes += write.bytes();
                         group.push(write);
                     }
@@ -245,21 +214,21 @@ impl Database {
                 return;
             }
         };
-        let left = run_group(&mut writer, group, &self.limits);
-        self.settle(writer, left);
+        let unfinished = run_group(&mut writer, group, &self.limits);
+        self.settle(writer, unfinished);
     }
 
     /// Has those answered whose work is committed, returns the writer, and puts unfinished work back at the head of the queue.
-    fn settle(&self, mut writer: Writer, left: Left) {
+    fn settle(&self, mut writer: Writer, unfinished: Unfinished) {
         writer.acknowledge();
         writer.settle();
         let too_long = writer.has_long_log();
         self.put_writer(writer);
         let mut writes = lock(&self.writes);
-        for write in left.rest.into_iter().rev() {
-            writes.waiting.push_front(Waiting::Write(write));
+        for write in unfinished.rest.into_iter().rev() {
+            writes.waiting.push_front(QueuedWork::Write(write));
         }
-        for write in left.long.into_iter().rev() {
+        for write in unfinished.long.into_iter().rev() {
             writes.waiting.push_front(self.alone(write));
         }
         if too_long {
@@ -267,7 +236,7 @@ impl Database {
             let cut = |writer: &mut Writer| {
                 writer.cut_log();
             };
-            writes.waiting.push_front(Waiting::Alone(Box::new(cut)));
+            writes.waiting.push_front(QueuedWork::Alone(Box::new(cut)));
         }
     }
 
@@ -276,7 +245,7 @@ impl Database {
         let job = {
             let mut writes = lock(&self.writes);
             match writes.waiting.pop_front() {
-                Some(Waiting::Alone(job)) => Some(job),
+                Some(QueuedWork::Alone(job)) => Some(job),
                 Some(write) => {
                     writes.waiting.push_front(write);
                     None
@@ -284,14 +253,14 @@ impl Database {
                 None => None,
             }
         };
-        let _passes_on = PassOn(self, Lane::Long);
+        let _passes_on = ReleaseWriter(self, Lane::Long);
         match (job, self.take_writer()) {
             (Some(job), Ok(mut writer)) => {
                 job(&mut writer);
-                self.settle(writer, Left::default());
+                self.settle(writer, Unfinished::default());
             }
             (None, Ok(writer)) => self.put_writer(writer),
-            // Whoever waits learns it from the drop of their channel.
+            // The callers learn it from the drop of their channels.
             (_, Err(error)) => tracing::error!(%error, "a tenant's database cannot be opened"),
         }
     }
@@ -317,7 +286,7 @@ impl Database {
     pub(super) fn remember(&self) {
         if self.has_news.load(Ordering::Relaxed) {
             // A queue that is full of writes has its log taken soon enough.
-            let _ = self.enqueue(Waiting::Alone(Box::new(Writer::remember)));
+            let _ = self.enqueue(QueuedWork::Alone(Box::new(Writer::remember)));
         }
     }
 
@@ -330,9 +299,9 @@ impl Database {
 }
 
 /// Lets the writer go to whatever waits next, however its work in a lane ends.
-struct PassOn<'d>(&'d Database, Lane);
+struct ReleaseWriter<'d>(&'d Database, Lane);
 
-impl Drop for PassOn<'_> {
+impl Drop for ReleaseWriter<'_> {
     fn drop(&mut self) {
         let mut writes = lock(&self.0.writes);
         writes.taken = false;
@@ -358,8 +327,7 @@ pub(super) async fn answer_of<T, E: From<RunError>>(
 
 impl Drop for Database {
     fn drop(&mut self) {
-        let readers = self.readers.get_mut();
-        *readers.unwrap_or_else(PoisonError::into_inner) = Readers::default();
+        self.readers.close();
         let writer = self.writer.get_mut();
         let writer = writer.unwrap_or_else(PoisonError::into_inner).take();
         // One that is closed is removed: there is nothing to keep.

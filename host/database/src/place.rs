@@ -74,6 +74,13 @@ fn star(words: &[Word]) -> Option<&Word> {
     stars.find(stands).map(|at| &words[at])
 }
 
+/// Whether a statement changes the schema, rather than rows.
+pub(super) fn changes_schema(sql: &str) -> bool {
+    let words = words(sql);
+    let verb = words.first();
+    verb.is_some_and(|verb| verb.bare && matches!(verb.name.as_str(), "create" | "alter"))
+}
+
 /// The name of the table or view that a statement makes or alters, in lower case.
 pub(super) fn made(sql: &str) -> Option<String> {
     let words = words(sql);

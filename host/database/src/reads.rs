@@ -6,24 +6,14 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::error::RunError;
-use super::handle::{Handle, internal};
-use super::open::{Database, answer_of, lock};
+use super::error::{RunError, internal};
+use super::handle::Handle;
+use super::open::{Database, answer_of};
 use super::pace::{DELAYED, INLINE, Lane, Pace, SHORT, worked};
 use super::run::{Call, ResultJson, prepare, run, run_inline};
 use super::touched::Tables;
 use svc_base::Stopwatch;
 use svc_base::turns::Turn;
-
-/// How many connections of a database read at once.
-const READERS: usize = 4;
-
-/// The connections that read.
-#[derive(Debug, Default)]
-pub(super) struct Readers {
-    idle: Vec<Handle>,
-    open: usize,
-}
 
 impl Database {
     pub(super) async fn read(&self, call: Call, pace: &Arc<Pace>) -> Result<ResultJson, RunError> {
@@ -59,7 +49,7 @@ impl Database {
 
     /// Reads on the thread of the request, if a connection is free that knows the statement.
     fn read_here(&self, call: &Call, pace: &Pace) -> Result<ResultJson, RunError> {
-        let Some(reader) = self.idle_reader()? else {
+        let Some(reader) = self.readers.idle(&self.settings)? else {
             return Err(RunError::Elsewhere);
         };
         let mut result = Err(RunError::Elsewhere);
@@ -72,7 +62,7 @@ impl Database {
                 _ => pace.took(watch.elapsed(), None),
             }
         }
-        self.put_back(reader);
+        self.readers.put_back(reader);
         result
     }
 
@@ -123,48 +113,6 @@ impl Database {
         .await
     }
 
-    /// A reader, if one is idle or may be opened.
-    fn idle_reader(&self) -> Result<Option<Handle>, RunError> {
-        let mut readers = lock(&self.readers);
-        if let Some(reader) = readers.idle.pop() {
-            return Ok(Some(reader));
-        }
-        if readers.open >= READERS {
-            return Ok(None);
-        }
-        readers.open += 1;
-        drop(readers);
-        match Handle::reader(&self.settings) {
-            Ok(reader) => Ok(Some(reader)),
-            Err(error) => {
-                lock(&self.readers).open -= 1;
-                Err(error)
-            }
-        }
-    }
-
-    /// A reader of its own, past the bound if all are taken: the lanes have few threads.
-    fn reader(&self) -> Result<Handle, RunError> {
-        match self.idle_reader()? {
-            Some(reader) => Ok(reader),
-            None => {
-                let reader = Handle::reader(&self.settings)?;
-                lock(&self.readers).open += 1;
-                Ok(reader)
-            }
-        }
-    }
-
-    /// Keeps a reader for the next, if there are not enough.
-    fn put_back(&self, reader: Handle) {
-        let mut readers = lock(&self.readers);
-        if readers.idle.len() < READERS {
-            readers.idle.push(reader);
-        } else {
-            readers.open -= 1;
-        }
-    }
-
     /// Has SQLite prepare a tenant's statement, without running it.
     ///
     /// # Errors
@@ -202,9 +150,9 @@ impl Database {
         let (me, begun) = (self.myself()?, Arc::clone(&turn));
         let job = Box::new(move || {
             if begun.begin() {
-                let result = me.reader().and_then(|reader| {
+                let result = me.readers.take(&me.settings).and_then(|reader| {
                     let result = work(&reader);
-                    me.put_back(reader);
+                    me.readers.put_back(reader);
                     result
                 });
                 // A caller that has gone away does not want it.

@@ -7,8 +7,9 @@ use rusqlite::{CachedStatement, Connection, ErrorCode, Row, Rows, Statement, Sta
 
 use super::columns::Columns;
 use super::cost::Cost;
-use super::error::RunError;
+use super::error::{RunError, internal};
 use super::handle::{Failure, Handle};
+use super::limits::ResultLimits;
 use super::meter::{Deadline, Watch};
 use super::values::{self, Params, Value};
 use super::walls::Role;
@@ -25,17 +26,6 @@ pub struct Call {
     pub writes: bool,
     /// Values of the binds.
     pub params: Params,
-}
-
-/// Bounds of one result.
-#[derive(Clone, Copy, Debug)]
-pub struct ResultLimits {
-    /// Rows of a result.
-    pub rows: u64,
-    /// Bytes of its JSON.
-    pub bytes: usize,
-    /// How long a statement may run.
-    pub time: Duration,
 }
 
 /// A result in its JSON form: `{"rows", "columns", "rows_affected", "truncated"}`.
@@ -157,6 +147,8 @@ pub(super) fn prepare(
     budget: Duration,
 ) -> Result<(), RunError> {
     let role = if writes { Role::Write } else { Role::Read };
+    // Preparing alone goes by the schema that the connection knows, which another connection may have changed: a step finds out.
+    handle.read_schema().map_err(internal)?;
     let prepared = handle.tenant(role, budget, |connection| {
         let statement = connection.prepare(sql)?;
         Columns::of(sql, &statement)?;

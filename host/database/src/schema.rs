@@ -4,10 +4,8 @@ use rusqlite::{Connection, Row};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::Databases;
-use super::error::RunError;
+use super::catalog::{quoted, rows};
 use super::warnings::{SchemaWarning, warnings};
-use svc_base::ids::BackendId;
 
 /// The tables, indexes and views of a database.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -102,15 +100,6 @@ pub struct Marker {
 const SHOWN: &str = "name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
     AND (name NOT LIKE 'svc\\_%' ESCAPE '\\' OR name = 'svc_payments' COLLATE NOCASE)";
 
-/// The names of what is a tenant's own.
-pub(super) const OWN: &str =
-    "name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name NOT LIKE 'svc\\_%' ESCAPE '\\'";
-
-/// A name as SQL has it.
-pub(super) fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
 /// Reads the schema.
 pub(super) fn schema(c: &Connection) -> rusqlite::Result<Schema> {
     let mut tables = Vec::new();
@@ -149,18 +138,8 @@ pub(super) fn inventory(c: &Connection) -> rusqlite::Result<Inventory> {
     })
 }
 
-impl Databases {
-    /// The SQL of a database's views.
-    ///
-    /// # Errors
-    /// [`RunError`].
-    pub async fn views(&self, id: BackendId) -> Result<Vec<String>, RunError> {
-        self.get(id)?.inspect(view_sql).await
-    }
-}
-
 /// Reads the SQL of the views.
-fn view_sql(c: &Connection) -> rusqlite::Result<Vec<String>> {
+pub(super) fn view_sql(c: &Connection) -> rusqlite::Result<Vec<String>> {
     c.prepare("SELECT sql FROM sqlite_schema WHERE type = 'view'")?
         .query_map([], |row| row.get(0))?
         .collect()
@@ -175,15 +154,6 @@ pub(super) fn markers(c: &Connection) -> rusqlite::Result<Vec<Marker>> {
             checksum: row.get(1)?,
         })
     })
-}
-
-/// All rows of a statement.
-pub(super) fn rows<T>(
-    c: &Connection,
-    sql: &str,
-    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-) -> rusqlite::Result<Vec<T>> {
-    c.prepare(sql)?.query_map([], read)?.collect()
 }
 
 fn unsigned(row: &Row<'_>) -> rusqlite::Result<u64> {

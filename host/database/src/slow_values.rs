@@ -1,7 +1,7 @@
 //! Operators, and values that are slow for one function or another.
 
+use super::limits::VALUE_BYTES;
 use super::values::Value;
-use super::walls::VALUE_BYTES;
 
 /// Operators and keywords of two values, which calls cannot name.
 pub(super) const OPERATORS: &[&str] = &[

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use rusqlite::{Connection, Row};
 
-use super::error::RunError;
-use super::handle::{Handle, internal};
-use super::schema::{OWN, quoted, rows};
+use super::catalog::{OWN, quoted, rows};
+use super::error::{RunError, internal};
+use super::handle::Handle;
 use super::walls::Role;
 use super::warnings::update_of;
 use svc_base::Stopwatch;

@@ -4,6 +4,7 @@
 //! What is measured is the time of the thread on its processor, so that a busy machine is no false alarm.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use guest_gate::functions::{ALLOWED, IMPLIED};
 
@@ -13,7 +14,9 @@ use super::run::{run, run_inline};
 use super::slow_values::{OPERATORS, slow_values};
 use super::values::Value;
 use super::walls::Role;
+use super::watchdog::Watchdog;
 use super::*;
+use svc_base::clock::Clock;
 
 /// Time that a statement may take here; by default it is two seconds.
 const BUDGET: Duration = Duration::from_millis(20);

@@ -6,7 +6,6 @@ use rusqlite::types::ValueRef;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::batch::Given;
 use svc_base::numbers::Whole;
 
 /// A value that a parameter is bound to.
@@ -14,6 +13,20 @@ pub use rusqlite::types::Value;
 
 /// The named values of a call, in the order in which they came.
 pub type Params = Vec<(String, Value)>;
+
+/// Value that a bind of a step is given.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StepParam {
+    /// A value.
+    Value(Value),
+    /// Value of a column in the first row of an earlier step.
+    From {
+        /// Which step, from 0.
+        step: usize,
+        /// The column's name.
+        column: String,
+    },
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -57,18 +70,18 @@ struct From {
 ///
 /// # Errors
 /// One sentence that says what is wrong with it.
-pub fn parse_given(json: &RawValue) -> Result<Given, &'static str> {
+pub fn parse_given(json: &RawValue) -> Result<StepParam, &'static str> {
     match serde_json::from_str::<From>(json.get()) {
         Ok(From {
             from: (Whole(step), column),
         }) => usize::try_from(step)
-            .map(|step| Given::From { step, column })
+            .map(|step| StepParam::From { step, column })
             .map_err(|_| "is from an op that cannot be"),
         Err(_) => match parse(json) {
             Err(_) if json.get().starts_with('{') => {
                 Err("is an object other than {\"base64\": \"…\"} and {\"from\": [op, \"column\"]}")
             }
-            parsed => parsed.map(Given::Value),
+            parsed => parsed.map(StepParam::Value),
         },
     }
 }

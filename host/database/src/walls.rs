@@ -13,14 +13,10 @@ use rusqlite::{Connection, Result};
 
 use super::cost;
 use super::functions;
+use super::limits::{PATTERN_BYTES, VALUE_BYTES};
 use super::meter::Deadline;
-use super::touched::{Noted, Tables};
+use super::touched::{NotedTables, Tables};
 use svc_base::clock::Clock;
-
-/// The longest value, and the longest statement, in bytes. What works on values that long takes a [cost] into account.
-pub(super) const VALUE_BYTES: i32 = 262_144;
-/// The longest pattern, in bytes.
-pub(super) const PATTERN_BYTES: i32 = 1000;
 
 /// The longest text of SQL: a statement's listing has a word more.
 #[allow(
@@ -49,7 +45,7 @@ pub(super) enum Role {
 pub(super) struct Walls {
     role: Arc<AtomicU8>,
     /// The tables that SQLite asks about, while somebody wants to know.
-    noted: Noted,
+    noted: NotedTables,
 }
 
 impl Walls {
@@ -87,7 +83,7 @@ impl Walls {
         let modules = modules(connection)?;
         let role = Arc::new(AtomicU8::new(Role::Platform as u8));
         let played = Arc::clone(&role);
-        let noted = Noted::default();
+        let noted = NotedTables::default();
         let noting = noted.clone();
         connection.authorizer(Some(move |context: AuthContext<'_>| {
             let role = match played.load(Ordering::Relaxed) {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use rusqlite::{Connection, Row};
 
+use super::catalog::{OWN, quoted, rows};
 use super::handle::{Handle, Settings};
-use super::schema::{OWN, quoted, rows};
 
 /// Something in a schema that is probably not what was meant.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,9 +4,11 @@
 //! needs no steps: what it interrupts ends at the next place where SQLite looks. Its thread sleeps for good while nothing runs.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::thread::{self, Thread};
 use std::time::Duration;
+
+use svc_base::sync::lock;
 
 /// How often the watchdog looks.
 const WATCH: Duration = Duration::from_millis(10);
@@ -86,8 +88,8 @@ impl Watchdog {
 }
 
 impl Shared {
-    fn watched(&self) -> std::sync::MutexGuard<'_, Vec<Weak<dyn Watched>>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    fn watched(&self) -> MutexGuard<'_, Vec<Weak<dyn Watched>>> {
+        lock(&self.watched)
     }
 
     fn wake(&self) {
@@ -96,7 +98,7 @@ impl Shared {
         }
     }
 
-    /// Whether the thread may sleep until it is woken: from here on whoever begins a statement wakes it.
+    /// Whether the thread may sleep until it is woken: from here on the begin of a statement wakes it.
     fn falls_asleep(&self) -> bool {
         self.asleep.store(true, Ordering::SeqCst);
         self.running.load(Ordering::SeqCst) == 0 || !self.asleep.swap(false, Ordering::SeqCst)

@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use rusqlite::wal::CheckpointMode;
 
-use super::committed::{Answers, Commits, Following};
-use super::error::RunError;
+use super::commits::Commits;
+use super::committed::{PendingCommits, Replies};
+use super::error::{RunError, internal};
 use super::files::Files;
-use super::handle::{Handle, Settings, internal};
-use super::history::{History, Lent, Packer, Terms, tell_gap};
-use super::open::{WAIT, lock};
-use super::touched::{News, Touched};
+use super::handle::{Handle, Settings};
+use super::history::{Checkpointer, History, LentHistory, Terms, log_gap};
+use super::limits::WAIT;
+use super::touched::{CommitFollower, Touched};
 use svc_base::ids::BackendId;
+use svc_base::sync::lock;
 
 /// The log is copied into the database from this many pages on; where readers keep some of it from being copied, it is
 /// tried again after this many more,
@@ -30,9 +32,9 @@ const CUT_PAGES: i32 = 4000;
 pub(super) struct Writers {
     files: Files,
     terms: Arc<Terms>,
-    packer: Arc<Packer>,
+    checkpointer: Arc<Checkpointer>,
     claimed: Arc<Claimed>,
-    news: News,
+    follower: CommitFollower,
 }
 
 /// The databases that have a writer: one that is being closed while it is opened again must not have two.
@@ -65,9 +67,9 @@ impl Writers {
         Ok(Self {
             files,
             terms: Arc::new(terms),
-            packer: Arc::new(Packer::start()?),
+            checkpointer: Arc::new(Checkpointer::start()?),
             claimed: Arc::default(),
-            news: News::default(),
+            follower: CommitFollower::default(),
         })
     }
 
@@ -76,9 +78,9 @@ impl Writers {
         &self.terms
     }
 
-    /// Whoever is told of what they commit.
-    pub(super) fn news(&self) -> &News {
-        &self.news
+    /// The follower of their commits.
+    pub(super) fn follower(&self) -> &CommitFollower {
+        &self.follower
     }
 
     /// The writer of a database that is there. Waits for the one before to be closed.
@@ -86,7 +88,7 @@ impl Writers {
         let mut writer = self.of(id, settings, || Handle::writer(settings))?;
         // What a crash left in the log is a moment of its own, before anything is added.
         writer.remember();
-        writer.commits.go_on_from(writer.history.commit());
+        writer.commits.resume_at(writer.history.commit());
         Ok(writer)
     }
 
@@ -115,12 +117,12 @@ impl Writers {
         let counted = handle.count_commits(self.terms.clock.clone());
         Ok(Writer {
             commits: counted.map_err(internal)?,
-            following: Following::new(id, self.news.clone()),
+            pending: PendingCommits::new(id, self.follower.clone()),
             handle,
             history: History::open(dir, Arc::clone(&self.terms)),
             lent: None,
             copied: 0,
-            packer: Arc::clone(&self.packer),
+            checkpointer: Arc::clone(&self.checkpointer),
             settings: settings.clone(),
             copy_at: COPY_PAGES,
             cut_at: CUT_PAGES,
@@ -150,13 +152,13 @@ pub(super) struct Writer {
     /// History of the database, at home after [`Writer::remember`].
     pub(super) history: History,
     /// Where its history is, if it is not here.
-    lent: Option<Lent>,
+    lent: Option<LentHistory>,
     /// How many pages of the log, which has more, are copied.
     copied: i32,
-    packer: Arc<Packer>,
+    checkpointer: Arc<Checkpointer>,
     settings: Settings,
     commits: Arc<Commits>,
-    following: Following,
+    pending: PendingCommits,
     /// How long the log may become before it is copied, in pages.
     copy_at: i32,
     /// How long the log may become before it is cut, in pages.
@@ -168,16 +170,15 @@ pub(super) struct Writer {
 impl Writer {
     /// Ends the first step of a commit, or of an attempt: what the database has come to is synced, and its callers wait for the
     /// second.
-    pub(super) fn committed(&mut self, touched: Touched, answers: Answers) {
+    pub(super) fn committed(&mut self, touched: Touched, replies: Replies) {
         let position = self.commits.position();
-        self.following.committed(position, touched, answers);
+        self.pending.committed(position, touched, replies);
     }
 
     /// Takes the second step of what is committed. One machine has acknowledged a commit once it is synced: nothing is awaited.
-    /// Where other machines follow the database, this is where they are, and the writer may go on meanwhile.
     pub(super) fn acknowledge(&mut self) {
         let acknowledged = self.commits.position();
-        self.following.acknowledged(acknowledged);
+        self.pending.acknowledged(acknowledged);
     }
 
     /// Notes what was committed, and has the log copied into the database once it is long: beside the writer, until so
@@ -201,7 +202,7 @@ impl Writer {
         if !self.history.can_be_lent() {
             return false;
         }
-        match self.history.lend(&self.packer, &self.settings, pages) {
+        match self.history.lend(&self.checkpointer, &self.settings, pages) {
             Ok(lent) => {
                 self.lent = Some(lent);
                 true
@@ -254,7 +255,7 @@ impl Writer {
     /// Takes what is new in the log into the history.
     pub(super) fn remember(&mut self) {
         let known = self.history.is_outgrown();
-        tell_gap(self.take(), known);
+        log_gap(self.take(), known);
     }
 
     /// Takes the log's commits into the history.
@@ -304,7 +305,7 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::handle::PAGE_BYTES;
+    use crate::limits::PAGE_BYTES;
     use std::sync::atomic::{AtomicBool, Ordering};
     use svc_base::clock::Clock;
     use svc_base::positions::Position;
@@ -359,7 +360,7 @@ mod tests {
         let tell = Arc::clone(&answered);
         let answer = Box::new(move || tell.store(true, Ordering::Relaxed));
         writer.handle.platform("CREATE TABLE t (a)").unwrap();
-        writer.committed(Touched::All, Answers::Alone(answer));
+        writer.committed(Touched::All, Replies::Alone(answer));
         assert!(!answered.load(Ordering::Relaxed));
         writer.acknowledge();
         assert!(answered.load(Ordering::Relaxed));

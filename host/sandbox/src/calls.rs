@@ -54,7 +54,7 @@ impl Calls {
     ///
     /// The cache is refused, or a guest cannot be loaded.
     pub fn new(cache_dir: PathBuf, gate: Option<&[u8]>) -> anyhow::Result<Self> {
-        let engine = GuestEngine::new(1, GuestLimits::HOUSE, Metrics::default())?;
+        let engine = GuestEngine::new(1, GuestLimits::DEFAULT, Metrics::default())?;
         let cache = Cache::open(cache_dir)?;
         let gate = gate.unwrap_or(built_in(World::Gate));
         let render = loaded(&engine, &cache, built_in(World::Render))?;

@@ -5,11 +5,11 @@ use std::ops::Range;
 use maud::html;
 
 use super::bindings::render::svc::render::types;
-use super::values::{RenderFailure, Undrawn};
+use super::values::{RenderFailure, UndrawnDiagram};
 
 /// Writes the note that a reader finds at a diagram that is not drawn.
-pub(super) fn note(undrawn: &Undrawn) -> String {
-    let Undrawn { reason, line } = undrawn;
+pub(super) fn note(undrawn: &UndrawnDiagram) -> String {
+    let UndrawnDiagram { reason, line } = undrawn;
     html! { p.not-drawn { "This diagram is not drawn. Line " (line) ": " (reason) } }.into_string()
 }
 

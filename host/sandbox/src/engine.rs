@@ -1,21 +1,23 @@
 //! The engine that guests run on, and one call of a guest in an instance of its own.
 
 use std::fmt;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use prometheus_client::metrics::gauge::Gauge;
 use wasmtime::component::Linker;
 use wasmtime::{
     Config, Enabled, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, Store,
-    Trap, WasmBacktraceDetails,
+    Trap, UpdateDeadline, WasmBacktraceDetails,
 };
 
-use super::limits::{GuestLimits, Limits, TABLE_ELEMENTS, Ticker};
-use super::metrics::{Metrics, Use};
+use super::lane::StopSignal;
+use super::limits::{GuestLimits, Limits, PageLimits, TABLE_ELEMENTS, Ticker};
+use super::metrics::{CallUsage, Metrics};
 use super::tally::Tally;
 use super::values::{Budget, GuestDigest, World};
 use super::wasi::{self, CallState};
-use svc_base::Stopwatch;
+use svc_base::{ProcessorStopwatch, Stopwatch};
 
 /// The address space of one linear memory, in bytes. With all that 32 bits can address reserved, compiled code needs no
 /// bounds checks; it is address space, not memory, and it does not follow the limits, so that compiled code serves them all.
@@ -61,7 +63,8 @@ impl Function {
         }
     }
 
-    const fn world(self) -> World {
+    /// Returns the world whose guest has the function.
+    pub(super) const fn world(self) -> World {
         match self {
             Self::Render | Self::Draw => World::Render,
             Self::Check => World::Gate,
@@ -90,6 +93,8 @@ impl Drop for Live<'_> {
 pub(super) enum CallFailure {
     /// It ran out of a budget.
     Budget(Budget),
+    /// Nobody waited for its result any more.
+    Abandoned,
     /// The guest failed otherwise; for the log.
     Broken(anyhow::Error),
 }
@@ -98,8 +103,31 @@ pub(super) enum CallFailure {
 #[derive(Debug)]
 pub(super) struct Called<T> {
     pub(super) outcome: Result<T, CallFailure>,
-    pub(super) used: Use,
+    pub(super) used: CallUsage,
 }
+
+/// What one call may use.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Allowance {
+    pub(super) limits: Limits,
+    /// Processor time of its thread.
+    pub(super) processor: Duration,
+}
+
+impl From<Limits> for Allowance {
+    /// All that the limits of a call allow.
+    fn from(limits: Limits) -> Self {
+        Self {
+            limits,
+            processor: Duration::MAX,
+        }
+    }
+}
+
+/// Why a call is ended where its limits do not.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("nobody waits for its result any more")]
+struct Abandoned;
 
 /// One engine with what every call on it needs.
 pub(super) struct GuestEngine {
@@ -153,12 +181,27 @@ impl GuestEngine {
         self.limits.of(world)
     }
 
-    /// A store with the budget of `limits`.
-    fn store(&self, limits: &Limits) -> wasmtime::Result<Store<CallState>> {
+    /// Returns the budget of a page with all its drawings.
+    pub(super) fn page_limits(&self) -> PageLimits {
+        self.limits.page
+    }
+
+    /// Makes a store that the calling thread may use so much in, until it is told to stop.
+    fn store(&self, allowance: Allowance, stop: StopSignal) -> wasmtime::Result<Store<CallState>> {
+        let Allowance { limits, processor } = allowance;
         let mut store = Store::new(&self.engine, CallState::new(limits.memory_bytes));
         store.limiter(|state| &mut state.meter);
-        store.set_epoch_deadline(limits.ticks());
-        store.epoch_deadline_trap();
+        let (wall, spent) = (Stopwatch::start(), ProcessorStopwatch::start());
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_callback(move |_| {
+            if stop.is_set() {
+                return Err(Abandoned.into());
+            }
+            if wall.elapsed() >= limits.wall || spent.elapsed() >= processor {
+                return Ok(UpdateDeadline::Interrupt);
+            }
+            Ok(UpdateDeadline::Continue(1))
+        });
         store.set_hostcall_fuel(limits.memory_bytes.saturating_add(RESULT_EXTRA));
         store.set_fuel(limits.fuel)?;
         Ok(store)
@@ -175,46 +218,52 @@ impl GuestEngine {
         body: impl FnOnce(&mut Store<CallState>) -> wasmtime::Result<T>,
     ) -> wasmtime::Result<T> {
         let _running = self.ticker.running();
-        body(&mut self.store(self.limits(world))?)
+        let allowance = Allowance::from(*self.limits(world));
+        body(&mut self.store(allowance, StopSignal::default())?)
     }
 
-    /// Makes a store with the budget of the function's world, lets `body` instantiate and call in it, and drops it. `tally` is that of
+    /// Makes a store with an allowance, lets `body` instantiate and call in it, and drops it. `tally` is that of
     /// the guest; what the call used is noted in the current span.
     pub(super) fn call<T>(
         &self,
-        function: Function,
-        tally: &Tally,
+        (function, tally): (Function, &Tally),
+        allowance: Allowance,
+        stop: &StopSignal,
         body: impl FnOnce(&mut Store<CallState>) -> wasmtime::Result<T>,
     ) -> Called<T> {
-        let limits = self.limits(function.world());
         let _running = self.ticker.running();
-        let stopwatch = Stopwatch::start();
+        let (stopwatch, spent) = (Stopwatch::start(), ProcessorStopwatch::start());
         // Declared before the store, and so dropped after it.
         let _live = Live::new(&self.metrics.live);
-        let mut store = match self.store(limits) {
+        let mut store = match self.store(allowance, stop.clone()) {
             Ok(store) => store,
             Err(error) => {
                 return Called {
                     outcome: Err(CallFailure::Broken(error.into())),
-                    used: Use::default(),
+                    used: CallUsage::default(),
                 };
             }
         };
         let result = body(&mut store);
 
-        let used = Use {
-            fuel: limits.fuel.saturating_sub(store.get_fuel().unwrap_or(0)),
+        let used = CallUsage {
+            fuel: allowance
+                .limits
+                .fuel
+                .saturating_sub(store.get_fuel().unwrap_or(0)),
             memory: store.data().meter.used(),
             duration: stopwatch.elapsed(),
+            processor: spent.elapsed(),
         };
         let outcome = result.map_err(|error| failure(error, store.data()));
         let label = match &outcome {
             Ok(_) => "ok",
             Err(CallFailure::Budget(budget)) => budget.as_str(),
+            Err(CallFailure::Abandoned) => "abandoned",
             Err(CallFailure::Broken(_)) => "broken",
         };
-        self.metrics
-            .call(function.as_str(), label, outcome.is_err(), used);
+        let trapped = !matches!(outcome, Ok(_) | Err(CallFailure::Abandoned));
+        self.metrics.call(function.as_str(), label, trapped, used);
         tally.count(&outcome, &used);
         let span = tracing::Span::current();
         span.record("outcome", label);
@@ -241,6 +290,9 @@ pub(super) fn span(function: Function, guest: GuestDigest) -> tracing::Span {
 
 /// Tells budgets from failures.
 fn failure(error: wasmtime::Error, state: &CallState) -> CallFailure {
+    if error.is::<Abandoned>() {
+        return CallFailure::Abandoned;
+    }
     // Whatever became of a refused allocation inside the guest, this was its cause.
     if state.meter.refused() {
         return CallFailure::Budget(Budget::Memory);

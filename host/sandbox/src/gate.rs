@@ -6,16 +6,16 @@ use super::Inner;
 use super::bindings::gate::GatePre;
 use super::bindings::gate::exports::svc::gate::judge as wit;
 use super::bindings::gate::svc::gate::types;
-use super::engine::{self, CallFailure, Function};
-use super::metrics::Use;
+use super::engine::{self, Allowance, CallFailure, Function};
+use super::lane::{Busy, StopSignal};
+use super::metrics::CallUsage;
 use super::renderer::shortened;
-use super::slot::{Guest, Unready};
+use super::slot::{Guest, NotReady};
 use super::trial::{Attempt, End, settle};
 use super::values::{
-    Budget, GateFailure, Judged, NamedTable, Position, Purpose, Refusal, Statement, StatementKind,
+    Budget, GateFailure, NamedTable, Position, Purpose, Refusal, Statement, StatementKind, Verdict,
 };
 use super::wasi::CallState;
-use super::workers::Busy;
 
 /// The longest SQL of an action or a query, in bytes.
 pub const STATEMENT_BYTES: usize = 64 << 10;
@@ -33,16 +33,17 @@ impl From<CallFailure> for GateFailure {
     fn from(failure: CallFailure) -> Self {
         match failure {
             CallFailure::Budget(budget) => Self::Budget(budget),
+            CallFailure::Abandoned => Self::Busy,
             CallFailure::Broken(error) => Self::Broken(error),
         }
     }
 }
 
-impl From<Unready> for GateFailure {
-    fn from(unready: Unready) -> Self {
+impl From<NotReady> for GateFailure {
+    fn from(unready: NotReady) -> Self {
         match unready {
-            Unready::Loading => Self::Busy,
-            Unready::Failed(error) => Self::Broken(error),
+            NotReady::Loading => Self::Busy,
+            NotReady::Failed(error) => Self::Broken(error),
         }
     }
 }
@@ -52,7 +53,7 @@ pub(super) async fn check(
     inner: &Inner,
     sql: String,
     purpose: Purpose,
-) -> Result<Judged, GateFailure> {
+) -> Result<Verdict, GateFailure> {
     let longest = match purpose {
         Purpose::Action | Purpose::Query => STATEMENT_BYTES,
         Purpose::Schema | Purpose::Migration => SCRIPT_BYTES,
@@ -73,26 +74,28 @@ async fn attempt(
     guest: Arc<Guest<GatePre<CallState>>>,
     sql: Arc<str>,
     purpose: Purpose,
-) -> Attempt<Result<Judged, GateFailure>> {
+) -> Attempt<Result<Verdict, GateFailure>> {
     let engine = Arc::clone(&inner.engine);
     let span = engine::span(Function::Check, guest.digest);
     let (asked, judge) = (Arc::clone(&sql), Arc::clone(&guest));
-    let job = move || {
+    let job = move |stop: &StopSignal| {
         let purpose = sent(purpose);
+        let function = Function::Check;
+        let allowance = Allowance::from(*engine.limits(function.world()));
         span.in_scope(|| {
-            engine.call(Function::Check, &judge.tally, |store| {
+            engine.call((function, &judge.tally), allowance, stop, |store| {
                 let world = judge.world.instantiate(&mut *store)?;
                 world.svc_gate_judge().call_check(store, &asked, purpose)
             })
         })
     };
-    let called = match inner.workers.run(job).await {
+    let called = match inner.checks.run(job).await {
         Ok(called) => called,
         Err(busy) => {
             return Attempt {
                 outcome: Err(busy.into()),
                 end: End::Busy,
-                used: Use::default(),
+                used: CallUsage::default(),
             };
         }
     };
@@ -111,7 +114,7 @@ async fn attempt(
         end = End::Broken;
     }
     Attempt {
-        outcome: outcome.map(|statements| Judged {
+        outcome: outcome.map(|statements| Verdict {
             statements,
             gate: guest.digest,
         }),

@@ -7,17 +7,21 @@
 //!
 //! [`Sandbox`] is the handle to all of it. It starts at once and loads the guests in the background; until
 //! then callers wait, for a minute at most. The guests built into the host serve unless newer ones are installed.
-//! [`Workers`] are the threads that calls run on, for whatever else occupies a thread too.
+//! Calls run in lanes ([`Lane`]), which all else that occupies a thread uses, too; callers share them fairly, by their [`Flow`].
+
+#![warn(missing_docs)]
 
 mod admission;
 mod bindings;
 mod cache;
 mod calls;
 mod choice;
-mod content_type;
 mod drawings;
 mod engine;
+mod fair_queue;
+mod flow;
 mod gate;
+mod lane;
 mod limits;
 mod metrics;
 mod page;
@@ -30,7 +34,6 @@ mod tests;
 mod trial;
 mod values;
 mod wasi;
-mod workers;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,26 +43,28 @@ use anyhow::Context as _;
 
 use cache::Cache;
 use engine::GuestEngine;
+use lane::LaneConfig;
 use registry::Registry;
 use trial::Trials;
 
 pub use admission::{COMPONENT_BYTES, Inspection, inspect, read};
 pub use calls::{Calls, Cost};
 pub use choice::{Choice, Choices, Origin, newest_first};
-pub use content_type::{ContentType, UnknownContentType};
+pub use flow::{Class, Flow};
 pub use gate::{SCRIPT_BYTES, STATEMENT_BYTES};
-pub use limits::{GuestLimits, Limits};
+pub use lane::{Busy, Lane, StopSignal};
+pub use limits::{GuestLimits, LEAST_GATE_MEMORY, LEAST_RENDER_MEMORY, Limits, PageLimits};
 pub use metrics::Metrics;
 pub use registry::{Applied, built_in};
 pub use renderer::{DIAGRAM_BYTES, DIAGRAMS};
+pub use svc_sources::{ContentType, UnknownContentType};
 pub use tally::{Spread, Total, Usage};
 pub use trial::Fallen;
 pub use values::{
-    Budget, Foot, GateFailure, GuestDigest, Judged, Malformed, NamedTable, Position, Purpose,
-    Refusal, RenderFailure, Rendered, RuntimeScript, Source, SourcePlace, Statement, StatementKind,
-    Undrawn, World,
+    Budget, Foot, GateFailure, GuestDigest, Malformed, NamedTable, Position, Purpose, Refusal,
+    RenderFailure, Rendered, RuntimeScript, Source, SourcePlace, Statement, StatementKind,
+    UndrawnDiagram, Verdict, World,
 };
-pub use workers::{Busy, Workers, WorkersConfig};
 
 /// Settings of a sandbox.
 #[derive(Clone, Debug)]
@@ -70,18 +75,18 @@ pub struct SandboxConfig {
     pub cache_dir: PathBuf,
     /// Budgets of one call.
     pub limits: GuestLimits,
-    /// How many calls run at once; see [`SandboxConfig::default_threads`].
+    /// How many threads a lane has for everybody; see [`SandboxConfig::default_threads`]. It has one more for owners.
     pub threads: usize,
 }
 
 impl SandboxConfig {
-    /// The house's limits, no installed guests, and a thread for each core.
+    /// The default limits, no installed guests, and a thread for each core.
     #[must_use]
     pub fn new(cache_dir: PathBuf) -> Self {
         Self {
             guests: Choices::default(),
             cache_dir,
-            limits: GuestLimits::HOUSE,
+            limits: GuestLimits::DEFAULT,
             threads: Self::default_threads(),
         }
     }
@@ -105,7 +110,8 @@ struct Inner {
     engine: Arc<GuestEngine>,
     registry: Arc<Registry>,
     trials: Trials,
-    workers: Arc<Workers>,
+    pages: Arc<Lane>,
+    checks: Arc<Lane>,
     metrics: Metrics,
     loader: Mutex<Option<JoinHandle<()>>>,
 }
@@ -117,20 +123,23 @@ impl Sandbox {
     ///
     /// The cache directory is refused, the limits are beyond what 32 bits address, or the system refuses memory or threads.
     pub fn start(config: SandboxConfig) -> anyhow::Result<Self> {
-        let workers = WorkersConfig::with_threads(config.threads.max(1));
-        Self::start_with(config, workers)
+        let threads = config.threads.max(1);
+        let lanes = [LaneConfig::pages(threads), LaneConfig::checks(threads)];
+        Self::start_with(config, lanes)
     }
 
-    fn start_with(config: SandboxConfig, workers: WorkersConfig) -> anyhow::Result<Self> {
+    fn start_with(config: SandboxConfig, [pages, checks]: [LaneConfig; 2]) -> anyhow::Result<Self> {
         let cache = Cache::open(config.cache_dir)?;
         let metrics = Metrics::default();
-        // A worker makes its next instance after its last one is gone; the other half is for guests that are being checked.
+        // A thread makes its next instance after its last one is gone; the other half is for guests that are being checked.
+        let threads = pages.threads + checks.threads + 2;
         let engine = Arc::new(GuestEngine::new(
-            workers.threads * 2,
+            threads * 2,
             config.limits,
             metrics.clone(),
         )?);
-        let workers = Workers::start(workers, metrics.clone())?;
+        let pages = Arc::new(Lane::start(pages, metrics.clone())?);
+        let checks = Arc::new(Lane::start(checks, metrics.clone())?);
         let registry = Arc::new(Registry::new(engine.clone(), cache, metrics.clone()));
         let loader = thread::Builder::new()
             .name("svc-guests".to_owned())
@@ -144,7 +153,8 @@ impl Sandbox {
                 engine,
                 registry,
                 trials: Trials::default(),
-                workers: Arc::new(workers),
+                pages,
+                checks,
                 metrics,
                 loader: Mutex::new(Some(loader)),
             }),
@@ -201,7 +211,7 @@ impl Sandbox {
         &self,
         sql: impl Into<String> + Send,
         purpose: Purpose,
-    ) -> Result<Judged, GateFailure> {
+    ) -> Result<Verdict, GateFailure> {
         gate::check(&self.inner, sql.into(), purpose).await
     }
 
@@ -233,16 +243,22 @@ impl Sandbox {
         total.unwrap_or_default()
     }
 
-    /// Guests that failed where the ones before them did not, and lost their places: since the last time that somebody asked.
+    /// Takes the guests that lost their places since the last call of this function: they failed where the ones before them did not.
     #[must_use]
     pub fn take_fallen(&self) -> Vec<Fallen> {
         self.inner.trials.take_fallen()
     }
 
-    /// The threads that calls run on.
+    /// Returns the lane that pages are made in.
     #[must_use]
-    pub fn workers(&self) -> &Arc<Workers> {
-        &self.inner.workers
+    pub fn pages(&self) -> &Arc<Lane> {
+        &self.inner.pages
+    }
+
+    /// Returns the lane for what never waits for a page: SQL is judged there, and passwords are hashed.
+    #[must_use]
+    pub fn checks(&self) -> &Arc<Lane> {
+        &self.inner.checks
     }
 
     /// Returns the counters.
@@ -270,7 +286,8 @@ impl std::fmt::Debug for Inner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Inner")
             .field("engine", &self.engine)
-            .field("workers", &self.workers)
+            .field("pages", &self.pages)
+            .field("checks", &self.checks)
             .finish_non_exhaustive()
     }
 }

@@ -8,7 +8,9 @@ use std::time::Duration;
 use anyhow::Context as _;
 use wasmtime::{Engine, ResourceLimiter};
 
-use super::values::World;
+use super::engine::Allowance;
+use super::metrics::CallUsage;
+use super::values::{Budget, World};
 
 /// How often the wall time of running calls is looked at.
 const TICK: Duration = Duration::from_millis(10);
@@ -19,6 +21,15 @@ const IDLE_TICKS: u32 = 100;
 /// Tables hold a guest's functions, a few thousand of them; nothing grows one at run time.
 pub(super) const TABLE_ELEMENTS: usize = 100_000;
 
+/// The least memory of a call that renders, in bytes: the guest begins with 3 MB, and draws a small diagram with 5 MB.
+pub const LEAST_RENDER_MEMORY: u64 = 8 << 20;
+
+/// The least memory of a call that judges, in bytes: the guest begins with 1 MB.
+pub const LEAST_GATE_MEMORY: u64 = 2 << 20;
+
+/// The part of a page's budget that a preview may use, as a divisor.
+const PREVIEW: u32 = 4;
+
 /// Budgets of one call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
@@ -26,7 +37,7 @@ pub struct Limits {
     pub fuel: u64,
     /// Bytes of the guest's memory, everything included.
     pub memory_bytes: usize,
-    /// Time from the start of the call, to about 20 ms.
+    /// Time from the start of the call, to about 10 ms.
     pub wall: Duration,
 }
 
@@ -46,13 +57,62 @@ impl Limits {
         memory_bytes: 32 << 20,
         wall: Duration::from_secs(1),
     };
+}
 
-    /// The wall time in ticks. A tick may be about to come, hence one more.
-    pub(super) fn ticks(&self) -> u64 {
-        let ticks = self.wall.as_nanos().div_ceil(TICK.as_nanos());
-        u64::try_from(ticks)
-            .unwrap_or(u64::MAX / 2)
-            .saturating_add(1)
+/// Budget of a page with all its drawings: all the calls that make it share it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct PageLimits {
+    /// Units of work.
+    pub fuel: u64,
+    /// Processor time of the calls.
+    pub processor: Duration,
+    /// Time of the calls, without what they wait for a thread.
+    pub wall: Duration,
+}
+
+impl PageLimits {
+    /// The defaults.
+    pub const DEFAULT: Self = Self {
+        fuel: 8_000_000_000,
+        processor: Duration::from_millis(1_800),
+        wall: Duration::from_secs(10),
+    };
+
+    /// Returns the part of the budget that a preview may use.
+    #[must_use]
+    pub fn of_preview(self) -> Self {
+        Self {
+            fuel: self.fuel / u64::from(PREVIEW),
+            processor: self.processor / PREVIEW,
+            wall: self.wall,
+        }
+    }
+
+    /// Returns what one call may use of what is left of the budget.
+    pub(super) fn allowance(&self, limits: Limits) -> Allowance {
+        Allowance {
+            limits: Limits {
+                fuel: limits.fuel.min(self.fuel),
+                wall: limits.wall.min(self.wall),
+                ..limits
+            },
+            processor: self.processor,
+        }
+    }
+
+    /// Takes off what a call has used.
+    pub(super) fn charge(&mut self, used: &CallUsage) {
+        self.fuel = self.fuel.saturating_sub(used.fuel);
+        self.processor = self.processor.saturating_sub(used.processor);
+        self.wall = self.wall.saturating_sub(used.duration);
+    }
+
+    /// Returns the budget that is used up, if one is.
+    pub(super) fn spent(&self) -> Option<Budget> {
+        if self.fuel == 0 {
+            return Some(Budget::Fuel);
+        }
+        (self.processor.is_zero() || self.wall.is_zero()).then_some(Budget::Time)
     }
 }
 
@@ -63,13 +123,16 @@ pub struct GuestLimits {
     pub render: Limits,
     /// One that judges SQL.
     pub gate: Limits,
+    /// All that make one page.
+    pub page: PageLimits,
 }
 
 impl GuestLimits {
-    /// The house's.
-    pub const HOUSE: Self = Self {
+    /// The defaults.
+    pub const DEFAULT: Self = Self {
         render: Limits::RENDER,
         gate: Limits::GATE,
+        page: PageLimits::DEFAULT,
     };
 
     /// Those of a world.
@@ -246,19 +309,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wall_time_is_rounded_up_to_ticks() {
-        let limits = |millis| Limits {
-            wall: Duration::from_millis(millis),
-            ..Limits::GATE
+    fn a_page_is_charged_for_all_its_calls() {
+        let mut left = PageLimits {
+            fuel: 100,
+            processor: Duration::from_millis(10),
+            wall: Duration::from_millis(50),
         };
-        assert_eq!(limits(0).ticks(), 1);
-        assert_eq!(limits(1).ticks(), 2);
-        assert_eq!(limits(500).ticks(), 51);
-        let forever = Limits {
-            wall: Duration::MAX,
-            ..Limits::GATE
+        let used = |fuel, processor, wall| CallUsage {
+            fuel,
+            duration: Duration::from_millis(wall),
+            processor: Duration::from_millis(processor),
+            ..CallUsage::default()
         };
-        assert!(forever.ticks() > 1 << 40);
+        left.charge(&used(60, 4, 20));
+        assert_eq!(left.spent(), None);
+        let allowance = left.allowance(Limits::RENDER);
+        assert_eq!(allowance.limits.fuel, 40);
+        assert_eq!(allowance.limits.wall, Duration::from_millis(30));
+        assert_eq!(allowance.processor, Duration::from_millis(6));
+        let small = Limits {
+            fuel: 1,
+            ..Limits::RENDER
+        };
+        assert_eq!(left.allowance(small).limits.fuel, 1);
+        for (used, budget) in [
+            (used(40, 0, 0), Budget::Fuel),
+            (used(0, 7, 0), Budget::Time),
+            (used(0, 0, 30), Budget::Time),
+        ] {
+            let mut left = left;
+            left.charge(&used);
+            assert_eq!(left.spent(), Some(budget));
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use prometheus_client::registry::Registry;
 pub(super) struct CallLabels {
     /// `render`, `draw` or `check`.
     pub(super) function: &'static str,
-    /// `ok`, the name of a budget, or `broken`.
+    /// `ok`, the name of a budget, `abandoned`, or `broken`.
     pub(super) outcome: &'static str,
 }
 
@@ -32,6 +32,15 @@ pub(super) struct FunctionLabels {
 pub(super) struct WorldLabels {
     /// `render` or `gate`.
     pub(super) world: &'static str,
+}
+
+/// Labels of the metrics of a lane.
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+pub(super) struct LaneLabels {
+    /// `pages` or `checks`.
+    pub(super) lane: &'static str,
+    /// `owner`, `stranger`, `server` or `preview`.
+    pub(super) class: &'static str,
 }
 
 /// Makes the histograms of a family.
@@ -68,9 +77,13 @@ pub struct Metrics {
     /// Guests that failed where the one before them did not, and lost their place to it.
     pub(super) rollbacks: Family<WorldLabels, Counter>,
     /// Seconds that jobs waited for a thread.
-    pub(super) queue_wait: Histogram,
+    pub(super) queue_wait: Family<LaneLabels, Histogram, Buckets>,
     /// Jobs that got no thread.
-    pub(super) refused: Counter,
+    pub(super) refused: Family<LaneLabels, Counter>,
+    /// Jobs that wait for a thread now.
+    pub(super) waiting: Family<LaneLabels, Gauge>,
+    /// Jobs that hold a thread now.
+    pub(super) running: Family<LaneLabels, Gauge>,
     /// Instances that exist now.
     pub(super) live: Arc<Gauge>,
 }
@@ -101,8 +114,10 @@ impl Default for Metrics {
             traps: Family::default(),
             switches: Family::default(),
             rollbacks: Family::default(),
-            queue_wait: seconds.new_metric(),
-            refused: Counter::default(),
+            queue_wait: Family::new_with_constructor(seconds),
+            refused: Family::default(),
+            waiting: Family::default(),
+            running: Family::default(),
             live: Arc::default(),
         }
     }
@@ -110,13 +125,15 @@ impl Default for Metrics {
 
 /// Use of budgets by one call.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Use {
+pub(super) struct CallUsage {
     pub(super) fuel: u64,
     pub(super) memory: usize,
     pub(super) duration: Duration,
+    /// Processor time, of which a busy machine gives less than the duration.
+    pub(super) processor: Duration,
 }
 
-impl Use {
+impl CallUsage {
     /// The memory, as it is counted.
     pub(super) fn memory_bytes(&self) -> u64 {
         u64::try_from(self.memory).unwrap_or(u64::MAX)
@@ -167,6 +184,15 @@ impl Metrics {
             self.rollbacks.clone(),
         );
         registry.register(
+            "svc_guest_instances",
+            "Instances of guests that exist",
+            (*self.live).clone(),
+        );
+        self.register_lanes(registry);
+    }
+
+    fn register_lanes(&self, registry: &mut Registry) {
+        registry.register(
             "svc_worker_wait_seconds",
             "Time that jobs waited for a worker thread",
             self.queue_wait.clone(),
@@ -177,9 +203,14 @@ impl Metrics {
             self.refused.clone(),
         );
         registry.register(
-            "svc_guest_instances",
-            "Instances of guests that exist",
-            (*self.live).clone(),
+            "svc_worker_waiting",
+            "Jobs that wait for a worker thread",
+            self.waiting.clone(),
+        );
+        registry.register(
+            "svc_worker_running",
+            "Jobs that hold a worker thread",
+            self.running.clone(),
         );
     }
 
@@ -189,7 +220,7 @@ impl Metrics {
         function: &'static str,
         outcome: &'static str,
         trapped: bool,
-        used: Use,
+        used: CallUsage,
     ) {
         let labels = FunctionLabels { function };
         self.calls
@@ -226,10 +257,11 @@ mod tests {
     #[test]
     fn calls_are_shown_by_function_and_outcome() {
         let metrics = Metrics::default();
-        let used = |memory| Use {
+        let used = |memory| CallUsage {
             fuel: 1000,
             memory,
             duration: Duration::from_millis(2),
+            ..CallUsage::default()
         };
         metrics.call("render", "ok", false, used(4096));
         metrics.call("render", "fuel", true, used(2048));

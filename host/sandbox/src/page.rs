@@ -4,8 +4,8 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use super::content_type::ContentType;
 use super::values::GuestDigest;
+use svc_sources::ContentType;
 
 /// The one script that a page may be given.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -50,7 +50,7 @@ pub struct Source {
 
 /// A diagram of a page that shows its source instead.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Undrawn {
+pub struct UndrawnDiagram {
     /// Why, as one sentence for the author.
     pub reason: String,
     /// The line of the page's source that is to blame, from 1.
@@ -69,7 +69,7 @@ pub struct Rendered {
     /// How many diagrams were drawn.
     pub drawn: usize,
     /// The diagrams that show their source instead: broken, unsupported, over budget, or past the 20th.
-    pub undrawn: Vec<Undrawn>,
+    pub undrawn: Vec<UndrawnDiagram>,
     /// Which guest made it.
     pub guest: GuestDigest,
 }

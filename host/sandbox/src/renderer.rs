@@ -9,15 +9,19 @@ use super::Inner;
 use super::bindings::render::RenderPre;
 use super::bindings::render::exports::svc::render::renderer as wit;
 use super::bindings::render::svc::render::types;
-use super::content_type::ContentType;
 use super::drawings::{note, spans, splice};
 use super::engine::{self, CallFailure, Function};
-use super::metrics::Use;
-use super::slot::{Guest, Unready};
+use super::flow::{Class, Flow};
+use super::lane::{Busy, StopSignal};
+use super::limits::PageLimits;
+use super::metrics::CallUsage;
+use super::slot::{Guest, NotReady};
 use super::trial::{Attempt, End, settle};
-use super::values::{Budget, Malformed, RenderFailure, Rendered, Source, SourcePlace, Undrawn};
+use super::values::{
+    Budget, Malformed, RenderFailure, Rendered, Source, SourcePlace, UndrawnDiagram,
+};
 use super::wasi::CallState;
-use super::workers::Busy;
+use svc_sources::ContentType;
 
 /// How many diagrams of a page are drawn; further ones show their source.
 pub const DIAGRAMS: usize = 20;
@@ -43,16 +47,17 @@ impl From<CallFailure> for RenderFailure {
     fn from(failure: CallFailure) -> Self {
         match failure {
             CallFailure::Budget(budget) => Self::Budget(budget),
+            CallFailure::Abandoned => Self::Busy,
             CallFailure::Broken(error) => Self::Broken(error),
         }
     }
 }
 
-impl From<Unready> for RenderFailure {
-    fn from(unready: Unready) -> Self {
+impl From<NotReady> for RenderFailure {
+    fn from(unready: NotReady) -> Self {
         match unready {
-            Unready::Loading => Self::Busy,
-            Unready::Failed(error) => Self::Broken(error),
+            NotReady::Loading => Self::Busy,
+            NotReady::Failed(error) => Self::Broken(error),
         }
     }
 }
@@ -76,11 +81,16 @@ async fn attempt(
     guest: RenderGuest,
     source: Arc<Source>,
 ) -> Attempt<Result<Rendered, RenderFailure>> {
+    let page = inner.engine.page_limits();
     let mut calls = Calls {
         inner,
         guest,
+        left: match Flow::current().class() {
+            Class::Preview => page.of_preview(),
+            _ => page,
+        },
         end: End::Answered,
-        used: Use::default(),
+        used: CallUsage::default(),
     };
     let outcome = calls.page(&source).await;
     if calls.end == End::Answered && matches!(outcome, Err(RenderFailure::Broken(_))) {
@@ -98,9 +108,11 @@ async fn attempt(
 struct Calls<'a> {
     inner: &'a Inner,
     guest: RenderGuest,
-    /// How the first that failed ended. A page can be whole all the same, where it was a diagram's.
+    /// Rest of the page's budget.
+    left: PageLimits,
+    /// End of the first call that failed. The page can be whole all the same, where that call drew a diagram.
     end: End,
-    used: Use,
+    used: CallUsage,
 }
 
 impl Calls<'_> {
@@ -166,8 +178,8 @@ impl Calls<'_> {
         source: &Source,
         diagram: types::Diagram,
         number: usize,
-    ) -> Result<Result<String, Undrawn>, RenderFailure> {
-        let undrawn = |reason: String, line| Ok(Err(Undrawn { reason, line }));
+    ) -> Result<Result<String, UndrawnDiagram>, RenderFailure> {
+        let undrawn = |reason: String, line| Ok(Err(UndrawnDiagram { reason, line }));
         let first = diagram.line;
         let Some(number) = u32::try_from(number).ok().filter(|_| number < DIAGRAMS) else {
             return undrawn(
@@ -177,6 +189,8 @@ impl Calls<'_> {
         };
         let drawing = if diagram.text.len() > DIAGRAM_BYTES {
             Err(RenderFailure::Budget(Budget::SourceBytes))
+        } else if let Some(budget) = self.left.spent() {
+            Err(RenderFailure::Budget(budget))
         } else {
             self.draw(diagram.text, number).await
         };
@@ -194,6 +208,12 @@ impl Calls<'_> {
                     .map_or(0, |place| place.line.saturating_sub(1));
                 undrawn(malformed.message, first.saturating_add(below))
             }
+            Err(RenderFailure::Budget(budget)) if self.left.spent() == Some(budget) => undrawn(
+                format!(
+                    "The page has used up its budget of {budget}: use fewer or smaller diagrams."
+                ),
+                first,
+            ),
             Err(RenderFailure::Budget(budget)) => undrawn(
                 format!(
                     "Drawing it takes more than its budget of {budget}: make the diagram smaller."
@@ -241,7 +261,7 @@ impl Calls<'_> {
         }
     }
 
-    /// One call, on a thread of the workers.
+    /// Makes one call, on a thread of the lane for pages, with what is left of the page's budget.
     async fn call<T: Send + 'static>(
         &mut self,
         function: Function,
@@ -251,19 +271,26 @@ impl Calls<'_> {
     ) -> Result<T, RenderFailure> {
         let (engine, guest) = (Arc::clone(&self.inner.engine), Arc::clone(&self.guest));
         let span = engine::span(function, guest.digest);
-        let job = move || {
-            span.in_scope(|| engine.call(function, &guest.tally, |store| body(&guest.world, store)))
+        let allowance = self.left.allowance(*engine.limits(function.world()));
+        let job = move |stop: &StopSignal| {
+            span.in_scope(|| {
+                engine.call((function, &guest.tally), allowance, stop, |store| {
+                    body(&guest.world, store)
+                })
+            })
         };
-        let called = match self.inner.workers.run(job).await {
+        let called = match self.inner.pages.run(job).await {
             Ok(called) => called,
             Err(busy) => {
                 self.end = End::Busy;
                 return Err(busy.into());
             }
         };
+        self.left.charge(&called.used);
         self.used.fuel = self.used.fuel.saturating_add(called.used.fuel);
         self.used.memory = self.used.memory.max(called.used.memory);
         self.used.duration += called.used.duration;
+        self.used.processor += called.used.processor;
         called.outcome.map_err(|failure| {
             if self.end == End::Answered {
                 self.end = End::from(&failure);

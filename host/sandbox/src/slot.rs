@@ -30,7 +30,7 @@ pub(super) struct Serving<W> {
 
 /// Why there is no guest to call.
 #[derive(Debug)]
-pub(super) enum Unready {
+pub(super) enum NotReady {
     /// It is still being loaded.
     Loading,
     /// It cannot be loaded.
@@ -59,20 +59,20 @@ impl<W> Slot<W> {
     }
 
     /// Returns the guest that serves; waits until there is one.
-    pub(super) async fn serving(&self) -> Result<Arc<Serving<W>>, Unready> {
+    pub(super) async fn serving(&self) -> Result<Arc<Serving<W>>, NotReady> {
         if let Some(serving) = self.now() {
             return Ok(serving);
         }
         let mut progress = self.progress.subscribe();
         let known = progress.wait_for(|now| !matches!(now, Progress::Loading));
         let known = match tokio::time::timeout(LOADING, known).await {
-            Err(_) | Ok(Err(_)) => return Err(Unready::Loading),
+            Err(_) | Ok(Err(_)) => return Err(NotReady::Loading),
             Ok(Ok(known)) => known.clone(),
         };
         if let Progress::Failed(why) = known {
-            return Err(Unready::Failed(anyhow::anyhow!("{why}")));
+            return Err(NotReady::Failed(anyhow::anyhow!("{why}")));
         }
-        self.now().ok_or(Unready::Loading)
+        self.now().ok_or(NotReady::Loading)
     }
 
     /// Returns the guest that serves now.

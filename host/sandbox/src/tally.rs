@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use super::engine::CallFailure;
-use super::metrics::Use;
+use super::metrics::CallUsage;
 
 /// Two digits of a percentile are enough to choose a budget by.
 const DIGITS: u8 = 2;
@@ -83,10 +83,11 @@ impl Tally {
     }
 
     /// Counts a call that has ended.
-    pub(super) fn count<T>(&self, outcome: &Result<T, CallFailure>, used: &Use) {
+    pub(super) fn count<T>(&self, outcome: &Result<T, CallFailure>, used: &CallUsage) {
         let mut counts = self.lock();
         match outcome {
-            Ok(_) => {}
+            // An end that the caller caused says nothing about the guest.
+            Ok(_) | Err(CallFailure::Abandoned) => {}
             Err(CallFailure::Budget(_)) => counts.exhausted += 1,
             Err(CallFailure::Broken(_)) => counts.traps += 1,
         }
@@ -147,10 +148,11 @@ mod tests {
         let tally = Tally::new().unwrap();
         assert_eq!(tally.usage(), Usage::default());
         for number in 1..=100_u64 {
-            let used = Use {
+            let used = CallUsage {
                 fuel: number * 1_000_000,
                 memory: 65_536,
                 duration: Duration::from_micros(number),
+                ..CallUsage::default()
             };
             let outcome = match number {
                 100 => Err(CallFailure::Budget(Budget::Fuel)),

@@ -1,4 +1,4 @@
-//! A guest is on trial for a time after it took another's place: where it fails, the one before it is asked the same question.
+//! Trial of a guest for a time after it took another's place: where it fails, the one before it is asked the same question.
 //!
 //! If that handles the input, its answer is the caller's, and the guest on trial has shown that it is worse: it loses its place at
 //! once. An input on which both fail says nothing about either, so that nobody can bring a guest down with input alone. For the same
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::limits::Limits;
-use super::metrics::{Use, WorldLabels};
+use super::metrics::{CallUsage, WorldLabels};
 use super::registry::GuestWorld;
 use super::slot::{Guest, Serving};
 use super::values::{Budget, GuestDigest, World};
@@ -32,7 +32,7 @@ pub(super) enum End {
     Broken,
     /// Without fuel, memory, time or stack.
     Exhausted(Budget),
-    /// Not at all: there was no thread.
+    /// Not at all: there was no thread, or nobody waited for the answer any more.
     Busy,
 }
 
@@ -41,6 +41,7 @@ impl From<&CallFailure> for End {
         match failure {
             CallFailure::Budget(budget) => Self::Exhausted(*budget),
             CallFailure::Broken(_) => Self::Broken,
+            CallFailure::Abandoned => Self::Busy,
         }
     }
 }
@@ -50,7 +51,7 @@ impl From<&CallFailure> for End {
 pub(super) struct Attempt<T> {
     pub(super) outcome: T,
     pub(super) end: End,
-    pub(super) used: Use,
+    pub(super) used: CallUsage,
 }
 
 /// A guest that lost its place.
@@ -66,10 +67,10 @@ pub struct Fallen {
     pub why: String,
 }
 
-/// How long somebody whose call trapped waits for a second question.
+/// How long a caller whose call trapped waits for a second question.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// Second questions of both worlds, and who fell by them.
+/// Second questions of both worlds, and the guests that lost their places by them.
 #[derive(Debug, Default)]
 pub(super) struct Trials {
     /// For each world those about traps and those about budgets, so that inputs that are too large, which are easy to
@@ -115,16 +116,16 @@ impl Trials {
         *self.of(world, end).pause() = Some((Stopwatch::start(), PAUSE.max(took * PAUSES)));
     }
 
-    /// The guests that fell since the last time that somebody asked.
+    /// Takes the guests that lost their places since the last call of this function.
     pub(super) fn take_fallen(&self) -> Vec<Fallen> {
         std::mem::take(&mut *self.fallen.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 /// Whether a failure is the guest's own, given what the one before needed for the same input. Two builds of one source
-/// differ a little in what they use, so that somebody could look for an input between the two: that speaks against neither.
+/// differ a little in what they use, so that a tenant could look for an input between the two: that speaks against neither.
 /// How deep a stack became is not measured; what it took to fill it is fuel.
-fn speaks_against(end: End, used: &Use, before: &Use, limits: &Limits) -> bool {
+fn speaks_against(end: End, used: &CallUsage, before: &CallUsage, limits: &Limits) -> bool {
     match end {
         End::Broken => true,
         End::Exhausted(Budget::Fuel | Budget::Time | Budget::Stack) => {
@@ -156,7 +157,7 @@ where
     let slot = W::slot(&inner.registry);
     let now = slot.now().filter(|now| !Arc::ptr_eq(now, serving));
     if let Some(now) = now {
-        // It has lost its place meanwhile, and whoever has it now is asked as if by a new caller.
+        // It has lost its place meanwhile: the guest that serves now is asked as if by a new caller.
         return again(Arc::clone(&now.guest)).await.outcome;
     }
     let stopwatch = Stopwatch::start();
@@ -176,7 +177,7 @@ where
 }
 
 impl Inner {
-    /// Says loudly that a guest lost its place.
+    /// Logs and counts a guest that lost its place.
     fn fell<W: GuestWorld>(&self, guest: GuestDigest, before: GuestDigest, end: End) {
         let why = match end {
             End::Exhausted(budget) => {
@@ -217,10 +218,10 @@ mod tests {
     #[test]
     fn what_is_at_the_edge_speaks_against_nobody() {
         let limits = Limits::GATE;
-        let used = |fuel, memory| Use {
+        let used = |fuel, memory| CallUsage {
             fuel,
             memory,
-            duration: Duration::ZERO,
+            ..CallUsage::default()
         };
         let spent = used(limits.fuel, limits.memory_bytes);
         let (half, more) = (

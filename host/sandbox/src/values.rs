@@ -4,7 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-pub use super::page::{Foot, Malformed, Rendered, RuntimeScript, Source, SourcePlace, Undrawn};
+pub use super::page::{
+    Foot, Malformed, Rendered, RuntimeScript, Source, SourcePlace, UndrawnDiagram,
+};
 
 /// A budget that a call can run out of.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -146,7 +148,7 @@ pub struct Refusal {
 
 /// Verdict of the gate about SQL that it allows.
 #[derive(Clone, Debug)]
-pub struct Judged {
+pub struct Verdict {
     /// Statements in order.
     pub statements: Vec<Statement>,
     /// Which gate judged.

@@ -37,8 +37,9 @@ pub async fn admit(
         return Problem::internal(&"a request without a context").into_response();
     };
     let doer = Doer::new(caller.principal(), &context.request_id);
-    let bucket = caller.to_string();
+    let (bucket, flow) = (caller.to_string(), caller.flow());
     request.extensions_mut().insert(caller);
     let limits = &admission.rate_limits.owner;
-    done_by(doer, limits.draw(&bucket, request, next)).await
+    let answer = limits.draw(&bucket, request, next);
+    flow.scope(done_by(doer, answer)).await
 }

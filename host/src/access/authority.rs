@@ -1,14 +1,17 @@
 //! Authority as a value: what an operation takes can only be had from a caller whose role suffices.
 //!
-//! The floor of an operation is the type of its first argument, so that it stands in one place and no door can forget to
+//! The floor of an operation is the type of its second argument, so that it stands in one place and no door can forget to
 //! check it: [`Authority<Editor>`] is a caller who is at least an editor of a workspace.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRef, FromRequestParts};
 use http::request::Parts;
 
 use super::identity::Authenticated;
+use crate::config::Config;
+use crate::http::extract::DeclaredLength;
 use crate::http::problem::Problem;
 use crate::workspaces::{Caller, Role, WorkspaceError, Workspaces};
 use svc_base::ids::WorkspaceId;
@@ -123,15 +126,29 @@ pub struct Asking<F> {
 }
 
 impl<F: Floor> Asking<F> {
-    /// Makes the request of a caller.
-    pub fn new(caller: Caller) -> Self {
-        Self {
+    /// Makes the request of a caller, who may do it in some workspace: which one is in the body, and is looked at by then.
+    ///
+    /// # Errors
+    /// `Role` or `None` where no role of the caller's suffices.
+    pub async fn of(workspaces: &Workspaces, caller: Caller) -> Result<Self, WorkspaceError> {
+        // Whatever a role is, it reads.
+        if F::ROLE > Viewer::ROLE {
+            let highest = workspaces.highest_role(&caller).await?;
+            let has = highest.ok_or(WorkspaceError::None)?;
+            if has < F::ROLE {
+                return Err(WorkspaceError::Role {
+                    has: caller.role_name(has),
+                    needs: F::ROLE,
+                });
+            }
+        }
+        Ok(Self {
             caller,
             floor: PhantomData,
-        }
+        })
     }
 
-    /// The caller.
+    /// Returns the caller.
     pub fn caller(&self) -> &Caller {
         &self.caller
     }
@@ -175,11 +192,18 @@ impl<F: Floor> HasFloor for Asking<F> {
     const ROLE: Role = F::ROLE;
 }
 
-impl<F: Floor, S: Send + Sync> FromRequestParts<S> for Asking<F> {
+impl<F: Floor, S> FromRequestParts<S> for Asking<F>
+where
+    S: Send + Sync,
+    Workspaces: FromRef<S>,
+    Arc<Config>: FromRef<S>,
+{
     type Rejection = Problem;
 
+    /// In the specification's order: credential, declared length, authority.
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let Authenticated(caller) = Authenticated::from_request_parts(parts, state).await?;
-        Ok(Self::new(caller))
+        DeclaredLength::from_request_parts(parts, state).await?;
+        Ok(Self::of(&Workspaces::from_ref(state), caller).await?)
     }
 }

@@ -20,6 +20,7 @@ use crate::http::context::Context;
 use crate::http::problem::{Code, Problem};
 use crate::workspaces::Caller;
 use svc_base::clock::Clock;
+use svc_sandbox::Flow;
 
 const HEADER: &str = "idempotency-key";
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
@@ -140,8 +141,11 @@ impl Repeatable {
         W: Future<Output = Result<T, E>> + Send + 'static,
         Problem: From<E>,
     {
+        // A caller with a credential waits as an owner, on routes that take anybody, too.
+        let flow = by.map_or_else(Flow::current, Caller::flow);
         let Some(key) = self.key()? else {
-            return respond(status, &to_the_end(work(Keep::nothing())).await?);
+            let made = flow.scope(to_the_end(work(Keep::nothing())));
+            return respond(status, &made.await?);
         };
         let idempotency = self.idempotency;
         let principal = by.map_or(self.client, ToString::to_string);
@@ -156,7 +160,7 @@ impl Repeatable {
             let _running = running;
             work.await
         });
-        respond(status, &made.await?)
+        respond(status, &flow.scope(made).await?)
     }
 
     fn key(&self) -> Result<Option<String>, Problem> {

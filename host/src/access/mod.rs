@@ -12,5 +12,5 @@ pub use authority::{Admin, Asking, Authority, Editor, Floor, HasFloor, Owner, Vi
 pub use identity::{
     Authenticated, Callers, Identity, MaybeCaller, credential_invalid, credential_missing,
 };
-pub use operation::{Row, floor, to_the_end};
+pub use operation::{Abandoned, Row, floor, to_the_end, while_awaited};
 pub use tokens::Tokens;

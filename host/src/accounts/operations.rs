@@ -4,7 +4,7 @@ use super::Accounts;
 use super::requests::{
     AddMember, BillingRequest, CreateKey, CreateWorkspace, SetRole, UpdateWorkspace, user,
 };
-use super::scope::WorkspaceScope;
+use super::scope::{UserScope, WorkspaceScope};
 use super::views::{
     BillingView, KeyList, Me, MemberList, MemberView, NewKeyView, WorkspaceDetail, WorkspaceList,
     WorkspaceView,
@@ -12,7 +12,7 @@ use super::views::{
 use crate::access::{Admin, Asking, Owner, Viewer};
 use crate::control::answers::Keep;
 use crate::http::problem::Problem;
-use crate::workspaces::{Caller, MostOwned, Plan, WorkspaceError};
+use crate::workspaces::{Caller, MostOwned, Plan};
 
 /// Returns who calls, with its workspaces.
 pub async fn me(accounts: Accounts, by: Asking<Viewer>) -> Result<Me, Problem> {
@@ -35,18 +35,14 @@ pub async fn list(accounts: Accounts, by: Asking<Viewer>) -> Result<WorkspaceLis
 /// Makes a workspace, whose owner is the caller: a user.
 ///
 /// # Errors
-/// `forbidden` for a key or beyond what a user owns, `plan_limit`, `invalid_request`, `slug_conflict`.
+/// `forbidden` beyond what a user owns, `plan_limit`, `invalid_request`, `slug_conflict`.
 pub async fn create(
     accounts: Accounts,
-    by: Asking<Viewer>,
+    by: UserScope,
     input: CreateWorkspace,
     keep: Keep<WorkspaceView>,
 ) -> Result<WorkspaceView, Problem> {
-    let caller = by.caller().clone();
-    let Caller::User(user) = &caller else {
-        return Err(WorkspaceError::UsersOnly.into());
-    };
-    let user = user.clone();
+    let caller = Caller::User(by.user.clone());
     let (display_name, slug) = input.checked()?;
     let limits = &accounts.config().limits;
     let most = MostOwned {
@@ -57,7 +53,7 @@ pub async fn create(
     let keep = keep.of(move |seen| WorkspaceView::new(seen, &as_seen));
     let workspaces = accounts.workspaces();
     let seen = workspaces
-        .found(user, display_name, slug, most, keep)
+        .found(by.user, display_name, slug, most, keep)
         .await?;
     Ok(WorkspaceView::new(&seen, &caller))
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::requests::{
     AddMember, CreateKey, CreateWorkspace, ListWorkspaces, SetRole, UpdateWorkspace,
 };
-use super::scope::WorkspaceScope;
+use super::scope::{UserScope, WorkspaceScope};
 use super::views::{
     KeyList, Me, MemberList, MemberView, NewKeyView, WorkspaceDetail, WorkspaceList, WorkspaceView,
 };
@@ -18,6 +18,7 @@ use crate::access::idempotency::{Repeatable, Route};
 use crate::access::{Admin, Asking, Owner, Viewer, to_the_end};
 use crate::http::extract::{DeclaredLength, NoQuery, Query, UnreadBody, UnreadQuery};
 use crate::http::problem::Problem;
+use crate::workspaces::Caller;
 
 /// Tell who calls
 ///
@@ -72,11 +73,11 @@ pub async fn list(
 pub async fn create(
     State(accounts): State<Accounts>,
     request: Repeatable,
-    by: Asking<Viewer>,
+    by: UserScope,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.json::<CreateWorkspace>().await?;
-    let caller = by.caller().clone();
+    let caller = Caller::User(by.user.clone());
     let route = Route {
         name: "workspaces",
         parent: "",

@@ -6,11 +6,11 @@ use axum::extract::{FromRef, FromRequestParts, Path};
 use http::request::Parts;
 use serde::Deserialize;
 
-use crate::access::{Authenticated, Authority, Floor, HasFloor};
+use crate::access::{Authenticated, Authority, Floor, HasFloor, Viewer};
 use crate::config::Config;
-use crate::http::extract;
+use crate::http::extract::{self, DeclaredLength};
 use crate::http::problem::Problem;
-use crate::workspaces::{Caller, Role, WorkspaceError, Workspaces};
+use crate::workspaces::{Caller, Role, UserId, WorkspaceError, Workspaces};
 
 /// A workspace, and a caller whose role in it is `F` or above.
 #[derive(Clone, Debug)]
@@ -37,6 +37,46 @@ impl<F: Floor> WorkspaceScope<F> {
 
 impl<F: Floor> HasFloor for WorkspaceScope<F> {
     const ROLE: Role = F::ROLE;
+}
+
+/// A caller who is a user: a key belongs to one workspace and makes no others.
+#[derive(Clone, Debug)]
+pub struct UserScope {
+    /// The user.
+    pub user: UserId,
+}
+
+impl UserScope {
+    /// Finds out whether a caller is a user.
+    ///
+    /// # Errors
+    /// `UsersOnly`.
+    pub fn of(caller: Caller) -> Result<Self, WorkspaceError> {
+        match caller {
+            Caller::User(user) => Ok(Self { user }),
+            Caller::Key { .. } => Err(WorkspaceError::UsersOnly),
+        }
+    }
+}
+
+impl HasFloor for UserScope {
+    // It takes no role in any workspace.
+    const ROLE: Role = Viewer::ROLE;
+}
+
+impl<S> FromRequestParts<S> for UserScope
+where
+    S: Send + Sync,
+    Arc<Config>: FromRef<S>,
+{
+    type Rejection = Problem;
+
+    /// In the specification's order: credential, declared length, authority.
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Authenticated(caller) = Authenticated::from_request_parts(parts, state).await?;
+        DeclaredLength::from_request_parts(parts, state).await?;
+        Ok(Self::of(caller)?)
+    }
 }
 
 #[derive(Deserialize)]

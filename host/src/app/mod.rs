@@ -25,7 +25,7 @@ use crate::landing::Landing;
 use crate::mcp::Tools;
 use crate::mcp::app::AppTools;
 use crate::payments::Payments;
-use crate::payments::routes::Till;
+use crate::payments::routes::CheckoutState;
 use crate::projects::Projects;
 use crate::realtime::Realtime;
 use crate::realtime::live::routes::LiveQueries;
@@ -88,7 +88,7 @@ shared! {
     /// Prices that projects sell, and payments of visitors.
     payments: Arc<Payments>,
     /// State that visitors' payments need.
-    till: Till,
+    checkout: CheckoutState,
     /// Takes the payment provider's webhooks in, if one is configured.
     webhooks: Option<Arc<Receiver>>,
     /// The payment provider that this server itself is, while somebody tries things out.
@@ -154,7 +154,7 @@ impl App {
             calls,
             tools: services.tools(),
             rooms: services.rooms(),
-            till: services.till(),
+            checkout: services.checkout(),
             live_queries: services.live_queries(),
             dev_issuer: DevIssuer::of(config, clock, random)?.map(Arc::new),
             landing: Arc::new(Landing::new(Arc::clone(config))),

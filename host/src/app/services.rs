@@ -25,7 +25,7 @@ use crate::http::rate_limit::RateLimits;
 use crate::mcp::Tools;
 use crate::outbound::{NO_AUTHORITIES, Outbound};
 use crate::payments::Payments;
-use crate::payments::routes::Till;
+use crate::payments::routes::CheckoutState;
 use crate::projects::Projects;
 use crate::realtime::Realtime;
 use crate::realtime::live::Live;
@@ -201,7 +201,7 @@ impl Ground {
         deployments: &Arc<Deployments>,
     ) -> anyhow::Result<Arc<Visitors>> {
         let deployments = Arc::clone(deployments);
-        let visitors = Visitors::new(projects.clone(), deployments, self.outbound.clone())?;
+        let visitors = Visitors::new(projects.clone(), deployments, &self.outbound)?;
         let visitors = Arc::new(visitors);
         self.control.follow(visitors.follower());
         Ok(visitors)
@@ -353,8 +353,8 @@ impl Services {
     }
 
     /// State that visitors' payments need.
-    pub(super) fn till(&self) -> Till {
-        Till {
+    pub(super) fn checkout(&self) -> CheckoutState {
+        CheckoutState {
             payments: Arc::clone(&self.payments),
             deployments: Arc::clone(&self.deployments),
             visitors: Arc::clone(&self.visitors),

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-use super::model::{
-    Action, ActionRow, BATCH, BackendError, BadAction, NOTE, NewAction, is_action_name,
-};
+use super::model::{Action, ActionRow, BATCH, BackendError, BadAction, NOTE, NewAction};
 use super::service::Backends;
 use super::{store, verdicts};
+use crate::access::while_awaited;
 use crate::content::Digest;
 use crate::control;
 use crate::control::audit::Act;
@@ -18,6 +17,7 @@ use crate::projects;
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
 use svc_base::memory_cache;
+use svc_base::names::is_action_name;
 use svc_database::RunError;
 use svc_sandbox::{Purpose, STATEMENT_BYTES, Statement};
 
@@ -60,7 +60,7 @@ impl Backends {
         batch: Vec<NewAction>,
     ) -> Result<Vec<ActionRow>, BackendError> {
         let id = self.required(project).await?.id;
-        let rows = self.judged_batch(id, batch).await?;
+        let rows = while_awaited(self.judged_batch(id, batch)).await??;
         self.check_disk()?;
         let (now, most) = (self.clock.now(), self.config.limits.definition_bytes);
         let actions = self

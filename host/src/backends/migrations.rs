@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::model::{BackendError, LedgerEntry, MigrationResult, MigrationStatus};
 use super::service::Backends;
 use super::{store, verdicts};
+use crate::access::while_awaited;
 use crate::content::Digest;
 use crate::control;
 use crate::control::audit::Act;
@@ -59,7 +60,7 @@ impl Backends {
         let turn = self.turn(id);
         let _mine = turn.lock().await;
         self.record_restores(id).await?;
-        let script = self.judged(ddl, Some(id)).await?;
+        let script = while_awaited(self.judged(ddl, Some(id))).await??;
         if let Some(version) = self.recorded(id, &script.checksum).await? {
             return Ok(MigrationResult {
                 status: MigrationStatus::AlreadyApplied,

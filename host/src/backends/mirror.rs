@@ -1,4 +1,4 @@
-//! The table `svc_payments` of a backend, as whoever keeps payments has it written; and who says that it is behind.
+//! The table `svc_payments` of a backend, which the payments have written, and the hook that says that it is behind.
 
 use std::sync::OnceLock;
 

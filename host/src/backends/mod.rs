@@ -6,6 +6,7 @@ pub mod calls;
 pub mod changes;
 pub mod check;
 pub mod copies;
+mod drift;
 mod dry_runs;
 pub mod export;
 pub mod history;

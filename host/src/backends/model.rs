@@ -6,6 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::occupancy::Occupancy;
+use crate::access::Abandoned;
 use crate::config::CapReached;
 use crate::control;
 use svc_base::clock::Timestamp;
@@ -21,8 +22,6 @@ pub const USER_EMAIL: &str = "svc_user_email";
 pub const NOTE: usize = 1_000;
 /// The most actions in a batch.
 pub const BATCH: usize = 200;
-/// The longest name of an action, in characters.
-const ACTION_NAME: usize = 64;
 
 /// A project's backend.
 #[derive(Clone, Debug)]
@@ -119,15 +118,6 @@ fn is_identity(bind: &str) -> bool {
     matches!(bind, USER_ID | USER_EMAIL)
 }
 
-/// Whether `name` can be an action's: `^[a-z][a-z0-9_]{0,63}$`.
-pub fn is_action_name(name: &str) -> bool {
-    name.len() <= ACTION_NAME
-        && name.starts_with(|c: char| c.is_ascii_lowercase())
-        && name
-            .bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
-}
-
 /// An action to define.
 #[derive(Clone, Debug)]
 pub struct NewAction {
@@ -154,6 +144,8 @@ pub struct Detail {
     pub bytes_on_disk: u64,
     /// The ledger, oldest first.
     pub ledger: Vec<LedgerEntry>,
+    /// Parts of the schema that no migration of the ledger has made.
+    pub unrecorded: Vec<String>,
     /// The actions' newest versions, by name.
     pub actions: Vec<ActionRow>,
 }
@@ -288,6 +280,9 @@ pub enum BackendError {
     /// The gate has no thread free.
     #[error("the gate is busy")]
     GateBusy,
+    /// Nobody waits for the answer any more, and nothing was changed.
+    #[error(transparent)]
+    Abandoned(#[from] Abandoned),
     /// The control database's.
     #[error(transparent)]
     Store(#[from] control::Error),
@@ -322,23 +317,6 @@ impl From<GateFailure> for BackendError {
             )),
             GateFailure::Busy => Self::GateBusy,
             GateFailure::Broken(error) => Self::Internal(error),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_actions() {
-        let longest = "a".repeat(64);
-        for good in ["a", "add_note", "a1", "a_", &longest] {
-            assert!(is_action_name(good), "{good}");
-        }
-        let longer = "a".repeat(65);
-        for bad in ["", "A", "1a", "_a", "a-b", "a.b", "ä", "a b", &longer] {
-            assert!(!is_action_name(bad), "{bad}");
         }
     }
 }

@@ -30,7 +30,7 @@ struct View {
 
 /// Budget that remains for resolving a view.
 #[derive(Clone, Copy, Debug)]
-struct Left {
+struct Budget {
     tables: u32,
     parts: u32,
 }
@@ -104,7 +104,7 @@ fn view(statement: &Statement) -> Option<(String, View)> {
 
 /// Whether a view stands for no more than a view may.
 fn fits(views: &Views, name: &str) -> bool {
-    let mut left = Left {
+    let mut left = Budget {
         tables: MOST,
         parts: PARTS,
     };
@@ -112,7 +112,7 @@ fn fits(views: &Views, name: &str) -> bool {
 }
 
 /// Writes a view out for as long as something is left: as deep, and as long, as the bound at most.
-fn spend(views: &Views, name: &str, left: &mut Left) -> bool {
+fn spend(views: &Views, name: &str, left: &mut Budget) -> bool {
     let Some(view) = views.get(name) else {
         return true;
     };

@@ -1,4 +1,4 @@
-//! How many rooms and sockets a backend has just now, as whoever keeps rooms counts them.
+//! How many rooms and sockets a backend has just now, as the part that keeps rooms counts them.
 
 use std::sync::OnceLock;
 

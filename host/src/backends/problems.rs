@@ -127,6 +127,7 @@ impl From<BackendError> for Problem {
                 Code::CapacityReached,
                 "No worker was free to judge the SQL. Try again in a minute.",
             ),
+            BackendError::Abandoned(abandoned) => abandoned.into(),
             BackendError::Run(error) => error.into(),
             BackendError::Store(error) => error.into(),
             BackendError::Internal(error) => Self::internal(&format!("{error:#}")),

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use quick_cache::sync::Cache;
 
 use super::actions::{self, Actions, ByText};
+use super::drift;
 use super::model::{Backend, BackendError, Detail, LedgerEntry};
 use super::occupancy::Occupancy;
 use super::store;
 use super::verdicts::Verdicts;
+use crate::access::while_awaited;
 use crate::config::Config;
+use crate::content::Digest;
 use crate::control::answers::Keep;
 use crate::control::audit::Act;
 use crate::control::{self, Control, Tx};
@@ -34,6 +37,8 @@ pub struct Backends {
     pub(super) databases: Arc<Databases>,
     pub(super) verdicts: Verdicts,
     pub(super) actions: Cache<BackendId, Arc<Actions>, ByText>,
+    /// Schemas and ledgers that were compared and agree, as a digest of both.
+    pub(super) agreed: Cache<BackendId, Digest>,
     /// The migrations of one project run one at a time.
     pub(super) migrating: super::migrations::Turns,
     /// Restores under way.
@@ -76,6 +81,7 @@ impl Backends {
             )?),
             verdicts: Verdicts::new(sandbox),
             actions: actions::cache(),
+            agreed: Cache::new(drift::AGREED),
             migrating: super::migrations::Turns::default(),
             rewinds: tokio::sync::Semaphore::new(super::history::AT_ONCE),
             exports: super::export::Exports::default(),
@@ -102,7 +108,7 @@ impl Backends {
         if self.of_project(project.id).await?.is_some() {
             return Err(BackendError::Exists);
         }
-        let script = self.judged(new.ddl, None).await?;
+        let script = while_awaited(self.judged(new.ddl, None)).await??;
         self.check_room(project.workspace.id).await?;
         let backend = Backend {
             id: BackendId::new(&self.clock, &self.random).map_err(anyhow::Error::from)?,
@@ -130,6 +136,7 @@ impl Backends {
                 behind: None,
                 inventory,
                 ledger: vec![entry],
+                unrecorded: Vec::new(),
                 actions: Vec::new(),
             };
             self.record(detail, project.workspace.id, keep).await
@@ -234,6 +241,7 @@ impl Backends {
             ledger = self.control.read(move |c| store::ledger(c, &id)).await?;
         }
         Ok(Detail {
+            unrecorded: self.unrecorded(id, &inventory, &ledger).await,
             bytes_on_disk: self.bytes_on_disk(id).await?,
             occupancy: self.occupancy.of(id),
             behind: self.payments.behind(id),

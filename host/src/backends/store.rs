@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{ActionRow, Backend, BackendError, LedgerEntry};
 use crate::config::{Config, Held, Holder};
-use crate::control::{Change, Error, Tx};
+use crate::control::{Change, Columns, Error, Tx};
 use crate::workspaces::Principal;
 use svc_base::ids::{BackendId, ProjectId, WorkspaceId};
 use svc_sandbox::Statement;
@@ -15,11 +15,11 @@ const BACKEND: &str = "SELECT id, project_id, realtime, agents, created_at FROM 
 
 fn backend(row: &Row<'_>) -> rusqlite::Result<Backend> {
     Ok(Backend {
-        id: row.get(0)?,
-        project: row.get(1)?,
-        realtime: row.get(2)?,
-        agents: row.get(3)?,
-        created_at: row.get(4)?,
+        id: row.get("id")?,
+        project: row.get("project_id")?,
+        realtime: row.get("realtime")?,
+        agents: row.get("agents")?,
+        created_at: row.get("created_at")?,
     })
 }
 
@@ -165,11 +165,11 @@ pub(super) fn ledger(c: &Connection, id: &BackendId) -> rusqlite::Result<Vec<Led
     )?
     .query_map([id], |row| {
         Ok(LedgerEntry {
-            version: row.get(0)?,
-            checksum: row.get(1)?,
-            sql: row.get(2)?,
-            note: row.get(3)?,
-            applied_at: row.get(4)?,
+            version: row.get("version")?,
+            checksum: row.get("checksum")?,
+            sql: row.get("sql")?,
+            note: row.get("note")?,
+            applied_at: row.get("applied_at")?,
         })
     })?
     .collect()
@@ -228,18 +228,19 @@ fn verdict_json(action: &ActionRow) -> String {
 }
 
 fn action(row: &Row<'_>) -> rusqlite::Result<ActionRow> {
-    let verdict: String = row.get(6)?;
+    let row = Columns::of(row);
+    let verdict: String = row.get("verdict")?;
     let verdict: Statement =
         serde_json::from_str(&verdict).map_err(|_| rusqlite::Error::InvalidQuery)?;
     Ok(ActionRow {
-        name: row.get(0)?,
-        version: row.get(1)?,
-        sql: row.get(2)?,
-        checksum: row.get(3)?,
-        note: row.get(4)?,
-        created_at: row.get(5)?,
+        name: row.get("name")?,
+        version: row.get("version")?,
+        sql: row.get("sql")?,
+        checksum: row.get("checksum")?,
+        note: row.get("note")?,
+        created_at: row.get("created_at")?,
         verdict,
-        gate: row.get(7)?,
+        gate: row.get("gate")?,
     })
 }
 

@@ -18,6 +18,8 @@ const SPEC_VERSION: u32 = 1;
 const DATABASE: &str = "default";
 /// Name of the engine.
 const ENGINE: &str = "sqlite";
+/// Names in a sentence at most.
+const LISTED: usize = 10;
 
 /// A backend with all that is in it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -287,6 +289,13 @@ impl BackendView {
 fn warnings(detail: &Detail) -> Vec<WarningView> {
     let recorded = |version| detail.ledger.iter().any(|entry| entry.version == version);
     let ahead = detail.inventory.markers.iter();
+    let unrecorded = (!detail.unrecorded.is_empty()).then(|| WarningView {
+        code: "schema_ahead_of_ledger",
+        detail: format!(
+            "No migration has made {}: another program has changed the database. To record it, send the statement that makes it as a migration, with IF NOT EXISTS.",
+            listed(&detail.unrecorded)
+        ),
+    });
     let said = detail.inventory.warnings.iter().cloned().map(Into::into);
     ahead
         .filter(|marker| !recorded(marker.version))
@@ -297,6 +306,7 @@ fn warnings(detail: &Detail) -> Vec<WarningView> {
                 marker.version, marker.checksum
             ),
         })
+        .chain(unrecorded)
         .chain(said)
         .chain(detail.behind.as_ref().map(|why| WarningView {
             code: "payments_mirror_behind",
@@ -305,6 +315,16 @@ fn warnings(detail: &Detail) -> Vec<WarningView> {
             ),
         }))
         .collect()
+}
+
+/// Lists names in a sentence, the first of many.
+fn listed(names: &[String]) -> String {
+    let first = names.iter().take(LISTED).map(String::as_str);
+    let mut listed = first.collect::<Vec<_>>().join(", ");
+    if names.len() > LISTED {
+        listed.push_str(&format!(" and {} more", names.len() - LISTED));
+    }
+    listed
 }
 
 /// Answer to a change of a backend.

@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use super::manifest::{Entry, FORMAT, Manifest};
 use super::objects::{Objects, Source};
 use super::outcome::{Copied, Made};
-use super::place::{Place, check_apart};
+use super::place::{BackupDirectory, check_apart};
 use super::{Stage, Watch, millis};
 use crate::backends::copies::Sources;
 use crate::check::{Findings, Parts};
@@ -45,7 +45,7 @@ pub async fn make(
 ) -> anyhow::Result<Made> {
     let started = Stopwatch::start();
     check_apart(place, data)?;
-    let place = Place::to_write(place)?;
+    let place = BackupDirectory::to_write(place)?;
     fault::point("backup.begun");
     let Some(_hold) = Hold::keep(data)? else {
         bail!("the data directory {} is being restored", data.display());
@@ -114,7 +114,7 @@ async fn source(data: &Path, served: Option<Content>) -> anyhow::Result<Source> 
 async fn copy(
     (data, control): (&Path, &Control),
     served: Option<Content>,
-    place: &Place,
+    place: &BackupDirectory,
     state: &str,
     clock: &Clock,
     watch: Watch<'_>,
@@ -188,7 +188,7 @@ pub(super) async fn check(
 /// Copies all databases as they were at one moment; returns when that was, and the ids of tenants'.
 fn copy_databases(
     (data, control): (&Path, &Control),
-    place: &Place,
+    place: &BackupDirectory,
     state: &str,
     clock: &Clock,
     watch: Watch<'_>,

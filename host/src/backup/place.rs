@@ -38,7 +38,7 @@ pub(super) const LAYOUT: Layout = Layout {
 
 /// The directory of a backup, locked until it is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct BackupDirectory {
     pub(super) path: PathBuf,
     pub(super) dir: Dir,
     _lock: Option<FileLock>,
@@ -72,7 +72,7 @@ pub(super) fn check_apart(place: &Path, data: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-impl Place {
+impl BackupDirectory {
     /// Opens a directory to make a backup in: one that is missing or empty, or that of an earlier backup.
     ///
     /// # Errors
@@ -255,18 +255,18 @@ mod tests {
     fn only_what_is_empty_or_ours_is_written_to() {
         let root = tempfile::tempdir().unwrap();
         let (ours, other) = (root.path().join("ours"), root.path().join("other"));
-        let first = Place::to_write(&ours).unwrap();
-        let second = Place::to_write(&ours).unwrap_err().to_string();
+        let first = BackupDirectory::to_write(&ours).unwrap();
+        let second = BackupDirectory::to_write(&ours).unwrap_err().to_string();
         assert!(second.contains("another backup"), "{second}");
         drop(first);
-        Place::to_write(&ours).unwrap();
-        let unread = Place::to_read(&ours).unwrap_err().to_string();
+        BackupDirectory::to_write(&ours).unwrap();
+        let unread = BackupDirectory::to_read(&ours).unwrap_err().to_string();
         assert!(unread.contains("no complete one"), "{unread}");
         std::fs::create_dir(&other).unwrap();
         std::fs::write(other.join("holiday.jpg"), b"").unwrap();
-        let refused = Place::to_write(&other).unwrap_err().to_string();
+        let refused = BackupDirectory::to_write(&other).unwrap_err().to_string();
         assert!(refused.contains("no backup"), "{refused}");
         std::fs::write(ours.join(MANIFEST), br#"{"format":2}"#).unwrap();
-        assert!(Place::to_write(&ours).is_err());
+        assert!(BackupDirectory::to_write(&ours).is_err());
     }
 }

@@ -11,7 +11,7 @@ use super::make::{BACKENDS, CONTENT, CONTROL, check};
 use super::manifest::{Entry, Manifest};
 use super::objects::{Objects, Source};
 use super::outcome::Copied;
-use super::place::{Place, check_apart};
+use super::place::{BackupDirectory, check_apart};
 use super::{Stage, Watch, millis, switch};
 use crate::check::Parts;
 use crate::content::{Content, Digest, Hold, Shelf};
@@ -62,7 +62,7 @@ pub async fn restore(
     watch: Watch<'_>,
 ) -> anyhow::Result<Restored> {
     let started = Stopwatch::start();
-    let place = Place::to_read(place)?;
+    let place = BackupDirectory::to_read(place)?;
     check_apart(&place.path, data)?;
     let manifest = place.manifest()?;
     let mut founding = Founding::begin(data)?;
@@ -100,7 +100,7 @@ fn clean_up(data: &Path) {
 
 /// Copies a backup and looks at the copy.
 async fn stage(
-    place: &Place,
+    place: &BackupDirectory,
     manifest: &Manifest,
     directory: &Path,
     new: &Dir,
@@ -153,7 +153,7 @@ async fn stage(
 }
 
 fn copy_databases(
-    place: &Place,
+    place: &BackupDirectory,
     manifest: &Manifest,
     directory: &Path,
     new: &Dir,
@@ -205,7 +205,7 @@ fn copy_file(from: &Dir, to: &Dir, name: &str, entry: &Entry) -> anyhow::Result<
 }
 
 fn copy_guests(
-    place: &Place,
+    place: &BackupDirectory,
     manifest: &Manifest,
     new: &Dir,
     copied: &mut Copied,

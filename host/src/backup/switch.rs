@@ -1,7 +1,7 @@
 //! Putting a restored state in the place of the one that was there, whole, whenever the process dies.
 //!
 //! The new state lies in a directory of its own until it is complete and durable. Then a journal is written: before it the
-//! old state is the one that counts, after it the new one, and whoever comes next (a server, a command) finishes the
+//! old state is the one that counts, after it the new one, and the next server or command finishes the
 //! moves that the journal describes. Each move is done or not done, and finding out which is looking where the file is.
 
 use std::io;
@@ -42,7 +42,7 @@ struct Journal {
     old: Vec<String>,
 }
 
-/// Finishes a restore that was interrupted, or removes what it had begun. Whoever calls has the data directory.
+/// Finishes a restore that was interrupted, or removes what it had begun. The caller has the data directory.
 ///
 /// # Errors
 /// The disk's; calling again goes on.
@@ -114,7 +114,7 @@ fn finish(data: &Dir) -> anyhow::Result<()> {
         let before = disk::subdirectory(data, &journal.before)?;
         disk::sync(data)?;
         for part in &journal.old {
-            // One that is there already was moved by whoever was interrupted; what has its name now is the new one.
+            // One that is there already was moved before the interruption; what has its name now is the new one.
             if !disk::has(&before, part) && disk::has(data, part) {
                 data.rename(part, &before, part)?;
                 fault::point("restore.moved");

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::make::{BACKENDS, CONTROL};
 use super::manifest::{Entry, Manifest};
-use super::place::{LAYOUT, Place};
+use super::place::{BackupDirectory, LAYOUT};
 use crate::check::{Findings, Parts};
 use crate::content::{Content, Digest};
 use crate::control::{self, Control, counters};
@@ -18,7 +18,7 @@ use svc_database::Files;
 /// # Errors
 /// When it cannot be read at all.
 pub async fn verify(place: &Path) -> anyhow::Result<Findings> {
-    let place = Place::to_read(place)?;
+    let place = BackupDirectory::to_read(place)?;
     let manifest = place.manifest()?;
     let damaged = damaged_files(&place, &manifest)?;
     if manifest.schema != control::SCHEMA {
@@ -42,7 +42,7 @@ pub async fn verify(place: &Path) -> anyhow::Result<Findings> {
 }
 
 /// The files that are not as the manifest describes them, a line each.
-fn damaged_files(place: &Place, manifest: &Manifest) -> anyhow::Result<Vec<String>> {
+fn damaged_files(place: &BackupDirectory, manifest: &Manifest) -> anyhow::Result<Vec<String>> {
     let mut damaged = Vec::new();
     let state = place.state(&manifest.state);
     if !is_as_described(&state.join(CONTROL), &manifest.control)? {

@@ -36,10 +36,10 @@ impl Backup {
         });
         let made = match operators::ask(&data, &wanted, &actor(), &watch).await? {
             Some(answer) => serde_json::from_str(&answer.document)?,
-            None => alone(&data, &directory, &progress).await?,
+            None => offline(&data, &directory, &progress).await?,
         };
         drop((watch, progress));
-        self.args.answer(&made, &told(&made)?)?;
+        self.args.answer(&made, &summary(&made)?)?;
         Ok(if made.complete {
             ExitCode::SUCCESS
         } else {
@@ -49,7 +49,7 @@ impl Backup {
 }
 
 /// Makes a backup where no server does.
-async fn alone(data: &Path, directory: &Path, progress: &Progress) -> anyhow::Result<Made> {
+async fn offline(data: &Path, directory: &Path, progress: &Progress) -> anyhow::Result<Made> {
     super::allow_many_files();
     let clock = Clock::system();
     let control = Control::open(data).with_context(|| format!("opening {}", data.display()))?;
@@ -61,7 +61,7 @@ async fn alone(data: &Path, directory: &Path, progress: &Progress) -> anyhow::Re
     made
 }
 
-fn told(made: &Made) -> Result<String, std::fmt::Error> {
+fn summary(made: &Made) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     if made.complete {
         writeln!(text, "everything as it was at {}", made.moment)?;

@@ -22,7 +22,7 @@ pub(super) struct Check {
 
 impl Check {
     /// Looks at a data directory, or at a backup.
-    async fn look(&self) -> anyhow::Result<Findings> {
+    async fn findings(&self) -> anyhow::Result<Findings> {
         let data = self.args.data();
         if backup::is_backup(&data) {
             return backup::verify(&data).await;
@@ -37,7 +37,7 @@ impl Check {
         let mut found: Findings =
             match operators::ask(&data, &wanted, &actor(), &Told::default()).await? {
                 Some(answer) => serde_json::from_str(&answer.document)?,
-                None => self.alone(&data).await?,
+                None => self.offline(&data).await?,
             };
         found
             .errors
@@ -46,7 +46,7 @@ impl Check {
     }
 
     /// Looks at a data directory that no server has.
-    async fn alone(&self, data: &Path) -> anyhow::Result<Findings> {
+    async fn offline(&self, data: &Path) -> anyhow::Result<Findings> {
         let parts = Parts {
             control: self.args.control()?,
             content: Content::open(&Place::noted(data)?.require_directory()?)?,
@@ -58,7 +58,7 @@ impl Check {
 
     /// Fails when something is wrong; leftovers of a crash are not, because the server collects them.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let found = self.look().await?;
+        let found = self.findings().await?;
         let mut text = format!(
             "{} deployments, {} objects, {} bytes in use\n",
             found.deployments, found.objects, found.bytes

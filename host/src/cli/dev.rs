@@ -7,26 +7,34 @@ use anyhow::{Context as _, bail};
 use serde_json::Value;
 
 use super::OperatorArgs;
-use crate::client;
+use crate::client::{self, DevSettings, StartedServer};
+use crate::config::Settings;
 use crate::outbound::Outbound;
 use crate::overview::running;
-use crate::stripe::dev::{Deed, routes};
+use crate::server::Server;
+use crate::stripe::dev::{PaymentAction, routes};
+use crate::workspaces::Plan;
+use svc_base::clock::Clock;
+use svc_base::random::Random;
 
-const TIME: Duration = Duration::from_secs(30);
+/// The namespace of the folder's project.
+const NAMESPACE: &str = "dev";
+/// How long the server may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, clap::Args)]
 // Its parts are of a group of the same name.
 #[group(skip)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(super) struct Developing {
+pub(super) struct DevCommand {
     #[command(flatten)]
     folder: client::Dev,
     #[command(subcommand)]
-    world: Option<World>,
+    world: Option<Simulation>,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum World {
+enum Simulation {
     /// Do something to a payment that was made at the provider `dev`
     #[command(subcommand)]
     Payment(Payment),
@@ -35,61 +43,79 @@ enum World {
 #[derive(Debug, clap::Subcommand)]
 enum Payment {
     /// Give all the money back: of a subscription, that of its latest month
-    Refund(Of),
+    Refund(PaymentArgs),
     /// Have the payer dispute it
-    Dispute(Of),
+    Dispute(PaymentArgs),
     /// Have another month of a subscription paid
-    Renew(Of),
+    Renew(PaymentArgs),
     /// End a subscription
-    Cancel(Of),
+    Cancel(PaymentArgs),
 }
 
 #[derive(Debug, clap::Args)]
-struct Of {
+struct PaymentArgs {
     /// The session's id
     session: String,
     #[command(flatten)]
     args: OperatorArgs,
 }
 
-impl Developing {
+impl DevCommand {
     /// Whether it works on the user's own files alone.
     pub(super) fn is_clients(&self) -> bool {
         self.world.is_none()
     }
 
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let Some(World::Payment(payment)) = self.world else {
-            return Ok(client::Command::dev(self.folder).await);
+        let Some(Simulation::Payment(payment)) = self.world else {
+            return Ok(client::Command::dev(self.folder, start, Server::stop).await);
         };
-        let (deed, of) = match payment {
-            Payment::Refund(of) => (Deed::Refund, of),
-            Payment::Dispute(of) => (Deed::Dispute, of),
-            Payment::Renew(of) => (Deed::Renew, of),
-            Payment::Cancel(of) => (Deed::Cancel, of),
+        let (action, of) = match payment {
+            Payment::Refund(of) => (PaymentAction::Refund, of),
+            Payment::Dispute(of) => (PaymentAction::Dispute, of),
+            Payment::Renew(of) => (PaymentAction::Renew, of),
+            Payment::Cancel(of) => (PaymentAction::Cancel, of),
         };
-        let document = ask(&of, deed).await?;
+        let document = ask(&of, action).await?;
         let events = document["events"].as_array().into_iter().flatten();
         let events: Vec<&str> = events.filter_map(Value::as_str).collect();
         of.args.answer(&document, &events.join("\n"))
     }
 }
 
+/// Starts a server for a folder, with stand-ins for sign-in and payments, and a workspace.
+async fn start(settings: DevSettings) -> anyhow::Result<StartedServer<Server>> {
+    let settings = Settings {
+        data: Some(settings.data),
+        listen: Some(settings.listen),
+        cache: settings.cache,
+        dev: true,
+        ..Settings::default()
+    };
+    let server = Server::start(settings, Clock::system(), Random::system()).await?;
+    let made = server.app().workspaces.create(NAMESPACE, Plan::Pro).await?;
+    Ok(StartedServer {
+        url: server.app().config.base_url.to_string(),
+        credential: made.credential,
+        server,
+    })
+}
+
 /// Asks the running server, which is the provider.
-async fn ask(of: &Of, deed: Deed) -> anyhow::Result<Value> {
+async fn ask(of: &PaymentArgs, action: PaymentAction) -> anyhow::Result<Value> {
     let data = of.args.installation()?;
     let said = running::read(&data)?;
     let said = said.context("no server runs on this data directory: start `svc serve --dev`")?;
-    let deed = Deed::ALL.iter().find(|(_, one)| *one == deed);
-    let deed = deed.map_or("", |(name, _)| name);
+    let action = PaymentAction::ALL.iter().find(|(_, one)| *one == action);
+    let action = action.map_or("", |(name, _)| name);
     let is_id = |c: char| c.is_ascii_alphanumeric() || c == '-';
     if of.session.is_empty() || !of.session.chars().all(is_id) {
         bail!("`{}` is no id of a session", of.session.escape_debug());
     }
     let (address, session) = (said.address, &of.session);
-    let url = format!("http://{address}/_svc/dev/payments/{session}/{deed}");
+    let url = format!("http://{address}/_svc/dev/payments/{session}/{action}");
     let call = |client: &reqwest::Client| client.post(url).header(routes::HEADER, "1");
-    let answer = Outbound::new()?.call(TIME, call).await;
+    let answer = Outbound::new()?.call(TIMEOUT, call).await;
     let answer = answer.context("asking the server")?;
     let document: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     if !answer.status.is_success() {

@@ -1,4 +1,4 @@
-//! `svc healthcheck`: for containers and whoever else asks by a command whether the server of this machine serves.
+//! `svc healthcheck`: tells containers and other programs whether the server of this machine serves.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::ExitCode;
@@ -11,10 +11,10 @@ use url::Url;
 
 use super::OperatorArgs;
 use crate::outbound;
-use crate::overview::running::{self, Said};
+use crate::overview::running::{self, StatusFile};
 
 /// How long the server may take to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// The most that is read of an answer.
 const ANSWER_BYTES: usize = 64 << 10;
 
@@ -41,7 +41,7 @@ impl Healthcheck {
             bail!("no server has run on {}: start one", data.display());
         };
         let address = reachable(said.address);
-        let asking = tokio::time::timeout(PATIENCE, ask(&said, address));
+        let asking = tokio::time::timeout(TIMEOUT, ask(&said, address));
         let (status, text) = asking
             .await
             .unwrap_or_else(|_| bail!("it does not answer within 5 seconds"))
@@ -70,7 +70,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 /// Asks whether everything is served; returns the status and the text.
-async fn ask(said: &Said, address: SocketAddr) -> anyhow::Result<(u16, String)> {
+async fn ask(said: &StatusFile, address: SocketAddr) -> anyhow::Result<(u16, String)> {
     // Over TLS the server is called by its name, as it has a certificate for that alone.
     let (scheme, host) = match said.tls {
         true => ("https", Url::parse(&said.base_url)?),

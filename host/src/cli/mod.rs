@@ -31,6 +31,7 @@ use crate::data_dir;
 use crate::data_lock::{DataLock, make_private, refuse_restore};
 use crate::operators::{self, Answer, Operation, OperatorArgs};
 use crate::private;
+use crate::terminal;
 
 /// Hosting with a backend, for people and their agents.
 #[derive(Debug, Parser)]
@@ -56,7 +57,7 @@ enum Command {
     #[command(subcommand)]
     Project(project::Project),
     /// Serve the folder from a server of its own while you work on it; or do to a server under `serve --dev` what the world does
-    Dev(dev::Developing),
+    Dev(dev::DevCommand),
     /// Look at sign-in providers
     #[command(subcommand)]
     Provider(provider::ProviderCommand),
@@ -173,7 +174,7 @@ impl OperatorArgs {
 
     /// Returns the installation, and makes it for the first namespace: a directory that was named is made, and the
     /// command says so.
-    fn founded(&self) -> anyhow::Result<PathBuf> {
+    fn installation_or_new(&self) -> anyhow::Result<PathBuf> {
         let data = self.data();
         let shown = data.display();
         if !data.exists() {
@@ -206,7 +207,7 @@ impl OperatorArgs {
     /// Runs an operation: by the server, if one runs.
     async fn reach(&self, operation: Operation) -> anyhow::Result<Answer> {
         let data = match operation.founds()? {
-            true => self.founded()?,
+            true => self.installation_or_new()?,
             false => self.installation()?,
         };
         operators::reach(&data, operation, actor::actor()).await
@@ -218,7 +219,10 @@ impl OperatorArgs {
     }
 
     fn print(&self, document: String, text: String) -> anyhow::Result<ExitCode> {
-        let out = if self.json { document } else { text };
+        let out = match self.json {
+            true => terminal::json(&document).into_owned(),
+            false => terminal::plain(&text),
+        };
         // An empty list is nothing, and not an empty line.
         if !out.is_empty() {
             print(&out)?;
@@ -248,7 +252,7 @@ fn print(line: &str) -> anyhow::Result<()> {
 /// Tells the person at the terminal something beside the answer.
 fn say(line: &str) {
     // There is nobody left to tell that standard error is closed.
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
+    let _ = writeln!(std::io::stderr().lock(), "{}", terminal::plain(line));
 }
 
 /// Sockets and tenants' databases are files, of which many systems allow a process few until it asks for more.

@@ -9,7 +9,6 @@ use serde_json::json;
 
 use crate::config::Settings;
 use crate::outbound::Outbound;
-use crate::visitors::inspect;
 use crate::visitors::providers::Providers;
 use svc_base::clock::Clock;
 
@@ -51,7 +50,7 @@ impl ProviderCommand {
             }
         })?;
         let redirect_uri = format!("{}/_svc/auth/callback/{name}", config.sites_url);
-        let wrong = inspect::faults(provider, &outbound, &redirect_uri).await;
+        let wrong = provider.faults(&redirect_uri).await;
         let text = if json {
             let document = json!({
                 "name": name,

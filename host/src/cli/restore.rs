@@ -29,7 +29,7 @@ impl Restore {
         }
         let restored = backup::restore(&self.dir, &data, &clock, &watch).await?;
         drop(progress);
-        self.args.answer(&restored, &told(&restored)?)?;
+        self.args.answer(&restored, &summary(&restored)?)?;
         Ok(if restored.restored {
             ExitCode::SUCCESS
         } else {
@@ -38,7 +38,7 @@ impl Restore {
     }
 }
 
-fn told(restored: &Restored) -> Result<String, std::fmt::Error> {
+fn summary(restored: &Restored) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     if restored.restored {
         writeln!(text, "everything is as it was at {}", restored.moment)?;

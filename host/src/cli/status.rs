@@ -12,7 +12,7 @@ use crate::content::Place;
 use crate::guests::status::{is_served, read as read_guests};
 use crate::log::Logged;
 use crate::operators::{Operation, ShowCounts};
-use crate::overview::running::{self, Said};
+use crate::overview::running::{self, StatusFile};
 use crate::overview::sizes::{self, Sizes};
 use crate::overview::{self, Counts, Used};
 use svc_base::clock::Timestamp;
@@ -99,7 +99,7 @@ impl Status {
     }
 }
 
-fn server(said: &Said) -> Server {
+fn server(said: &StatusFile) -> Server {
     Server {
         version: said.version.clone(),
         process: said.process,

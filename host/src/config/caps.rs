@@ -69,7 +69,7 @@ pub enum Holder {
 
 /// A cap that is reached, by the part that is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{key}` is reached: {}", part.as_str())]
+#[error("`{key}` is reached: {}", .part.as_str())]
 pub struct CapReached {
     /// Key of the cap in the settings.
     pub key: &'static str,

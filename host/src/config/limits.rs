@@ -1,11 +1,12 @@
 //! Every number that an operator may change, with its default.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::bail;
 use serde::{Deserialize, Serialize};
 
-use svc_sandbox::{self, GuestLimits};
+use svc_sandbox::{self, GuestLimits, LEAST_GATE_MEMORY, LEAST_RENDER_MEMORY, PageLimits};
 
 macro_rules! limits {
     ($(#[doc = $about:literal] $name:ident = $default:expr, $least:expr;)+) => {
@@ -161,13 +162,19 @@ limits! {
     /// Fuel of a render call.
     render_fuel = 5_000_000_000, 1;
     /// Memory of a render call, in bytes.
-    render_memory_bytes = 134_217_728, 65_536;
+    render_memory_bytes = 134_217_728, LEAST_RENDER_MEMORY;
     /// Wall time of a render call, in milliseconds.
     render_ms = 5_000, 10;
+    /// Fuel of a page with all its drawings; of a preview a quarter of it.
+    page_fuel = 8_000_000_000, 1;
+    /// Processor time of a page with all its drawings, in milliseconds; of a preview a quarter of it.
+    page_processor_ms = 1_800, 10;
+    /// Wall time of a page with all its drawings, in milliseconds, without what it waits for threads.
+    page_ms = 10_000, 10;
     /// Fuel of a gate call.
     gate_fuel = 500_000_000, 1;
     /// Memory of a gate call, in bytes.
-    gate_memory_bytes = 33_554_432, 65_536;
+    gate_memory_bytes = 33_554_432, LEAST_GATE_MEMORY;
     /// Wall time of a gate call, in milliseconds.
     gate_ms = 1_000, 10;
 }
@@ -183,6 +190,29 @@ impl Limits {
         match percents.iter().find(|(_, percent)| *percent > 100) {
             Some((key, percent)) => bail!("limits.{key} must be at most 100: it is {percent}"),
             None => Ok(()),
+        }
+    }
+
+    /// Returns the limits of a server that listens on an address. While it is for developing (`dev`) and only its own machine reaches
+    /// it, an agent that builds an app calls tools as often as an owner calls REST; a limit that was set stays.
+    #[must_use]
+    pub fn for_listener(self, address: IpAddr, dev: bool) -> Self {
+        if !dev || !address.is_loopback() {
+            return self;
+        }
+        let usual = Self::default();
+        let raised = |own: u64, usual: u64, owners: u64| match own == usual {
+            true => own.max(owners),
+            false => own,
+        };
+        Self {
+            mcp_per_minute: raised(
+                self.mcp_per_minute,
+                usual.mcp_per_minute,
+                self.owner_per_minute,
+            ),
+            mcp_burst: raised(self.mcp_burst, usual.mcp_burst, self.owner_burst),
+            ..self
         }
     }
 
@@ -208,6 +238,11 @@ impl Limits {
         GuestLimits {
             render: of(self.render_fuel, self.render_memory_bytes, self.render_ms),
             gate: of(self.gate_fuel, self.gate_memory_bytes, self.gate_ms),
+            page: PageLimits {
+                fuel: self.page_fuel,
+                processor: Duration::from_millis(self.page_processor_ms),
+                wall: Duration::from_millis(self.page_ms),
+            },
         }
     }
 }

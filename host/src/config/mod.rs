@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -246,6 +246,12 @@ impl Settings {
     /// When settings contradict each other or a limit is out of range.
     pub fn resolve(self, address: SocketAddr) -> anyhow::Result<Config> {
         self.limits.check()?;
+        if self.dev && !address.ip().to_canonical().is_loopback() {
+            bail!(
+                "--dev is for this machine alone, and `listen` is {address}, which others reach: leave --dev out, or listen on {}",
+                SocketAddr::from((Ipv4Addr::LOCALHOST, address.port()))
+            );
+        }
         let (data, guests) = (self.data(), self.guests());
         let base_url = self.base(address.port())?;
         let sites_url = match &self.sites_url {
@@ -289,7 +295,7 @@ impl Settings {
             redirect_listen: self.redirect_listen,
             log_format: self.log_format.unwrap_or(LogFormat::Text),
             access_log: self.access_log.unwrap_or(false),
-            limits: self.limits,
+            limits: self.limits.for_listener(address.ip(), self.dev),
             acme: match &certificates {
                 Some(Certificates::Acme(acme)) => Some(acme.clone()),
                 _ => None,
@@ -299,7 +305,7 @@ impl Settings {
             oauth: self.oauth.map(Oauth::checked).transpose()?,
             s3,
             stripe: self.stripe.map(Stripe::complete).transpose()?,
-            dev: self.dev && stripe::is_loopback(&base),
+            dev: self.dev && is_loopback(&base),
             providers,
             data,
         })

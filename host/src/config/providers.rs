@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use super::address::Address;
 use super::masked;
 
-/// The provider inside the server, for whoever develops pages.
+/// Name of the provider inside the server, for developing pages.
 const DEV: &str = "dev";
 /// The longest name.
 const NAME: usize = 32;
 
-/// How a provider speaks.
+/// Kind of a provider: how it speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProviderKind {
@@ -23,6 +23,37 @@ pub enum ProviderKind {
     /// The issuer inside the server; no file can name it.
     #[serde(skip_deserializing)]
     Dev,
+}
+
+/// Rules of a kind for its settings.
+struct Rules {
+    /// Issuer, where the settings name none.
+    issuer: &'static str,
+    /// Scopes, where the settings name none.
+    scopes: &'static [&'static str],
+    /// Scope that settings cannot leave out, and the reason.
+    needed: Option<(&'static str, &'static str)>,
+    /// Whether the provider takes no client without a secret.
+    needs_secret: bool,
+}
+
+impl ProviderKind {
+    fn rules(self) -> Rules {
+        match self {
+            Self::Oidc | Self::Dev => Rules {
+                issuer: "",
+                scopes: &["openid", "profile", "email"],
+                needed: Some(("openid", "without it there is no ID token")),
+                needs_secret: false,
+            },
+            Self::Github => Rules {
+                issuer: "https://github.com",
+                scopes: &["read:user", "user:email"],
+                needed: None,
+                needs_secret: true,
+            },
+        }
+    }
 }
 
 /// A sign-in provider.
@@ -88,15 +119,15 @@ impl Provider {
             issuer,
             client_id: "svc".to_owned(),
             client_secret: String::new(),
-            scopes: scopes(&["openid", "profile", "email"]),
+            scopes: owned(ProviderKind::Dev.rules().scopes),
         }
     }
 
     fn completed(mut self) -> anyhow::Result<Self> {
         let name = self.name.clone();
-        let github = self.kind == ProviderKind::Github;
-        if self.issuer.is_empty() && github {
-            self.issuer = "https://github.com".to_owned();
+        let rules = self.kind.rules();
+        if self.issuer.is_empty() {
+            rules.issuer.clone_into(&mut self.issuer);
         }
         if let Err(error) = Address::parse(&self.issuer) {
             bail!("providers.{name}.issuer {error}");
@@ -113,7 +144,7 @@ impl Provider {
         if let Some(secret) = from_environment(&variable) {
             self.client_secret = secret;
         }
-        if self.client_secret.is_empty() && github {
+        if self.client_secret.is_empty() && rules.needs_secret {
             bail!("providers.{name}.client_secret is missing: set it in the file, or {variable}");
         }
         let is_scope = |scope: &String| {
@@ -125,15 +156,13 @@ impl Provider {
         if let Some(scope) = self.scopes.iter().find(|scope| !is_scope(scope)) {
             bail!("providers.{name}.scopes has one that is no scope: {scope:?}");
         }
-        match (self.scopes.is_empty(), github) {
-            (true, true) => self.scopes = scopes(&["read:user", "user:email"]),
-            (true, false) => self.scopes = scopes(&["openid", "profile", "email"]),
-            (false, false) if !self.scopes.iter().any(|scope| scope == "openid") => {
-                bail!(
-                    "providers.{name}.scopes must have \"openid\": without it there is no ID token"
-                );
-            }
-            _ => {}
+        if self.scopes.is_empty() {
+            self.scopes = owned(rules.scopes);
+        }
+        if let Some((needed, why)) = rules.needed
+            && !self.scopes.iter().any(|scope| scope == needed)
+        {
+            bail!("providers.{name}.scopes must have {needed:?}: {why}");
         }
         if self.display_name.is_empty() {
             self.display_name.clone_from(&self.name);
@@ -142,7 +171,7 @@ impl Provider {
     }
 }
 
-fn scopes(names: &[&str]) -> Vec<String> {
+fn owned(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 

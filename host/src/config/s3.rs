@@ -122,7 +122,7 @@ impl S3 {
             let Ok(url) = place.parse::<Url>() else {
                 bail!("{name} is no URL");
             };
-            let near = super::stripe::is_loopback(&url) || is_of_link(&url);
+            let near = super::address::is_loopback(&url) || is_of_link(&url);
             if url.scheme() != "https" && !near && !allow_http {
                 bail!(
                     "{name} is plain HTTP to another machine, where anybody on the way can read keys: use https, or set {ALLOW_HTTP}=true if the network is yours alone"
@@ -145,7 +145,7 @@ impl S3 {
                 "s3.endpoint must be a URL such as https://s3.example.com, without a user, a password or a query: keys have settings of their own"
             );
         }
-        if url.scheme() == "http" && !allow_http && !super::stripe::is_loopback(url) {
+        if url.scheme() == "http" && !allow_http && !super::address::is_loopback(url) {
             bail!(
                 "s3.endpoint is plain HTTP to another machine, where anybody on the way can read and change content: use https, or set {ALLOW_HTTP}=true if the network is yours alone"
             );

@@ -4,6 +4,8 @@ use anyhow::bail;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use url::Url;
 
+use super::address::is_loopback;
+
 /// A payment provider that speaks as Stripe does.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -113,16 +115,6 @@ impl Stripe {
             );
         }
         Ok(())
-    }
-}
-
-/// Whether a URL is of this machine.
-pub(super) fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(url::Host::Ipv4(address)) => address.is_loopback(),
-        Some(url::Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
     }
 }
 

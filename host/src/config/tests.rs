@@ -54,6 +54,39 @@ fn mistakes_are_named() {
 }
 
 #[test]
+fn what_others_reach_is_not_for_trying_out() {
+    for (listen, base_url, refused, dev) in [
+        ("127.0.0.1:80", None, false, true),
+        ("[::1]:80", None, false, true),
+        ("[::ffff:127.0.0.1]:80", None, false, true),
+        ("0.0.0.0:80", None, true, false),
+        ("[::]:80", None, true, false),
+        ("192.0.2.1:80", None, true, false),
+        ("192.0.2.1:80", Some("https://svc.example"), true, false),
+        // Behind a proxy, perhaps: there are no stand-ins then.
+        ("127.0.0.1:80", Some("https://svc.example"), false, false),
+        ("127.0.0.1:80", Some("http://192.0.2.1"), false, false),
+    ] {
+        let settings = |dev| Settings {
+            dev,
+            cache: Some("/c".into()),
+            base_url: base_url.map(|url| url.parse().unwrap()),
+            ..Settings::default()
+        };
+        let address: SocketAddr = listen.parse().unwrap();
+        assert!(settings(false).resolve(address).is_ok(), "{listen}");
+        match settings(true).resolve(address) {
+            Ok(config) => {
+                assert!(!refused, "{listen} {base_url:?}");
+                assert_eq!(config.dev, dev, "{listen} {base_url:?}");
+                assert_eq!(config.providers.len(), usize::from(dev), "{listen}");
+            }
+            Err(error) => assert!(refused && error.to_string().contains("--dev"), "{error}"),
+        }
+    }
+}
+
+#[test]
 fn flags_beat_the_file() {
     let flags = Settings {
         data: Some("/flag".into()),

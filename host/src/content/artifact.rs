@@ -17,6 +17,8 @@ const BROTLI_WINDOW: u32 = 22;
 const ZSTD_LEVEL: i32 = 6;
 const GZIP_LEVEL: u32 = 6;
 const QUICK_GZIP_LEVEL: u32 = 3;
+/// How much of a large page is compressed before its caller is asked whether to go on.
+const PIECE: usize = 64 * 1024;
 /// Below this an encoding saves less than its headers cost.
 const WORTH: usize = 256;
 
@@ -68,12 +70,13 @@ struct Header {
 }
 
 impl Artifact {
-    /// Compresses a finished page: costs milliseconds of CPU, so callers run it on a worker.
+    /// Compresses a finished page: costs milliseconds of CPU, so callers run it on a worker. Of a large page, which can cost a
+    /// second, it asks `goes_on` after each piece, and leaves out the encodings that it is not let finish.
     ///
     /// # Errors
     /// Only when a compressor fails, which has no cause in the page.
-    pub fn compress(page: Bytes) -> std::io::Result<Self> {
-        Self::compressed(page, BROTLI_SMALL)
+    pub fn compress(page: Bytes, goes_on: impl Fn() -> bool) -> std::io::Result<Self> {
+        Self::compressed(page, BROTLI_SMALL, &goes_on)
     }
 
     /// Compresses a document of the platform's own as far as brotli goes: a tenth further than [`Artifact::compress`], for ten
@@ -82,24 +85,23 @@ impl Artifact {
     /// # Errors
     /// Like [`Artifact::compress`].
     pub fn compress_densely(page: Bytes) -> std::io::Result<Self> {
-        Self::compressed(page, BROTLI_DENSE)
+        Self::compressed(page, BROTLI_DENSE, &|| true)
     }
 
-    fn compressed(page: Bytes, level: u32) -> std::io::Result<Self> {
+    fn compressed(page: Bytes, level: u32, goes_on: &dyn Fn() -> bool) -> std::io::Result<Self> {
         let mut variants = Vec::with_capacity(4);
         if page.len() >= WORTH {
             let encoded = [
-                (Encoding::Br, brotli(&page, level)?),
-                (Encoding::Zstd, zstd::bulk::compress(&page, ZSTD_LEVEL)?),
-                (Encoding::Gzip, gzip(&page)?),
+                (Encoding::Br, brotli(&page, level, goes_on)?),
+                (Encoding::Zstd, zstd(&page, goes_on)?),
+                (Encoding::Gzip, gzip(&page, goes_on)?),
             ];
             for (encoding, bytes) in encoded {
-                if bytes.len() < page.len() {
-                    variants.push(Variant {
-                        encoding,
-                        bytes: bytes.into(),
-                    });
-                }
+                let shorter = bytes.filter(|bytes| bytes.len() < page.len());
+                variants.extend(shorter.map(|bytes| Variant {
+                    encoding,
+                    bytes: bytes.into(),
+                }));
             }
         }
         variants.push(Variant {
@@ -164,22 +166,55 @@ pub fn encoded_quickly(text: &[u8]) -> std::io::Result<Bytes> {
     Ok(encoder.finish()?.into())
 }
 
-fn brotli(page: &[u8], level: u32) -> std::io::Result<Vec<u8>> {
+/// Feeds a page to an encoder, a large one piece by piece; returns false where it was not to go on.
+fn feed(
+    encoder: &mut impl Write,
+    page: &[u8],
+    goes_on: &dyn Fn() -> bool,
+) -> std::io::Result<bool> {
+    if page.len() <= LARGE {
+        encoder.write_all(page)?;
+        return Ok(true);
+    }
+    for piece in page.chunks(PIECE) {
+        if !goes_on() {
+            return Ok(false);
+        }
+        encoder.write_all(piece)?;
+    }
+    Ok(true)
+}
+
+fn brotli(page: &[u8], level: u32, goes_on: &dyn Fn() -> bool) -> std::io::Result<Option<Vec<u8>>> {
     let level = if page.len() > LARGE {
         BROTLI_LARGE
     } else {
         level
     };
     let mut writer = brotli::CompressorWriter::new(Vec::new(), 4096, level, BROTLI_WINDOW);
-    writer.write_all(page)?;
-    Ok(writer.into_inner())
+    let whole = feed(&mut writer, page, goes_on)?;
+    Ok(whole.then(|| writer.into_inner()))
 }
 
-fn gzip(page: &[u8]) -> std::io::Result<Vec<u8>> {
+fn zstd(page: &[u8], goes_on: &dyn Fn() -> bool) -> std::io::Result<Option<Vec<u8>>> {
+    if page.len() <= LARGE {
+        return zstd::bulk::compress(page, ZSTD_LEVEL).map(Some);
+    }
+    let mut writer = zstd::stream::write::Encoder::new(Vec::new(), ZSTD_LEVEL)?;
+    writer.set_pledged_src_size(u64::try_from(page.len()).ok())?;
+    if !feed(&mut writer, page, goes_on)? {
+        return Ok(None);
+    }
+    writer.finish().map(Some)
+}
+
+fn gzip(page: &[u8], goes_on: &dyn Fn() -> bool) -> std::io::Result<Option<Vec<u8>>> {
     let level = flate2::Compression::new(GZIP_LEVEL);
     let mut writer = flate2::write::GzEncoder::new(Vec::new(), level);
-    writer.write_all(page)?;
-    writer.finish()
+    if !feed(&mut writer, page, goes_on)? {
+        return Ok(None);
+    }
+    writer.finish().map(Some)
 }
 
 #[cfg(test)]
@@ -190,8 +225,30 @@ mod tests {
 
     #[test]
     fn every_encoding_decodes_to_the_page() {
-        let page = Bytes::from("<p>hello</p>".repeat(500));
-        let stored = Artifact::compress(page.clone())
+        for repeated in [500, LARGE / 10] {
+            every_encoding_decodes_to(Bytes::from("<p>hello</p>".repeat(repeated)));
+        }
+    }
+
+    #[test]
+    fn a_large_page_has_the_encodings_that_there_was_time_for() {
+        let large = Bytes::from("<p>hello</p>".repeat(LARGE / 10));
+        let pieces = large.len().div_ceil(PIECE);
+        let encodings = |asked_for: usize| {
+            let left = std::cell::Cell::new(asked_for);
+            let goes_on = || left.replace(left.get().saturating_sub(1)) > 0;
+            let artifact = Artifact::compress(large.clone(), goes_on).unwrap();
+            let variants = artifact.variants.iter();
+            variants.map(|variant| variant.encoding).collect::<Vec<_>>()
+        };
+        assert_eq!(encodings(0), [Encoding::Identity]);
+        let some = [Encoding::Br, Encoding::Zstd, Encoding::Identity];
+        assert_eq!(encodings(2 * pieces), some);
+        assert_eq!(encodings(3 * pieces).len(), 4);
+    }
+
+    fn every_encoding_decodes_to(page: Bytes) {
+        let stored = Artifact::compress(page.clone(), || true)
             .unwrap()
             .to_object()
             .unwrap();
@@ -217,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_small_page_has_one_variant_and_a_torn_object_none() {
-        let artifact = Artifact::compress(Bytes::from_static(b"hi")).unwrap();
+        let artifact = Artifact::compress(Bytes::from_static(b"hi"), || true).unwrap();
         assert_eq!(artifact.variants.len(), 1);
         let object = artifact.to_object().unwrap();
         assert!(Artifact::from_object(&object).is_some());

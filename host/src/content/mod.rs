@@ -3,7 +3,6 @@
 mod artifact;
 mod bucket;
 mod claim;
-mod digest;
 mod error;
 mod held;
 mod hold;
@@ -18,7 +17,6 @@ mod store;
 mod turns;
 
 pub use artifact::{Artifact, Encoding, Variant, encoded_quickly};
-pub use digest::Digest;
 pub use error::Error;
 pub use hold::Hold;
 pub use once::OnceFiles;
@@ -27,3 +25,4 @@ pub use place::Place;
 pub use requests::Connector;
 pub use shelf::{PutError, Shelf};
 pub use store::Content;
+pub use svc_base::digest::Digest;

@@ -24,6 +24,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("../../migrations/0013_homes.sql"),
     include_str!("../../migrations/0014_payment_endings.sql"),
     include_str!("../../migrations/0015_shares_of_caps.sql"),
+    include_str!("../../migrations/0016_checkout_cookies.sql"),
 ];
 /// Before this schema what was deleted stayed in free space.
 const FORGETFUL: u32 = 5;
@@ -78,6 +79,44 @@ fn visits(c: &Connection) -> rusqlite::Result<Vec<(DeploymentId, u64)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_are_compared_in_ascii_after_an_upgrade() {
+        let c = Connection::open_in_memory().unwrap();
+        let number = SCRIPTS
+            .iter()
+            .position(|script| script.contains("ADD COLUMN host_cookie"));
+        let number = number.unwrap();
+        for script in &SCRIPTS[..number] {
+            c.execute_batch(script).unwrap();
+        }
+        let emails = [
+            "\u{212a}ate@example.com",
+            " Kate@Example.com\n",
+            "ÄRA@x.example",
+        ];
+        for (id, email) in emails.iter().enumerate() {
+            c.execute(
+                "INSERT INTO payment_sessions (id, project_id, deployment_id, price_id, price_label, amount, currency, recurring,
+                    return_to, cookie_sha256, status, email, email_key, created_at, updated_at, change)
+                 VALUES (?1, 'p', 'd', 'r', 'l', 1, 'eur', 0, '/', x'00', 'paid', ?2, ?3, 0, 0, 1)",
+                rusqlite::params![id.to_string(), email, email.trim().to_lowercase()],
+            )
+            .unwrap();
+        }
+        c.execute_batch(SCRIPTS[number]).unwrap();
+        let mut rows = c
+            .prepare("SELECT email_key, host_cookie FROM payment_sessions ORDER BY id")
+            .unwrap();
+        let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
+        let rows: Vec<(String, bool)> = rows.unwrap().map(Result::unwrap).collect();
+        let keys = [
+            "\u{212a}ate@example.com",
+            "kate@example.com",
+            "Ära@x.example",
+        ];
+        assert_eq!(rows, keys.map(|key| (key.to_owned(), false)));
+    }
 
     #[test]
     fn a_database_of_a_newer_program_is_left_alone() {

@@ -7,6 +7,7 @@
 pub mod answers;
 pub mod audit;
 mod change;
+mod columns;
 mod copy;
 pub mod counters;
 mod error;
@@ -18,6 +19,7 @@ mod secrets;
 mod tables;
 
 pub use change::Change;
+pub use columns::Columns;
 pub use copy::{Snapshot, seal};
 pub use counters::Counters;
 pub use error::Error;

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use maud::Markup;
 
-use super::pages::{self, Page};
+use super::pages::{self, Kind, Page};
 use super::publish::PublishError;
 use super::serve::RawSource;
 use super::{Deployments, forms};
@@ -64,6 +64,33 @@ pub(super) fn page(
     document::respond(headers, &variant.etag, &variant.bytes, request)
 }
 
+/// Leads a browser that opens a frontend elsewhere on to its project's origin: only there it can sign visitors in and open sockets.
+///
+/// # Errors
+/// `internal` for an address that no header can hold.
+pub(super) fn lead_home(
+    config: &Config,
+    page: &Page,
+    slug: &str,
+    query: Option<&str>,
+) -> Result<Response, Problem> {
+    let Kind::Frontend { host_label } = &page.kind else {
+        return Err(Problem::not_found());
+    };
+    let mut location = format!("{}/{slug}", config.project_origin(host_label));
+    if let Some(query) = query {
+        location.push('?');
+        location.push_str(query);
+    }
+    let location = HeaderValue::try_from(location).map_err(|error| Problem::internal(&error))?;
+    let headers = [
+        (header::LOCATION, location),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (header::VARY, pages::VARY_NAVIGATION),
+    ];
+    Ok((StatusCode::FOUND, headers).into_response())
+}
+
 /// How long an edge may keep a page: for long, but not past its end.
 fn edge_life(page: &Page, now: Timestamp) -> Result<HeaderValue, Problem> {
     let left = page
@@ -99,8 +126,8 @@ impl Deployments {
             _ => {
                 let encoding = self
                     .sandbox
-                    .workers()
-                    .run(move || encoded_quickly(&source.bytes));
+                    .pages()
+                    .run(move |_| encoded_quickly(&source.bytes));
                 let encoded = encoding.await.map_err(PublishError::from)?;
                 encoded.map_err(|error| Problem::internal(&error))?
             }

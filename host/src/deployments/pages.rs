@@ -31,6 +31,11 @@ pub const SANDBOX: HeaderValue = HeaderValue::from_static(
 pub const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-store");
 /// A revision never changes.
 pub const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+/// Says that an answer is another one for a browser that opens the address.
+pub const VARY_NAVIGATION: HeaderValue = HeaderValue::from_static("Sec-Fetch-Mode, Sec-Fetch-Dest");
+/// The same, of a page that has several encodings.
+const VARY_PAGE: HeaderValue =
+    HeaderValue::from_static("Accept-Encoding, Sec-Fetch-Mode, Sec-Fetch-Dest");
 /// Media type of pages.
 pub const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const NOINDEX: HeaderValue = HeaderValue::from_static("noindex");
@@ -142,13 +147,17 @@ impl Page {
         let headers = headers(&kind, protected, policy.origins);
         let at_home = matches!(kind, Kind::Frontend { .. })
             .then(|| headers_of(document::REVALIDATE, None, false));
+        let leads_home = at_home.is_some() && policy.origins;
         let variants = artifact.map(|(digest, artifact)| {
-            let variants = artifact.variants.into_iter();
-            variants
-                .map(|v| {
-                    ReadyVariant::new(&digest, v.encoding, v.bytes, &headers, at_home.as_ref())
-                })
-                .collect()
+            let variants = artifact.variants.into_iter().map(|v| {
+                let mut ready =
+                    ReadyVariant::new(&digest, v.encoding, v.bytes, &headers, at_home.as_ref());
+                if leads_home {
+                    ready.headers.insert(header::VARY, VARY_PAGE);
+                }
+                ready
+            });
+            variants.collect()
         });
         Self {
             id: deployment.id,

@@ -40,6 +40,7 @@ impl From<PublishError> for Problem {
             .with("budget", budget.as_str()),
             PublishError::Cap(reached) => reached.into(),
             PublishError::Capacity(detail) => Self::new(Code::CapacityReached, detail),
+            PublishError::Abandoned(abandoned) => abandoned.into(),
             PublishError::Internal(error) => failed(&error),
         }
     }

@@ -13,7 +13,7 @@ use bytes::Bytes;
 
 use super::frontends;
 use super::page_source::{PageSource, Placement};
-use super::publish::{Made, MadeBy, PublishError, StoredPage};
+use super::publish::{PublishError, RenderedBy, RenderedPage, StoredPage};
 use super::timings::Stage;
 use super::{Deployments, store};
 use crate::config::Config;
@@ -36,7 +36,7 @@ pub(in crate::deployments) struct Address {
 #[derive(Debug)]
 pub(in crate::deployments) struct Stored {
     page: StoredPage,
-    by: MadeBy,
+    by: RenderedBy,
 }
 
 /// Digests that the rows of a publication name.
@@ -47,7 +47,7 @@ pub(in crate::deployments) struct Published {
     /// The page.
     pub(in crate::deployments) artifact: Digest,
     /// The guest and the runtime that made the page.
-    pub(in crate::deployments) by: MadeBy,
+    pub(in crate::deployments) by: RenderedBy,
     /// Bytes of the source and of the page in all encodings.
     pub(in crate::deployments) bytes: u64,
 }
@@ -81,7 +81,7 @@ impl Deployments {
         source: PageSource<'_>,
         slug: &str,
         expires_at: Option<Timestamp>,
-    ) -> Result<(Stored, Made), PublishError> {
+    ) -> Result<(Stored, RenderedPage), PublishError> {
         let placement = Placement::open(slug, expires_at);
         let made = self.render_live(source, placement).await?;
         let stored = self.store_made(source.text.to_owned(), &made).await?;
@@ -95,7 +95,7 @@ impl Deployments {
     pub(in crate::deployments) async fn store_made(
         &self,
         source: String,
-        made: &Made,
+        made: &RenderedPage,
     ) -> Result<Stored, PublishError> {
         let page = self
             .store_page(Bytes::from(source), made.html.clone())

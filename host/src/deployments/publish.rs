@@ -1,7 +1,8 @@
-//! The one pipeline from a source to stored, finished bytes: render, compress, store.
+//! Pipeline from a source to stored, finished bytes: render, compress, store.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -13,12 +14,14 @@ pub(super) use super::page_source::Placement;
 use super::timings::Stage;
 use super::views::Warning;
 use super::{Deployments, runtime, store};
+use crate::access::{Abandoned, while_awaited};
 use crate::config::CapReached;
 use crate::content::{self, Artifact, Digest, Pin};
 use crate::control;
+use svc_base::ProcessorStopwatch;
 use svc_base::random::NoRandomness;
 use svc_sandbox::{
-    Budget, Busy, Foot, GuestDigest, Malformed, RenderFailure, RuntimeScript, Source,
+    Budget, Busy, Foot, GuestDigest, Malformed, RenderFailure, RuntimeScript, Source, StopSignal,
 };
 
 /// How long a slug is that the service chooses.
@@ -27,6 +30,9 @@ const CHOSEN_LENGTH: usize = 10;
 const SUFFIX_LENGTH: usize = 6;
 /// How many random names are tried: only a fault could find them taken.
 const RANDOM: u32 = 4;
+
+/// The most processor time that the encodings of a page take. One of 16 MB takes less, unless it was made to take more.
+const COMPRESSING: Duration = Duration::from_millis(800);
 
 /// Why nothing was published.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +49,9 @@ pub enum PublishError {
     /// A cap is reached.
     #[error(transparent)]
     Cap(#[from] CapReached),
+    /// The client has hung up, and nothing was stored.
+    #[error(transparent)]
+    Abandoned(#[from] Abandoned),
     /// Everything else, for the log.
     #[error(transparent)]
     Internal(anyhow::Error),
@@ -110,12 +119,12 @@ impl From<std::io::Error> for PublishError {
     }
 }
 
-/// Which guest and which runtime a page was made with: another of either would make another page.
+/// Guest and runtime that a page was made with: another of either would make another page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MadeBy(String);
+pub struct RenderedBy(String);
 
-impl MadeBy {
-    /// A page of a guest, with the runtime of a name.
+impl RenderedBy {
+    /// Names a guest, and the runtime if the page has one.
     pub fn new(guest: GuestDigest, runtime: Option<&str>) -> Self {
         Self(match runtime {
             Some(runtime) => format!("{guest}/{runtime}"),
@@ -123,7 +132,7 @@ impl MadeBy {
         })
     }
 
-    /// As it is kept.
+    /// Returns the text that rows keep.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -131,7 +140,7 @@ impl MadeBy {
 
 /// A finished page.
 #[derive(Clone, Debug)]
-pub struct Made {
+pub struct RenderedPage {
     /// A complete HTML5 document.
     pub html: Bytes,
     /// Title of the page; empty where there is none.
@@ -139,7 +148,7 @@ pub struct Made {
     /// Warnings for the author.
     pub warnings: Vec<Warning>,
     /// Guest that rendered the page.
-    pub by: MadeBy,
+    pub by: RenderedBy,
 }
 
 /// A source and its page in all encodings, stored. While this lives the collector keeps them.
@@ -153,7 +162,7 @@ pub(super) struct StoredPage {
     pub(super) bytes: u64,
 }
 
-/// A slug that nobody else can take while this lives.
+/// Slug that no other publication can take while this lives.
 #[derive(Debug)]
 pub struct ReservedSlug {
     slug: String,
@@ -161,7 +170,7 @@ pub struct ReservedSlug {
 }
 
 impl ReservedSlug {
-    /// The slug.
+    /// Returns the slug.
     pub fn as_str(&self) -> &str {
         &self.slug
     }
@@ -176,7 +185,7 @@ impl Drop for ReservedSlug {
     }
 }
 
-/// Slugs of publishes under way, which no row holds yet.
+/// Slugs of publications under way, which no row holds yet.
 pub type SlugReservations = Arc<Mutex<HashSet<String>>>;
 
 impl Deployments {
@@ -221,23 +230,23 @@ impl Deployments {
         if !new {
             return Ok(None);
         }
-        // From here on nobody else can take it; what is left to ask is whether somebody has.
+        // From here on no other publication can take it; a row may have it already.
         let reserved = ReservedSlug {
             slug: slug.clone(),
             reserved: reservations,
         };
-        let taken = self.holder(&slug).await?;
+        let taken = self.is_taken(&slug).await?;
         if !taken {
             return Ok(Some(reserved));
         }
         // Its time may be over and only the sweep has not come by yet: to its visitors the slug is free.
         self.sweep().await.map_err(PublishError::Internal)?;
-        let taken = self.holder(&slug).await?;
+        let taken = self.is_taken(&slug).await?;
         Ok((!taken).then_some(reserved))
     }
 
-    /// Whether a slug is somebody's.
-    async fn holder(&self, slug: &str) -> Result<bool, PublishError> {
+    /// Whether a row has a slug.
+    async fn is_taken(&self, slug: &str) -> Result<bool, PublishError> {
         let slug = slug.to_owned();
         Ok(self
             .control
@@ -249,7 +258,7 @@ impl Deployments {
     ///
     /// # Errors
     /// See [`PublishError`].
-    pub async fn render(&self, draft: PageSource<'_>) -> Result<Made, PublishError> {
+    pub async fn render(&self, draft: PageSource<'_>) -> Result<RenderedPage, PublishError> {
         self.render_with(draft, None, None).await
     }
 
@@ -258,7 +267,7 @@ impl Deployments {
         &self,
         draft: PageSource<'_>,
         placement: Placement<'_>,
-    ) -> Result<Made, PublishError> {
+    ) -> Result<RenderedPage, PublishError> {
         self.render_with(draft, Some(placement), None).await
     }
 
@@ -267,7 +276,7 @@ impl Deployments {
         &self,
         draft: PageSource<'_>,
         placement: Placement<'_>,
-    ) -> Result<Made, PublishError> {
+    ) -> Result<RenderedPage, PublishError> {
         let src = self.runtime_path().await?;
         let runtime = RuntimeScript {
             src,
@@ -282,7 +291,7 @@ impl Deployments {
         draft: PageSource<'_>,
         placement: Option<Placement<'_>>,
         runtime: Option<RuntimeScript>,
-    ) -> Result<Made, PublishError> {
+    ) -> Result<RenderedPage, PublishError> {
         let page_bytes = usize::try_from(self.config.limits.page_bytes).unwrap_or(usize::MAX);
         let source = Source {
             content_type: draft.content_type,
@@ -297,13 +306,13 @@ impl Deployments {
         };
         let name = source.runtime.as_ref().map(|_| runtime::newest());
         // Its future is large, and part of those of many routes.
-        let rendering = Box::pin(self.sandbox.render(source));
-        let rendered = self.timings.time(Stage::Render, rendering).await?;
-        Ok(Made {
+        let rendering = Box::pin(while_awaited(self.sandbox.render(source)));
+        let rendered = self.timings.time(Stage::Render, rendering).await??;
+        Ok(RenderedPage {
             html: rendered.html,
             title: rendered.title.unwrap_or_default(),
             warnings: rendered.undrawn.into_iter().map(Warning::from).collect(),
-            by: MadeBy::new(rendered.guest, name.as_deref()),
+            by: RenderedBy::new(rendered.guest, name.as_deref()),
         })
     }
 
@@ -323,13 +332,15 @@ impl Deployments {
         source: Bytes,
         page: Bytes,
     ) -> Result<StoredPage, PublishError> {
-        let work = move || {
-            let object = Artifact::compress(page)?.to_object()?;
+        let work = move |stop: &StopSignal| {
+            let spent = ProcessorStopwatch::start();
+            let goes_on = || !stop.is_set() && spent.elapsed() < COMPRESSING;
+            let object = Artifact::compress(page, goes_on)?.to_object()?;
             let digests = (Digest::of(&source), Digest::of(&object));
             Ok::<_, std::io::Error>((digests, source, object))
         };
-        let compressing = self.sandbox.workers().run(work);
-        let compressed = self.timings.time(Stage::Compress, compressing).await?;
+        let compressing = while_awaited(self.sandbox.pages().run(work));
+        let compressed = self.timings.time(Stage::Compress, compressing).await??;
         let (digests, source, object) = compressed?;
         let bytes = (source.len() + object.len()) as u64;
         let storing = async {

@@ -4,12 +4,13 @@ use bytes::Bytes;
 
 use super::model::{Deployment, shown_title};
 use super::password;
-use super::publish::{Made, PageSource, Placement, PublishError};
+use super::publish::{PageSource, Placement, PublishError, RenderedPage};
 use super::room::Publisher;
 use super::sharing::DeleteToken;
 use super::timings::Stage;
 use super::views::{Deployed, Warning};
 use super::{Deployments, store};
+use crate::access::while_awaited;
 use crate::control::answers::Keep;
 use crate::control::{self, Change};
 use svc_base::clock::Timestamp;
@@ -38,7 +39,7 @@ pub struct NewShare {
 /// Share that burns when it is read, ready to be published.
 struct OneTime {
     deployment: Deployment,
-    page: Made,
+    page: RenderedPage,
     by: Publisher,
 }
 
@@ -116,7 +117,7 @@ impl Deployments {
         share: &NewShare,
         slug: &str,
         expires_at: Timestamp,
-    ) -> Result<Made, PublishError> {
+    ) -> Result<RenderedPage, PublishError> {
         let source = PageSource {
             content_type: share.content_type,
             title: share.title.as_deref().unwrap_or_default(),
@@ -159,7 +160,7 @@ impl Deployments {
         added
     }
 
-    /// The answer to who publishes a share.
+    /// Composes the answer to a publication.
     fn deployed(
         &self,
         deployment: &Deployment,
@@ -181,11 +182,11 @@ impl Deployments {
 
     async fn hash_password(&self, password: String) -> Result<String, PublishError> {
         let salt = self.random.bytes()?;
-        let hash = self
+        let hashing = self
             .sandbox
-            .workers()
-            .run(move || password::hash(&password, &salt))
-            .await?;
+            .checks()
+            .run(move |_| password::hash(&password, &salt));
+        let hash = while_awaited(hashing).await??;
         hash.map_err(PublishError::Internal)
     }
 
@@ -203,7 +204,7 @@ impl Deployments {
     /// Burns a one-time share: of all who try, one gets its page. `None` for the others.
     ///
     /// # Errors
-    /// Ours; whoever has claimed the share then has lost it, and nobody else will get it.
+    /// The disk's or the database's. A caller that claimed the share before the failure has lost it, and no other gets it.
     pub async fn burn(
         &self,
         slug: &str,

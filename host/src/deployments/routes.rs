@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
 use super::answer::{self, Place, disabled_page, platform_page};
 use super::pages::{self, Kind};
-use super::password::routes::unlock_cookie;
+use super::password::routes::unlock_tokens;
 use super::requests::DeployRequest;
 use super::room::Publisher;
 use super::serve::LookupError;
@@ -21,7 +21,7 @@ use crate::access::{MaybeCaller, to_the_end};
 use crate::http::context::Context;
 use crate::http::extract::UnreadBody;
 use crate::http::hosts::Host;
-use crate::http::origin::{check_navigation, check_origin};
+use crate::http::origin::{check_navigation, check_origin, is_navigation};
 use crate::http::problem::{Code, Problem};
 
 /// Publish a quick share
@@ -67,6 +67,7 @@ pub async fn deploy(
     responses(
         (status = 200, description = "The page, or the form of a one-time page.", content_type = "text/html", body = String),
         (status = 206, description = "The range that was asked for.", content_type = "text/html", body = String),
+        (status = 302, description = "For a browser that opens a project's frontend on the API or the sites host, where projects have origins of their own: on to that of the project."),
         (status = 304, description = "The page has not changed."),
         (status = 401, description = "The form of a protected page.", content_type = "text/html", body = String)
     ),
@@ -76,10 +77,9 @@ pub async fn page(
     State(deployments): State<Arc<Deployments>>,
     context: Context,
     Path(slug): Path<String>,
-    method: Method,
-    headers: HeaderMap,
+    request: Parts,
 ) -> Result<Response, Problem> {
-    show(&deployments, &context.host, &slug, &method, &headers).await
+    show(&deployments, &context.host, &slug, &request).await
 }
 
 /// A page, its form or its error.
@@ -90,15 +90,23 @@ pub async fn show(
     deployments: &Deployments,
     host: &Host,
     slug: &str,
-    method: &Method,
-    headers: &HeaderMap,
+    request: &Parts,
 ) -> Result<Response, Problem> {
+    let Parts {
+        method,
+        uri,
+        headers,
+        ..
+    } = request;
     let page = match deployments.visited(host, slug).await {
         Ok(page) => page,
         Err(LookupError::Disabled) => return Ok(disabled_page(&deployments.config)),
         Err(error) => return Err(error.into()),
     };
-    if !deployments.is_unlocked(&page, unlock_cookie(headers).as_deref()) {
+    if deployments.is_away(host, &page) && is_navigation(headers) {
+        return answer::lead_home(&deployments.config, &page, slug, uri.query());
+    }
+    if !deployments.is_unlocked(&page, unlock_tokens(headers)) {
         return Ok(platform_page(
             StatusCode::UNAUTHORIZED,
             &forms::locked(slug, false),
@@ -157,7 +165,7 @@ pub async fn reveal(
     let (Parts { headers, .. }, _) = body.raw().await?;
     check_origin(&deployments.config, &context, &headers)?;
     check_navigation(&headers)?;
-    if !deployments.is_unlocked(&page, unlock_cookie(&headers).as_deref()) {
+    if !deployments.is_unlocked(&page, unlock_tokens(&headers)) {
         return Ok(platform_page(
             StatusCode::UNAUTHORIZED,
             &forms::locked(&slug, false),
@@ -197,7 +205,7 @@ pub async fn raw(
     if page.one_time {
         return Err(Problem::not_found());
     }
-    if !deployments.is_unlocked(&page, unlock_cookie(&headers).as_deref()) {
+    if !deployments.is_unlocked(&page, unlock_tokens(&headers)) {
         return Err(Problem::new(
             Code::Unauthorized,
             "This page is protected. Unlock it with its password first.",

@@ -15,7 +15,7 @@ use crate::content::{Artifact, Digest};
 use crate::http::hosts::Host;
 use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
-use svc_sandbox::Workers;
+use svc_sandbox::Lane;
 
 /// Why there is nothing to show.
 #[derive(Debug, thiserror::Error)]
@@ -99,6 +99,13 @@ impl Deployments {
         Ok(page)
     }
 
+    /// Whether a page is asked for elsewhere than on the origin that its project has.
+    pub(super) fn is_away(&self, host: &Host, page: &Page) -> bool {
+        page.is_frontend()
+            && !matches!(host, Host::Project(_))
+            && self.config.sites_domain.is_some()
+    }
+
     /// Whether a page may still be shown at all.
     ///
     /// # Errors
@@ -178,11 +185,11 @@ impl Deployments {
         Ok(found.await?)
     }
 
-    /// Whether a request with this cookie value may see a page.
-    pub fn is_unlocked(&self, page: &Page, token: Option<&str>) -> bool {
+    /// Whether a request with these tokens may see a page.
+    pub fn is_unlocked<'t>(&self, page: &Page, mut tokens: impl Iterator<Item = &'t [u8]>) -> bool {
         match &page.guard {
             Guard::Open => true,
-            Guard::Password(hash) => token.is_some_and(|token| {
+            Guard::Password(hash) => tokens.any(|token| {
                 password::unlocks(
                     &self.secrets.unlock,
                     &page.id,
@@ -202,7 +209,7 @@ impl Deployments {
         let Guard::Password(hash) = &page.guard else {
             return Err(LookupError::NotFound.into());
         };
-        if !verify(self.sandbox.workers(), password, hash.clone()).await? {
+        if !verify(self.sandbox.checks(), password, hash.clone()).await? {
             return Err(UnlockError::Wrong);
         }
         let until = self.clock.now().plus_seconds(password::UNLOCKED_SECONDS);
@@ -226,9 +233,8 @@ impl Deployments {
     }
 }
 
-async fn verify(workers: &Workers, password: String, hash: String) -> Result<bool, UnlockError> {
-    workers
-        .run(move || password::verify(&password, &hash))
+async fn verify(lane: &Lane, password: String, hash: String) -> Result<bool, UnlockError> {
+    lane.run(move |_| password::verify(&password, &hash))
         .await
         .map_err(|_| UnlockError::Busy)
 }

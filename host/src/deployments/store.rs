@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::Deployment;
-use super::publish::MadeBy;
+use super::publish::RenderedBy;
 use super::room::{ShareCounts, ShareHolder};
 use crate::content::Digest;
-use crate::control::{Error, Tx};
+use crate::control::{Columns, Error, Tx};
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, ProjectId, ReportId, WorkspaceId};
 use svc_sandbox::ContentType;
@@ -16,26 +16,27 @@ use svc_sandbox::ContentType;
 /// A deployment with its project. What is not active, or belongs to a project that is not, does not resolve.
 const SELECT: &str = "SELECT d.id, d.slug, d.content_type, d.title, d.one_time, d.password_hash, \
     d.source_digest, d.artifact_digest, d.disabled_at, d.created_at, d.expires_at, p.host_label, \
-    (SELECT b.id FROM backends b WHERE b.id = d.backend_id), d.delete_sha256 \
+    (SELECT b.id FROM backends b WHERE b.id = d.backend_id) AS backend_id, d.delete_sha256 \
     FROM deployments d JOIN projects p ON p.id = d.project_id";
 const RESOLVES: &str = "d.state = 'active' AND p.state = 'active'";
 
 fn deployment(row: &Row<'_>) -> rusqlite::Result<Deployment> {
+    let row = Columns::of(row);
     Ok(Deployment {
-        id: row.get(0)?,
-        slug: row.get(1)?,
-        content_type: content_type(&row.get::<_, String>(2)?)?,
-        title: row.get(3)?,
-        one_time: row.get(4)?,
-        password_hash: row.get(5)?,
-        source: row.get(6)?,
-        artifact: row.get(7)?,
-        disabled: row.get::<_, Option<Timestamp>>(8)?.is_some(),
-        created_at: row.get(9)?,
-        expires_at: row.get(10)?,
-        host_label: row.get(11)?,
-        backend: row.get(12)?,
-        delete_token: row.get(13)?,
+        id: row.get("id")?,
+        slug: row.get("slug")?,
+        content_type: content_type(&row.get::<String>("content_type")?)?,
+        title: row.get("title")?,
+        one_time: row.get("one_time")?,
+        password_hash: row.get("password_hash")?,
+        source: row.get("source_digest")?,
+        artifact: row.get("artifact_digest")?,
+        disabled: row.get::<Option<Timestamp>>("disabled_at")?.is_some(),
+        created_at: row.get("created_at")?,
+        expires_at: row.get("expires_at")?,
+        host_label: row.get("host_label")?,
+        backend: row.get("backend_id")?,
+        delete_token: row.get("delete_sha256")?,
     })
 }
 
@@ -148,7 +149,7 @@ pub(super) fn owner_bytes(c: &Connection, workspaces: &[WorkspaceId]) -> rusqlit
 pub(super) fn insert(
     tx: &Tx<'_>,
     new: &Deployment,
-    made_by: &MadeBy,
+    made_by: &RenderedBy,
     holder: &ShareHolder,
     bytes: u64,
 ) -> Result<(), Error> {
@@ -374,13 +375,13 @@ pub(super) fn reports(c: &Connection, all: bool) -> rusqlite::Result<Vec<super::
     )?
     .query_map([all], |row| {
         Ok(super::reports::Report {
-            id: row.get(0)?,
-            slug: row.get(1)?,
-            reason: row.get(2)?,
-            details: row.get(3)?,
-            contact: row.get(4)?,
-            created_at: row.get(5)?,
-            closed_at: row.get(6)?,
+            id: row.get("id")?,
+            slug: row.get("slug")?,
+            reason: row.get("reason")?,
+            details: row.get("details")?,
+            contact: row.get("contact")?,
+            created_at: row.get("created_at")?,
+            closed_at: row.get("closed_at")?,
         })
     })?
     .collect()

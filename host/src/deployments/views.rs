@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use super::sharing::DeleteToken;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, ReportId};
-use svc_sandbox::Undrawn;
+use svc_sandbox::UndrawnDiagram;
 
 /// A published share.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -48,8 +48,8 @@ pub struct Warning {
     pub line: u32,
 }
 
-impl From<Undrawn> for Warning {
-    fn from(undrawn: Undrawn) -> Self {
+impl From<UndrawnDiagram> for Warning {
+    fn from(undrawn: UndrawnDiagram) -> Self {
         Self {
             code: "diagram_not_drawn",
             detail: undrawn.reason,

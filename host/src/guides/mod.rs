@@ -18,7 +18,7 @@ use tokio::sync::{Mutex, OnceCell};
 use crate::config::Config;
 use crate::http::document::{Document, REVALIDATE};
 use crate::openapi::Description;
-use svc_sandbox::{ContentType, GuestDigest, RenderFailure, Sandbox, Source};
+use svc_sandbox::{ContentType, Flow, GuestDigest, RenderFailure, Sandbox, Source};
 
 /// The name of the page that describes every call.
 const REFERENCE: &str = "api-reference";
@@ -212,7 +212,9 @@ impl Guides {
             foot: None,
             is_private: false,
         };
-        Ok(self.sandbox.render(source).await?.html)
+        // It is ours, whoever is the first to look at it.
+        let rendering = Flow::Server.scope(self.sandbox.render(source));
+        Ok(rendering.await?.html)
     }
 }
 

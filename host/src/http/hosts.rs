@@ -1,7 +1,8 @@
 //! Which of our hosts a request is for.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
+use http::uri::Authority;
 use url::Url;
 
 use crate::config::{Config, authority};
@@ -106,6 +107,23 @@ impl Hosts {
     }
 }
 
+/// Whether a request to a listener names it by an address that it listens on, or as `localhost`: a name that leads to it may be anybody's,
+/// whose page a browser would let read the answer. The port may be that of a tunnel.
+pub fn names_listener(host: &str, listen: SocketAddr) -> bool {
+    let Ok(authority) = host.parse::<Authority>() else {
+        return false;
+    };
+    let host = authority.host();
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    match bare.parse::<IpAddr>() {
+        Ok(ip) => {
+            let ours = listen.ip().to_canonical();
+            ours.is_unspecified() || ip.to_canonical() == ours
+        }
+        Err(_) => host.eq_ignore_ascii_case("localhost"),
+    }
+}
+
 /// Whether this is a colon and a port's digits.
 fn is_port(text: &str) -> bool {
     text.strip_prefix(':')
@@ -120,6 +138,31 @@ mod tests {
     fn hosts(listen: &str, toml: &str) -> Hosts {
         let settings: Settings = toml::from_str(&format!("cache = '/c'\n{toml}")).unwrap();
         Hosts::new(&settings.resolve(listen.parse().unwrap()).unwrap())
+    }
+
+    #[test]
+    fn a_listener_is_named_by_its_address() {
+        for (listen, host, named) in [
+            ("127.0.0.1:9090", "127.0.0.1:9090", true),
+            ("127.0.0.1:9090", "127.0.0.1", true),
+            ("127.0.0.1:9090", "localhost:9999", true),
+            ("127.0.0.1:9090", "LocalHost", true),
+            ("127.0.0.1:9090", "127.0.0.2:9090", false),
+            ("127.0.0.1:9090", "[::1]:9090", false),
+            ("127.0.0.1:9090", "evil.example:9090", false),
+            ("127.0.0.1:9090", "localhost.evil.example", false),
+            ("127.0.0.1:9090", "x.localhost:9090", false),
+            ("127.0.0.1:9090", "", false),
+            ("127.0.0.1:9090", "a b", false),
+            ("[::1]:9090", "[::1]:9090", true),
+            ("0.0.0.0:9090", "192.0.2.7:9090", true),
+            ("[::]:9090", "[2001:db8::1]:9090", true),
+            ("[::]:9090", "192.0.2.7", true),
+            ("0.0.0.0:9090", "metrics.example:9090", false),
+        ] {
+            let listen = listen.parse().unwrap();
+            assert_eq!(names_listener(host, listen), named, "{listen} {host}");
+        }
     }
 
     #[test]

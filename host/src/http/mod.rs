@@ -3,6 +3,7 @@
 mod capacity;
 pub mod client_ip;
 pub mod context;
+pub mod cookies;
 pub mod document;
 pub mod extract;
 pub mod hosts;

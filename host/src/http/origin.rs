@@ -33,6 +33,12 @@ pub fn check_origin(
     ))
 }
 
+/// Whether a browser says that it opens the address as a page of its own (Fetch Metadata).
+pub fn is_navigation(headers: &HeaderMap) -> bool {
+    let is = |name: &str, wanted: &[u8]| headers.get(name).is_some_and(|v| v.as_bytes() == wanted);
+    is("sec-fetch-mode", b"navigate") && is("sec-fetch-dest", b"document")
+}
+
 /// Protected content is for a person who opens it, not for a script that fetches it (Fetch Metadata).
 ///
 /// # Errors

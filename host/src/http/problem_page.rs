@@ -1,6 +1,6 @@
 //! The platform's own pages: errors, forms, and what a problem's `type` URL explains. One shell for all.
 
-use http::HeaderValue;
+use http::{HeaderValue, StatusCode};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::problem::{Code, Problem};
@@ -38,15 +38,19 @@ pub fn shell(title: &str, body: &Markup) -> Markup {
     }
 }
 
-/// An error, for a browser.
-pub fn error(problem: &Problem, request_id: &str) -> Markup {
+/// An error, for a browser. Where nothing is, a visitor is led to `start`: a URL of ours, never one of the request's.
+pub fn error(problem: &Problem, request_id: &str, start: &str) -> Markup {
     let title = problem.code.title();
+    let is_nothing = problem.code.status() == StatusCode::NOT_FOUND;
     shell(
         title,
         &html! {
             main {
                 h1 { (title) }
                 p { (problem.detail) }
+                @if is_nothing {
+                    p { "Check the address for a slip, ask for a new link, or " a href=(start) { "go to the start page" } "." }
+                }
                 p.soft {
                     (problem.code.status().as_u16()) " · " code { (problem.code.as_str()) }
                     @if problem.code.status().is_server_error() { " · request " code { (request_id) } }

@@ -26,6 +26,26 @@ use svc_base::ids::DeploymentId;
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const STATE: HeaderName = HeaderName::from_static("ratelimit");
 
+/// Numbers of a bucket, and the settings that they come from.
+#[derive(Clone, Copy, Debug)]
+struct Rate {
+    per_minute: u64,
+    burst: u64,
+    /// The settings' keys of both.
+    keys: [&'static str; 2],
+}
+
+/// The rate of two settings.
+macro_rules! rate {
+    ($limits:ident.$per_minute:ident, $same:ident.$burst:ident) => {
+        Rate {
+            per_minute: $limits.$per_minute,
+            burst: $limits.$burst,
+            keys: [stringify!($per_minute), stringify!($burst)],
+        }
+    };
+}
+
 macro_rules! rules {
     ($($(#[$doc:meta])* $rule:ident $name:literal $per_minute:ident $burst:ident;)+) => {
         /// Which of the clients' buckets a route draws from.
@@ -35,7 +55,10 @@ macro_rules! rules {
         }
 
         fn by_client(limits: &Limits, clock: &Clock) -> Vec<Buckets<IpAddr>> {
-            vec![$(Buckets::new($name, limits.$per_minute, limits.$burst, clock),)+]
+            vec![$({
+                let quota = rate!(limits.$per_minute, limits.$burst);
+                Buckets::new($name, "from this address", quota, clock)
+            },)+]
         }
     };
 }
@@ -80,11 +103,16 @@ impl RateLimits {
             by_client: by_client(limits, clock),
             op_deployment: Buckets::new(
                 "op_deployment",
-                limits.op_deployment_per_minute,
-                limits.op_deployment_burst,
+                "for this page",
+                rate!(limits.op_deployment_per_minute, limits.op_deployment_burst),
                 clock,
             ),
-            owner: Buckets::new("owner", limits.owner_per_minute, limits.owner_burst, clock),
+            owner: Buckets::new(
+                "owner",
+                "by this caller",
+                rate!(limits.owner_per_minute, limits.owner_burst),
+                clock,
+            ),
         }
     }
 
@@ -109,6 +137,8 @@ pub struct Buckets<K: Clone + Hash + Eq> {
     policy: HeaderValue,
     /// Seconds until a spent token is back, rounded up.
     refill: u64,
+    /// Text of a refusal: the numbers, and how they are raised.
+    refusal: Arc<str>,
 }
 
 /// Outcome of a draw from a bucket.
@@ -118,6 +148,17 @@ pub enum Draw {
     Left(u32),
     /// There was none.
     Empty,
+}
+
+/// Error of an empty bucket, as its text for the client.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Spent(Arc<str>);
+
+impl From<Spent> for Problem {
+    fn from(Spent(refusal): Spent) -> Self {
+        Self::new(Code::RateLimited, &*refusal)
+    }
 }
 
 /// Our clock, as the governor reads it.
@@ -133,7 +174,10 @@ impl GovernorClock for Ticks {
 }
 
 impl<K: Clone + Hash + Eq> Buckets<K> {
-    fn new(name: &'static str, per_minute: u64, burst: u64, clock: &Clock) -> Self {
+    fn new(name: &'static str, whose: &str, rate: Rate, clock: &Clock) -> Self {
+        let Rate {
+            per_minute, burst, ..
+        } = rate;
         let number = |n: u64| {
             NonZeroU32::new(u32::try_from(n).unwrap_or(u32::MAX)).unwrap_or(NonZeroU32::MIN)
         };
@@ -143,6 +187,7 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
             limiter: RateLimiter::new(quota, DashMapStateStore::default(), Ticks(clock.clone())),
             policy: header(format!("\"{name}\";q={per_minute};w=60")),
             refill: 60_u64.div_ceil(per_minute),
+            refusal: refusal(name, whose, rate).into(),
         }
     }
 
@@ -190,19 +235,30 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
 
     /// The answer to a request for which there was no token.
     pub fn refusal(&self) -> Problem {
-        Problem::new(
-            Code::RateLimited,
-            format!(
-                "Too many {} requests for now. Wait a minute, then go on more slowly.",
-                self.name
-            ),
-        )
+        self.spent().into()
+    }
+
+    /// Returns the error of a caller for whom there was no token.
+    pub fn spent(&self) -> Spent {
+        Spent(Arc::clone(&self.refusal))
     }
 
     fn tidy(&self) {
         self.limiter.retain_recent();
         self.limiter.shrink_to_fit();
     }
+}
+
+fn refusal(name: &str, whose: &str, rate: Rate) -> String {
+    let Rate {
+        per_minute,
+        burst,
+        keys: [per_minute_key, burst_key],
+    } = rate;
+    format!(
+        "Too many `{name}` requests {whose}: {per_minute} a minute are allowed, {burst} at once. Wait a minute, then go on more slowly. \
+         The operator of this server can raise both: `{per_minute_key}` and `{burst_key}` in `[limits]` of the settings."
+    )
 }
 
 fn header(text: String) -> HeaderValue {

@@ -1,6 +1,6 @@
 //! An issuer that is asked over the network, remembered, and asked again within bounds.
 //!
-//! Whoever waits for an issuer that is slow or dead waits for one call, which all share. What a token says never makes more than one call a minute.
+//! All callers that wait for a slow or dead issuer share one call. No token causes more than one call a minute.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -22,7 +22,7 @@ use svc_base::clock::Clock;
 pub const CALL_TIME: Duration = Duration::from_secs(5);
 /// For so long nothing is asked again.
 const FRESH: Duration = Duration::from_secs(60 * 60);
-/// For so long what is known is used where the issuer does not answer.
+/// How long a kept document is used while the issuer does not answer.
 const USABLE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Between two calls for a key that is not known, and between two that failed while something is known.
 const PAUSE: Duration = Duration::from_secs(60);
@@ -58,8 +58,8 @@ pub struct Issuer {
     address: Address,
     outbound: Outbound,
     clock: Clock,
-    metadata: Known<Metadata>,
-    keys: Known<Keys>,
+    metadata: KeptDocument<Metadata>,
+    keys: KeptDocument<Keys>,
 }
 
 impl Issuer {
@@ -69,8 +69,8 @@ impl Issuer {
             address,
             outbound,
             clock,
-            metadata: Known::default(),
-            keys: Known::default(),
+            metadata: KeptDocument::default(),
+            keys: KeptDocument::default(),
         }
     }
 
@@ -84,7 +84,7 @@ impl Issuer {
         self.keys.ended.load(Ordering::Acquire)
     }
 
-    /// Returns what it says of itself.
+    /// Returns its discovery document.
     ///
     /// # Errors
     /// [`IssuerError::Unreachable`] or [`IssuerError::Unusable`].
@@ -174,12 +174,12 @@ impl Issuer {
     }
 }
 
-/// Something that an issuer said.
+/// A document of an issuer, kept between calls.
 #[derive(Debug)]
-struct Known<T> {
+struct KeptDocument<T> {
     value: RwLock<Option<Value<T>>>,
-    /// Held by whoever asks.
-    asking: Mutex<Asked>,
+    /// Held during a call.
+    calls: Mutex<LastCalls>,
     /// Counts the calls that have ended.
     ended: AtomicU64,
 }
@@ -192,24 +192,24 @@ struct Value<T> {
 
 /// Results of the last calls.
 #[derive(Debug, Default)]
-struct Asked {
+struct LastCalls {
     failed: Option<(Duration, IssuerError)>,
     /// The last call for a key that was not known.
     again: Option<Duration>,
 }
 
-impl<T> Default for Known<T> {
+impl<T> Default for KeptDocument<T> {
     fn default() -> Self {
         Self {
             value: RwLock::default(),
-            asking: Mutex::default(),
+            calls: Mutex::default(),
             ended: AtomicU64::new(0),
         }
     }
 }
 
-impl<T> Known<T> {
-    /// Returns what is known, with its age.
+impl<T> KeptDocument<T> {
+    /// Returns the document, if it is young enough to be used, with its age.
     fn held(&self, clock: &Clock) -> Option<(Arc<T>, Duration)> {
         let held = self.value.read().unwrap_or_else(PoisonError::into_inner);
         let held = held.as_ref()?;
@@ -217,7 +217,7 @@ impl<T> Known<T> {
         (age < USABLE).then(|| (Arc::clone(&held.value), age))
     }
 
-    /// Returns what is known; if that is nothing, or old, asks.
+    /// Returns the document; fetches it if there is none, or an old one.
     async fn get(
         &self,
         clock: &Clock,
@@ -229,10 +229,10 @@ impl<T> Known<T> {
         };
         let seen = self.ended.load(Ordering::Acquire);
         let mut asked = match &old {
-            None => self.asking.lock().await,
-            Some(old) => match self.asking.try_lock() {
+            None => self.calls.lock().await,
+            Some(old) => match self.calls.try_lock() {
                 Ok(asked) => asked,
-                // Somebody asks already, and what is known will do.
+                // Another caller fetches it, and the old one will do.
                 Err(_) => return Ok(Arc::clone(old)),
             },
         };
@@ -250,14 +250,14 @@ impl<T> Known<T> {
         }
     }
 
-    /// Asks although something is known, because it is not enough; at most once in [`PAUSE`].
+    /// Fetches the document although there is one, because it does not suffice; at most once in [`PAUSE`].
     async fn again(
         &self,
         clock: &Clock,
         fetch: impl AsyncFnOnce() -> Result<T, IssuerError>,
     ) -> Result<Arc<T>, IssuerError> {
         let seen = self.ended.load(Ordering::Acquire);
-        let mut asked = self.asking.lock().await;
+        let mut asked = self.calls.lock().await;
         let recent = asked.again;
         let recent = recent.is_some_and(|at| clock.elapsed().saturating_sub(at) < PAUSE);
         if recent || self.ended.load(Ordering::Acquire) != seen {
@@ -270,7 +270,7 @@ impl<T> Known<T> {
     async fn ask(
         &self,
         clock: &Clock,
-        asked: &mut Asked,
+        asked: &mut LastCalls,
         fetch: impl AsyncFnOnce() -> Result<T, IssuerError>,
     ) -> Result<Arc<T>, IssuerError> {
         let fetched = fetch().await;
@@ -295,7 +295,7 @@ impl<T> Known<T> {
     }
 
     /// Returns the end of the last call.
-    fn outcome(&self, clock: &Clock, asked: &Asked) -> Result<Arc<T>, IssuerError> {
+    fn outcome(&self, clock: &Clock, asked: &LastCalls) -> Result<Arc<T>, IssuerError> {
         match (&asked.failed, self.held(clock)) {
             (Some((_, error)), _) => Err(error.clone()),
             (None, Some((value, _))) => Ok(value),

@@ -4,8 +4,8 @@ use maud::{Markup, html};
 
 use super::page::snippet;
 use crate::config::{Config, lifetime};
-use crate::deployments::sharing::LANGUAGES;
 use svc_sandbox::ContentType;
+use svc_sources::LANGUAGES;
 
 const SHARE: &str = include_str!("../../assets/connect/share.sh");
 

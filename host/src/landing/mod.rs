@@ -9,6 +9,7 @@
 mod form;
 pub mod forms;
 mod page;
+mod pictures;
 mod qr;
 pub mod routes;
 
@@ -36,12 +37,12 @@ const ICON_SVG: &str = include_str!("../../assets/favicon.svg");
 const ICON_ICO: &[u8] = include_bytes!("../../assets/favicon.ico");
 const STAGE: &str = include_str!("../../assets/stage.js");
 
-/// How long browsers may keep an icon without asking.
+/// How long browsers may keep icons and pictures without asking.
 const DAY: HeaderValue = HeaderValue::from_static("public, max-age=86400");
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-/// Everything of the landing page, once somebody has asked for it.
+/// The landing page's documents, made at the first request for one.
 #[derive(Debug)]
 pub struct Landing {
     config: Arc<Config>,
@@ -65,6 +66,8 @@ pub struct Documents {
     pub icon_ico: Document,
     /// The empty page that previews play on.
     pub stage: Document,
+    /// Pictures of what can be made, by their file names.
+    pub pictures: Vec<(String, Document)>,
 }
 
 impl Landing {
@@ -120,6 +123,7 @@ impl Documents {
                 &headers(kind("image/x-icon"), DAY, None),
             )?,
             stage: stage(config)?,
+            pictures: pictures::documents()?,
         })
     }
 }

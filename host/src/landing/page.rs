@@ -10,6 +10,7 @@ use ring::digest::{SHA256, digest};
 
 use super::at_origin;
 use super::form::share;
+use super::pictures::gallery;
 use crate::config::{Config, lifetime};
 use crate::http::problem_page::{STYLE, TOKENS};
 use svc_sandbox::ContentType;
@@ -44,13 +45,13 @@ const DESCRIPTION: &str = "Publish {{content_types}}, and pass the link on. No a
 /// Where the page finds the API.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Api {
-    /// On the host that serves the page, under whichever of its names.
+    /// On the host that serves the page, under any of its names.
     Here,
     /// On the API host.
     Elsewhere,
 }
 
-/// The page, and what it may load and do.
+/// The page, and its Content-Security-Policy.
 #[derive(Debug)]
 pub(super) struct Page {
     pub(super) html: String,
@@ -81,7 +82,7 @@ pub(super) fn landing(config: &Config, api: Api) -> Page {
                 }
                 main {
                     (share(config, api, keeps))
-                    (gets())
+                    (gallery(api))
                     (agents(&config.base_url))
                     (owners(&config.base_url, api))
                 }
@@ -157,21 +158,30 @@ fn head(config: &Config, style: &str) -> Markup {
     }
 }
 
-fn gets() -> Markup {
-    html! {
-        section aria-labelledby="gets" {
-            h2 #gets { "What you get" }
-            ul.gets {
-                li { "A finished page. It is rendered when you publish it, and the service adds nothing from elsewhere, so that it is there at once: on a phone, in the dark and on paper." }
-                li { "A link that is public to whoever has it, unless you give it a password. A share for one view is deleted by its first reader." }
-                li { "Nothing to clean up: shares can't be edited and are deleted when they expire, or when you delete them." }
-                li { "Safe pages. What strangers publish runs in an origin of its own, without cookies and without storage." }
-                li { "For owners, pages that last: projects with an origin of their own, a history with previews and rollback, and an SQLite database that visitors reach through named actions." }
-                li { "The same by form, by HTTP and as tools for agents." }
-            }
-        }
-    }
+/// Texts that connect one kind of client: without a credential, and with one.
+struct Connection {
+    name: &'static str,
+    anyone: &'static str,
+    owner: &'static str,
 }
+
+const CONNECTIONS: [Connection; 3] = [
+    Connection {
+        name: "Claude Code",
+        anyone: CLAUDE_CODE,
+        owner: OWNER_CLAUDE_CODE,
+    },
+    Connection {
+        name: ".mcp.json of a repository",
+        anyone: MCP_JSON,
+        owner: OWNER_MCP_JSON,
+    },
+    Connection {
+        name: "Cursor, in ~/.cursor/mcp.json",
+        anyone: CURSOR_JSON,
+        owner: OWNER_CURSOR_JSON,
+    },
+];
 
 fn agents(base_url: &str) -> Markup {
     html! {
@@ -179,17 +189,15 @@ fn agents(base_url: &str) -> Markup {
             h2 #agents { "Connect an agent" }
             p {
                 "Agents find everything as tools of the Model Context Protocol at " code { (base_url) "/mcp" }
-                ". Publishing a share needs no credential."
+                ". Publishing a share needs no credential. Projects need one, which stays in the environment as " code { "SVC_CREDENTIAL" }
+                ": never in a message or a page."
             }
-            (snippet(&html! { h3 { "Claude Code" } }, "Claude Code", CLAUDE_CODE, base_url))
-            (snippet(&html! { h3 { "A repository: " code { ".mcp.json" } } }, ".mcp.json", MCP_JSON, base_url))
-            (snippet(&html! { h3 { "Cursor: " code { "~/.cursor/mcp.json" } } }, "Cursor", CURSOR_JSON, base_url))
-            p {
-                "Projects need a credential. It stays in the environment, as " code { "SVC_CREDENTIAL" } ": never in a message or a page."
+            @for one in &CONNECTIONS {
+                (folded(one.name, &html! {
+                    (snippet(&html! { h3 { "To share" } }, one.name, one.anyone, base_url))
+                    (snippet(&html! { h3 { "To own projects" } }, &format!("{}, for owners", one.name), one.owner, base_url))
+                }))
             }
-            (snippet(&html! { h3 { "Claude Code, for owners" } }, "Claude Code, for owners", OWNER_CLAUDE_CODE, base_url))
-            (snippet(&html! { h3 { code { ".mcp.json" } ", for owners" } }, ".mcp.json, for owners", OWNER_MCP_JSON, base_url))
-            (snippet(&html! { h3 { "Cursor, for owners" } }, "Cursor, for owners", OWNER_CURSOR_JSON, base_url))
             p { "Any other client: streamable HTTP, that address, and for owners the header " code { "Authorization: Bearer …" } "." }
         }
     }
@@ -200,13 +208,18 @@ fn owners(base_url: &str, api: &str) -> Markup {
         section.prose aria-labelledby="owners" {
             h2 #owners { "Keep pages for good" }
             p {
-                "A project keeps its pages for as long as you like. Its credential comes from whoever operates this server (" code { "svc namespace create" }
+                "A project keeps its pages for as long as you like. Its credential comes from the operator of this server (" code { "svc namespace create" }
                 "). Then a page takes three lines."
             }
-            (snippet(&html! { h3 { "In a shell" } }, "Make a project and publish in it", OWNER, base_url))
+            (folded("The three lines, for a shell", &snippet(&html! { h3 { "In a shell" } }, "Make a project and publish in it", OWNER, base_url)))
             p { "Drafts, previews, rollback and a database are a call each: " a href={ (api) "/_svc/docs/" } { "the guides" } " show how, and " a href={ (api) "/_svc/docs/api-reference" } { "the reference" } " lists every call." }
         }
     }
+}
+
+/// Content that is shown once its summary is opened.
+fn folded(summary: &str, content: &Markup) -> Markup {
+    html! { details.folded { summary { (summary) } (content) } }
 }
 
 fn footer(config: &Config, api: &str) -> Markup {

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Documents, Landing};
+use super::{DAY, Documents, Landing};
 use crate::deployments::Deployments;
 use crate::deployments::publish::PageSource;
 use crate::deployments::requests::{TITLE, check_content};
@@ -17,7 +17,7 @@ use crate::http::context::Context;
 use crate::http::extract::{UnreadBody, check_characters};
 use crate::http::hosts::Host;
 use crate::http::problem::Problem;
-use svc_sandbox::ContentType;
+use svc_sandbox::{ContentType, Flow};
 
 /// Source to look at before it is published.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
@@ -125,6 +125,7 @@ pub async fn icon_svg(
     get, path = "/favicon.ico", tag = "operation",
     responses(
         (status = 200, description = "The icon.", content_type = "image/x-icon"),
+        (status = 204, description = "On a project's origin, which has no icon but those that its pages name."),
         (status = 206, description = "The range that was asked for.", content_type = "image/x-icon"),
         (status = 304, description = "The icon has not changed.")
     ),
@@ -135,6 +136,35 @@ pub async fn icon_ico(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     documents(&landing).await?.icon_ico.answer(&headers)
+}
+
+/// A picture of what can be made
+///
+/// For the landing page.
+#[utoipa::path(
+    get, path = "/_svc/pictures/{picture}", tag = "operation",
+    params(("picture" = String, Path, description = "The picture's file name, as the landing page names it.")),
+    responses(
+        (status = 200, description = "The picture.", content_type = "image/webp"),
+        (status = 206, description = "The range that was asked for.", content_type = "image/webp"),
+        (status = 304, description = "The picture has not changed.")
+    ),
+    extensions(("x-problems" = json!("not_found range_not_satisfiable")))
+)]
+pub async fn picture(
+    State(landing): State<Arc<Landing>>,
+    Path(file): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let pictures = &documents(&landing).await?.pictures;
+    let picture = pictures.iter().find(|(name, _)| *name == file);
+    let (_, document) = picture.ok_or_else(Problem::not_found)?;
+    document.answer(&headers)
+}
+
+/// Answers a browser that asks a project's origin for an icon: there is none, and nothing is wrong with that.
+pub async fn no_icon() -> Response {
+    (StatusCode::NO_CONTENT, [(header::CACHE_CONTROL, DAY)]).into_response()
 }
 
 /// The stage that previews play on
@@ -158,8 +188,8 @@ pub async fn stage(
 
 /// Look at a page before it is published
 ///
-/// Renders as publishing does, by the same guest and within the same budgets, and stores nothing. An extension of this
-/// implementation; anybody may call it, as often as a bucket of its own allows.
+/// Renders as publishing does, by the same guest, and stores nothing. A preview comes after all pages that are published, and may
+/// use a quarter of a page's fuel. An extension of this implementation; anybody may call it, as often as a bucket of its own allows.
 #[utoipa::path(
     post, path = "/_svc/preview", tag = "quick share", operation_id = "preview_share",
     request_body = PreviewRequest,
@@ -175,9 +205,9 @@ pub async fn preview(
     check_characters("title", request.title.as_deref(), TITLE)?;
     let content_type = request.content_type.unwrap_or(ContentType::Html);
     let title = request.title.unwrap_or_default();
-    let page = deployments
-        .render(PageSource::titled(content_type, &title, &request.content))
-        .await?;
+    let source = PageSource::titled(content_type, &title, &request.content);
+    let rendering = deployments.render(source);
+    let page = Flow::current().preview().scope(rendering).await?;
     let html = String::from_utf8(page.html.into()).map_err(|error| Problem::internal(&error))?;
     let headers = [
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),

@@ -40,11 +40,11 @@ macro_rules! actions {
 }
 pub(super) use actions;
 
-/// The arguments that nobody has taken yet, each as it was written: what REST would refuse of it is not lost before.
+/// Arguments that no action has taken yet, each as it was written, so that a tool refuses what REST refuses.
 #[derive(Debug, Default)]
 pub(super) struct Arguments {
     given: Members,
-    /// Those that were there, and null.
+    /// Arguments that were given as null.
     nulls: Vec<String>,
 }
 
@@ -113,7 +113,7 @@ impl Arguments {
         })
     }
 
-    /// Takes a text that must be there.
+    /// Takes a required string.
     pub(super) fn text(&mut self, name: &str) -> Result<String, Problem> {
         match self.take(name) {
             Some(json) => serde_json::from_str(json.get())
@@ -122,7 +122,7 @@ impl Arguments {
         }
     }
 
-    /// Takes a flag, which is false if it is not there.
+    /// Takes a flag, which is false if absent.
     pub(super) fn flag(&mut self, name: &str) -> Result<bool, Problem> {
         match self.take(name) {
             None => Ok(false),
@@ -131,12 +131,12 @@ impl Arguments {
         }
     }
 
-    /// Takes a count that may be there.
+    /// Takes an optional count.
     pub(super) fn count(&mut self, name: &str) -> Result<Option<usize>, Problem> {
         self.given(name, "a whole number from 0")
     }
 
-    /// Takes an argument that may be there; `what` says what it must be.
+    /// Takes an optional argument; `what` names the expected type in an error.
     pub(super) fn given<T: DeserializeOwned>(
         &mut self,
         name: &str,
@@ -148,7 +148,7 @@ impl Arguments {
             .map_err(|_| wrong(&format!("`{name}` must be {what}")))
     }
 
-    /// Takes the frontend that is meant: its slug or its id.
+    /// Takes the frontend's slug or id.
     pub(super) fn frontend(&mut self) -> Result<Target, Problem> {
         let name = match (self.has("slug"), self.has("id")) {
             (true, true) => {
@@ -167,13 +167,13 @@ impl Arguments {
         Ok(Target::from(self.text(name)?.as_str()))
     }
 
-    /// Reads the rest as the body that REST takes.
+    /// Parses the remaining arguments as the body of the REST call.
     pub(super) fn rest<T: DeserializeOwned>(self) -> Result<T, Problem> {
         let body = serde_json::to_string(&self.given).map_err(|error| Problem::internal(&error))?;
         parse(&body)
     }
 
-    /// Refuses any that is left.
+    /// Refuses arguments that are left over.
     pub(super) fn none(self) -> Result<(), Problem> {
         match self.given.0.keys().next() {
             Some(name) => Err(wrong(&format!("this action takes no `{name}`"))),

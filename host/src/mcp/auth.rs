@@ -7,27 +7,27 @@ use crate::access::{Identity, credential_invalid};
 use crate::http::problem::{Code, Problem};
 use crate::workspaces::Caller;
 
-/// Sender of a message.
+/// Caller behind a message.
 #[derive(Clone, Debug)]
 pub(super) enum Client {
-    /// Somebody without a credential.
+    /// No credential was sent.
     Anonymous,
-    /// Somebody with a valid one.
+    /// The credential is valid.
     Known(Caller),
-    /// Somebody with one that is not, or that could not be checked.
+    /// The credential is invalid, or could not be checked.
     Refused(Problem),
 }
 
-/// How somebody learns that they may not.
+/// Form of a refusal.
 #[derive(Clone, Debug)]
 pub(super) enum Refusal {
-    /// As an HTTP status, before any tool is called.
+    /// An HTTP status, before any tool is called.
     Transport(Problem),
-    /// As the result of the tool.
+    /// A result of the tool.
     Result(Problem),
 }
 
-/// Tells who calls.
+/// Identifies the caller by the credential in the headers.
 pub(super) async fn identify(services: &Tools, headers: &HeaderMap) -> Client {
     match services.callers.identify(headers).await {
         Ok(Identity::Nobody) => Client::Anonymous,
@@ -37,7 +37,7 @@ pub(super) async fn identify(services: &Tools, headers: &HeaderMap) -> Client {
     }
 }
 
-/// Why this caller may not call this tool, or, without one, do anything at all. The only place that decides so.
+/// Decides, as the only place, whether a caller may call a tool or, without a tool, use the endpoint: `None` means yes.
 pub(super) fn refusal(services: &Tools, client: &Client, tool: Option<&str>) -> Option<Refusal> {
     match client {
         Client::Known(_) => None,
@@ -53,7 +53,7 @@ pub(super) fn refusal(services: &Tools, client: &Client, tool: Option<&str>) -> 
     }
 }
 
-/// A 401 that tells clients where to find out how to get a credential (RFC 9728, section 5.1); `invalid` says that they sent one.
+/// Adds to a 401 where clients learn how to get a credential (RFC 9728, section 5.1); `invalid` means that they sent one.
 fn challenged(services: &Tools, mut problem: Problem, invalid: bool) -> Problem {
     let error = if invalid {
         "error=\"invalid_token\", "

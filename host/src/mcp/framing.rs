@@ -100,7 +100,7 @@ fn invalid(why: &str) -> Refused {
     Refused::new(StatusCode::BAD_REQUEST, INVALID_REQUEST, &Value::Null, why)
 }
 
-/// Says in the headers what the library insists on: we answer JSON, so whoever takes that is served, and we read JSON
+/// Says in the headers what the library insists on: we answer JSON, so a client that takes it is served, and we read JSON
 /// whatever its label.
 pub(super) fn relax(headers: &mut HeaderMap) {
     headers.insert(header::CONTENT_TYPE, JSON);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_takes_json_is_served() {
+    fn a_client_that_takes_json_is_served() {
         for (accept, served) in [
             (None, true),
             (Some("*/*"), true),

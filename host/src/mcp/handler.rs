@@ -20,6 +20,8 @@ use super::tools::{self, Outcome};
 use super::tools_only::tools_only;
 use crate::control::audit::{Doer, carried};
 use crate::http::context::Context;
+use crate::workspaces::Caller;
+use svc_sandbox::Flow;
 
 /// Instructions for a model that has never seen this service.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
@@ -30,6 +32,8 @@ pub(super) struct Handler {
     services: Tools,
     client: Client,
     network: IpAddr,
+    /// Flow of a call without a credential.
+    stranger: Flow,
     request_id: Arc<str>,
     /// Of a call of a tool; the library has been given none.
     arguments: Option<Arc<RawValue>>,
@@ -46,6 +50,7 @@ impl Handler {
             services,
             client,
             network: context.client.network(),
+            stranger: Flow::stranger(context.client.0),
             request_id: Arc::clone(&context.request_id),
             arguments: arguments.map(Arc::from),
         }
@@ -69,8 +74,11 @@ impl Handler {
         let doer = caller
             .as_ref()
             .map(|caller| Doer::new(caller.principal(), &self.request_id));
+        let flow = caller
+            .as_ref()
+            .map_or_else(|| self.stranger.clone(), Caller::flow);
         let call = tool.call(&self.services, self.network, caller, arguments);
-        Box::pin(carried(doer, call)).await
+        Box::pin(flow.scope(carried(doer, call))).await
     }
 }
 
@@ -97,7 +105,7 @@ impl ServerHandler for Handler {
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(tool) = tools::Tool::named(&request.name) else {
             let names = tools::NAMES.join(", ");
@@ -115,7 +123,11 @@ impl ServerHandler for Handler {
             tool = tool.name(),
             action = tracing::field::Empty
         );
-        let outcome = self.run(tool).instrument(span.clone()).await;
+        // The library goes on where the client has hung up, and says so by this token alone.
+        let running = self.run(tool).instrument(span.clone());
+        let Some(outcome) = context.ct.run_until_cancelled(running).await else {
+            return Err(ErrorData::internal_error("the client has hung up", None));
+        };
         span.record("action", outcome.action);
         let took = self.services.clock.elapsed().saturating_sub(started);
         let code = match &outcome.result {

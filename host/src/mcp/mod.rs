@@ -1,6 +1,6 @@
 //! The tool endpoint, `POST /mcp`: a thin shell over the services that REST calls, in both eras of the protocol.
 //!
-//! `routes.rs` takes a request apart as far as HTTP goes, `rmcp` speaks the protocol, `handler.rs` is what it asks, and
+//! `routes.rs` handles the HTTP part of a request, `rmcp` speaks the protocol, `handler.rs` answers it, and
 //! `tools/` has a file for each tool: which arguments an action takes, which service it calls, what it answers. `app/` is the
 //! other endpoint, `POST /{slug}/mcp`, whose tools are an app's own.
 
@@ -34,7 +34,7 @@ use svc_base::clock::Clock;
 /// Services that tools are shells over.
 #[derive(Clone, Debug)]
 pub struct Tools {
-    /// Tells who calls.
+    /// Resolves credentials to callers.
     pub callers: Callers,
     /// Workspaces with all that they own.
     pub accounts: Accounts,
@@ -44,7 +44,7 @@ pub struct Tools {
     pub envelope: Teardown,
     /// Pages at their slugs.
     pub deployments: Arc<Deployments>,
-    /// Visitors who are somebody.
+    /// Visitors' sign-in and their profiles.
     pub visitors: Arc<Visitors>,
     /// Projects' databases and their actions.
     pub backends: Arc<Backends>,

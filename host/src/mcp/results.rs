@@ -3,6 +3,8 @@
 use rmcp::model::CallToolResult;
 use serde_json::{Map, Value};
 
+use svc_base::counted;
+
 /// The most bytes of a result, with both of its forms.
 pub(super) const RESULT_BYTES: usize = 40_000;
 /// Bytes of a result around the document.
@@ -25,7 +27,7 @@ const TOO_MUCH: &str = "This result is too large for a tool, however much its te
 /// How a list says how many of its entries are not shown.
 const LEFT_OUT: &str = "_left_out";
 
-/// The result of a call that did what it should.
+/// Result of a call that succeeded.
 pub(super) fn success(document: Value) -> CallToolResult {
     CallToolResult::structured(cut(document))
 }
@@ -118,7 +120,7 @@ fn pruned(document: &Value, texts: usize, lists: usize) -> Value {
             Some((end, _)) => {
                 let left = text.chars().count() - texts;
                 let kept = text.get(..end).unwrap_or_default();
-                format!("{kept}… [{left} characters more]").into()
+                format!("{kept}… [{} more]", counted(left, "character")).into()
             }
             None => document.clone(),
         },

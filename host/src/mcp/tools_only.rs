@@ -5,12 +5,12 @@ use rmcp::RoleServer;
 use rmcp::model::{CustomRequest, ErrorCode};
 use rmcp::service::RequestContext;
 
-/// Methods that are ours in every era: what the library could not read of them is told as bad params.
+/// Methods of every era: a request of theirs that the library could not parse has invalid params.
 const OURS: [&str; 3] = ["server/discover", "tools/list", "tools/call"];
-/// Methods that went with the stateless era.
+/// Methods of the era with `initialize`.
 const LEGACY: [&str; 2] = ["initialize", "ping"];
 
-/// Refuses a request that the library could not read, or does not know.
+/// Refuses a request that the library could not parse or does not know.
 pub(super) fn refusal(request: CustomRequest, context: &RequestContext<RoleServer>) -> ErrorData {
     let method = request.method;
     let legacy = context.meta.protocol_version().is_none();

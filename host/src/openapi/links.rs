@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 /// The names of parameters or members, and where their values are.
 type Values = &'static [(&'static str, &'static str)];
 
-/// A way on from an answer of one operation to others.
-struct Way {
+/// Link from an answer of one operation to others.
+struct Link {
     /// From which operation, and with which status.
     from: (&'static str, &'static str),
     /// To which operations.
@@ -23,20 +23,20 @@ const SAME_TARGET: (&str, &str) = ("target", "$request.path.target");
 const SLUG: (&str, &str) = ("slug", "$response.body#/slug");
 const REVISION: (&str, &str) = ("revision_id", "$response.body#/revision/revision_id");
 
-const WAYS: &[Way] = &[
-    Way {
+const LINKS: &[Link] = &[
+    Link {
         from: ("deploy", "201"),
         to: &["page", "raw", "unlock", "reveal"],
         parameters: &[SLUG],
         body: &[],
     },
-    Way {
+    Link {
         from: ("deploy", "201"),
         to: &["report"],
         parameters: &[],
         body: &[SLUG],
     },
-    Way {
+    Link {
         from: ("create_project", "201"),
         to: &[
             "get_project",
@@ -49,13 +49,13 @@ const WAYS: &[Way] = &[
         parameters: &[ID],
         body: &[],
     },
-    Way {
+    Link {
         from: ("list_projects", "200"),
         to: &["get_project", "create_frontend", "create_backend"],
         parameters: &[("id", "$response.body#/projects/0/id")],
         body: &[],
     },
-    Way {
+    Link {
         from: ("create_backend", "201"),
         to: &[
             "get_backend",
@@ -69,13 +69,13 @@ const WAYS: &[Way] = &[
         parameters: &[SAME_ID],
         body: &[],
     },
-    Way {
+    Link {
         from: ("list_backend_history", "200"),
         to: &["restore_backend"],
         parameters: &[SAME_ID],
         body: &[("at", "$response.body#/moments/0/at")],
     },
-    Way {
+    Link {
         from: ("create_frontend", "201"),
         to: &[
             "get_frontend",
@@ -88,19 +88,19 @@ const WAYS: &[Way] = &[
         parameters: &[SAME_ID, ("target", "$response.body#/slug")],
         body: &[],
     },
-    Way {
+    Link {
         from: ("create_frontend", "201"),
         to: &["page", "raw", "call_action", "run_query", "get_schema"],
         parameters: &[SLUG],
         body: &[],
     },
-    Way {
+    Link {
         from: ("list_revisions", "200"),
         to: &["create_revision"],
         parameters: &[SAME_ID, SAME_TARGET],
         body: &[("base_revision_id", "$response.body#/active_revision_id")],
     },
-    Way {
+    Link {
         from: ("list_revisions", "200"),
         to: &["get_revision", "get_content"],
         parameters: &[
@@ -110,13 +110,13 @@ const WAYS: &[Way] = &[
         ],
         body: &[],
     },
-    Way {
+    Link {
         from: ("create_revision", "200"),
         to: &["get_revision", "get_content"],
         parameters: &[SAME_ID, SAME_TARGET, REVISION],
         body: &[],
     },
-    Way {
+    Link {
         from: ("create_revision", "200"),
         to: &["promote_revision"],
         parameters: &[SAME_ID, SAME_TARGET],
@@ -128,7 +128,7 @@ const WAYS: &[Way] = &[
             ),
         ],
     },
-    Way {
+    Link {
         from: ("promote_revision", "200"),
         to: &["rollback_revision"],
         parameters: &[SAME_ID, SAME_TARGET],
@@ -140,7 +140,7 @@ const WAYS: &[Way] = &[
             ),
         ],
     },
-    Way {
+    Link {
         from: ("promote_revision", "200"),
         to: &["preview_revision", "preview_with_slash"],
         parameters: &[("deployment_id", "$response.body#/frontend/id"), REVISION],
@@ -154,15 +154,15 @@ pub(super) fn add(operation: &mut Map<String, Value>) {
         .as_str()
         .unwrap_or_default()
         .to_owned();
-    for way in WAYS.iter().filter(|way| way.from.0 == id) {
-        let links = &mut operation["responses"][way.from.1]["links"];
-        for to in way.to {
+    for found in LINKS.iter().filter(|found| found.from.0 == id) {
+        let links = &mut operation["responses"][found.from.1]["links"];
+        for to in found.to {
             let mut link = json!({ "operationId": to });
-            if !way.parameters.is_empty() {
-                link["parameters"] = object(way.parameters);
+            if !found.parameters.is_empty() {
+                link["parameters"] = object(found.parameters);
             }
-            if !way.body.is_empty() {
-                link["requestBody"] = object(way.body);
+            if !found.body.is_empty() {
+                link["requestBody"] = object(found.body);
             }
             links[to] = link;
         }
@@ -183,10 +183,10 @@ mod tests {
     use crate::openapi::examples;
 
     #[test]
-    fn ways_begin_at_operations_that_answer_something() {
+    fn links_begin_at_operations_that_answer_something() {
         let examples = examples::all("https://svc.example");
-        for way in WAYS {
-            assert!(examples.contains_key(way.from.0), "{}", way.from.0);
+        for link in LINKS {
+            assert!(examples.contains_key(link.from.0), "{}", link.from.0);
         }
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn apply(document: &mut Value, limits: &Limits) {
     schemas["UpdateProject"]["allOf"] = json!([{ "anyOf": changes }]);
     schemas["UpdateBackend"]["allOf"] = json!([{ "oneOf": change_of_backend() }]);
     schemas["CreateRevision"]["allOf"] = json!([{ "oneOf": source_of_draft() }]);
-    // An empty slug is as good as none, where one is wished for; and a slug that is there already stays.
+    // An empty requested slug means none; an existing slug is kept.
     let wished = &mut schemas["CreateFrontend"]["properties"]["requested_slug"]["pattern"];
     if let Some(pattern) = wished
         .as_str()

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::installation::{Answer, Installation};
 use crate::deployments::operators;
-use crate::overview::{self, Kind, Wanted, sizes};
+use crate::overview::{self, DeploymentFilter, Kind, sizes};
 use crate::terminal::{or_dash, table};
 
 #[derive(Debug, clap::Subcommand, Serialize, Deserialize)]
@@ -92,12 +92,12 @@ async fn list(
     namespace: Option<String>,
     disabled: bool,
 ) -> anyhow::Result<Answer> {
-    let wanted = Wanted {
+    let filter = DeploymentFilter {
         namespace,
         disabled,
         slug: None,
     };
-    let found = overview::deployments(&at.control, at.clock.now(), wanted).await?;
+    let found = overview::deployments(&at.control, at.clock.now(), filter).await?;
     let data = at.data.clone();
     // A look at a file for each: nothing for a thread that serves.
     let sized = tokio::task::spawn_blocking(move || {
@@ -135,11 +135,11 @@ async fn list(
 }
 
 async fn show(at: &Installation, slug: String) -> anyhow::Result<Answer> {
-    let wanted = Wanted {
+    let filter = DeploymentFilter {
         slug: Some(slug.clone()),
-        ..Wanted::default()
+        ..DeploymentFilter::default()
     };
-    let found = overview::deployments(&at.control, at.clock.now(), wanted).await?;
+    let found = overview::deployments(&at.control, at.clock.now(), filter).await?;
     let one = found
         .into_iter()
         .next()

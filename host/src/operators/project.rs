@@ -4,8 +4,9 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
 use super::installation::{Answer, Installation};
-use crate::overview::{self, Wanted, sizes};
+use crate::overview::{self, DeploymentFilter, sizes};
 use crate::terminal::{or_dash, table};
+use svc_base::counted;
 
 /// Looks at projects: the part of `svc project` that works on an installation.
 #[derive(Debug, Serialize, Deserialize)]
@@ -94,11 +95,11 @@ async fn show(at: &Installation, named: &str) -> anyhow::Result<Answer> {
         .into_iter()
         .find(|one| one.id.to_string() == named || one.host_label == named)
         .with_context(|| format!("there is no project `{named}`: name its id or its label"))?;
-    let wanted = Wanted {
+    let filter = DeploymentFilter {
         namespace: Some(project.namespace.clone()),
-        ..Wanted::default()
+        ..DeploymentFilter::default()
     };
-    let mut members = overview::deployments(&at.control, now, wanted).await?;
+    let mut members = overview::deployments(&at.control, now, filter).await?;
     members.retain(|member| member.project_id == Some(project.id));
     let backend = match project.backend_id {
         Some(id) => overview::backend(&at.control, id).await?,
@@ -127,8 +128,11 @@ fn text(shown: &Shown) -> String {
     let project = &shown.project;
     let backend = shown.backend.as_ref().map(|one| {
         format!(
-            "{} bytes and {} of history; {} migrations, {} actions",
-            one.bytes, one.history_bytes, one.backend.migrations, one.backend.actions
+            "{} and {} of history; {}, {}",
+            counted(one.bytes, "byte"),
+            one.history_bytes,
+            counted(one.backend.migrations, "migration"),
+            counted(one.backend.actions, "action")
         )
     });
     let lines = [

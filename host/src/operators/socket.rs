@@ -105,7 +105,7 @@ impl Listener {
                 () = stopped(&mut stop) => break,
             }
         }
-        // Whoever comes now finds no socket, and waits for the lock.
+        // A command that comes now finds no socket, and waits for the lock.
         if let Err(error) = fs::remove_file(&self.path) {
             tracing::warn!(%error, "the socket for commands is left behind");
         }
@@ -116,7 +116,7 @@ impl Listener {
 
 /// Waits until `stop` becomes true.
 async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // Nobody who could stop it any more is as good as stopped.
+    // A dropped sender means stop.
     let _ = stop.wait_for(|stop| *stop).await;
 }
 

@@ -30,7 +30,7 @@ pub struct Counts {
     pub projects: u64,
     /// Number of namespaces.
     pub namespaces: u64,
-    /// Reports that nobody has closed.
+    /// Open reports.
     pub open_reports: u64,
 }
 
@@ -62,7 +62,7 @@ pub fn caps(counts: &Counts, limits: &Limits) -> [(&'static str, Used); 2] {
 
 /// Filter of a list of deployments.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
+pub struct DeploymentFilter {
     /// Those of one namespace.
     pub namespace: Option<String>,
     /// Those that are taken down.
@@ -75,7 +75,7 @@ pub struct Wanted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// A quick share, which is nobody's.
+    /// A quick share, which has no owner.
     Share,
     /// A project's frontend.
     Frontend,
@@ -88,7 +88,7 @@ pub struct Deployment {
     pub id: DeploymentId,
     /// Where it answers.
     pub slug: String,
-    /// Whether it is somebody's.
+    /// Whether it has an owner.
     pub kind: Kind,
     /// Type of the source.
     #[serde(rename = "type")]
@@ -123,11 +123,11 @@ pub struct Deployment {
 pub async fn deployments(
     control: &Control,
     now: Timestamp,
-    wanted: Wanted,
+    filter: DeploymentFilter,
 ) -> Result<Vec<Deployment>, Error> {
     let counters = control.counters();
     control
-        .read(move |c| store::deployments(c, &counters, now, &wanted))
+        .read(move |c| store::deployments(c, &counters, now, &filter))
         .await
 }
 
@@ -138,7 +138,7 @@ pub struct History {
     pub revisions: u64,
     /// How often something became live.
     pub releases: u64,
-    /// Reports of it that nobody has closed.
+    /// Open reports of it.
     pub open_reports: u64,
 }
 

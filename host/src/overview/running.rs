@@ -17,7 +17,7 @@ const FILE: &str = "server.status";
 
 /// Status of a server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Said {
+pub struct StatusFile {
     /// Version of the server.
     pub version: String,
     /// The system's number of its process.
@@ -41,7 +41,7 @@ pub struct Said {
     pub errors: Vec<Logged>,
 }
 
-impl Said {
+impl StatusFile {
     /// Of a server that begins.
     pub fn of(config: &Config, ops_address: Option<SocketAddr>, started_at: Timestamp) -> Self {
         Self {
@@ -75,7 +75,7 @@ impl Said {
 }
 
 /// Reads what the server, or the last one, said. What another version of this program has written says nothing.
-pub fn read(data: &Path) -> io::Result<Option<Said>> {
+pub fn read(data: &Path) -> io::Result<Option<StatusFile>> {
     read_json(data, FILE)
 }
 
@@ -87,7 +87,7 @@ pub fn read_json<T: DeserializeOwned>(data: &Path, name: &str) -> io::Result<Opt
     }
 }
 
-/// Writes a small file that nobody relies on after a power cut, so it is not synced; whoever reads finds the old or the new.
+/// Writes a small file that nobody relies on after a power cut, so it is not synced; a reader finds the old one or the new one.
 pub fn write(data: &Path, name: &str, content: &impl Serialize) -> io::Result<()> {
     disk::refresh(data, name, &serde_json::to_vec(content)?)
 }

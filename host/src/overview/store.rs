@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::{Backend, Counts, Deployment, History, Kind, Project, Wanted};
+use super::{Backend, Counts, Deployment, DeploymentFilter, History, Kind, Project};
 use crate::control::Counters;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, DeploymentId, ProjectId};
 
-fn number(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<u64> {
+fn number(row: &rusqlite::Row<'_>, column: impl rusqlite::RowIndex) -> rusqlite::Result<u64> {
     row.get::<_, i64>(column).map(i64::unsigned_abs)
 }
 
@@ -19,23 +19,23 @@ pub(super) fn counts(c: &Connection, now: Timestamp) -> rusqlite::Result<Counts>
         .prepare_cached(
             "WITH held AS (SELECT project_id = ?2 AS share, disabled_at IS NOT NULL AS disabled
             FROM deployments WHERE expires_at > ?1 OR expires_at IS NULL)
-         SELECT count(*), CAST(total(share) AS INTEGER), CAST(total(NOT share) AS INTEGER),
-            CAST(total(disabled) AS INTEGER),
-            (SELECT count(*) FROM backends),
+         SELECT count(*) AS deployments, CAST(total(share) AS INTEGER) AS shares,
+            CAST(total(NOT share) AS INTEGER) AS frontends, CAST(total(disabled) AS INTEGER) AS disabled,
+            (SELECT count(*) FROM backends) AS backends,
             (SELECT count(*) FROM projects WHERE id <> ?2 AND state = 'active'
-                AND (expires_at IS NULL OR expires_at > ?1)),
-            (SELECT count(*) FROM workspaces WHERE state = 'active')
+                AND (expires_at IS NULL OR expires_at > ?1)) AS projects,
+            (SELECT count(*) FROM workspaces WHERE state = 'active') AS namespaces
          FROM held",
         )?
         .query_row(params![now, ProjectId::FREE], |row| {
             Ok(Counts {
-                deployments: number(row, 0)?,
-                shares: number(row, 1)?,
-                frontends: number(row, 2)?,
-                disabled: number(row, 3)?,
-                backends: number(row, 4)?,
-                projects: number(row, 5)?,
-                namespaces: number(row, 6)?,
+                deployments: number(row, "deployments")?,
+                shares: number(row, "shares")?,
+                frontends: number(row, "frontends")?,
+                disabled: number(row, "disabled")?,
+                backends: number(row, "backends")?,
+                projects: number(row, "projects")?,
+                namespaces: number(row, "namespaces")?,
                 open_reports: 0,
             })
         })?;
@@ -45,7 +45,7 @@ pub(super) fn counts(c: &Connection, now: Timestamp) -> rusqlite::Result<Counts>
     })
 }
 
-/// Reports that nobody has closed: those of a slug, if one is named.
+/// Counts open reports: those of a slug, if one is named.
 fn open_reports(c: &Connection, slug: Option<&str>) -> rusqlite::Result<u64> {
     c.prepare_cached(
         "SELECT count(*) FROM reports WHERE closed_at IS NULL AND (?1 IS NULL OR slug = ?1)",
@@ -53,16 +53,16 @@ fn open_reports(c: &Connection, slug: Option<&str>) -> rusqlite::Result<u64> {
     .query_row([slug], |row| number(row, 0))
 }
 
-/// Deployments that are wanted, newest first.
+/// Returns the deployments that a filter lets through, newest first.
 pub(super) fn deployments(
     c: &Connection,
     counters: &Counters,
     now: Timestamp,
-    wanted: &Wanted,
+    filter: &DeploymentFilter,
 ) -> rusqlite::Result<Vec<Deployment>> {
     c.prepare(
-        "SELECT d.id, d.slug, w.slug, d.project_id, d.content_type, d.title, d.one_time,
-            d.password_hash IS NOT NULL, d.disabled_at, d.created_at, d.expires_at,
+        "SELECT d.id, d.slug, w.slug AS namespace, d.project_id, d.content_type, d.title, d.one_time,
+            d.password_hash IS NOT NULL AS protected, d.disabled_at, d.created_at, d.expires_at,
             d.source_digest, d.artifact_digest
          FROM deployments d JOIN projects p ON p.id = d.project_id
             LEFT JOIN workspaces w ON w.id = p.workspace_id
@@ -73,26 +73,26 @@ pub(super) fn deployments(
          ORDER BY d.created_at DESC, d.id DESC",
     )?
     .query_map(
-        params![now, wanted.namespace, wanted.disabled, wanted.slug],
+        params![now, filter.namespace, filter.disabled, filter.slug],
         |row| {
-            let (id, project): (_, ProjectId) = (row.get(0)?, row.get(3)?);
+            let (id, project): (_, ProjectId) = (row.get("id")?, row.get("project_id")?);
             let project = (project != ProjectId::FREE).then_some(project);
             Ok(Deployment {
                 id,
-                slug: row.get(1)?,
+                slug: row.get("slug")?,
                 kind: project.map_or(Kind::Share, |_| Kind::Frontend),
-                namespace: row.get(2)?,
+                namespace: row.get("namespace")?,
                 project_id: project,
-                content_type: row.get(4)?,
-                title: row.get(5)?,
-                one_time: row.get(6)?,
-                protected: row.get(7)?,
-                disabled_at: row.get(8)?,
+                content_type: row.get("content_type")?,
+                title: row.get("title")?,
+                one_time: row.get("one_time")?,
+                protected: row.get("protected")?,
+                disabled_at: row.get("disabled_at")?,
                 visits: counters.visits(&id),
-                created_at: row.get(9)?,
-                expires_at: row.get(10)?,
-                source: row.get(11)?,
-                page: row.get(12)?,
+                created_at: row.get("created_at")?,
+                expires_at: row.get("expires_at")?,
+                source: row.get("source_digest")?,
+                page: row.get("artifact_digest")?,
             })
         },
     )?
@@ -130,8 +130,8 @@ pub(super) fn projects(
         *visits.entry(row.get::<_, ProjectId>(0)?).or_insert(0) += counters.visits(&row.get(1)?);
     }
     c.prepare(
-        "SELECT p.id, p.name, p.host_label, w.slug, count(d.id),
-            (SELECT b.id FROM backends b WHERE b.project_id = p.id), p.created_at, p.expires_at
+        "SELECT p.id, p.name, p.host_label, w.slug AS namespace, count(d.id) AS frontends,
+            (SELECT b.id FROM backends b WHERE b.project_id = p.id) AS backend_id, p.created_at, p.expires_at
          FROM projects p JOIN workspaces w ON w.id = p.workspace_id
             LEFT JOIN deployments d ON d.project_id = p.id AND d.state = 'active'
          WHERE p.state = 'active' AND (p.expires_at IS NULL OR p.expires_at > ?1)
@@ -139,17 +139,17 @@ pub(super) fn projects(
          GROUP BY p.id ORDER BY p.created_at, p.id",
     )?
     .query_map(params![now, namespace], |row| {
-        let id = row.get(0)?;
+        let id = row.get("id")?;
         Ok(Project {
             id,
-            name: row.get(1)?,
-            host_label: row.get(2)?,
-            namespace: row.get(3)?,
-            frontends: number(row, 4)?,
+            name: row.get("name")?,
+            host_label: row.get("host_label")?,
+            namespace: row.get("namespace")?,
+            frontends: number(row, "frontends")?,
             visits: visits.get(&id).copied().unwrap_or(0),
-            backend_id: row.get(5)?,
-            created_at: row.get(6)?,
-            expires_at: row.get(7)?,
+            backend_id: row.get("backend_id")?,
+            created_at: row.get("created_at")?,
+            expires_at: row.get("expires_at")?,
         })
     })?
     .collect()

@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use url::Url;
 
+use super::buyer::{Buyer, hash};
 use super::model::{COOKIE_SECONDS, PaymentError, Price, Session, Status};
 use super::service::{Payments, settle};
 use super::store;
 use super::views::CheckoutView;
-use super::visitor::{Visitor, hash};
+use crate::control;
 use crate::deployments::pages::Page;
 use crate::projects;
 use crate::stripe::{NewCheckout, Purchase, Stripe, StripeError};
@@ -22,9 +23,9 @@ use svc_base::ids::SessionId;
 /// How long a second click on the same button means the same purchase, in seconds.
 const DOUBLE_CLICK: i64 = 60;
 
-/// Purchase that a visitor wants, and the page to come back to.
+/// A visitor's request for a checkout.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct CheckoutRequest {
     /// The price's id.
     pub price: String,
     /// The page's address on the host that was asked: an origin and a path.
@@ -40,16 +41,16 @@ pub struct Checkout {
     pub token: String,
 }
 
-/// Sessions whose hosted checkout is being made: a second click waits for the first's.
+/// Locks of the sessions whose hosted checkout is being made: a second click waits for the first.
 #[derive(Debug, Default)]
-pub(super) struct Begun(Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>);
+pub(super) struct CheckoutLocks(Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>);
 
-impl Begun {
-    fn turn(&self, id: SessionId) -> Arc<tokio::sync::Mutex<()>> {
-        let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Turns that nobody has or waits for are over.
-        begun.retain(|_, turn| Arc::strong_count(turn) > 1);
-        Arc::clone(begun.entry(id).or_default())
+impl CheckoutLocks {
+    fn of(&self, id: SessionId) -> Arc<tokio::sync::Mutex<()>> {
+        let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // The map alone knows the others.
+        locks.retain(|_, lock| Arc::strong_count(lock) > 1);
+        Arc::clone(locks.entry(id).or_default())
     }
 }
 
@@ -62,25 +63,25 @@ impl Payments {
         self.stripe.as_ref().ok_or(PaymentError::Unconfigured)
     }
 
-    /// Begins a checkout. Runs to its end whatever becomes of the visitor.
+    /// Begins a checkout. Callers run it to its end, whether or not the visitor hangs up.
     ///
     /// # Errors
     /// [`PaymentError`].
     pub async fn begin(
         self: Arc<Self>,
         page: Arc<Page>,
-        visitor: Visitor,
-        wanted: Wanted,
+        buyer: Buyer,
+        request: CheckoutRequest,
     ) -> Result<Checkout, PaymentError> {
         let stripe = self.provider()?;
         let project = self.project_of(&page).await?;
-        let price = self.price(project, wanted.price.clone()).await?;
+        let price = self.price(project, request.price.clone()).await?;
         if !price.active {
             return Err(PaymentError::Inactive);
         }
         let (now, deployment) = (self.clock.now(), page.id);
         let fresh = credential::secret(&self.random)?;
-        let email = visitor.user.as_ref().and_then(|user| user.email.clone());
+        let email = buyer.user.as_ref().and_then(|user| user.email.clone());
         let session = Session {
             id: SessionId::new(&self.clock, &self.random)?,
             project,
@@ -90,9 +91,10 @@ impl Payments {
             amount: price.amount,
             currency: price.currency.clone(),
             recurring: price.recurring,
-            return_to: wanted.return_to.to_string(),
-            user_id: visitor.user.map(|user| user.user_id),
+            return_to: request.return_to.to_string(),
+            user_id: buyer.user.map(|user| user.user_id),
             cookie: hash(&fresh),
+            host_cookie: buyer.secure,
             provider_id: None,
             provider_url: None,
             attempt: 0,
@@ -101,14 +103,14 @@ impl Payments {
             created_at: now,
             updated_at: now,
         };
-        let known = visitor.token;
+        let known = buyer.token;
         let write = self
             .control
             .write(move |tx| store_session(tx, session, fresh, known, now));
         let (session, token) = write.await?;
         fault::point("checkout.stored");
         let view = self
-            .hosted(stripe, session.id, &price, email, &wanted.return_to)
+            .hosted(stripe, session.id, &price, email, &request.return_to)
             .await?;
         Ok(Checkout { view, token })
     }
@@ -122,8 +124,8 @@ impl Payments {
         email: Option<String>,
         return_to: &Url,
     ) -> Result<CheckoutView, PaymentError> {
-        let turn = self.begun.turn(id);
-        let _turn = turn.lock().await;
+        let lock = self.locks.of(id);
+        let _lock = lock.lock().await;
         let session = self.control.read(move |c| store::by_id(c, &id)).await?;
         let refused = || PaymentError::Unavailable("it refused the click before this one".into());
         let session = session.ok_or_else(refused)?;
@@ -138,20 +140,20 @@ impl Payments {
             session: id.to_string(),
             purchase: purchase(price),
             email,
-            success_url: came_back(return_to, "success"),
-            cancel_url: came_back(return_to, "canceled"),
+            success_url: outcome_url(return_to, "success"),
+            cancel_url: outcome_url(return_to, "canceled"),
         };
         let key = format!("svc-checkout-{id}-{}", session.attempt);
         let hosted = match stripe.checkout(&new, &key).await {
             Ok(hosted) => hosted,
-            Err(error) => return Err(self.refused(id, error).await),
+            Err(error) => return Err(self.note_failure(id, error).await),
         };
         fault::point("checkout.answered");
         let (url, now) = (hosted.url.clone(), self.clock.now());
         self.control
             .write(move |tx| {
                 store::set_hosted(tx, &session, &hosted.id, &hosted.url)?;
-                // What came before we knew the checkout's id counts now.
+                // Events that came before the checkout's id was known count now.
                 settle(tx, &id, now)?;
                 Ok::<_, PaymentError>(())
             })
@@ -160,8 +162,8 @@ impl Payments {
         Ok(view(url))
     }
 
-    /// Notes what a failure means for a session; returns what the visitor is told.
-    async fn refused(&self, id: SessionId, error: StripeError) -> PaymentError {
+    /// Notes a failure of the provider in the session; returns the error for the visitor.
+    async fn note_failure(&self, id: SessionId, error: StripeError) -> PaymentError {
         let (nothing, failed) = (
             error.made_nothing(),
             matches!(error, StripeError::Failed(_)),
@@ -185,10 +187,13 @@ impl Payments {
     }
 }
 
-/// Stores a session, or finds the one of a click just before. A visitor whose cookie we gave keeps it, so that all their purchases
-/// stay together; any other value might be known to whoever set it.
+/// Stores a session, or finds the one of a click just before; returns it with the value of its cookie.
+///
+/// A visitor without a sign-in keeps the cookie that we gave, so that all purchases stay together. Over plain HTTP a sibling may have set it,
+/// who would see what is bought with it; so a visitor with a sign-in gets a fresh one, and what that visitor had bought with the other moves
+/// to it.
 fn store_session(
-    tx: &crate::control::Tx<'_>,
+    tx: &control::Tx<'_>,
     mut session: Session,
     fresh: String,
     known: Option<String>,
@@ -199,16 +204,29 @@ fn store_session(
     }
     let since = now.plus_seconds(-COOKIE_SECONDS);
     let mut token = fresh;
+    let is_signed_in = session.user_id.is_some();
     if let Some((cookie, value)) = known.map(|value| (hash(&value), value))
-        && store::knows_cookie(tx, &session.deployment, &cookie, since)
-            .map_err(crate::control::Error::from)?
+        && store::knows_cookie(
+            tx,
+            &session.deployment,
+            (&cookie, session.host_cookie),
+            since,
+        )
+        .map_err(control::Error::from)?
     {
-        (session.cookie, token) = (cookie, value);
-        let clicked = now.plus_seconds(-DOUBLE_CLICK);
-        let before = store::same_purchase(tx, &session, clicked);
-        if let Some(before) = before.map_err(crate::control::Error::from)? {
-            return Ok((before, token));
+        if is_signed_in {
+            store::move_to_cookie(tx, &session, &cookie)?;
+        } else {
+            (session.cookie, token) = (cookie, value);
         }
+    }
+    let clicked = now.plus_seconds(-DOUBLE_CLICK);
+    let before = store::same_purchase(tx, &session, clicked);
+    if let Some(before) = before.map_err(control::Error::from)? {
+        if is_signed_in {
+            store::set_cookie(tx, &before.id, &session.cookie, session.host_cookie)?;
+        }
+        return Ok((before, token));
     }
     store::insert_session(tx, &session)?;
     Ok((session, token))
@@ -229,8 +247,8 @@ fn purchase(price: &Price) -> Purchase {
     }
 }
 
-/// Where a visitor comes back to, with what the provider's page says came of it: which proves nothing.
-fn came_back(return_to: &Url, outcome: &str) -> String {
+/// Returns the address that the provider leads a visitor back to, with the outcome that it claims, which proves nothing.
+fn outcome_url(return_to: &Url, outcome: &str) -> String {
     const NAME: &str = "checkout";
     let mut url = return_to.clone();
     let kept: Vec<(String, String)> = return_to
@@ -286,7 +304,7 @@ mod tests {
             (Some("javascript:alert(1)"), None),
         ] {
             let url = return_address("http://a.example", "shop", return_to);
-            let found = url.map(|url| came_back(&url, "success"));
+            let found = url.map(|url| outcome_url(&url, "success"));
             assert_eq!(found.as_deref(), expected, "{return_to:?}");
         }
     }

@@ -1,9 +1,10 @@
 //! Payments: what projects sell, and who has paid.
 //!
-//! The catalog is ours, and needs no provider. A visitor pays on the provider's page; what came of it is said by the provider's
-//! webhooks alone, as [`verdict`](verdict::verdict)s, which are functions of the ledger (`stripe/ledger.rs`). A project's own
+//! The catalog is ours, and needs no provider. A visitor pays on the provider's page. The provider's webhooks alone say the outcome,
+//! as [`verdict`](verdict::verdict)s, which are functions of the ledger (`stripe/ledger.rs`). A project's own
 //! database has a copy of its sessions, which follows (`mirror.rs`).
 
+mod buyer;
 mod catalog;
 mod checkout;
 mod endings;
@@ -17,7 +18,6 @@ mod service;
 mod store;
 pub mod verdict;
 pub mod views;
-mod visitor;
 
 pub use model::PaymentError;
 pub use service::Payments;

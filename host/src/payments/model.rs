@@ -18,9 +18,9 @@ pub const DESCRIPTION: usize = 2_000;
 pub const AMOUNT: u64 = 9_007_199_254_740_991;
 /// The most prices of a project.
 pub const PRICES: u64 = 1_000;
-/// How many sessions are listed, unless the caller says,
+/// Sessions that are listed by default.
 pub const SESSIONS: u64 = 100;
-/// and at most.
+/// Most sessions that can be listed.
 pub const SESSIONS_MOST: u64 = 1_000;
 /// How long a checkout cookie is recognised, in seconds.
 pub const COOKIE_SECONDS: i64 = 30 * 24 * 3600;
@@ -32,7 +32,7 @@ pub const COOKIE_SECONDS: i64 = 30 * 24 * 3600;
 pub enum Status {
     /// Nobody has paid yet.
     Open,
-    /// It is paid: who paid has what it is about.
+    /// It is paid, and the buyer has it.
     Paid,
     /// Nobody paid in time, or the subscription has ended.
     Canceled,
@@ -138,6 +138,8 @@ pub struct Session {
     pub user_id: Option<String>,
     /// SHA-256 of the checkout cookie's value.
     pub cookie: [u8; 32],
+    /// Whether only the page's own host could set that cookie.
+    pub host_cookie: bool,
     /// The provider's hosted checkout.
     pub provider_id: Option<String>,
     /// Where the visitor pays.
@@ -166,9 +168,10 @@ impl Session {
     }
 }
 
-/// An address as it is compared: providers and people write it in either case.
+/// Returns an address as it is compared: people write it in either case. ASCII's alone, because a letter of another alphabet may be
+/// somebody else's: the lower case of the Kelvin sign is `k`.
 pub fn email_key(email: &str) -> String {
-    email.trim().to_lowercase()
+    email.trim_ascii().to_ascii_lowercase()
 }
 
 /// Why something about payments cannot be had.
@@ -189,7 +192,7 @@ pub enum PaymentError {
     /// The provider takes no such amount, in its words.
     #[error("the provider refused the amount: {0}")]
     Amount(String),
-    /// The provider does not do what it should.
+    /// The provider failed, or did not answer.
     #[error("the provider is unavailable: {0}")]
     Unavailable(String),
     /// The project is gone.

@@ -5,15 +5,14 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use cookie::{Cookie, SameSite};
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
 
-use super::checkout::{Wanted, return_address};
+use super::buyer::{self, Buyer};
+use super::checkout::{CheckoutRequest, return_address};
 use super::model::COOKIE_SECONDS;
 use super::requests::{AddPrice, BeginCheckout, ListSessions};
 use super::views::{CatalogView, CheckoutView, PaymentList, PricedView, SessionList};
-use super::visitor::{Visitor, cookie_name};
 use super::{Payments, operations};
 use crate::access::idempotency::{Repeatable, Route};
 use crate::access::{Editor, Viewer, to_the_end};
@@ -29,12 +28,12 @@ use crate::visitors::Visitors;
 
 /// Services that visitors' payments need.
 #[derive(Clone, Debug)]
-pub struct Till {
+pub struct CheckoutState {
     /// Service of payments.
     pub payments: Arc<Payments>,
     /// Pages that they are begun on.
     pub deployments: Arc<Deployments>,
-    /// Visitors who are somebody.
+    /// Service of visitors.
     pub visitors: Arc<Visitors>,
     /// Settings in effect.
     pub config: Arc<Config>,
@@ -165,25 +164,25 @@ pub async fn sessions(
     extensions(("x-problems" = json!("body origin_refused disabled not_found price_inactive rate_limited payments_unconfigured provider_unavailable")))
 )]
 pub async fn checkout(
-    State(till): State<Till>,
+    State(state): State<CheckoutState>,
     context: Context,
     Path(slug): Path<String>,
     headers: HeaderMap,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    let page = frontend(&till, &context, &slug).await?;
+    let page = frontend(&state, &context, &slug).await?;
     // A page elsewhere could have the browser's cookie replaced.
-    if !origin::is_own(&till.config.scheme, &context.authority, &headers) {
+    if !origin::is_own(&state.config.scheme, &context.authority, &headers) {
         return Err(Problem::new(
             Code::OriginRefused,
             "The checkout was begun on a page of another origin. Begin it on the page itself.",
         ));
     }
-    till.payments.provider()?;
+    state.payments.provider()?;
     let input = body.form_or_json::<BeginCheckout>().await?.value;
-    let origin = format!("{}://{}", till.config.scheme, context.authority);
+    let origin = format!("{}://{}", state.config.scheme, context.authority);
     let return_to = return_address(&origin, &slug, input.return_to.as_deref());
-    let wanted = Wanted {
+    let request = CheckoutRequest {
         price: input.price,
         return_to: return_to.ok_or_else(|| {
             invalid(format!(
@@ -191,22 +190,16 @@ pub async fn checkout(
             ))
         })?,
     };
-    let visitor = Visitor::of(&till.visitors, &context.host, &page, &headers).await?;
-    let beginning = Arc::clone(&till.payments).begin(Arc::clone(&page), visitor, wanted);
+    let buyer = Buyer::of(&state.visitors, &context.host, &page, &headers).await?;
+    let beginning = Arc::clone(&state.payments).begin(Arc::clone(&page), buyer, request);
     let begun = to_the_end(beginning).await?;
-    let cookie = Cookie::build((cookie_name(&page.id), begun.token))
-        .path(format!("/{slug}"))
-        .http_only(true)
-        .same_site(SameSite::Lax)
-        .secure(till.config.secure)
-        .max_age(time::Duration::seconds(COOKIE_SECONDS))
-        .build();
+    let cookie =
+        buyer::cookie(&page.id, &slug, state.config.secure).give(&begun.token, COOKIE_SECONDS)?;
     let mut response = if negotiate::names(&headers, "application/json") {
         Json(begun.view).into_response()
     } else {
         (StatusCode::SEE_OTHER, [(header::LOCATION, begun.view.url)]).into_response()
     };
-    let cookie = HeaderValue::try_from(cookie.to_string()).map_err(|e| Problem::internal(&e))?;
     let headers = response.headers_mut();
     headers.insert(header::SET_COOKIE, cookie);
     headers.insert(header::CACHE_CONTROL, pages::PRIVATE);
@@ -225,14 +218,14 @@ pub async fn checkout(
     extensions(("x-problems" = json!("disabled not_found capacity_reached")))
 )]
 pub async fn status(
-    State(till): State<Till>,
+    State(state): State<CheckoutState>,
     context: Context,
     Path(slug): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let page = frontend(&till, &context, &slug).await?;
-    let visitor = Visitor::of(&till.visitors, &context.host, &page, &headers).await?;
-    let owned = till.payments.owned(&page, visitor).await?;
+    let page = frontend(&state, &context, &slug).await?;
+    let buyer = Buyer::of(&state.visitors, &context.host, &page, &headers).await?;
+    let owned = state.payments.owned(&page, buyer).await?;
     let mut response = Json(PaymentList::new(owned)).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, pages::PRIVATE);
@@ -240,8 +233,12 @@ pub async fn status(
 }
 
 /// The frontend at a slug: nothing is sold on a quick share.
-async fn frontend(till: &Till, context: &Context, slug: &str) -> Result<Arc<Page>, Problem> {
-    let page = till.deployments.visited(&context.host, slug).await?;
+async fn frontend(
+    state: &CheckoutState,
+    context: &Context,
+    slug: &str,
+) -> Result<Arc<Page>, Problem> {
+    let page = state.deployments.visited(&context.host, slug).await?;
     if page.is_frontend() {
         Ok(page)
     } else {

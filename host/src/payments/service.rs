@@ -1,15 +1,15 @@
-//! Payments for routes, tools and the server: the catalog, and what was bought.
+//! The service of payments: sessions, recognised buyers, and the ledger's effects.
 
 use std::sync::Arc;
 
-use super::checkout::Begun;
+use super::buyer::Buyer;
+use super::checkout::CheckoutLocks;
 use super::endings;
 use super::mirror::Mirrors;
 use super::model::{COOKIE_SECONDS, PaymentError, Session};
 use super::store;
 use super::verdict::verdict;
 use super::views::MatchedBy;
-use super::visitor::Visitor;
 use crate::control::audit::Act;
 use crate::control::{self, Control, Tx};
 use crate::deployments::pages::{Kind, Page};
@@ -19,7 +19,7 @@ use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::{ProjectId, SessionId};
 use svc_base::random::Random;
 
-/// How long an event waits for what it is about, in seconds: the provider itself forgets events after 30 days.
+/// How long an event waits for its session, in seconds: the provider itself forgets events after 30 days.
 const WAITS: i64 = 90 * 24 * 3600;
 /// How many of those are looked at in one transaction.
 const AT_ONCE: u32 = 100;
@@ -34,7 +34,7 @@ pub struct Payments {
     pub(super) random: Random,
     pub(super) projects: Projects,
     pub(super) stripe: Option<Stripe>,
-    pub(super) begun: Begun,
+    pub(super) locks: CheckoutLocks,
     pub(super) mirrors: Arc<Mirrors>,
 }
 
@@ -53,7 +53,7 @@ impl Payments {
             random,
             projects,
             stripe,
-            begun: Begun::default(),
+            locks: CheckoutLocks::default(),
             mirrors: Arc::default(),
         }
     }
@@ -74,9 +74,9 @@ impl Payments {
     pub async fn owned(
         &self,
         page: &Page,
-        visitor: Visitor,
+        buyer: Buyer,
     ) -> Result<Vec<(Session, MatchedBy)>, PaymentError> {
-        if visitor.user.is_none() && visitor.token.is_none() {
+        if buyer.is_unknown() {
             return Ok(Vec::new());
         }
         let deployment = page.id;
@@ -84,7 +84,7 @@ impl Payments {
         let since = self.clock.now().plus_seconds(-COOKIE_SECONDS);
         let read = self
             .control
-            .read(move |c| store::recognise(c, &project, &deployment, &visitor, since));
+            .read(move |c| store::recognise(c, &project, &deployment, &buyer, since));
         Ok(read.await?)
     }
 
@@ -236,7 +236,7 @@ pub(super) fn settle(tx: &Tx<'_>, id: &SessionId, now: Timestamp) -> Result<bool
 }
 
 impl Consumer for Payments {
-    fn heard(&self, tx: &Tx<'_>, found: &Found, now: Timestamp) -> Result<bool, control::Error> {
+    fn consume(&self, tx: &Tx<'_>, found: &Found, now: Timestamp) -> Result<bool, control::Error> {
         let mut sessions: Vec<Session> = Vec::new();
         for reference in &found.references {
             let session = match (reference.as_session(), reference.as_object()) {
@@ -250,7 +250,7 @@ impl Consumer for Payments {
             sessions.extend(session);
         }
         if sessions.is_empty() {
-            endings::heard(tx, found, now)?;
+            endings::consume(tx, found, now)?;
         }
         for session in &sessions {
             let said = verdict(&session.terms(), found.events());

@@ -1,47 +1,51 @@
 //! Sessions and how far mirrors follow, in the control database.
 
-use rusqlite::types::Type;
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use super::buyer::{Buyer, hash};
 use super::model::{Session, Status, email_key};
 use super::verdict::Verdict;
 use super::views::MatchedBy;
-use super::visitor::{Visitor, hash};
-use crate::control::{Error, Tx};
+use crate::control::{Columns, Error, Tx};
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, DeploymentId, ProjectId, SessionId};
 
 const SESSION: &str = "SELECT id, project_id, deployment_id, price_id, price_label, amount, currency, \
     recurring, return_to, user_id, cookie_sha256, provider_id, provider_url, attempt, status, email, \
-    created_at, updated_at, change FROM payment_sessions";
+    created_at, updated_at, change, host_cookie FROM payment_sessions";
 
 fn session(row: &Row<'_>) -> rusqlite::Result<Session> {
+    let row = Columns::of(row);
     Ok(Session {
-        id: row.get(0)?,
-        project: row.get(1)?,
-        deployment: row.get(2)?,
-        price: row.get(3)?,
-        price_label: row.get(4)?,
-        amount: row.get(5)?,
-        currency: row.get(6)?,
-        recurring: row.get(7)?,
-        return_to: row.get(8)?,
-        user_id: row.get(9)?,
-        cookie: row.get(10)?,
-        provider_id: row.get(11)?,
-        provider_url: row.get(12)?,
-        attempt: row.get(13)?,
-        status: status(&row.get::<_, String>(14)?)?,
-        email: row.get(15)?,
-        created_at: row.get(16)?,
-        updated_at: row.get(17)?,
+        id: row.get("id")?,
+        project: row.get("project_id")?,
+        deployment: row.get("deployment_id")?,
+        price: row.get("price_id")?,
+        price_label: row.get("price_label")?,
+        amount: row.get("amount")?,
+        currency: row.get("currency")?,
+        recurring: row.get("recurring")?,
+        return_to: row.get("return_to")?,
+        user_id: row.get("user_id")?,
+        cookie: row.get("cookie_sha256")?,
+        provider_id: row.get("provider_id")?,
+        provider_url: row.get("provider_url")?,
+        attempt: row.get("attempt")?,
+        status: row.get("status")?,
+        email: row.get("email")?,
+        created_at: row.get("created_at")?,
+        updated_at: row.get("updated_at")?,
+        host_cookie: row.get("host_cookie")?,
     })
 }
 
-fn status(text: &str) -> rusqlite::Result<Status> {
-    let known = Status::ALL.into_iter().find(|one| one.as_str() == text);
-    let unknown = || format!("there is no status {text}");
-    known.ok_or_else(|| rusqlite::Error::FromSqlConversionFailure(14, Type::Text, unknown().into()))
+impl FromSql for Status {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        let text = value.as_str()?;
+        let known = Self::ALL.into_iter().find(|one| one.as_str() == text);
+        known.ok_or_else(|| FromSqlError::Other(format!("there is no status {text}").into()))
+    }
 }
 
 /// Adds a session.
@@ -49,8 +53,8 @@ pub(super) fn insert_session(tx: &Tx<'_>, new: &Session) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO payment_sessions
             (id, project_id, deployment_id, price_id, price_label, amount, currency, recurring,
-             return_to, user_id, cookie_sha256, status, created_at, updated_at, change)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, 0)",
+             return_to, user_id, cookie_sha256, status, created_at, updated_at, host_cookie, change)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 0)",
     )?
     .execute(params![
         new.id,
@@ -67,6 +71,7 @@ pub(super) fn insert_session(tx: &Tx<'_>, new: &Session) -> Result<(), Error> {
         new.status.as_str(),
         new.created_at,
         new.updated_at,
+        new.host_cookie,
     ])?;
     Ok(())
 }
@@ -81,15 +86,16 @@ fn next_change(tx: &Tx<'_>, project: &ProjectId) -> Result<i64, Error> {
         .query_row([project], |row| row.get(0))?)
 }
 
-/// An open session of the same purchase, begun since `since`: a second click on the same button.
+/// An open session of the same purchase, begun since `since`: a second click on the same button, by the same signed-in visitor or in the
+/// same browser.
 pub(super) fn same_purchase(
     c: &Connection,
     wanted: &Session,
     since: Timestamp,
 ) -> rusqlite::Result<Option<Session>> {
     c.prepare_cached(&format!(
-        "{SESSION} WHERE deployment_id = ?1 AND cookie_sha256 = ?2 AND price_id = ?3 AND return_to = ?4
-            AND user_id IS ?5 AND status = 'open' AND created_at > ?6
+        "{SESSION} WHERE deployment_id = ?1 AND (user_id = ?5 OR ?5 IS NULL AND user_id IS NULL AND cookie_sha256 = ?2)
+            AND price_id = ?3 AND return_to = ?4 AND status = 'open' AND created_at > ?6
          ORDER BY number DESC LIMIT 1"
     ))?
     .query_row(
@@ -106,18 +112,55 @@ pub(super) fn same_purchase(
     .optional()
 }
 
-/// Whether a checkout cookie was given to a visitor of a frontend, since `since`.
+/// Whether a checkout cookie was given to a visitor of a frontend, since `since`, under the name that it has now.
 pub(super) fn knows_cookie(
     c: &Connection,
     deployment: &DeploymentId,
-    cookie: &[u8; 32],
+    (cookie, host_cookie): (&[u8; 32], bool),
     since: Timestamp,
 ) -> rusqlite::Result<bool> {
     c.prepare_cached(
         "SELECT EXISTS (SELECT 1 FROM payment_sessions
-            WHERE deployment_id = ?1 AND cookie_sha256 = ?2 AND created_at > ?3)",
+            WHERE deployment_id = ?1 AND cookie_sha256 = ?2 AND host_cookie = ?3 AND created_at > ?4)",
     )?
-    .query_row(params![deployment, cookie, since], |row| row.get(0))
+    .query_row(params![deployment, cookie, host_cookie, since], |row| {
+        row.get(0)
+    })
+}
+
+/// Moves to the cookie of a new session what its visitor has bought with the cookie `former`, signed in or not. Another visitor's purchases
+/// stay.
+pub(super) fn move_to_cookie(
+    tx: &Tx<'_>,
+    session: &Session,
+    former: &[u8; 32],
+) -> Result<(), Error> {
+    tx.prepare_cached(
+        "UPDATE payment_sessions SET cookie_sha256 = ?3
+         WHERE deployment_id = ?1 AND cookie_sha256 = ?2 AND host_cookie = ?4 AND (user_id IS NULL OR user_id = ?5)",
+    )?
+    .execute(params![
+        session.deployment,
+        former,
+        session.cookie,
+        session.host_cookie,
+        session.user_id,
+    ])?;
+    Ok(())
+}
+
+/// Gives a session another cookie.
+pub(super) fn set_cookie(
+    tx: &Tx<'_>,
+    id: &SessionId,
+    cookie: &[u8; 32],
+    host_cookie: bool,
+) -> Result<(), Error> {
+    tx.prepare_cached(
+        "UPDATE payment_sessions SET cookie_sha256 = ?2, host_cookie = ?3 WHERE id = ?1",
+    )?
+    .execute(params![id, cookie, host_cookie])?;
+    Ok(())
 }
 
 /// A session.
@@ -235,7 +278,7 @@ pub(super) fn changed(
     ))?
     .query_map(
         params![project, position, most.map_or(-1, i64::from)],
-        |row| Ok((row.get(18)?, session(row)?)),
+        |row| Ok((row.get("change")?, session(row)?)),
     )?
     .collect()
 }
@@ -305,7 +348,7 @@ pub(super) fn recognise(
     c: &Connection,
     project: &ProjectId,
     deployment: &DeploymentId,
-    visitor: &Visitor,
+    buyer: &Buyer,
     since: Timestamp,
 ) -> rusqlite::Result<Vec<(Session, MatchedBy)>> {
     let mut found: Vec<(Session, MatchedBy)> = Vec::new();
@@ -316,16 +359,20 @@ pub(super) fn recognise(
             }
         }
     };
-    if let Some(user) = &visitor.user {
+    if let Some(user) = &buyer.user {
         add(paid_by_user(c, project, &user.user_id)?, MatchedBy::UserId);
         if let Some(email) = &user.email {
             add(paid_by_email(c, project, email)?, MatchedBy::Email);
         }
     }
-    if let Some(cookie) = visitor.token.as_deref().map(hash)
-        && knows_cookie(c, deployment, &cookie, since)?
-    {
-        add(paid_by_cookie(c, deployment, &cookie)?, MatchedBy::Cookie);
+    let tokens = [(&buyer.token, buyer.secure), (&buyer.former_token, false)];
+    for (token, host_cookie) in tokens {
+        if let Some(cookie) = token.as_deref().map(hash)
+            && knows_cookie(c, deployment, (&cookie, host_cookie), since)?
+        {
+            let paid = paid_by_cookie(c, deployment, (&cookie, host_cookie))?;
+            add(paid, MatchedBy::Cookie);
+        }
     }
     // Ids are ordered by time.
     found.sort_by_key(|(session, _)| std::cmp::Reverse(session.id));
@@ -361,12 +408,16 @@ fn paid_by_email(
 fn paid_by_cookie(
     c: &Connection,
     deployment: &DeploymentId,
-    cookie: &[u8; 32],
+    (cookie, host_cookie): (&[u8; 32], bool),
 ) -> rusqlite::Result<Vec<Session>> {
     c.prepare_cached(&format!(
-        "{SESSION} WHERE deployment_id = ?1 AND cookie_sha256 = ?2 AND status = ?3 ORDER BY number DESC"
+        "{SESSION} WHERE deployment_id = ?1 AND cookie_sha256 = ?2 AND host_cookie = ?3 AND status = ?4
+         ORDER BY number DESC"
     ))?
-    .query_map(params![deployment, cookie, Status::Paid.as_str()], session)?
+    .query_map(
+        params![deployment, cookie, host_cookie, Status::Paid.as_str()],
+        session,
+    )?
     .collect()
 }
 

@@ -2,6 +2,7 @@
 
 use super::ProjectError;
 use crate::http::problem::{Code, Problem};
+use svc_base::counted;
 
 impl From<ProjectError> for Problem {
     fn from(error: ProjectError) -> Self {
@@ -20,9 +21,12 @@ impl From<ProjectError> for Problem {
                 "The project belongs to another workspace, or to nobody. Use the credential of its owner.",
             ),
             ProjectError::Workspace(error) => error.into(),
-            ProjectError::PlanLimit(_) => Self::new(
+            ProjectError::PlanLimit(most) => Self::new(
                 Code::PlanLimit,
-                format!("{detail}. Delete one, or ask for a larger plan."),
+                format!(
+                    "The plan of this workspace allows {}. Delete one, or ask for a larger plan.",
+                    counted(most, "project")
+                ),
             ),
             ProjectError::NoSuchHome(_) => Self::new(
                 Code::InvalidRequest,

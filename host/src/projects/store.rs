@@ -7,14 +7,14 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::Project;
 use crate::control::audit::{Act, Ahead, Doer};
-use crate::control::{Control, Error, Tx};
+use crate::control::{Columns, Control, Error, Tx};
 use crate::workspaces::WorkspaceRef;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{ProjectId, WorkspaceId};
 
-const SELECT: &str = "SELECT p.id, w.id, w.slug, p.name, p.description, p.host_label, \
+const SELECT: &str = "SELECT p.id, w.id AS workspace_id, w.slug AS workspace_slug, p.name, p.description, p.host_label, \
     p.allowed_providers, p.created_at, p.updated_at, p.expires_at, \
-    (SELECT b.id FROM backends b WHERE b.project_id = p.id), p.home \
+    (SELECT b.id FROM backends b WHERE b.project_id = p.id) AS backend_id, p.home \
     FROM projects p JOIN workspaces w ON w.id = p.workspace_id";
 /// A project that is being torn down, or whose time is over, is nobody's any more.
 const LIVE: &str = "p.state = 'active' AND (p.expires_at IS NULL OR p.expires_at > ?1)";
@@ -25,22 +25,23 @@ const LABEL_REST: i64 = 30 * 24 * 3600;
 const LABELS_RESTING: i64 = 1_000;
 
 fn project(row: &Row<'_>) -> rusqlite::Result<Project> {
-    let providers: Option<String> = row.get(6)?;
+    let row = Columns::of(row);
+    let providers: Option<String> = row.get("allowed_providers")?;
     Ok(Project {
-        id: row.get(0)?,
+        id: row.get("id")?,
         workspace: WorkspaceRef {
-            id: row.get(1)?,
-            slug: row.get(2)?,
+            id: row.get("workspace_id")?,
+            slug: row.get("workspace_slug")?,
         },
-        name: row.get(3)?,
-        description: row.get(4)?,
-        host_label: row.get(5)?,
+        name: row.get("name")?,
+        description: row.get("description")?,
+        host_label: row.get("host_label")?,
         allowed_providers: providers.and_then(|list| serde_json::from_str(&list).ok()),
-        created_at: row.get(7)?,
-        updated_at: row.get(8)?,
-        expires_at: row.get(9)?,
-        backend: row.get(10)?,
-        home: row.get(11)?,
+        created_at: row.get("created_at")?,
+        updated_at: row.get("updated_at")?,
+        expires_at: row.get("expires_at")?,
+        backend: row.get("backend_id")?,
+        home: row.get("home")?,
     })
 }
 

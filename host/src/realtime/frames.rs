@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use super::NAME;
 use crate::http::problem::Code;
+use svc_base::counted;
 
 /// A frame's members beside `v` and `type`, which every frame has.
 #[derive(Clone, Copy, Debug)]
@@ -147,6 +148,7 @@ fn unreadable(error: &serde_json::Error) -> (Code, String) {
 /// The text of a refusal of one frame too many.
 pub(super) fn too_many(per_second: u64) -> String {
     format!(
-        "A socket may send {per_second} messages a second: this one was dropped. Send more slowly, or the socket is closed."
+        "A socket may send {} a second: this one was dropped. Send more slowly, or the socket is closed.",
+        counted(per_second, "message")
     )
 }

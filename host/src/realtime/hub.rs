@@ -12,6 +12,7 @@ use super::numbers::Numbers;
 use super::protocol::Message;
 use super::quotas::{Most, Permit, Quotas, Reached};
 use super::room::{Awaited, Life, Member, Moment, Page, Room, Summary, Tally};
+use super::rounds;
 use crate::config::Limits;
 use crate::http::websocket::{Close, Outbox};
 use svc_base::clock::Clock;
@@ -176,7 +177,7 @@ impl Hub {
 
     /// Does something with a room that may have its members told, and counts what came of it.
     pub(super) fn with_room<T>(
-        &self,
+        self: &Arc<Self>,
         room: &Arc<Room>,
         work: impl FnOnce(Moment, &mut Tally) -> (T, Awaited),
     ) -> T {
@@ -184,12 +185,13 @@ impl Hub {
         let (done, awaited) = work(self.now(), &mut tally);
         self.await_telling(room, awaited);
         self.numbers.add(tally);
+        rounds::start(self, room);
         done
     }
 
     /// Relays a message; returns its number, 0 if nobody is there.
     pub(super) fn publish(
-        &self,
+        self: &Arc<Self>,
         room: &Arc<Room>,
         message: &Message<'_>,
         sender: Option<&Arc<Client>>,
@@ -246,7 +248,7 @@ impl Hub {
     }
 
     /// Closes the sockets of a page for which `why` has a reason.
-    pub(super) fn close_page(&self, slug: &str, why: &dyn Fn(&Page) -> Option<Close>) {
+    pub(super) fn close_page(self: &Arc<Self>, slug: &str, why: &dyn Fn(&Page) -> Option<Close>) {
         for room in self.all() {
             self.with_room(&room, |now, tally| {
                 ((), room.close_page(slug, why, now, tally))
@@ -270,7 +272,7 @@ impl Hub {
     }
 
     /// Tells the members of rooms in which somebody came or went, where it is time.
-    pub(super) fn tell(&self) {
+    pub(super) fn tell(self: &Arc<Self>) {
         let awaited = std::mem::take(&mut *lock(&self.awaited));
         for room in awaited {
             self.with_room(&room, |now, tally| ((), room.tell(now, tally)));
@@ -278,7 +280,7 @@ impl Hub {
     }
 
     /// Pings whose turn it is, and lets go who has not answered.
-    pub(super) fn ping(&self) {
+    pub(super) fn ping(self: &Arc<Self>) {
         let every = Duration::from_secs(self.limits.ping_seconds);
         let within = Duration::from_secs(self.limits.pong_seconds);
         for room in self.all() {

@@ -7,6 +7,7 @@
 mod client;
 mod frames;
 mod hub;
+mod identified;
 pub mod live;
 mod meter;
 mod numbers;
@@ -16,6 +17,7 @@ pub mod protocol;
 mod quotas;
 pub mod requests;
 mod room;
+mod rounds;
 pub mod routes;
 pub mod scope;
 mod service;

@@ -1,19 +1,22 @@
 //! One room: who is in it, what they are told, and in which order.
 //!
-//! A message goes to everybody at once. Who came and who went is told in pieces: at once in a small room, at most once a second
+//! A message goes to everybody at once: messages are gathered as one piece of shared bytes, which is put into the queues of all members and
+//! written in a round (`rounds.rs`). Who came and who went is told in pieces: at once in a small room, at most once a second
 //! in a large one. Everything that happened in between goes to each member as one piece of shared bytes with one count
-//! at its end, and whoever came is a member from that telling on. So a thousand people who reload within a second cost each of
+//! at its end, and a client that came is a member from that telling on. So a thousand people who reload within a second cost each of
 //! them a welcome and one piece, instead of a thousand joins and leaves each as they happen.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use tokio::sync::Notify;
 
 use super::client::Client;
 use super::protocol::{self, Message};
-use crate::http::websocket::{Close, Outbox, frame};
+use crate::http::websocket::{Close, Full, Outbox, frame};
 use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
 
@@ -25,6 +28,13 @@ const WAIT: Duration = Duration::from_millis(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// Size of an event, about, in bytes.
 const EVENT: usize = 128;
+/// Messages that end the pause between two rounds.
+const MANY: usize = 64;
+/// Bytes that end it.
+const LARGE: usize = 32 << 10;
+/// Most messages in a piece, and most bytes but for its last message: what waits is put into the queues by the next sender where no round
+/// has got its turn.
+const MOST: (usize, usize) = (4 * MANY, 4 * LARGE);
 
 /// Now: on the clock that never runs backwards, and on the wall.
 #[derive(Clone, Copy, Debug)]
@@ -101,6 +111,8 @@ pub(super) struct Tally {
 pub(super) struct Room {
     pub(super) id: Arc<str>,
     state: Mutex<State>,
+    /// Told when much is gathered.
+    pub(super) urgent: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -120,6 +132,37 @@ struct State {
     size: usize,
     /// Whether somebody will come and tell them.
     awaited: bool,
+    gathered: Gathered,
+    rounds: Rounds,
+}
+
+/// Messages that no queue has yet.
+#[derive(Debug, Default)]
+struct Gathered {
+    /// Frames of the messages, one behind another.
+    frames: BytesMut,
+    messages: usize,
+    /// Those of clients, which do not get their own.
+    own: Vec<Own>,
+}
+
+/// A client's message among those that are gathered.
+#[derive(Debug)]
+struct Own {
+    client: Arc<Client>,
+    /// How many messages are before it.
+    number: usize,
+    /// Place of its frame.
+    frame: Range<usize>,
+}
+
+/// State of the rounds in which queues are written.
+#[derive(Debug, Default)]
+struct Rounds {
+    /// Whether something was sent since the last round began.
+    due: bool,
+    /// Whether a task makes rounds.
+    under_way: bool,
 }
 
 /// Whether members are yet to be told, by whoever looks after that.
@@ -132,6 +175,7 @@ impl Room {
         Self {
             id: id.into(),
             state: Mutex::default(),
+            urgent: Notify::new(),
         }
     }
 
@@ -187,13 +231,17 @@ impl Room {
         let seq = state.seq;
         let parts = (message.kind.as_ref(), message.data);
         let text = protocol::message(parts, sender.map(|id| &**id), &self.id, now.at, seq);
-        let frame = frame::text_frame(&text);
-        let is_sender = |member: &Member| sender.is_some_and(|id| Arc::ptr_eq(&member.id, id));
-        state.send(&frame, is_sender, tally);
-        if state.gone.is_empty() {
+        if state.gather(&text, sender) {
+            self.urgent.notify_one();
+        }
+        let Gathered {
+            messages, frames, ..
+        } = &state.gathered;
+        if *messages < MOST.0 && frames.len() < MOST.1 {
             return (seq, Awaited(false));
         }
-        (seq, state.changed(&self.id, now, tally))
+        state.queue_gathered(tally);
+        (seq, state.follow_departures(&self.id, now, tally))
     }
 
     /// Tells the members what they have not been told, if it is time; returns whether it is still to come.
@@ -213,6 +261,7 @@ impl Room {
     ) -> Awaited {
         let mut state = self.state();
         let state = &mut *state;
+        state.queue_gathered(tally);
         let gone = &mut state.gone;
         state.members.retain_mut(|member| {
             if now.elapsed.saturating_sub(member.life.last()) >= within {
@@ -227,15 +276,14 @@ impl Room {
             }
             true
         });
-        if state.gone.is_empty() {
-            return Awaited(false);
-        }
-        state.changed(&self.id, now, tally)
+        state.follow_departures(&self.id, now, tally)
     }
 
     /// Ends the room: closes all its sockets, and lets nobody in any more.
     pub(super) fn end(&self, close: Close) {
         let mut state = self.state();
+        // What was sent before the end is on its way before it.
+        state.queue_gathered(&mut Tally::default());
         state.ended = Some(close);
         state.gone.clear();
         let members = std::mem::take(&mut state.members).into_iter();
@@ -254,6 +302,7 @@ impl Room {
     ) -> Awaited {
         let mut state = self.state();
         let state = &mut *state;
+        state.queue_gathered(tally);
         let gone = &mut state.gone;
         let close = |member: &Member| {
             let here = *member.page.slug == *slug;
@@ -269,6 +318,29 @@ impl Room {
             !closed
         });
         state.changed(&self.id, now, tally)
+    }
+
+    /// Whether something was sent for which nobody makes rounds yet: the caller must.
+    pub(super) fn starts_rounds(&self) -> bool {
+        let rounds = &mut self.state().rounds;
+        rounds.due && !std::mem::replace(&mut rounds.under_way, true)
+    }
+
+    /// Begins a round: returns the outboxes to write, or `None` if nothing was sent, by which rounds end.
+    pub(super) fn begin_round(
+        &self,
+        now: Moment,
+        tally: &mut Tally,
+    ) -> (Option<Vec<Arc<Outbox>>>, Awaited) {
+        let mut state = self.state();
+        if !std::mem::take(&mut state.rounds.due) {
+            state.rounds.under_way = false;
+            return (None, Awaited(false));
+        }
+        state.queue_gathered(tally);
+        let awaited = state.follow_departures(&self.id, now, tally);
+        let outboxes = state.members.iter().map(|member| &member.outbox);
+        (Some(outboxes.map(Arc::clone).collect()), awaited)
     }
 
     /// The room as its owner sees it.
@@ -317,6 +389,8 @@ impl State {
 
     /// Tells everybody what has happened; whoever cannot be told goes, too.
     fn tell(&mut self, room: &str, ts: Timestamp, tally: &mut Tally) {
+        // What was sent before is for those who were there.
+        self.queue_gathered(tally);
         let (coming, gone) = (
             std::mem::take(&mut self.coming),
             std::mem::take(&mut self.gone),
@@ -332,33 +406,67 @@ impl State {
             frame::append_text(&mut news, &protocol::join(&member.id, room, ts));
         }
         frame::append_text(&mut news, &presence);
-        let delivered = tally.delivered;
-        self.send(&news.freeze(), |_| false, tally);
+        let news = news.freeze();
+        self.queue(tally, |outbox, _| outbox.queue(news.clone(), 1).map(|()| 0));
         for member in coming {
             let mut hello = BytesMut::with_capacity(2 * EVENT);
             let welcome = protocol::welcome(&member.id, room, count, self.seq, ts);
             frame::append_text(&mut hello, &welcome);
             frame::append_text(&mut hello, &presence);
             match member.outbox.push(hello.freeze()) {
-                Ok(_) => self.members.push(member),
+                Ok(()) => self.members.push(member),
                 Err(_) => self.gone.push(member.id),
             }
         }
-        // Only messages count.
-        tally.delivered = delivered;
     }
 
-    /// Puts shared bytes into the queue of everybody but those left out; whose queue is full has gone.
-    fn send(&mut self, piece: &Bytes, is_left_out: impl Fn(&Member) -> bool, tally: &mut Tally) {
+    /// Encodes a message behind those that are gathered; returns whether they have become many by it.
+    fn gather(&mut self, text: &str, sender: Option<&Arc<Client>>) -> bool {
+        let gathered = &mut self.gathered;
+        let (messages, start) = (gathered.messages, gathered.frames.len());
+        frame::append_text(&mut gathered.frames, text);
+        let end = gathered.frames.len();
+        if let Some(sender) = sender {
+            gathered.own.push(Own {
+                client: Arc::clone(sender),
+                number: messages,
+                frame: start..end,
+            });
+        }
+        gathered.messages += 1;
+        self.rounds.due = true;
+        let is_much = |messages: usize, bytes: usize| messages >= MANY || bytes >= LARGE;
+        !is_much(messages, start) && is_much(gathered.messages, end)
+    }
+
+    /// Puts the gathered messages into the queues of all members, but for each member's own.
+    fn queue_gathered(&mut self, tally: &mut Tally) {
+        let Gathered {
+            frames,
+            messages,
+            own,
+        } = std::mem::take(&mut self.gathered);
+        if messages == 0 {
+            return;
+        }
+        let frames = frames.freeze();
+        self.queue(tally, |outbox, client| {
+            let own = own.iter().filter(|own| Arc::ptr_eq(&own.client, client));
+            queue_others(outbox, &frames, messages, own)
+        });
+    }
+
+    /// Has something put into the queue of every member by `put`, which returns how many messages that were; a member whose queue is full has gone.
+    fn queue(
+        &mut self,
+        tally: &mut Tally,
+        put: impl Fn(&Outbox, &Arc<Client>) -> Result<usize, Full>,
+    ) {
         let gone = &mut self.gone;
-        self.members.retain(|member| {
-            if is_left_out(member) {
-                return true;
-            }
-            match member.outbox.push(piece.clone()) {
-                Ok(length) => {
-                    tally.delivered += 1;
-                    tally.longest = tally.longest.max(length);
+        self.members
+            .retain(|member| match put(&member.outbox, &member.id) {
+                Ok(messages) => {
+                    tally.delivered += messages as u64;
                     true
                 }
                 Err(full) => {
@@ -366,7 +474,37 @@ impl State {
                     gone.push(Arc::clone(&member.id));
                     false
                 }
-            }
-        });
+            });
+        self.rounds.due |= !self.members.is_empty();
     }
+
+    /// Tells the members who has gone, if anybody has.
+    fn follow_departures(&mut self, room: &str, now: Moment, tally: &mut Tally) -> Awaited {
+        if self.gone.is_empty() {
+            return Awaited(false);
+        }
+        self.changed(room, now, tally)
+    }
+}
+
+/// Queues messages but for a client's own, which are in their order; returns how many were queued.
+fn queue_others<'a>(
+    outbox: &Outbox,
+    frames: &Bytes,
+    messages: usize,
+    own: impl Iterator<Item = &'a Own>,
+) -> Result<usize, Full> {
+    let (mut start, mut number, mut queued) = (0, 0, 0);
+    for own in own {
+        if start < own.frame.start {
+            outbox.queue(frames.slice(start..own.frame.start), own.number - number)?;
+            queued += own.number - number;
+        }
+        (start, number) = (own.frame.end, own.number + 1);
+    }
+    if start < frames.len() {
+        outbox.queue(frames.slice(start..), messages - number)?;
+        queued += messages - number;
+    }
+    Ok(queued)
 }

@@ -50,7 +50,8 @@ pub struct RoomPath {
 /// A WebSocket. The server says `svc:welcome` first; then each text frame `{"v":1,"type":…,"data":…}` goes to every other member of
 /// the room as `{"v":1,"type","data","sender","room","ts","seq"}`, and `svc:join`, `svc:leave` and `svc:presence` say who is there. A frame that
 /// breaks a rule is answered `svc:error`. Close codes: 1001 (the server stops, or what the room belongs to has ended), 1003 (a binary
-/// frame), 1007 (not UTF-8), 1008 (too many messages for too long, or the page was disabled), 1009 (a frame above the limit),
+/// frame), 1007 (not UTF-8), 1008 (too many messages for too long, the page was disabled, or
+/// the visitor whom `identify` shows is not signed in any more), 1009 (a frame above the limit),
 /// 1013 (the client reads too slowly: try again later).
 #[utoipa::path(
     operation_id = "join_room",
@@ -109,7 +110,8 @@ pub async fn join(
     let span =
         tracing::debug_span!("socket", request = %context.request_id, slug, room, client = &**id);
     let (response, accepted) = upgrade.accept();
-    tokio::spawn(socket::serve(accepted, ticket, id).instrument(span));
+    let sign_in = session.map(|session| (Arc::clone(&rooms.realtime.identified), session));
+    tokio::spawn(socket::serve(accepted, ticket, id, sign_in).instrument(span));
     Ok(response)
 }
 

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 
 use super::client::Client;
 use super::hub::{Hub, Ticket};
+use super::identified::IdentifiedSockets;
 use super::live::{Listeners, Place};
 use super::protocol::Message;
 use super::quotas::Reached;
@@ -23,7 +24,9 @@ use crate::deployments::Deployments;
 use crate::deployments::pages;
 use crate::deployments::serve::LookupError;
 use crate::http::websocket::Close;
+use crate::visitors::Visitors;
 use svc_base::clock::Clock;
+use svc_base::counted;
 use svc_base::ids::BackendId;
 use svc_base::random::{NoRandomness, Random};
 
@@ -33,6 +36,8 @@ pub struct Realtime {
     hub: Arc<Hub>,
     /// Connections of live queries.
     pub(super) listeners: Arc<Listeners>,
+    /// Sockets that show who is signed in.
+    pub(super) identified: Arc<IdentifiedSockets>,
     random: Random,
 }
 
@@ -51,19 +56,23 @@ impl From<Reached> for RoomError {
     fn from(reached: Reached) -> Self {
         Self::Full(match reached {
             Reached::Client(most) => format!(
-                "Your address has {most} sockets open, which is the most. Close one, or try again later."
+                "Your address has {} open, which is the most. Close one, or try again later.",
+                counted(most, "socket")
             ),
             Reached::Network(most) => format!(
-                "Your network has {most} sockets open, which is the most of `sockets_total` that one may have. Close one, or try again later."
+                "Your network has {} open, which is the most of `sockets_total` that one may have. Close one, or try again later.",
+                counted(most, "socket")
             ),
             Reached::Kept => {
                 "What is left of the server's sockets (`sockets_total`) is kept for backends that have few. Try again later.".to_owned()
             }
             Reached::Backend(most) => format!(
-                "The backend of this page has {most} sockets open, which is the most. Try again later."
+                "The backend of this page has {} open, which is the most. Try again later.",
+                counted(most, "socket")
             ),
             Reached::Rooms(most) => format!(
-                "The backend of this page has {most} rooms in use, which is the most. Join one of them, or try again later."
+                "The backend of this page has {} in use, which is the most. Join one of them, or try again later.",
+                counted(most, "room")
             ),
             Reached::Server => {
                 "The server has as many sockets open as it may (`sockets_total`). Try again later.".to_owned()
@@ -78,6 +87,7 @@ impl Realtime {
         Self {
             hub: Arc::new(Hub::new(clock, limits)),
             listeners: Arc::default(),
+            identified: Arc::default(),
             random,
         }
     }
@@ -219,6 +229,14 @@ impl Realtime {
                 });
         }
         Ok(())
+    }
+
+    /// Closes the sockets that show a visitor who is not signed in any more. Runs once a second.
+    ///
+    /// # Errors
+    /// The database's; sockets that could not be looked at are looked at again.
+    pub async fn look_at_sessions(&self, visitors: &Visitors) -> anyhow::Result<()> {
+        Ok(self.identified.close_ended(visitors).await?)
     }
 
     /// Pings whose turn it is, lets go who has not answered, and counts who is there.

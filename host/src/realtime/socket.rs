@@ -4,13 +4,20 @@ use std::sync::Arc;
 
 use super::client::Client;
 use super::hub::Ticket;
+use super::identified::IdentifiedSockets;
 use super::meter::{Draw, Meter};
 use super::protocol::{self, Refusal};
 use super::room::Life;
 use crate::http::websocket::{Accepted, Close, Incoming, Outbox, frame};
+use crate::visitors::Session;
 
-/// Serves a socket whose handshake has been answered.
-pub(super) async fn serve(accepted: Accepted, ticket: Ticket, id: Arc<Client>) {
+/// Serves a socket whose handshake has been answered. With `sign_in` it shows who is signed in, for as long as that lasts.
+pub(super) async fn serve(
+    accepted: Accepted,
+    ticket: Ticket,
+    id: Arc<Client>,
+    sign_in: Option<(Arc<IdentifiedSockets>, Arc<Session>)>,
+) {
     let limits = &ticket.hub().limits;
     let bytes = usize::try_from(limits.frame_bytes).unwrap_or(usize::MAX);
     let queue = usize::try_from(limits.outbound_queue).unwrap_or(usize::MAX);
@@ -18,6 +25,7 @@ pub(super) async fn serve(accepted: Accepted, ticket: Ticket, id: Arc<Client>) {
         return;
     };
     let (outbox, mut running) = socket.open(queue);
+    let _identified = sign_in.map(|(all, session)| all.add(session, &outbox));
     let now = ticket.hub().now().elapsed;
     let life = Arc::new(Life::new(now));
     match ticket.join(Arc::clone(&id), &outbox, &life) {

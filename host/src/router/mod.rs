@@ -25,7 +25,7 @@ use crate::accounts::metadata::routes as metadata;
 use crate::accounts::plans::routes as plans;
 use crate::accounts::routes as accounts;
 use crate::app::{App, SharedApp};
-use crate::backends::calls::routes::{self as calls, Asked};
+use crate::backends::calls::routes::{self as calls, CallContext};
 use crate::backends::export::routes as exports;
 use crate::backends::history::routes as history;
 use crate::backends::routes as backends;
@@ -53,7 +53,7 @@ use crate::payments::routes as payments;
 use crate::projects::routes as projects;
 use crate::realtime::live::routes as live;
 use crate::realtime::routes as rooms;
-use crate::stripe::dev::routes as till;
+use crate::stripe::dev::routes as dev_payments;
 use crate::stripe::routes as webhooks;
 use crate::telemetry::Route;
 use crate::visitors::dev::routes as issuer;
@@ -87,7 +87,7 @@ impl Routers {
             .merge(pages.with_state(Arc::new(guides)));
         // Not described: it is there while somebody tries things out, and nowhere else.
         let api = match &app.dev_provider {
-            Some(provider) => api.merge(till::routes(Arc::clone(provider))),
+            Some(provider) => api.merge(dev_payments::routes(Arc::clone(provider))),
             None => api,
         };
         Self {
@@ -123,15 +123,9 @@ pub fn is_view(host: &Host, request: &Request) -> bool {
 /// Answers a page view: by far the most requests, and the router's boxes would cost it as much as the page does.
 pub async fn view(app: &App, host: &Host, request: &Parts) -> Response {
     let slug = slug(&request.uri).unwrap_or_default();
-    deployments::show(
-        &app.deployments,
-        host,
-        slug,
-        &request.method,
-        &request.headers,
-    )
-    .await
-    .into_response()
+    deployments::show(&app.deployments, host, slug, request)
+        .await
+        .into_response()
 }
 
 /// Whether a request is a call of an action, which `call` answers as the route `POST /{slug}/api/op` does.
@@ -141,10 +135,10 @@ pub fn is_call(host: &Host, request: &Request) -> bool {
 }
 
 /// Answers a call of an action, for the same reason.
-pub async fn call(app: &App, asked: Asked<'_>, request: Request) -> Response {
+pub async fn call(app: &App, context: CallContext<'_>, request: Request) -> Response {
     let uri = request.uri().clone();
     let slug = called_slug(&uri).unwrap_or_default();
-    calls::call(&app.calls, asked, slug, request).await
+    calls::call(&app.calls, context, slug, request).await
 }
 
 /// The slug of the path of a call in its only form.
@@ -183,6 +177,7 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
         )
         .route("/{slug}/payments/status", get(payments::status))
         .route("/", get(frontends::home))
+        .route("/favicon.ico", get(landing::no_icon))
         .route("/_svc/runtime/{file}", get(runtime::runtime))
         .route("/_svc/runtime.d.ts", get(runtime::typings))
         .route("/{slug}", get(deployments::page))
@@ -204,6 +199,7 @@ fn landing(app: &SharedApp) -> Router<SharedApp> {
         .route("/", get(landing::page))
         .route("/llms.txt", get(landing::guide))
         .route("/robots.txt", get(landing::robots))
+        .route("/_svc/pictures/{picture}", get(landing::picture))
         .route("/favicon.svg", get(landing::icon_svg))
         .route("/favicon.ico", get(landing::icon_ico))
 }
@@ -341,6 +337,7 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(landing::robots))
         .routes(routes!(landing::icon_svg))
         .routes(routes!(landing::icon_ico))
+        .routes(routes!(landing::picture))
         .routes(routes!(landing::stage))
         .routes(routes!(landing::preview).map(limited(Rule::Preview)))
         .routes(routes!(forms::share).map(limited(Rule::Deploy)))

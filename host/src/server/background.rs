@@ -10,7 +10,7 @@ use crate::app::{App, SharedApp};
 use crate::control::audit;
 use crate::deployments::rerender;
 use crate::guests::watch::{Asked, Watch};
-use crate::overview::running::Said;
+use crate::overview::running::StatusFile;
 use crate::tls::Tls;
 use svc_sandbox::{GuestDigest, World};
 
@@ -31,7 +31,7 @@ type Task = (SharedApp, watch::Receiver<bool>);
 pub(super) fn start(
     app: &SharedApp,
     guests: (Watch, mpsc::Receiver<Asked>),
-    said: Said,
+    said: StatusFile,
     stop: &watch::Receiver<bool>,
 ) -> Vec<JoinHandle<()>> {
     let task = || (app.clone(), stop.clone());
@@ -77,9 +77,10 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
             None => Ok(()),
         };
         LISTEN "writing payments into projects' databases" async |app| app.payments.follow(&app.backends).await;
-        SWEEP "ending what removed projects sold" async |app| app.payments.tell_endings().await;
+        SWEEP "ending what removed projects sold" async |app| app.payments.send_endings().await;
         TELL "telling rooms" async |app| app.realtime.tell(&app.deployments).await;
         SWEEP "ending subscriptions of who has signed out" async |app| app.live_queries.live.look_at_sessions().await;
+        SWEEP "closing sockets of who has signed out" async |app| app.realtime.look_at_sessions(&app.visitors).await;
         LISTEN "pinging sockets" async |app| {
             app.realtime.ping();
             Ok(())
@@ -167,7 +168,7 @@ async fn rerender((app, mut stop): Task) {
 }
 
 /// Tells commands of new errors; once more at the end, of the last.
-async fn say(mut said: Said, (app, mut stop): Task) {
+async fn say(mut said: StatusFile, (app, mut stop): Task) {
     let mut ticks = tokio::time::interval(SWEEP);
     let mut stopping = false;
     while !stopping {

@@ -278,6 +278,14 @@ pub(super) async fn serve_operators(
     stop: watch::Receiver<bool>,
 ) {
     let completed = axum::middleware::from_fn_with_state(app.clone(), front::complete);
+    let address = match listener.local_addr() {
+        Ok(address) => address,
+        Err(error) => {
+            tracing::error!(%error, "the operators' listener has no address");
+            return;
+        }
+    };
+    let named = axum::middleware::from_fn_with_state(address, front::check_listener);
     let metrics = axum::routing::get(move || {
         let app = app.clone();
         async move {
@@ -302,6 +310,7 @@ pub(super) async fn serve_operators(
         .route("/metrics", metrics)
         .fallback(|| async { Problem::not_found() })
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
+        .layer(named)
         .layer(completed);
     let late = async {
         stopped(stop.clone()).await;

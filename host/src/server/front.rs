@@ -3,7 +3,7 @@
 //! Before: an id, the host, the path in canonical form, CORS preflights. After: the problem written out, the
 //! headers that every answer has, and the count of it. One function, because each layer costs every page view.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -21,19 +21,22 @@ use tracing::Instrument;
 use super::access_log::Line;
 use super::linger;
 use crate::app::{App, SharedApp};
-use crate::backends::calls::routes::Asked;
+use crate::backends::calls::routes::CallContext;
 use crate::http::NOSNIFF;
 use crate::http::client_ip::ClientIp;
 use crate::http::context::Context;
 use crate::http::extract::{check_once, invalid};
-use crate::http::hosts::Host;
+use crate::http::hosts::{Host, names_listener};
 use crate::http::problem::{Code, Problem};
 use crate::http::{extract, negotiate, paths, problem_page};
 use crate::router::{self, Routers};
 use crate::telemetry;
+use svc_sandbox::Flow;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const ANY: HeaderValue = HeaderValue::from_static("*");
+/// Has browsers come over https alone, for a year.
+const HSTS: HeaderValue = HeaderValue::from_static("max-age=31536000");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const EXPOSED: HeaderValue = HeaderValue::from_static(
     "WWW-Authenticate, Retry-After, RateLimit, RateLimit-Policy, ETag, Location, X-Request-Id",
@@ -76,17 +79,19 @@ pub(super) async fn handle(
             (Way::View, guarded(answer.instrument(span)).await)
         }
         Ok(Admitted::Call(host, client)) => {
-            let asked = Asked {
+            let context = CallContext {
                 host: &host,
                 client: &client,
                 request_id: &request_id,
             };
-            let answer = router::call(app, asked, request).instrument(span);
+            let answer = router::call(app, context, request).instrument(span);
             (Way::Call, guarded(answer).await)
         }
-        Ok(Admitted::Route(host)) => {
+        Ok(Admitted::Route(host, client)) => {
             let answer = routers.of(&host).clone().call(request).instrument(span);
             let answer = async { answer.await.unwrap_or_else(|never| match never {}) };
+            // A route that asks for a credential makes it an owner's.
+            let answer = Flow::stranger(client.0).scope(answer);
             (Way::Routed, guarded(answer).await)
         }
         Err(problem) => (Way::Routed, problem.into_response()),
@@ -94,6 +99,9 @@ pub(super) async fn handle(
     write_if_problem(app, &shape, &request_id, &mut response);
     let headers = response.headers_mut();
     shape.open(headers);
+    if app.config.secure {
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, HSTS);
+    }
     if let Ok(value) = HeaderValue::try_from(request_id) {
         headers.insert(REQUEST_ID, value);
     }
@@ -122,6 +130,28 @@ fn guarded(answer: impl Future<Output = Response>) -> impl Future<Output = Respo
     })
 }
 
+/// Refuses a request to the operators' listener that names another host.
+pub(super) async fn check_listener(
+    State(listen): State<SocketAddr>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match named_host(&request) {
+        Ok(named) if named.is_none_or(|host| names_listener(host, listen)) => {
+            next.run(request).await
+        }
+        Ok(_) => misdirected().into_response(),
+        Err(problem) => problem.into_response(),
+    }
+}
+
+fn misdirected() -> Problem {
+    Problem::new(
+        Code::Misdirected,
+        "This server does not answer for the host that the request names.",
+    )
+}
+
 /// Completes every answer, to operators too: with an id, and with its problem written out.
 pub(super) async fn complete(
     State(app): State<SharedApp>,
@@ -148,6 +178,8 @@ struct Shape {
     cors: bool,
     /// Whether an error is answered as an HTML page.
     html_errors: bool,
+    /// Whether this is the start page of its host.
+    at_start: bool,
 }
 
 impl Shape {
@@ -161,6 +193,7 @@ impl Shape {
             head: request.method() == Method::HEAD,
             cors: !paths::is_private(path),
             html_errors: is_page && negotiate::wants_html(headers),
+            at_start: path == "/",
         }
     }
 
@@ -190,7 +223,7 @@ enum Admitted {
     /// A call of an action, likewise.
     Call(Host, ClientIp),
     /// On to the routes of this host.
-    Route(Host),
+    Route(Host, ClientIp),
 }
 
 /// Headers that a request has once at most.
@@ -215,10 +248,7 @@ fn admit(
         Some(host) => host,
         None if probe => Host::Api,
         None => {
-            return Err(Problem::new(
-                Code::Misdirected,
-                "This server does not answer for the host that the request names.",
-            ));
+            return Err(misdirected());
         }
     };
     if router::is_view(&host, request) {
@@ -248,7 +278,7 @@ fn admit(
         authority,
         request_id: request_id.into(),
     });
-    Ok(Admitted::Route(host))
+    Ok(Admitted::Route(host, client))
 }
 
 /// The host that a request names: in its target, where that is in absolute form, else in `Host`; `None` if it names none
@@ -324,8 +354,13 @@ fn write_problem(
     response: &mut Response,
 ) {
     let (body, kind) = if shape.html_errors {
+        // Each host has a start page, but for a project that has published nothing.
+        let start = match shape.at_start {
+            true => app.config.base_url.as_str(),
+            false => "/",
+        };
         (
-            problem_page::error(problem, request_id).into_string(),
+            problem_page::error(problem, request_id, start).into_string(),
             "text/html; charset=utf-8",
         )
     } else {

@@ -27,7 +27,7 @@ use crate::data_dir::{self, Founding};
 use crate::data_lock::DataLock;
 use crate::guests::watch::{Looks, Watch};
 use crate::operators::Listener;
-use crate::overview::running::Said;
+use crate::overview::running::StatusFile;
 use crate::tls::{FindOwner, LabelOwner, Names, Tls};
 use svc_base::clock::Clock;
 use svc_base::random::Random;
@@ -90,7 +90,7 @@ impl Server {
         let (looks, asked) = Looks::way();
         let commands = operators.serve(app.clone(), looks, stopped.clone());
         serving.push(tokio::spawn(commands));
-        let said = Said::of(&app.config, ops_address, app.clock.now());
+        let said = StatusFile::of(&app.config, ops_address, app.clock.now());
         said.begin(&data)?;
         let watch = Watch::begin(&data, &app.config, app.sandbox.clone(), app.clock.clone())?;
         let mut background = background::start(&app, (watch, asked), said, &stopped);
@@ -146,7 +146,7 @@ impl Server {
     /// # Errors
     /// When the last views could not be written.
     pub async fn stop(self) -> anyhow::Result<()> {
-        // Nobody listening any more is as good as told.
+        // No receiver is left.
         let _ = self.stop.send(true);
         for task in self.serving.into_iter().chain(self.background) {
             // A task that panicked has said so in the log.

@@ -31,7 +31,7 @@ pub struct Stripe {
     plain: bool,
 }
 
-/// Why a call did not do what it should.
+/// Why a call failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StripeError {
     /// It was refused for its amount, in the provider's words: nothing was made.

@@ -21,7 +21,7 @@ pub trait Consumer: std::fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// The database's: nothing is kept then, and the provider sends the event again.
-    fn heard(&self, tx: &Tx<'_>, found: &Found, now: Timestamp) -> Result<bool, control::Error>;
+    fn consume(&self, tx: &Tx<'_>, found: &Found, now: Timestamp) -> Result<bool, control::Error>;
 }
 
 /// Why a webhook was not taken in.
@@ -108,7 +108,7 @@ fn append(
     let found = ledger::find(tx, event.references()).map_err(control::Error::from)?;
     let mut claimed = false;
     for consumer in consumers {
-        claimed |= consumer.heard(tx, &found, now)?;
+        claimed |= consumer.consume(tx, &found, now)?;
     }
     if claimed {
         ledger::claim(tx, &found)?;

@@ -1,4 +1,4 @@
-//! Whether what is stored of visitors is whole.
+//! Checks of the stored visitors and sessions.
 
 use std::collections::HashSet;
 

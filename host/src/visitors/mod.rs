@@ -1,11 +1,10 @@
-//! Visitors who are somebody: sign-in by the operator's providers, sessions on frontends, and what owners see of them.
+//! Visitors with a verified identity: sign-in by the operator's providers, sessions on frontends, and lists of visitors for owners.
 //!
 //! A sign-in leads from the frontend's own origin to the provider, back to one callback on the sites host, and with a ticket to the frontend's
-//! origin again, where the session's cookie is set. What is between lies sealed in the `state` (`state.rs`); nothing is stored before the end.
+//! origin again, where the session's cookie is set. A sign-in under way is sealed in the `state` (`state.rs`); nothing is stored before its end.
 
 pub mod check;
 pub mod dev;
-pub mod inspect;
 pub mod model;
 pub mod operations;
 pub mod operators;
@@ -19,17 +18,15 @@ pub mod views;
 mod cookies;
 mod failures;
 mod flow;
-mod github;
-mod oidc;
+mod kinds;
 mod pages;
-mod places;
 mod problems;
 mod service;
 mod sessions;
+mod sign_in_page;
 mod state;
 mod store;
 mod tickets;
 
-pub use cookies::token_of;
 pub use model::{Identity, Session, VisitorId};
 pub use service::{Visitors, end_not_allowed};

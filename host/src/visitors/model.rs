@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::control;
+use crate::deployments::serve::LookupError;
+use crate::projects::ProjectError;
 use crate::workspaces::credential;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, ProjectId};
@@ -12,8 +14,8 @@ use svc_base::random::{NoRandomness, Random};
 /// How long a session lives, in seconds: 30 days, whatever its visitor does.
 pub const SESSION_SECONDS: i64 = 30 * 24 * 3600;
 
-/// Identifier of a visitor in a project: `usr_` and 22 letters and digits, drawn by lot, so that nothing of it tells
-/// who they are elsewhere.
+/// Identifier of a visitor in a project: `usr_` and 22 letters and digits, drawn by lot, so that it identifies nobody in
+/// another project.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct VisitorId(Arc<str>);
 
@@ -28,7 +30,7 @@ impl VisitorId {
         Ok(Self(format!("usr_{}", &secret[secret.len() - 22..]).into()))
     }
 
-    /// One that is stored.
+    /// An id that is stored.
     pub(super) fn stored(text: String) -> Self {
         Self(text.into())
     }
@@ -217,6 +219,27 @@ impl Failure {
 /// Why something about visitors could not be done.
 #[derive(Debug, thiserror::Error)]
 pub enum VisitorError {
+    /// A quick share has no sign-in.
+    #[error("the page has no sign-in")]
+    NoSignIn,
+    /// No provider is configured that the project offers.
+    #[error("no provider is configured")]
+    Unconfigured,
+    /// A sign-in of the page with this slug asks to lead back elsewhere.
+    #[error("`return_to` is no path of `{0}`")]
+    ReturnTo(String),
+    /// Nothing tells which sign-in a provider's answer belongs to.
+    #[error("the sign-in was not begun here")]
+    UnknownSignIn,
+    /// The frontend that a sign-in began on is gone.
+    #[error("the frontend is gone")]
+    Gone,
+    /// The page is not there, or disabled.
+    #[error(transparent)]
+    Page(#[from] LookupError),
+    /// The project cannot be looked up.
+    #[error(transparent)]
+    Project(#[from] ProjectError),
     /// The database's.
     #[error(transparent)]
     Store(#[from] control::Error),

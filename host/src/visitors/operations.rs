@@ -29,7 +29,7 @@ pub async fn list(
     })
 }
 
-/// Erases what the platform knows of a visitor, and ends their sessions. One who is not there is no error.
+/// Erases a visitor's profile and sessions. An unknown visitor is no error.
 pub async fn forget(
     visitors: Arc<Visitors>,
     at: ProjectScope<Editor>,

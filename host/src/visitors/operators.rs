@@ -12,7 +12,7 @@ pub async fn list(control: &Control, project: ProjectId, most: u32) -> Result<Ve
     read.await
 }
 
-/// Erases what is known of a visitor; returns whether there was one.
+/// Erases a visitor's profile and sessions; returns whether there was one.
 pub async fn forget(
     control: &Control,
     project: ProjectId,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use crate::config::{Address, AddressError, Provider as Settings, ProviderKind};
-use crate::issuers::Issuer;
+use super::kinds::Kind;
+use crate::config::{AddressError, Provider as Settings};
 use crate::outbound::Outbound;
 use svc_base::clock::Clock;
 
@@ -21,10 +21,17 @@ pub struct Providers(Vec<Arc<Provider>>);
 pub struct Provider {
     /// Settings of the operator.
     pub settings: Settings,
-    /// Issuer of the provider's tokens; GitHub issues none.
-    pub issuer: Issuer,
-    /// Turns of sign-ins that wait for it.
-    pub waiting: Semaphore,
+    /// The provider as one of its kind.
+    pub(super) kind: Kind,
+    /// Permits of sign-ins that wait for it.
+    pub(super) permits: Semaphore,
+}
+
+impl Provider {
+    /// Asks a provider to describe itself, and whether it knows the client; returns what is wrong, in the operator's words.
+    pub async fn faults(&self, redirect_uri: &str) -> Vec<String> {
+        self.kind.faults(redirect_uri).await
+    }
 }
 
 impl Providers {
@@ -38,11 +45,10 @@ impl Providers {
         clock: &Clock,
     ) -> Result<Self, AddressError> {
         let made = settings.iter().map(|settings| {
-            let address = Address::parse(&settings.issuer)?;
             Ok(Arc::new(Provider {
                 settings: settings.clone(),
-                issuer: Issuer::new(address, outbound.clone(), clock.clone()),
-                waiting: Semaphore::new(WAITING),
+                kind: Kind::of(settings, outbound, clock)?,
+                permits: Semaphore::new(WAITING),
             }))
         });
         made.collect::<Result<_, _>>().map(Self)
@@ -53,18 +59,12 @@ impl Providers {
         self.0.iter().find(|one| one.settings.name == name)
     }
 
-    /// Those that a project offers: all, if it has no list.
+    /// Providers that a project offers: all, if it has no list.
     pub fn allowed<'a>(
         &'a self,
         allowed: Option<&'a [String]>,
     ) -> impl Iterator<Item = &'a Arc<Provider>> {
         let listed = move |name: &String| allowed.is_none_or(|list| list.contains(name));
         self.0.iter().filter(move |one| listed(&one.settings.name))
-    }
-
-    /// The issuer inside the server, if it is offered.
-    pub fn dev(&self) -> Option<&Arc<Provider>> {
-        let mut all = self.0.iter();
-        all.find(|one| one.settings.kind == ProviderKind::Dev)
     }
 }

@@ -7,8 +7,8 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 
-use super::flow::{Answered, Begun, Wanted};
-use super::places::Place;
+use super::flow::{SignInRequest, SignInStart};
+use super::kinds::CallbackAnswer;
 use super::requests::ListVisitors;
 use super::scope::VisitorPath;
 use super::views::{Offered, ProviderList, Status, VisitorList};
@@ -52,23 +52,25 @@ pub async fn login(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let place = visitors.place(&context.host, &slug).await?;
-    let wanted = Wanted {
+    let page = visitors.sign_in_page(&context.host, &slug).await?;
+    let request = SignInRequest {
         provider: one(uri.query(), "provider")?.filter(|name| !name.is_empty()),
         return_to: one(uri.query(), "return_to")?,
     };
-    if !sessions::is_at_home(&visitors.config, &context.host, &place.page) {
-        // What cannot begin there is refused here already.
-        visitors.beginning(&place, &wanted)?;
-        return Ok(leads(&flow::at_home(&place.origin, &slug, uri.query())));
+    if !sessions::is_at_home(&visitors.config, &context.host, &page.frontend) {
+        // A request that would be refused there is refused here already.
+        visitors.check_request(&page, &request)?;
+        return Ok(redirect(&flow::login_url(&page.origin, &slug, uri.query())));
     }
     let secure = visitors.config.secure;
-    let browser = cookies::browser_of(&headers, secure);
-    Ok(match visitors.begin(&place, wanted, browser).await? {
-        Begun::Choose(offered, back) => page(&pages::chooser(&slug, &offered, &back)),
-        Begun::Back(location) => leads(&location),
-        Begun::Away(location, browser) => {
-            let mut response = leads(&location);
+    let browser = cookies::browser_token(&headers, secure);
+    Ok(match visitors.start(&page, request, browser).await? {
+        SignInStart::Choose { offered, return_to } => {
+            html(&pages::chooser(&slug, &offered, &return_to))
+        }
+        SignInStart::Return(location) => redirect(&location),
+        SignInStart::Redirect { location, browser } => {
+            let mut response = redirect(&location);
             let cookie = cookies::give_browser(&browser, secure)?;
             response.headers_mut().insert(header::SET_COOKIE, cookie);
             response
@@ -98,26 +100,26 @@ pub async fn callback(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let said = |name| one(uri.query(), name);
+    let parameter = |name| one(uri.query(), name);
     // What says something twice is no answer that can be used (RFC 6749, section 3.1).
-    let (code, iss, error) = match (said("code"), said("iss"), said("error")) {
+    let (code, iss, error) = match (parameter("code"), parameter("iss"), parameter("error")) {
         (Ok(code), Ok(iss), Ok(error)) => (code, iss, error),
         _ => (None, None, None),
     };
-    let answered = Answered {
-        state: said("state")?,
+    let answer = CallbackAnswer {
+        state: parameter("state")?,
         code,
         iss,
         error,
     };
-    let browser = cookies::browser_of(&headers, visitors.config.secure).map(str::to_owned);
+    let browser = cookies::browser_token(&headers, visitors.config.secure).map(str::to_owned);
     // A browser that hangs up leaves no sign-in half done at the provider.
-    let coming = async move {
+    let taking = async move {
         visitors
-            .come_back(&provider, answered, browser.as_deref())
+            .take_answer(&provider, answer, browser.as_deref())
             .await
     };
-    Ok(leads(&to_the_end(coming).await?))
+    Ok(redirect(&to_the_end(taking).await?))
 }
 
 /// Complete a sign-in
@@ -140,20 +142,19 @@ pub async fn complete(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let place = visitors.place(&context.host, &slug).await?;
+    let page = visitors.sign_in_page(&context.host, &slug).await?;
     // One that is sent twice is none.
     let ticket = one(uri.query(), "ticket").unwrap_or_default();
     let secure = visitors.config.secure;
-    let browser = cookies::browser_of(&headers, secure).map(str::to_owned);
-    let name = cookies::session_name(&place.page.id);
-    let before = cookies::token_of(&headers, &name).map(sessions::key_of);
-    let deployment = place.page.id;
+    let browser = cookies::browser_token(&headers, secure).map(str::to_owned);
+    let deployment = page.frontend.id;
+    let before = cookies::session_token(&headers, &deployment, secure).map(sessions::key_of);
     let completing = async move {
         let (ticket, browser) = (ticket.as_deref(), browser.as_deref());
-        visitors.complete(&place, ticket, browser, before).await
+        visitors.complete(&page, ticket, browser, before).await
     };
     let (token, location) = to_the_end(completing).await?;
-    let mut response = leads(&location);
+    let mut response = redirect(&location);
     if let Some(token) = token {
         let cookie = cookies::give_session(&slug, &deployment, &token, secure)?;
         response.headers_mut().insert(header::SET_COOKIE, cookie);
@@ -194,8 +195,8 @@ pub async fn providers(
     context: Context,
     Path(slug): Path<String>,
 ) -> Result<Response, Problem> {
-    let Place { project, .. } = visitors.place(&context.host, &slug).await?;
-    let offered = visitors.offered(&project);
+    let page = visitors.sign_in_page(&context.host, &slug).await?;
+    let offered = visitors.offered(&page.project);
     let providers = offered.iter().map(|one| Offered::new(&one.settings));
     let list = ProviderList {
         providers: providers.collect(),
@@ -296,8 +297,8 @@ fn one(query: Option<&str>, name: &str) -> Result<Option<String>, Problem> {
     }
 }
 
-/// Leads a browser on.
-fn leads(location: &str) -> Response {
+/// Redirects a browser.
+fn redirect(location: &str) -> Response {
     let mut response = StatusCode::FOUND.into_response();
     let headers = response.headers_mut();
     match HeaderValue::try_from(location) {
@@ -309,7 +310,7 @@ fn leads(location: &str) -> Response {
     response
 }
 
-fn page(page: &maud::Markup) -> Response {
+fn html(page: &maud::Markup) -> Response {
     let headers = [
         (
             header::CONTENT_TYPE,

@@ -1,10 +1,10 @@
-//! The service of visitors: what it is made of, and what is done to visitors as a whole.
+//! The service of visitors: its parts, lists of visitors, and their erasure.
 
 use std::sync::Arc;
 
 use super::model::{Visitor, VisitorError};
 use super::providers::Providers;
-use super::sessions::Held;
+use super::sessions::HeldSessions;
 use super::state::States;
 use super::store;
 use super::tickets::Tickets;
@@ -30,27 +30,26 @@ pub struct Visitors {
     pub(super) config: Arc<Config>,
     pub(super) deployments: Arc<Deployments>,
     pub(super) projects: Projects,
-    pub(super) outbound: Outbound,
     pub(super) providers: Providers,
     pub(super) states: States,
     pub(super) tickets: Tickets,
-    pub(super) held: Arc<Held>,
+    pub(super) held: Arc<HeldSessions>,
 }
 
 impl Visitors {
-    /// Those whom a control database knows.
+    /// The visitors in a control database.
     ///
     /// # Errors
     /// When the settings of a provider cannot be used.
     pub fn new(
         projects: Projects,
         deployments: Arc<Deployments>,
-        outbound: Outbound,
+        outbound: &Outbound,
     ) -> anyhow::Result<Self> {
         let (control, clock) = (deployments.control.clone(), deployments.clock.clone());
         let config = Arc::clone(&deployments.config);
         Ok(Self {
-            providers: Providers::new(&config.providers, &outbound, &clock)?,
+            providers: Providers::new(&config.providers, outbound, &clock)?,
             states: States::new(&deployments.secrets.sign_in)?,
             random: deployments.random.clone(),
             tickets: Tickets::default(),
@@ -60,7 +59,6 @@ impl Visitors {
             config,
             deployments,
             projects,
-            outbound,
         })
     }
 
@@ -68,6 +66,11 @@ impl Visitors {
     pub fn follower(&self) -> impl Fn(&Change) + Send + Sync + use<> {
         let held = Arc::clone(&self.held);
         move |change| held.follow(change)
+    }
+
+    /// Whether visitors come over https, so that only a page's own host may set its cookies.
+    pub fn is_secure(&self) -> bool {
+        self.config.secure
     }
 
     /// The frontend's own origin; a quick share has none.
@@ -102,7 +105,7 @@ impl Visitors {
         Ok(read.await?)
     }
 
-    /// Erases what is known of a visitor, and ends their sessions; returns whether there was one.
+    /// Erases a visitor's profile and sessions; returns whether there was one.
     pub(super) async fn forget(
         &self,
         project: ProjectId,

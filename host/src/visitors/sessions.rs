@@ -26,13 +26,13 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Sessions in memory. What is read while one ends is not kept.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct HeldSessions {
     sessions: Cache<SessionKey, Arc<Session>>,
     /// Counts ends; held while memory is written, so that no end comes in between.
     ends: Mutex<u64>,
 }
 
-impl Default for Held {
+impl Default for HeldSessions {
     fn default() -> Self {
         Self {
             sessions: Cache::new(HELD),
@@ -41,7 +41,7 @@ impl Default for Held {
     }
 }
 
-impl Held {
+impl HeldSessions {
     /// Forgets what a change has ended.
     pub(super) fn follow(&self, change: &Change) {
         match change {
@@ -134,13 +134,13 @@ impl Visitors {
         if !is_at_home(&self.config, host, page) {
             return Ok(None);
         }
-        let Some(token) = cookies::token_of(headers, &cookies::session_name(&page.id)) else {
+        let Some(token) = cookies::session_token(headers, &page.id, self.config.secure) else {
             return Ok(None);
         };
         let session = self.session(key_of(token)).await?;
         let session = session.filter(|session| session.deployment == page.id);
         if let Some(session) = &session {
-            self.see(session);
+            self.note_seen(session);
         }
         Ok(session)
     }
@@ -168,7 +168,7 @@ impl Visitors {
     }
 
     /// Notes that a visitor is there, once an hour.
-    fn see(&self, session: &Arc<Session>) {
+    fn note_seen(&self, session: &Arc<Session>) {
         let now = self.clock.now();
         if now.0 - session.seen_at.0 < SEEN {
             return;
@@ -181,7 +181,7 @@ impl Visitors {
         self.held.keep(&Arc::new(seen), ends);
         let (control, id) = (self.control.clone(), session.visitor.clone());
         tokio::spawn(async move {
-            let write = control.write(move |tx| store::see(tx, &id, now));
+            let write = control.write(move |tx| store::note_seen(tx, &id, now));
             if let Err(error) = write.await {
                 tracing::warn!(%error, "that a visitor was there could not be noted");
             }
@@ -198,7 +198,7 @@ impl Visitors {
         page: &Page,
         project: ProjectId,
         provider: &str,
-        who: SignedIn,
+        signed_in: SignedIn,
         before: Option<SessionKey>,
     ) -> Result<Option<String>, VisitorError> {
         let token = credential::secret(&self.random)?;
@@ -210,7 +210,7 @@ impl Visitors {
             if !offers {
                 return Ok(false);
             }
-            let visitor = store::sign_in(tx, &project, &provider, &who, &fresh, now)?;
+            let visitor = store::sign_in(tx, &project, &provider, &signed_in, &fresh, now)?;
             projects::note_visitor(tx, &project)?;
             if let Some(before) = before {
                 store::end_session(tx, &before)?;
@@ -220,7 +220,7 @@ impl Visitors {
                 visitor,
                 deployment,
                 project,
-                profile: who.profile,
+                profile: signed_in.profile,
                 provider,
                 expires_at: now.plus_seconds(SESSION_SECONDS),
                 seen_at: now,
@@ -239,7 +239,7 @@ impl Visitors {
         page: &Page,
         headers: &HeaderMap,
     ) -> Result<(), control::Error> {
-        let token = cookies::token_of(headers, &cookies::session_name(&page.id));
+        let token = cookies::session_token(headers, &page.id, self.config.secure);
         let Some(key) = token.map(key_of) else {
             return Ok(());
         };

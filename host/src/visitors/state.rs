@@ -23,7 +23,7 @@ const PURPOSE: &[u8] = b"svc sign-in 1";
 
 /// A sign-in under way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct SignIn {
+pub(super) struct PendingSignIn {
     /// Identifier of the sign-in.
     #[serde(rename = "i")]
     pub id: String,
@@ -52,11 +52,11 @@ pub(super) struct SignIn {
 pub(super) struct States {
     seal: LessSafeKey,
     secret: hmac::Key,
-    used: Mutex<Used>,
+    used: Mutex<UsedStates>,
 }
 
 #[derive(Debug, Default)]
-struct Used {
+struct UsedStates {
     ids: HashSet<String>,
     by_time: BTreeSet<(i64, String)>,
 }
@@ -81,7 +81,11 @@ impl States {
     ///
     /// # Errors
     /// When there is no randomness.
-    pub(super) fn seal(&self, sign_in: &SignIn, random: &Random) -> Result<String, NoRandomness> {
+    pub(super) fn seal(
+        &self,
+        sign_in: &PendingSignIn,
+        random: &Random,
+    ) -> Result<String, NoRandomness> {
         let number = random.bytes::<NONCE_LEN>()?;
         let mut text = serde_json::to_vec(sign_in).unwrap_or_default();
         let nonce = Nonce::assume_unique_for_key(number);
@@ -93,7 +97,7 @@ impl States {
     }
 
     /// The sign-in of a `state`, if it is one of ours.
-    pub(super) fn open(&self, state: &str) -> Option<SignIn> {
+    pub(super) fn open(&self, state: &str) -> Option<PendingSignIn> {
         let mut bytes = URL_SAFE_NO_PAD.decode(state).ok()?;
         let (number, text) = bytes.split_at_mut_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(number).ok()?;
@@ -105,16 +109,16 @@ impl States {
     }
 
     /// The `nonce` of a sign-in, which its ID token must have.
-    pub(super) fn nonce(&self, sign_in: &SignIn) -> String {
+    pub(super) fn nonce(&self, sign_in: &PendingSignIn) -> String {
         self.derived(b"nonce", sign_in)
     }
 
-    /// The secret of PKCE (RFC 7636), which only whoever began the sign-in can have.
-    pub(super) fn verifier(&self, sign_in: &SignIn) -> String {
+    /// The secret of PKCE (RFC 7636), which this server alone can derive.
+    pub(super) fn verifier(&self, sign_in: &PendingSignIn) -> String {
         self.derived(b"verifier", sign_in)
     }
 
-    fn derived(&self, purpose: &[u8], sign_in: &SignIn) -> String {
+    fn derived(&self, purpose: &[u8], sign_in: &PendingSignIn) -> String {
         let mut context = hmac::Context::with_key(&self.secret);
         context.update(purpose);
         context.update(&[0]);
@@ -123,12 +127,12 @@ impl States {
     }
 
     /// Whether a sign-in is too old.
-    pub(super) fn is_old(sign_in: &SignIn, now: Timestamp) -> bool {
+    pub(super) fn is_old(sign_in: &PendingSignIn, now: Timestamp) -> bool {
         !(0..LIFE).contains(&(now.0 - sign_in.at))
     }
 
     /// Uses a sign-in up; returns whether it was not used before.
-    pub(super) fn take(&self, sign_in: &SignIn, now: Timestamp) -> bool {
+    pub(super) fn take(&self, sign_in: &PendingSignIn, now: Timestamp) -> bool {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some((at, id)) = used.by_time.first().cloned() {
             if now.0 - at < LIFE && used.ids.len() < USED {
@@ -178,9 +182,9 @@ mod tests {
     use super::*;
     use svc_base::clock::Clock;
 
-    fn sign_in(at: i64) -> SignIn {
+    fn sign_in(at: i64) -> PendingSignIn {
         let (clock, random) = (Clock::manual(Timestamp(at)), Random::system());
-        SignIn {
+        PendingSignIn {
             id: random.slug(20).unwrap(),
             slug: "book".to_owned(),
             deployment: DeploymentId::new(&clock, &random).unwrap(),

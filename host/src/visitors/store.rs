@@ -4,32 +4,33 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{Profile, Session, SessionKey, SignedIn, Visitor, VisitorId};
 use crate::control::audit::Act;
-use crate::control::{Change, Error, Tx};
+use crate::control::{Change, Columns, Error, Tx};
 use crate::projects;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, ProjectId};
 
-fn profile(row: &Row<'_>, from: usize) -> rusqlite::Result<Profile> {
+fn profile(row: &Columns<'_, '_>) -> rusqlite::Result<Profile> {
     Ok(Profile {
-        email: row.get(from)?,
-        name: row.get(from + 1)?,
-        picture: row.get(from + 2)?,
-        locale: row.get(from + 3)?,
+        email: row.get("email")?,
+        name: row.get("name")?,
+        picture: row.get("picture")?,
+        locale: row.get("locale")?,
     })
 }
 
 fn visitor(row: &Row<'_>) -> rusqlite::Result<Visitor> {
+    let row = Columns::of(row);
     Ok(Visitor {
-        number: row.get(0)?,
-        id: VisitorId::stored(row.get(1)?),
-        provider: row.get(2)?,
-        profile: profile(row, 3)?,
-        created_at: row.get(7)?,
-        last_seen_at: row.get(8)?,
+        number: row.get("number")?,
+        id: VisitorId::stored(row.get("id")?),
+        provider: row.get("provider")?,
+        profile: profile(&row)?,
+        created_at: row.get("created_at")?,
+        last_seen_at: row.get("last_seen_at")?,
     })
 }
 
-/// Notes a sign-in: the visitor is who they were before, or is given `fresh`; what is known of them is what was said now.
+/// Upserts a visitor by issuer and subject: a known one keeps its id, a new one gets `fresh`; the profile is overwritten.
 pub(super) fn sign_in(
     tx: &Tx<'_>,
     project: &ProjectId,
@@ -95,15 +96,16 @@ pub(super) fn session(
          WHERE s.token_sha256 = ?1 AND s.expires_at > ?2",
     )?
     .query_row(params![key, now], |row| {
+        let row = Columns::of(row);
         Ok(Session {
             key: *key,
-            visitor: VisitorId::stored(row.get(0)?),
-            deployment: row.get(1)?,
-            project: row.get(2)?,
-            profile: profile(row, 3)?,
-            provider: row.get(7)?,
-            expires_at: row.get(8)?,
-            seen_at: row.get(9)?,
+            visitor: VisitorId::stored(row.get("id")?),
+            deployment: row.get("deployment_id")?,
+            project: row.get("project_id")?,
+            profile: profile(&row)?,
+            provider: row.get("provider")?,
+            expires_at: row.get("expires_at")?,
+            seen_at: row.get("last_seen_at")?,
         })
     })
     .optional()
@@ -135,7 +137,7 @@ pub(super) fn end_other_providers(
 }
 
 /// Writes down that a visitor was there.
-pub(super) fn see(tx: &Tx<'_>, id: &VisitorId, now: Timestamp) -> Result<(), Error> {
+pub(super) fn note_seen(tx: &Tx<'_>, id: &VisitorId, now: Timestamp) -> Result<(), Error> {
     tx.prepare_cached("UPDATE visitors SET last_seen_at = max(last_seen_at, ?2) WHERE id = ?1")?
         .execute(params![id.as_str(), now])?;
     Ok(())
@@ -156,7 +158,7 @@ pub(super) fn of_project(
     .collect()
 }
 
-/// Erases what is known of a visitor, and ends their sessions; returns whether there was one.
+/// Erases a visitor's profile and sessions; returns whether there was one.
 pub(super) fn forget(
     tx: &Tx<'_>,
     project: &ProjectId,

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::model::{SessionKey, SignedIn};
 use super::sessions::key_of;
-use super::state::SignIn;
+use super::state::PendingSignIn;
 use svc_base::clock::Timestamp;
 
 /// How long a ticket may take to be used, in milliseconds.
@@ -13,20 +13,20 @@ const LIFE: i64 = 60_000;
 /// Tickets at once: a sign-in that would be one more fails.
 const MOST: usize = 20_000;
 
-/// Ticket of a sign-in.
+/// A sign-in whose visitor is verified.
 #[derive(Debug)]
 pub(super) struct Ticket {
     /// The sign-in that it ends.
-    pub sign_in: SignIn,
+    pub sign_in: PendingSignIn,
     /// Visitor who signed in.
-    pub who: SignedIn,
+    pub visitor: SignedIn,
 }
 
 /// Result of showing a ticket.
 #[derive(Debug)]
-pub(super) enum Shown {
+pub(super) enum TicketUse {
     /// It is used up now.
-    Good(Box<Ticket>),
+    Valid(Box<Ticket>),
     /// It was used, or is too old; where its sign-in led back to.
     Spent(String),
     /// It never was one, or long ago.
@@ -34,7 +34,7 @@ pub(super) enum Shown {
 }
 
 #[derive(Debug)]
-struct Held {
+struct StoredTicket {
     ticket: Option<Ticket>,
     return_to: String,
     at: i64,
@@ -42,7 +42,7 @@ struct Held {
 
 /// Tickets that were given out, by the SHA-256 of their text.
 #[derive(Debug, Default)]
-pub(super) struct Tickets(Mutex<HashMap<SessionKey, Held>>);
+pub(super) struct Tickets(Mutex<HashMap<SessionKey, StoredTicket>>);
 
 impl Tickets {
     /// Gives `text` the meaning of `ticket`; returns whether there was room.
@@ -56,7 +56,7 @@ impl Tickets {
             return false;
         }
         let return_to = ticket.sign_in.return_to.clone();
-        let one = Held {
+        let one = StoredTicket {
             ticket: Some(ticket),
             return_to,
             at: now.0,
@@ -66,14 +66,14 @@ impl Tickets {
     }
 
     /// Uses a ticket up.
-    pub(super) fn show(&self, text: &str, now: Timestamp) -> Shown {
+    pub(super) fn show(&self, text: &str, now: Timestamp) -> TicketUse {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(one) = held.get_mut(&key_of(text)) else {
-            return Shown::Unknown;
+            return TicketUse::Unknown;
         };
         match one.ticket.take() {
-            Some(ticket) if now.0 - one.at < LIFE => Shown::Good(Box::new(ticket)),
-            _ => Shown::Spent(one.return_to.clone()),
+            Some(ticket) if now.0 - one.at < LIFE => TicketUse::Valid(Box::new(ticket)),
+            _ => TicketUse::Spent(one.return_to.clone()),
         }
     }
 

@@ -11,6 +11,7 @@ use crate::config::Limits;
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 use svc_base::random::{NoRandomness, Random};
+use svc_sandbox::Flow;
 
 /// Plan of a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema, clap::ValueEnum)]
@@ -215,6 +216,15 @@ impl Caller {
             Self::Key { key_id, .. } => key_id,
             Self::User(id) => id.as_str(),
         }
+    }
+
+    /// Returns the flow of this caller's work, which shares the threads that pages are made on: the user's, or that of the key's
+    /// workspace, which may have any number of keys.
+    pub fn flow(&self) -> Flow {
+        Flow::Owner(match self {
+            Self::Key { workspace, .. } => workspace.to_string().into(),
+            Self::User(id) => Arc::clone(&id.0),
+        })
     }
 
     /// The name of a role of this caller: an editor's key is called a machine.

@@ -11,6 +11,7 @@ use super::{store, subscriptions};
 use crate::control::answers::Keep;
 use crate::control::audit::Act;
 use crate::control::{Error, Tx};
+use svc_base::counted;
 use svc_base::ids::WorkspaceId;
 
 /// The slug of a name that leaves nothing usable.
@@ -233,7 +234,8 @@ fn check_plan(
                 .to_owned()
         }
         Plan::Free if projects > most => format!(
-            "The workspace has {projects} projects, and the plan `free` allows {most}. Delete some first."
+            "The workspace has {}, and the plan `free` allows {most}. Delete some first.",
+            counted(projects, "project")
         ),
         Plan::Free => return Ok(()),
     };

@@ -34,7 +34,7 @@ impl From<WorkspaceError> for Problem {
             ),
             E::TooManyOwned(_) => (
                 Code::Forbidden,
-                format!("You own many workspaces, and {detail}. Delete one first."),
+                format!("You own as many workspaces as you may: {detail}. Delete one first."),
             ),
             E::TooManyFree(_) => (
                 Code::PlanLimit,

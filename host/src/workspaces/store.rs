@@ -16,15 +16,15 @@ fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
 }
 
 fn workspace(row: &Row<'_>) -> rusqlite::Result<Workspace> {
-    let plan: String = row.get(3)?;
+    let plan: String = row.get("plan")?;
     Ok(Workspace {
-        id: row.get(0)?,
-        slug: row.get(1)?,
-        display_name: row.get(2)?,
+        id: row.get("id")?,
+        slug: row.get("slug")?,
+        display_name: row.get("display_name")?,
         plan: plan
             .parse::<Plan>()
             .map_err(|()| rusqlite::Error::InvalidQuery)?,
-        created_at: row.get(4)?,
+        created_at: row.get("created_at")?,
     })
 }
 
@@ -86,8 +86,11 @@ pub(super) fn founder_of_free(
         .query_row([id], |row| row.get(0))
         .optional()?;
     let founder = founder.flatten();
-    let founder = founder.map(|id| id.parse().map_err(|()| rusqlite::Error::InvalidQuery));
-    founder.transpose()
+    let parsed = |id: String| {
+        id.parse::<UserId>()
+            .map_err(|()| rusqlite::Error::InvalidQuery)
+    };
+    founder.map(parsed).transpose()
 }
 
 /// The workspaces on the free plan that a user has made, those included whose end has begun.

@@ -30,6 +30,6 @@ async function open(browser, { server, url = server.url, origin = server.url, ..
     publish: page.getByRole('button', { name: 'Publish' }),
     link: page.getByLabel('Link to the page'),
     choose: (type) => page.getByLabel(type, { exact: true }).check(),
-    options: () => page.locator('summary').click(),
+    options: () => page.locator('.options>summary').click(),
   };
 }

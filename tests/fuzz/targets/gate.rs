@@ -27,8 +27,8 @@ pub(crate) fn judge(data: &[u8]) {
                     }
                 }
                 Err(refusal) => {
-                    assert!(sql.is_char_boundary(refusal.place.offset as usize));
-                    assert!(refusal.place.line >= 1 && refusal.place.column >= 1);
+                    assert!(sql.is_char_boundary(refusal.position.offset as usize));
+                    assert!(refusal.position.line >= 1 && refusal.position.column >= 1);
                     assert!(!refusal.reason.is_empty());
                 }
             }

@@ -7,6 +7,3 @@ pub(crate) mod gate;
 pub(crate) mod host;
 pub(crate) mod page;
 pub(crate) mod render;
-
-/// Where the targets of frames find the decoder.
-use svc::http::websocket;

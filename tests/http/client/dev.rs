@@ -86,5 +86,43 @@ async fn a_folder_is_served_and_applied_again_on_save() {
 async fn a_folder_without_a_manifest_is_not_served() {
     let desk = Desk::new().await;
     let refused = desk.fails(4, &["dev"]).await;
-    assert!(refused.contains("svc.toml"), "{refused}");
+    assert!(
+        refused.contains("svc.toml") && refused.contains("svc dev --begin"),
+        "{refused}"
+    );
+    assert!(super::files(desk.folder.path()).is_empty());
+}
+
+#[tokio::test]
+async fn a_folder_begins_with_the_pages_that_it_has_or_with_a_first_one() {
+    for (there, expected) in [
+        (&[][..], &["home"][..]),
+        (
+            &["Guest Book.html", "notes.md", "data.csv", "main.rs"],
+            &["data", "guest-book", "notes"],
+        ),
+    ] {
+        let desk = Desk::new().await;
+        for name in there {
+            desk.write(name, "text");
+        }
+        let mut dev = Running::start(&desk.bare(&["dev", "--begin", "--json"]));
+        let told: Value = serde_json::from_str(&dev.lines(1).await[0]).unwrap();
+        let pages = told["pages"].as_array().unwrap();
+        let slugs: Vec<_> = pages
+            .iter()
+            .map(|page| page["slug"].as_str().unwrap())
+            .collect();
+        assert_eq!(slugs, expected);
+        dev.signal(Signal::TERM);
+        assert!(dev.ended().await.success(), "{}", dev.stderr());
+        // It is there now, and stays as its author writes it.
+        let manifest = desk.read("svc.toml");
+        let again = desk.json(&["apply", "--plan"]).await;
+        assert_eq!(
+            again["plan"].as_array().unwrap().len(),
+            expected.len() + 1 + usize::from(there.is_empty())
+        );
+        assert_eq!(desk.read("svc.toml"), manifest);
+    }
 }

@@ -7,6 +7,7 @@ mod dev;
 mod document;
 mod every;
 mod failures;
+mod hostile;
 mod meanwhile;
 mod pages;
 mod publish;
@@ -131,7 +132,7 @@ impl Desk {
 }
 
 /// Runs a command to its end, with a text on its standard input.
-async fn fed(mut command: Command, input: &str) -> Output {
+pub(crate) async fn fed(mut command: Command, input: &str) -> Output {
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

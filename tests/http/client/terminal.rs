@@ -225,5 +225,58 @@ async fn what_cannot_be_undone_asks_first() {
         let (code, screen) = asked.answered("[y/N] ", "y\r").await;
         assert_eq!(code, 0, "{arguments:?}: {screen}");
         assert_ne!(state().await, before, "{arguments:?}");
+        let question = screen.lines().find(|line| line.contains("[y/N]")).unwrap();
+        let is_named = question.contains("`Shop`") && question.contains(&desk.url());
+        assert!(is_named, "{arguments:?}: {question}");
     }
+}
+
+/// A source is its author's: a terminal is shown what would steer it, a file or a program gets the exact bytes.
+#[tokio::test]
+async fn a_source_steers_no_terminal() {
+    let desk = Desk::new().await;
+    let source = "# A\n\u{1b}[2J\u{9b}31m\u{202e}b\r\n";
+    desk.said(&["project", "create", "Shop"]).await;
+    desk.write("a.md", source);
+    desk.said(&["publish", "a.md", "--project", "Shop"]).await;
+    assert_eq!(desk.said(&["frontend", "content", "a"]).await, source);
+    for arguments in [
+        &["frontend", "content", "a"][..],
+        &["frontend", "content", "a", "--json"],
+    ] {
+        let shown = Terminal::start(&desk.command(arguments));
+        let (code, screen) = shown.ended().await;
+        assert_eq!(code, 0, "{screen}");
+        assert!(
+            screen.contains("[2J") && !screen.contains(['\u{1b}', '\u{9b}', '\u{202e}']),
+            "{screen:?}"
+        );
+    }
+    desk.said(&["frontend", "content", "a", "-o", "copy.md"])
+        .await;
+    assert_eq!(desk.read("copy.md"), source);
+    desk.write("notes.sql", "CREATE TABLE notes (text TEXT);");
+    desk.said(&["backend", "create", "notes.sql"]).await;
+    let export = Terminal::start(&desk.command(&["backend", "export", "-o", "-"]));
+    let (code, screen) = export.ended().await;
+    assert!(
+        code == 1 && screen.contains("nothing for a terminal"),
+        "{screen:?}"
+    );
+}
+
+#[tokio::test]
+async fn an_empty_folder_is_offered_a_beginning() {
+    let desk = Desk::new().await;
+    let dev = Terminal::start(&desk.bare(&["dev"]));
+    let (code, screen) = dev.answered("[y/N] ", "n\r").await;
+    assert_eq!(code, 4, "{screen}");
+    assert!(!desk.at("svc.toml").exists());
+    let mut dev = Terminal::start(&desk.bare(&["dev"]));
+    dev.shows("[y/N] ").await;
+    dev.types("y\r");
+    dev.shows("/home").await;
+    dev.types("\u{3}");
+    let (_, screen) = dev.ended().await;
+    assert!(screen.contains("wrote svc.toml"), "{screen}");
 }

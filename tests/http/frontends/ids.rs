@@ -17,7 +17,8 @@ async fn a_slug_in_the_form_of_an_id_is_never_given_out() {
     let (owner, project) = house(&server).await;
     let stored = server.stored();
     let body = json!({ "type": "markdown", "content": "# x", "requested_slug": UUID });
-    let frontend = owner.post(&server, &format!("/{project}/frontends"), &body);
+    let frontends = format!("/{project}/frontends");
+    let frontend = owner.post(&server, &frontends, &body);
     let share = json!({ "content": "x", "name": UUID });
     let share = server.json("/api/v1/deploy", &share).answer();
     let file = server.request(Method::PUT, &format!("/api/v1/deploy/a.md?name={UUID}"));

@@ -105,6 +105,16 @@ async fn what_is_wrong_is_named_and_leaves_nothing() {
             "`one_time`",
         ),
         (
+            json!({ "type": "html", "content": "x", "password": "p" }),
+            "invalid_request",
+            "Only a quick share (POST /api/v1/deploy, or the tool deploy_asset) has `password`, `one_time`",
+        ),
+        (
+            json!({ "type": "html", "content": "x", "expires_in": 60 }),
+            "invalid_request",
+            "lives as long as its project",
+        ),
+        (
             json!({ "type": "html", "content": "x", "requested_slug": "No" }),
             "invalid_request",
             "`requested_slug`",

@@ -12,7 +12,11 @@ use super::{Document, documents};
 use crate::svc;
 
 /// Commands that no test can run, each with the reason.
-const SHOWN: [(&str, &str); 13] = [
+const SHOWN: [(&str, &str); 14] = [
+    (
+        "SSL_CERT_FILE=cert.pem svc login https://localhost:8443\n",
+        "needs the server of the command before it; tests/http/https/own.rs runs both",
+    ),
     (
         "cargo run --release -- serve --dev\n",
         "builds for minutes; the harness starts the same command, and `packaging/try-source` this one",
@@ -66,6 +70,10 @@ const SHOWN: [(&str, &str); 13] = [
 
 /// The guide for people who have a server elsewhere, and no data directory.
 const CLIENT: &str = "docs/client.md";
+
+/// Node.js, where it is not installed.
+const NO_NODE: &str =
+    "[ -n \"${SVC_TEST_EVERYTHING-}\" ] || command -v node > /dev/null || node() { :; }\n";
 
 /// Files that a reader is taken to have.
 const FILES: [(&str, &str); 2] = [
@@ -150,7 +158,7 @@ impl Trial {
             .replace("/var/lib/svc", data.to_str().unwrap())
             .replace("/backup/svc", backup.to_str().unwrap());
         // An answer that refuses fails the script, whether the document says `-f` or not.
-        let script = format!("curl() {{ command curl -sSf \"$@\"; }}\nset -x\n{script}");
+        let script = format!("curl() {{ command curl -sSf \"$@\"; }}\n{NO_NODE}set -x\n{script}");
         let path = format!(
             "{}:{}",
             here.join("bin").display(),

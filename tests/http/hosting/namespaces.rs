@@ -11,7 +11,9 @@ async fn a_plan_changes_at_once() {
     };
     owner.project(&server, "One").await;
     let second = async || owner.post(&server, "", &json!({ "name": "Two" })).await;
-    second().await.problem(403, "plan_limit");
+    let refused = second().await.problem(403, "plan_limit");
+    let says = "The plan of this workspace allows 1 project. ";
+    assert!(text(&refused["detail"]).starts_with(says), "{refused}");
     let changed = run(&server, &["namespace", "plan", "acme", "pro"]).await;
     assert_eq!(
         (&changed["slug"], &changed["plan"]),

@@ -1,5 +1,6 @@
 //! Which hosts are ours, which paths are canonical, and which origins may ask.
 
+mod navigation;
 mod scripts;
 
 use http::Method;

@@ -3,6 +3,7 @@
 mod acme;
 mod files;
 mod handshakes;
+mod own;
 mod pebble;
 mod redirect;
 mod sockets;

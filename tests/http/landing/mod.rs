@@ -66,7 +66,15 @@ async fn its_page_may_load_nothing_but_itself() {
     assert_eq!(referrer, Some("same-origin"), "its form has an origin");
     let html = page.html();
     let base = format!("http://localhost:{}", server.address().port());
-    assert!(!html.contains(" src=\""), "it loads something");
+    for loaded in html.split("src").skip(1) {
+        let loaded = loaded.trim_start_matches("set");
+        if let Some(picture) = loaded.strip_prefix("=\"") {
+            assert!(
+                picture.starts_with("/_svc/pictures/"),
+                "it loads {picture:.60}"
+            );
+        }
+    }
     assert!(
         html.contains(" data-keeps=\"yes\""),
         "no owner's page is of this origin"
@@ -80,6 +88,39 @@ async fn its_page_may_load_nothing_but_itself() {
     }
     for part in ["<title>", "name=\"description\"", "rel=\"canonical\""] {
         assert_eq!(html.matches(part).count(), 1, "{part}");
+    }
+}
+
+#[tokio::test]
+async fn its_pictures_are_small_and_its_own() {
+    let server = TestServer::builder()
+        .settings(|s| {
+            s.base_url = Some("https://api.example.com".parse().unwrap());
+            s.landing_host = Some("www.example.com".to_owned());
+        })
+        .start()
+        .await;
+    for host in ["api.example.com", "www.example.com"] {
+        let page = server.get_raw(host, "/").await.expect(200);
+        let pictures: Vec<_> = page.html().split("\"/_svc/pictures/").skip(1).collect();
+        let pictures: Vec<_> = pictures
+            .iter()
+            .map(|rest| rest.split('"').next().unwrap())
+            .collect();
+        assert_eq!(pictures.len(), 6, "three, each in light and dark");
+        let mut bytes = 0;
+        for picture in pictures {
+            let path = format!("/_svc/pictures/{picture}");
+            let answer = server.get_raw(host, &path).await.expect(200);
+            assert_eq!(answer.header("content-type"), Some("image/webp"), "{path}");
+            assert!(answer.header("cache-control").unwrap().contains("public"));
+            assert_eq!(&answer.body[8..12], b"WEBP", "{path}");
+            bytes += answer.body.len();
+        }
+        // A visitor loads those of one scheme.
+        assert!(bytes < 2 * 60_000, "{bytes} bytes");
+        let none = server.get_raw(host, "/_svc/pictures/none.webp").await;
+        none.problem(404, "not_found");
     }
 }
 
@@ -148,12 +189,17 @@ async fn a_projects_origin_has_none_of_it() {
     let host = format!("house-acme.localhost:{}", server.address().port());
     let root = server.get_raw(&host, "/").await.expect(302);
     assert_eq!(root.header("location"), Some("/room"));
+    // A browser asks for this without being told to: what is answered must not look like a fault of the page.
+    let icon = server.get_raw(&host, "/favicon.ico").await.expect(204);
+    assert_eq!(icon.header("cache-control"), Some("public, max-age=86400"));
+    assert!(icon.body.is_empty());
     let files = FILES
         .iter()
         .map(|(path, _)| *path)
-        .filter(|path| *path != "/");
+        .filter(|path| !matches!(*path, "/" | "/favicon.ico"));
     for path in files.chain([
         "/_svc/preview",
+        "/_svc/pictures/app.webp",
         "/_svc/report",
         "/_svc/qr/room",
         "/.well-known/security.txt",
@@ -161,6 +207,49 @@ async fn a_projects_origin_has_none_of_it() {
         let answer = server.get_raw(&host, path).await;
         answer.problem(404, "not_found");
     }
+}
+
+#[tokio::test]
+async fn where_nothing_is_a_visitor_is_led_to_a_start_page_of_ours() {
+    let server = TestServer::start().await;
+    let owner = Owner::new(&server, "acme").await;
+    owner.project(&server, "House").await;
+    let port = server.address().port();
+    let (api, project) = (
+        format!("localhost:{port}"),
+        format!("house-acme.localhost:{port}"),
+    );
+    // A project that has published nothing has no start page: there the platform's is named.
+    let platform = format!("http://localhost:{port}");
+    for (host, path, start) in [
+        (&api, "/not-there", "/"),
+        (&api, "/%22%3E%3Cscript%3E", "/"),
+        (&api, "//example.com/x", "/"),
+        (&api, "/x?next=https://example.com", "/"),
+        (&project, "/not-there", "/"),
+        (&project, "/", platform.as_str()),
+    ] {
+        let request = server
+            .get(path)
+            .header("host", host)
+            .header("accept", "text/html");
+        let answer = request.answer().await.expect(404);
+        let page = answer.html();
+        let links: Vec<_> = page.split("href=\"").skip(1).collect();
+        assert_eq!(links.len(), 1, "{path}: {page}");
+        assert!(
+            links[0].starts_with(&format!("{start}\">")),
+            "{path}: {page}"
+        );
+        assert!(
+            !page.contains("example.com") && !page.contains("<script"),
+            "{page}"
+        );
+    }
+    let forbidden = server
+        .get("/robots.txt/x")
+        .header("accept", "application/json");
+    forbidden.answer().await.problem(404, "not_found");
 }
 
 #[tokio::test]

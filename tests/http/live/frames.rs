@@ -265,10 +265,66 @@ async fn frames_that_wait_are_bounded_and_each_is_answered() {
     let (done, refused) = (of("not_found"), of("rate_limited"));
     assert_eq!(done + refused, FRAMES);
     assert!(done >= 64 && refused > 0, "{done} done, {refused} refused");
+    for answer in &answers {
+        if answer["problem"]["code"] == "rate_limited" {
+            // The limit that was reached is the backlog, not the rate.
+            let detail = answer["problem"]["detail"].as_str().unwrap();
+            assert!(
+                detail.starts_with("64 frames of this socket wait") && !detail.contains("100000"),
+                "{detail}"
+            );
+        }
+    }
     let ids: BTreeSet<_> = answers
         .iter()
         .map(|answer| answer["id"].to_string())
         .collect();
     assert_eq!(ids.len(), FRAMES, "each is answered once");
     lives(&mut open(&house).await).await;
+}
+
+/// Subscribes that wait fill the backlog, and each is followed by its unsubscribe, all of them in one segment with the handshake.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unsubscribe_that_finds_no_room_is_done_all_the_same() {
+    const QUERIES: usize = 100;
+    let builder = TestServer::builder().limits(|limits| {
+        limits.messages_per_second = 100_000;
+        limits.live_per_socket = 20;
+    });
+    let house = house_on(builder).await;
+    let address = house.server.address();
+    let subscribes = (0..QUERIES).map(|n| subscribe(&format!("s{n}"), "total", &json!({})));
+    let unsubscribes = (0..QUERIES).map(|n| unsubscribe(&format!("s{n}")));
+    // The last word is refused, so that the answer to it comes behind all others.
+    let frames = subscribes.chain(unsubscribes);
+    let frames: Vec<_> = frames.map(|frame| masked(0x81, frame.as_bytes())).collect();
+    let raw = tokio::task::spawn_blocking(move || {
+        let mut raw = Raw::open(address, "/room/api/live", &frames.concat());
+        // One that is known to be done after all that waited.
+        raw.write(&masked(
+            0x81,
+            subscribe("last", "all_keys", &json!({})).as_bytes(),
+        ));
+        let mut answers = Vec::new();
+        loop {
+            let answer: Value = serde_json::from_str(&raw.text()).unwrap();
+            let id = answer["id"].as_str().unwrap().to_owned();
+            answers.push(answer);
+            if id == "last" {
+                return (raw, answers);
+            }
+        }
+    });
+    let (mut raw, answers) = raw.await.unwrap();
+    let refused = answers.iter().filter(|answer| answer["type"] == "error");
+    assert!(refused.count() > 0, "the backlog has overflowed");
+    assert_eq!(answers.last().unwrap()["type"], "result");
+    // Nobody but the last listens: a change is told to none of the others.
+    house
+        .done("vote", &json!({ "poll": 1, "choice": "tea" }))
+        .await;
+    house.done("set", &json!({ "k": "x", "v": 1 })).await;
+    let next = tokio::task::spawn_blocking(move || raw.text());
+    let next: Value = serde_json::from_str(&next.await.unwrap()).unwrap();
+    assert_eq!((&next["id"], &next["seq"]), (&json!("last"), &json!(2)));
 }

@@ -291,10 +291,47 @@ async fn requests_are_limited_by_client() {
         client.ask("ping", &json!({})).await.expect(200);
     }
     let answer = client.ask("ping", &json!({})).await;
-    answer.problem(429, "rate_limited");
+    let problem = answer.problem(429, "rate_limited");
+    // Whoever is stopped hears how often is often enough, and who can change that.
+    for part in [
+        "30 a minute",
+        "15 at once",
+        "`mcp_per_minute`",
+        "`mcp_burst`",
+        "[limits]",
+    ] {
+        assert!(
+            problem["detail"].as_str().unwrap().contains(part),
+            "{part}: {problem}"
+        );
+    }
     assert_eq!(answer.header("retry-after"), Some("60"));
     let policy = answer.header("ratelimit-policy").unwrap();
     assert_eq!(policy, "\"mcp\";q=30;w=60");
     server.advance(2);
     client.ask("ping", &json!({})).await.expect(200);
+}
+
+/// An agent that builds an app on its own machine calls tools as fast as it thinks.
+#[tokio::test]
+async fn while_developing_tools_are_called_as_often_as_rest_is() {
+    for (set, burst) in [(None, 100), (Some(3), 3)] {
+        let server = TestServer::builder()
+            .service_limits()
+            .settings(|settings| {
+                settings.dev = true;
+                settings.limits.mcp_burst = set.unwrap_or(settings.limits.mcp_burst);
+            })
+            .start()
+            .await;
+        let client = Client::anonymous(&server);
+        for _ in 0..burst {
+            client.ask("tools/list", &json!({})).await.expect(200);
+        }
+        let answer = client.ask("tools/list", &json!({})).await;
+        let problem = answer.problem(429, "rate_limited");
+        let said = problem["detail"].as_str().unwrap();
+        assert!(said.contains(&format!("{burst} at once")), "{said}");
+        assert!(said.contains("600 a minute"), "{said}");
+    }
 }

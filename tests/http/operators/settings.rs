@@ -75,6 +75,9 @@ async fn every_number_of_the_service_is_a_setting() {
         "render_fuel",
         "render_memory_bytes",
         "render_ms",
+        "page_fuel",
+        "page_processor_ms",
+        "page_ms",
         "gate_fuel",
         "gate_memory_bytes",
         "gate_ms",
@@ -92,6 +95,15 @@ async fn mistakes_in_settings_are_named() {
         ("[limits]\ndeploy_brust = 1", "deploy_brust"),
         ("[limits]\ndeploy_burst = 0", "deploy_burst"),
         ("[limits]\ndeploy_burst = 'many'", "deploy_burst"),
+        // Less than what the guests begin with: nothing would ever be rendered, or judged.
+        (
+            "[limits]\nrender_memory_bytes = 1048576",
+            "limits.render_memory_bytes must be at least 8388608: it is 1048576",
+        ),
+        (
+            "[limits]\ngate_memory_bytes = 1048576",
+            "limits.gate_memory_bytes must be at least 2097152: it is 1048576",
+        ),
         ("[unknown]\na = 1", "unknown"),
         ("base_url = 'https://example.com/path'", "base_url"),
         ("sites_domain = 'http://example.com'", "sites_domain"),

@@ -55,6 +55,10 @@ impl Trial {
         for words in ["no money moves", "12.50 EUR", "Pay", "Fail", "Cancel"] {
             assert!(shown.html().contains(words), "{words}");
         }
+        // One of the three is what the page is for.
+        let buttons = shown.html().matches("<button").count();
+        let plain = shown.html().matches("<button class=\"plain\"").count();
+        assert_eq!((buttons, plain), (3, 2));
         let fields = [("outcome", outcome), ("email", "ada@example.com")];
         let chosen = form(self.server.post(page), &fields)
             .answer()

@@ -2,8 +2,10 @@
 
 use http::{HeaderMap, Method};
 use serde_json::{Value, json};
+use svc_tests::TestServer;
 use svc_tests::browser::Browser;
 
+use super::{Shop, provider};
 use crate::account::text;
 use crate::visitors::Place;
 
@@ -142,4 +144,166 @@ async fn a_click_of_somebody_else_in_the_same_browser_is_another_purchase() {
     begun.sort();
     begun.dedup();
     assert_eq!(begun.len(), 3);
+}
+
+/// The checkout cookie of a browser, as it is sent.
+fn checkout_cookie(browser: &Browser) -> String {
+    let mut found = browser.cookies.iter();
+    let found = found.rfind(|one| one.name.starts_with("svc_checkout_"));
+    let found = found.expect("a checkout cookie");
+    format!("{}={}", found.name, found.value)
+}
+
+#[tokio::test]
+async fn what_a_signed_in_visitor_buys_is_not_seen_by_the_cookie_of_another() {
+    let place = Place::developing().await;
+    let price = priced(&place).await;
+    let mut attacker = place.browser();
+    begin(&place, &mut attacker, &price).await;
+    let planted = checkout_cookie(&attacker);
+
+    // A sibling has set its own cookie in the browser of the victim.
+    let mut victim = place.browser();
+    let mut cookie = attacker.cookies.last().unwrap().clone();
+    cookie.line = String::new();
+    victim.cookies.push(cookie);
+    place
+        .sign_in(&mut victim, "name=Eve&email=eve%40example.com", "")
+        .await;
+    buy(&place, &mut victim, &price, "somewhere@example.com").await;
+    assert_ne!(checkout_cookie(&victim), planted);
+    assert_eq!(owned(&place, &mut attacker).await, []);
+    let by_id = [(json!("somewhere@example.com"), json!("user_id"))];
+    assert_eq!(owned(&place, &mut victim).await, by_id);
+
+    // Each checkout has a fresh one, a second click on the same button too, and all of them are found by the last.
+    place.house.server.advance(1);
+    let before = checkout_cookie(&victim);
+    let first = begin(&place, &mut victim, &price).await;
+    let between = checkout_cookie(&victim);
+    let again = begin(&place, &mut victim, &price).await;
+    assert_eq!(first, again);
+    let after = checkout_cookie(&victim);
+    assert!(before != between && between != after && before != after);
+    let (at, _) = victim.open(&text(&again["url"])).await;
+    let paid = victim.submit(&at, "outcome=pay&email=second%40example.com");
+    paid.await.expect(303);
+    let logout = place.url("/auth/logout");
+    let out = victim.ask(Method::POST, &logout, from(&place.origin), None);
+    out.await.expect(204);
+    let by_cookie = |email: &str| (json!(email), json!("cookie"));
+    assert_eq!(
+        owned(&place, &mut victim).await,
+        [
+            by_cookie("second@example.com"),
+            by_cookie("somewhere@example.com")
+        ]
+    );
+}
+
+#[tokio::test]
+async fn what_was_bought_before_signing_in_moves_to_the_fresh_cookie() {
+    let place = Place::developing().await;
+    let price = priced(&place).await;
+    let mut browser = place.browser();
+    buy(&place, &mut browser, &price, "first@example.com").await;
+    let former = checkout_cookie(&browser);
+    place.house.server.advance(1);
+    place
+        .sign_in(&mut browser, "name=Ada&email=ada%40example.com", "")
+        .await;
+    buy(&place, &mut browser, &price, "second@example.com").await;
+    let all = [
+        (json!("second@example.com"), json!("user_id")),
+        (json!("first@example.com"), json!("cookie")),
+    ];
+    assert_eq!(owned(&place, &mut browser).await, all);
+    let mut elsewhere = place.browser();
+    let headers = HeaderMap::from_iter([("cookie".parse().unwrap(), former.parse().unwrap())]);
+    let status = place.url("/payments/status");
+    let told = elsewhere.ask(Method::GET, &status, headers, None).await;
+    assert_eq!(told.expect(200).json(), json!({ "payments": [] }));
+}
+
+#[tokio::test]
+async fn an_address_is_the_same_in_the_cases_of_ascii_alone() {
+    let place = Place::developing().await;
+    let price = priced(&place).await;
+    let mut payer = place.browser();
+    // The first letter is the Kelvin sign, whose lower case is `k`.
+    buy(&place, &mut payer, &price, "%E2%84%AAate@example.com").await;
+    let mut kate = place.browser();
+    place
+        .sign_in(&mut kate, "name=Kate&email=kate%40example.com", "")
+        .await;
+    assert_eq!(owned(&place, &mut kate).await, []);
+    buy(&place, &mut payer, &price, "KATE@EXAMPLE.com").await;
+    let by_email = [(json!("KATE@EXAMPLE.com"), json!("email"))];
+    assert_eq!(owned(&place, &mut kate).await, by_email);
+}
+
+#[tokio::test]
+async fn what_was_bought_before_cookies_were_the_hosts_own_is_shown_by_the_former_one() {
+    let builder = TestServer::builder()
+        .settings(|settings| settings.base_url = Some("https://svc.test".parse().unwrap()));
+    let shop = Shop::of(builder).await;
+    let price = shop.price(json!({})).await;
+    let bought = async |cookie: &str| {
+        let headers = [
+            ("host", "svc.test"),
+            ("accept", "application/json"),
+            ("cookie", cookie),
+        ];
+        let body = json!({ "price": price });
+        let mut request = shop.server.json("/shop/payments/checkout", &body);
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        let begun = svc_tests::Ask::answer(request).await.expect(200);
+        let line = begun.header("set-cookie").unwrap().to_owned();
+        let checkout = text(&begun.json()["url"])
+            .rsplit('/')
+            .next()
+            .unwrap()
+            .to_owned();
+        let paid = provider::checkout(&checkout, "paid");
+        let id = format!("evt_{checkout}");
+        shop.tell(&provider::event(
+            &id,
+            "checkout.session.completed",
+            10,
+            &paid,
+        ))
+        .await;
+        line
+    };
+    let owned = async |cookie: &str| {
+        let status = shop.server.get("/shop/payments/status");
+        let status = status.header("host", "svc.test").header("cookie", cookie);
+        let status = svc_tests::Ask::answer(status).await.expect(200).json();
+        status["payments"].as_array().unwrap().len()
+    };
+    let line = bought("").await;
+    for attribute in ["Secure", "HttpOnly", "Path=/", "SameSite=Lax"] {
+        assert!(line.split("; ").any(|one| one == attribute), "{line}");
+    }
+    let own = line.split(';').next().unwrap();
+    let former = own.strip_prefix("__Host-").expect("the prefix");
+    assert_eq!((owned(own).await, owned(former).await), (1, 0));
+
+    // As if it had been bought before.
+    let app = shop.server.server().app();
+    let before = app.control.write(|tx| {
+        tx.execute("UPDATE payment_sessions SET host_cookie = 0", [])?;
+        Ok::<_, svc::control::Error>(())
+    });
+    before.await.unwrap();
+    assert_eq!((owned(own).await, owned(former).await), (0, 1));
+    // A sibling may have set it, so that nothing new is seen by it.
+    let fresh = bought(former).await;
+    let fresh = fresh.split(';').next().unwrap();
+    assert_ne!(fresh, own);
+    assert_eq!((owned(fresh).await, owned(former).await), (1, 1));
+    assert_eq!(owned(&format!("{fresh}; {former}")).await, 2);
+    assert_eq!(owned(&format!("{fresh}; {fresh}")).await, 0);
 }

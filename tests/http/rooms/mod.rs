@@ -2,7 +2,6 @@
 
 mod close;
 mod ends;
-mod frames;
 mod hostile;
 mod numbers;
 mod owner;

@@ -115,6 +115,24 @@ async fn operators_numbers_are_on_their_own_listener() {
         answer.problem(status, code);
         assert!(answer.header("x-request-id").is_some());
     }
+    // A page of somebody else's name that leads here does not read them.
+    let port = server.server().ops_address().unwrap().port();
+    for (host, status) in [
+        (format!("127.0.0.1:{port}"), 200),
+        ("127.0.0.1".to_owned(), 200),
+        (format!("localhost:{port}"), 200),
+        ("LOCALHOST:9999".to_owned(), 200),
+        (format!("evil.example:{port}"), 421),
+        (format!("127.0.0.2:{port}"), 421),
+        (format!("localhost.evil.example:{port}"), 421),
+        (format!("[::1]:{port}"), 421),
+    ] {
+        let answer = ops.get(&url).header("host", &host).answer().await;
+        assert_eq!(answer.status, status, "{host}");
+        if status == 421 {
+            answer.problem(421, "misdirected");
+        }
+    }
     for line in [
         "svc_http_requests_total{route=\"/{slug}\",status=\"200\"} 1",
         "svc_http_requests_total{route=\"/api/v1/deploy\",status=\"201\"} 1",

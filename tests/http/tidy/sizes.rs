@@ -2,13 +2,14 @@
 
 use super::*;
 
-/// The most lines that a source file has, its unit tests included; tests are sources.
-const LINES: usize = 400;
+/// A source file of more lines than this, its unit tests included, has to say why it is one thing. The number asks a question; it is
+/// no reason to split what belongs together.
+const LINES: usize = 600;
 
 /// Sources, by the ends of their names.
 const SOURCES: [&str; 6] = [".rs", ".js", ".mjs", ".ts", ".css", ".py"];
 
-/// Files past [`LINES`], each with the reason why it is one file.
+/// Files past [`LINES`], each with the answer.
 const LONG: [(&str, &str); 1] = [(
     "guest-render/src/highlight/table.rs",
     "a table: a row for each language",
@@ -43,13 +44,13 @@ const LONG_FUNCTIONS: [(&str, &str, &str); 5] = [
 ];
 
 #[test]
-fn files_are_short() {
+fn a_long_file_says_why_it_is_one() {
     let mut found = Vec::new();
     for (path, text) in SOURCES.into_iter().flat_map(sources) {
         let lines = text.lines().count();
         let listed = LONG.iter().any(|(long, _)| *long == path);
         if lines > LINES && !listed {
-            found.push(format!("{path} has {lines} lines"));
+            found.push(format!("{path} has {lines} lines: is it one thing?"));
         }
         if listed && lines <= LINES {
             found.push(format!("{path} has {lines} lines: take it off the list"));
@@ -62,7 +63,9 @@ fn files_are_short() {
     }
     none(
         &found,
-        &format!("a source has {LINES} lines at most, or a reason"),
+        &format!(
+            "a source of more than {LINES} lines is split where it is several things, or listed with the reason why it is one"
+        ),
     );
 }
 

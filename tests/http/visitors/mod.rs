@@ -2,12 +2,14 @@
 
 mod allowed;
 mod backups;
+mod cookies;
 pub(crate) mod crashes;
 mod developing;
 mod lies;
 mod others;
 mod owners;
 pub(crate) mod place;
+mod rooms;
 mod secrets;
 mod settings;
 pub(crate) mod stub;

@@ -15,8 +15,8 @@ use std::ops::RangeInclusive;
 use rusqlite::{Connection, Result, Row};
 
 use super::functions::{self, Weight};
+use super::limits::VALUE_BYTES;
 use super::meter::STEPS;
-use super::walls::VALUE_BYTES;
 
 /// How long a line of a program may take in a lane, in nanoseconds: this much a statement may be past its deadline.
 const LANE_NS: f64 = 50e6;

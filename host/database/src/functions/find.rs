@@ -5,10 +5,10 @@ use rusqlite::functions::Context;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result};
 
-use super::super::meter::{Deadline, Work};
-use super::super::walls::VALUE_BYTES;
 use super::text::{Plain, continues};
 use super::{PURE, Text, too_big};
+use crate::limits::VALUE_BYTES;
+use crate::meter::{Deadline, Work};
 
 /// Puts `instr` and `replace` in the place of SQLite's.
 pub(super) fn register(connection: &Connection, deadline: &Deadline, plain: &Plain) -> Result<()> {

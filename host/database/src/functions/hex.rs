@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use rusqlite::functions::Context;
 use rusqlite::{Connection, Result};
 
-use super::super::meter::{Deadline, Work};
 use super::PURE;
 use super::text::{Plain, read, to_zero};
+use crate::meter::{Deadline, Work};
 
 /// Puts `unhex` in the place of SQLite's.
 pub(super) fn register(connection: &Connection, deadline: &Deadline, plain: &Plain) -> Result<()> {

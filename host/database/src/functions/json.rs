@@ -2,15 +2,14 @@
 //! longest value, where SQLite's own goes on for gigabytes of indents. SQLite reads the JSON, and writes JSONB.
 
 use rusqlite::functions::{Context, FunctionFlags, SubType};
-use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, Result};
 
-use super::super::meter::{Deadline, Work};
 use super::patch::Json;
 use super::pretty::pretty;
-use super::reader::Reader;
+use super::reader::{Reader, json};
 use super::text::Plain;
 use super::{PURE, Text};
+use crate::meter::{Deadline, Work};
 
 /// Subtype with which SQLite marks JSON.
 const MARK: SubType = Some('J' as u32);
@@ -38,14 +37,6 @@ pub(super) fn register(connection: &Connection, deadline: &Deadline, plain: &Pla
         })?;
     }
     Ok(())
-}
-
-/// An argument as JSON without spaces, as SQLite writes it.
-pub(super) fn json(context: &Context<'_>, index: usize, plain: &Plain) -> Result<Option<Vec<u8>>> {
-    plain.ask(
-        "SELECT CAST(json(?1) AS BLOB)",
-        ToSqlOutput::Borrowed(context.get_raw(index)),
-    )
 }
 
 fn patched(context: &Context<'_>, plain: &Plain, mut work: Work<'_>) -> Result<Option<Vec<u8>>> {

@@ -7,10 +7,10 @@ use rusqlite::functions::Context;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result};
 
-use super::super::meter::{Deadline, Work};
-use super::super::walls::PATTERN_BYTES;
 use super::text::{Plain, continues, is_lead, read, to_zero};
 use super::{PURE, failed};
+use crate::limits::PATTERN_BYTES;
+use crate::meter::{Deadline, Work};
 
 /// Puts `like` and `glob` in the place of SQLite's.
 pub(super) fn register(connection: &Connection, deadline: &Deadline, plain: &Plain) -> Result<()> {

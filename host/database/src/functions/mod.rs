@@ -131,9 +131,9 @@ pub(super) mod tests {
     use proptest::prelude::*;
     use rusqlite::types::Value;
 
-    use super::super::meter::Meter;
-    use super::super::watchdog::Watchdog;
     use super::*;
+    use crate::meter::Meter;
+    use crate::watchdog::Watchdog;
     use svc_base::clock::Timestamp;
 
     /// A connection with our functions, and one without.

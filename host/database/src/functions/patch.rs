@@ -5,9 +5,9 @@ use std::collections::{HashMap, VecDeque};
 
 use rusqlite::Result;
 
-use super::super::meter::Work;
 use super::failed;
 use super::reader::Reader;
+use crate::meter::Work;
 
 /// How deep objects may nest in what is patched, for each takes its share of the thread's stack.
 pub(super) const OBJECTS: usize = 200;

@@ -9,8 +9,8 @@ use rusqlite::functions::{Aggregate, Context, FunctionFlags};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result};
 
-use super::super::meter::Deadline;
 use super::failed;
+use crate::meter::Deadline;
 
 /// How many numbers a connection keeps.
 const MOST: usize = 1_000_000;

@@ -3,12 +3,11 @@
 use rusqlite::Result;
 use rusqlite::functions::Context;
 
-use super::super::meter::Work;
-use super::super::walls::VALUE_BYTES;
-use super::json::json;
-use super::reader::Reader;
+use super::reader::{Reader, json};
 use super::text::{Plain, to_zero};
 use super::{Text, failed, too_big};
+use crate::limits::VALUE_BYTES;
+use crate::meter::Work;
 
 /// How deep SQLite lets JSON nest.
 const DEPTH: usize = 1000;

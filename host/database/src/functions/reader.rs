@@ -1,9 +1,20 @@
 //! Reads JSON without spaces, value by value.
 
 use rusqlite::Result;
+use rusqlite::functions::Context;
+use rusqlite::types::ToSqlOutput;
 
-use super::super::meter::Work;
 use super::failed;
+use super::text::Plain;
+use crate::meter::Work;
+
+/// An argument as JSON without spaces, as SQLite writes it.
+pub(super) fn json(context: &Context<'_>, index: usize, plain: &Plain) -> Result<Option<Vec<u8>>> {
+    plain.ask(
+        "SELECT CAST(json(?1) AS BLOB)",
+        ToSqlOutput::Borrowed(context.get_raw(index)),
+    )
+}
 
 /// Reads JSON that SQLite wrote.
 pub(super) struct Reader<'t> {

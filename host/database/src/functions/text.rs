@@ -1,10 +1,12 @@
 //! Values as SQLite makes text of them, and text as SQLite reads it.
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rusqlite::types::{FromSql, ToSql, ValueRef};
 use rusqlite::{Connection, Result};
+
+use svc_base::sync::lock;
 
 /// SQLite's own way to write things, on a connection without functions of ours, which is opened when it is first needed.
 #[derive(Clone, Default)]
@@ -13,7 +15,7 @@ pub(super) struct Plain(Arc<Mutex<Option<Connection>>>);
 impl Plain {
     /// Evaluates an expression of one value.
     pub(super) fn ask<T: FromSql>(&self, sql: &str, value: impl ToSql) -> Result<T> {
-        let mut connection = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connection = lock(&self.0);
         let connection = match &mut *connection {
             Some(connection) => connection,
             none => none.insert(Connection::open_in_memory()?),

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use rusqlite::functions::Context;
 use rusqlite::{Connection, Result};
 
-use super::super::meter::{Deadline, Work};
 use super::text::{Plain, continues, is_lead};
 use super::{PURE, Text};
+use crate::meter::{Deadline, Work};
 
 #[derive(Clone, Copy)]
 struct Sides {

@@ -11,8 +11,8 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use rusqlite::wal::CheckpointMode;
 
 use super::{History, TooSmall};
-use crate::error::RunError;
-use crate::handle::{Handle, Settings, internal};
+use crate::error::{RunError, internal};
+use crate::handle::{Handle, Settings};
 use svc_base::fault;
 use svc_base::threads::Threads;
 
@@ -20,14 +20,14 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// The thread that works beside all writers, one log after the other. The last handle to go waits for it.
 #[derive(Debug)]
-pub(in super::super) struct Packer {
+pub(crate) struct Checkpointer {
     jobs: Option<Sender<Job>>,
     _threads: Threads,
 }
 
-/// A history that is lent out. Whoever lets go of it waits until it is given back: nobody else may add to it before.
+/// A history that is lent out. Dropping it waits until it is given back: nobody else may add to it before.
 #[derive(Debug)]
-pub(in super::super) struct Lent {
+pub(crate) struct LentHistory {
     back: Receiver<Returned>,
     /// How many frames the log had.
     frames: i32,
@@ -36,25 +36,25 @@ pub(in super::super) struct Lent {
 
 /// A history that is given back.
 #[derive(Debug)]
-pub(in super::super) struct Returned {
+pub(crate) struct Returned {
     history: History,
     /// Whether the log was copied as far as it went when the history was lent out.
-    pub(in super::super) copied: bool,
+    pub(crate) copied: bool,
     /// Whether that was all of it, so that SQLite may begin it anew.
     wholly: bool,
 }
 
-impl Packer {
+impl Checkpointer {
     /// Starts the thread.
     ///
     /// # Errors
     /// When the system has none to give.
-    pub(in super::super) fn start() -> io::Result<Self> {
+    pub(crate) fn start() -> io::Result<Self> {
         let (jobs, waiting) = mpsc::channel::<Job>();
         let work = move || {
             for job in waiting {
                 let job = std::panic::AssertUnwindSafe(job);
-                // Whoever waits for it learns so from the end of its channel.
+                // The writer that waits learns it from the end of its channel.
                 if std::panic::catch_unwind(job).is_err() {
                     tracing::error!("work on a database's history panicked");
                 }
@@ -69,7 +69,7 @@ impl Packer {
     }
 }
 
-impl Drop for Packer {
+impl Drop for Checkpointer {
     fn drop(&mut self) {
         self.jobs = None;
     }
@@ -77,7 +77,7 @@ impl Drop for Packer {
 
 impl History {
     /// Whether it can be taken aside: what is in the log surely follows it, or there is nothing to be taken.
-    pub(in super::super) fn can_be_lent(&self) -> bool {
+    pub(crate) fn can_be_lent(&self) -> bool {
         match &self.chain {
             Some(chain) => !chain.doubtful,
             None => self.outgrown || !self.is_on(),
@@ -88,12 +88,12 @@ impl History {
     ///
     /// # Errors
     /// When the database cannot be opened once more; nothing is lent then.
-    pub(in super::super) fn lend(
+    pub(crate) fn lend(
         &mut self,
-        packer: &Packer,
+        checkpointer: &Checkpointer,
         settings: &Settings,
         frames: i32,
-    ) -> Result<Lent, RunError> {
+    ) -> Result<LentHistory, RunError> {
         let pin = Handle::reader(settings)?;
         pin.platform("BEGIN; SELECT count(*) FROM sqlite_schema")
             .map_err(internal)?;
@@ -116,11 +116,11 @@ impl History {
             // Nobody waits for it where a process ends.
             let _ = give.send(work(lent, pin, &settings, frames));
         });
-        if let Some(jobs) = &packer.jobs {
+        if let Some(jobs) = &checkpointer.jobs {
             // What cannot be sent is dropped, which the other end learns.
             let _ = jobs.send(job);
         }
-        Ok(Lent {
+        Ok(LentHistory {
             back,
             frames,
             taken_back: false,
@@ -142,19 +142,15 @@ impl History {
     }
 }
 
-impl Lent {
+impl LentHistory {
     /// How many frames the log had when it was lent out.
-    pub(in super::super) fn frames(&self) -> i32 {
+    pub(crate) fn frames(&self) -> i32 {
         self.frames
     }
 
     /// Gives the history back to its writer; returns whether the log was copied as far as it went. `None` if it is still
     /// at work and nobody is to wait.
-    pub(in super::super) fn give_back(
-        &mut self,
-        history: &mut History,
-        wait: bool,
-    ) -> Option<bool> {
+    pub(crate) fn give_back(&mut self, history: &mut History, wait: bool) -> Option<bool> {
         let returned = if wait {
             self.back.recv().ok()
         } else {
@@ -174,7 +170,7 @@ impl Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for LentHistory {
     fn drop(&mut self) {
         if !self.taken_back {
             let _ = self.back.recv();
@@ -183,7 +179,7 @@ impl Drop for Lent {
 }
 
 /// Tells the log why a history has a gap; that it is too small, only if that was not `known`.
-pub(in super::super) fn tell_gap(taken: io::Result<()>, known: bool) {
+pub(crate) fn log_gap(taken: io::Result<()>, known: bool) {
     if let Err(error) = taken
         && !(known && TooSmall::is(&error))
     {
@@ -194,7 +190,7 @@ pub(in super::super) fn tell_gap(taken: io::Result<()>, known: bool) {
 fn work(mut history: History, mut pin: Handle, settings: &Settings, frames: i32) -> Returned {
     let known = history.is_outgrown();
     let taken = history.take_up_to(&mut pin.connection, frames.unsigned_abs());
-    tell_gap(taken, known);
+    log_gap(taken, known);
     fault::point("settle.taken");
     let copied = Handle::writer(settings).and_then(|copier| {
         let done = copier.copy_log(CheckpointMode::PASSIVE);

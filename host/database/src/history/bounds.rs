@@ -37,7 +37,7 @@ impl History {
     }
 
     /// Whether the newest chain survives when a new chain is started with a whole copy of `bytes` bytes.
-    pub(in super::super) fn outlives(&self, bytes: u64) -> bool {
+    pub(crate) fn outlives(&self, bytes: u64) -> bool {
         self.chain.as_ref().is_some_and(|chain| {
             chain.end.saturating_add(bytes.saturating_mul(2)) <= self.terms.most_bytes
         })
@@ -83,7 +83,7 @@ impl History {
     }
 
     /// Makes sure that nothing is kept that is too old. The log has nothing new.
-    pub(in super::super) fn forget_old(&mut self, connection: &mut Connection) -> io::Result<()> {
+    pub(crate) fn forget_old(&mut self, connection: &mut Connection) -> io::Result<()> {
         let Some(chain) = &self.chain else {
             return self.remove_old();
         };

@@ -8,13 +8,9 @@ use cap_std::fs::{Dir, OpenOptions};
 
 use super::log::PAGE;
 use super::record::{Format, Header, Kind, Moment, Point, Record, damaged};
-use super::state::State;
+use super::state::{MOST_IMAGE, State, VERSIONS};
 use svc_base::clock::Timestamp;
 
-/// The largest database that there is a history of, in bytes.
-pub(super) const MOST_IMAGE: usize = 1 << 30;
-/// Where a database says whether it has a log.
-pub(super) const VERSIONS: std::ops::Range<usize> = 18..20;
 const SUFFIX: &str = ".history";
 
 /// A chain as it is on the disk.
@@ -31,7 +27,7 @@ pub(super) struct Chain {
 
 /// A moment, and where to find it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Spot {
+pub(super) struct MomentLocation {
     pub(super) chain: u32,
     /// Which of the chain's records.
     record: usize,
@@ -149,11 +145,11 @@ impl Chain {
     }
 
     /// Lists the moments of the chain, oldest first.
-    pub(super) fn spots(&self) -> io::Result<Vec<Spot>> {
+    pub(super) fn spots(&self) -> io::Result<Vec<MomentLocation>> {
         let mut spots = Vec::new();
         for (record, (offset, header)) in self.records.iter().enumerate() {
             let moments = header.moments(&self.file, *offset)?;
-            spots.extend(moments.into_iter().map(|moment| Spot {
+            spots.extend(moments.into_iter().map(|moment| MomentLocation {
                 chain: self.number,
                 record,
                 moment,
@@ -166,7 +162,7 @@ impl Chain {
     ///
     /// # Errors
     /// The disk's; damage, where what the records lead to is not what they say.
-    pub(super) fn image(&self, spot: &Spot) -> io::Result<Vec<u8>> {
+    pub(super) fn image(&self, spot: &MomentLocation) -> io::Result<Vec<u8>> {
         let mut image = Vec::new();
         for (record, (offset, header)) in self.records.iter().enumerate().take(spot.record + 1) {
             let content = header.content(&self.file, *offset)?;

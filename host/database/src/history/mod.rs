@@ -27,16 +27,16 @@ use std::sync::Arc;
 use cap_std::fs::Dir;
 use rusqlite::{Connection, MAIN_DB};
 
-use self::chain::{Chain, MOST_IMAGE};
+use self::chain::Chain;
 use self::log::{ALL, Log, PAGE, Position};
 use self::record::{Kind, Moment, Point, Record};
-use self::state::State;
+use self::state::{MOST_IMAGE, State};
 use super::files::LOG;
 use super::handle;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::fault;
 
-pub(super) use aside::{Lent, Packer, tell_gap};
+pub(super) use aside::{Checkpointer, LentHistory, log_gap};
 pub use past::Past;
 pub(super) use past::{is_stale, verify};
 

@@ -6,7 +6,7 @@ use cap_std::fs::Dir;
 
 use super::History;
 use super::bounds::floor;
-use super::chain::{self, Chain, Spot};
+use super::chain::{self, Chain, MomentLocation};
 use svc_base::clock::Timestamp;
 
 /// History of a database, as it is reported.
@@ -26,15 +26,15 @@ pub struct Past {
 
 /// A database as it was.
 #[derive(Debug)]
-pub(in super::super) struct Image {
+pub(crate) struct Image {
     /// When it was committed.
-    pub(in super::super) at: Timestamp,
+    pub(crate) at: Timestamp,
     /// Bytes of the database file.
-    pub(in super::super) bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// Whether a database that may be closed has a history that is too old.
-pub(in super::super) fn is_stale(dir: &Dir, now: Timestamp) -> io::Result<bool> {
+pub(crate) fn is_stale(dir: &Dir, now: Timestamp) -> io::Result<bool> {
     let numbers = chain::numbers(dir)?;
     let newest = numbers.last().copied();
     for number in numbers {
@@ -53,15 +53,15 @@ pub(in super::super) fn is_stale(dir: &Dir, now: Timestamp) -> io::Result<bool> 
 
 /// Findings of a look at the history of a database: a line each.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(in super::super) struct Verified {
+pub(crate) struct Verified {
     /// Faults that were found.
-    pub(in super::super) wrong: Vec<String>,
+    pub(crate) wrong: Vec<String>,
     /// Notes that are no faults.
-    pub(in super::super) notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 /// Looks at the history of a database that may be in use.
-pub(in super::super) fn verify(dir: &Dir) -> io::Result<Verified> {
+pub(crate) fn verify(dir: &Dir) -> io::Result<Verified> {
     let mut found = Verified::default();
     let numbers = chain::numbers(dir)?;
     for number in &numbers {
@@ -85,7 +85,7 @@ pub(in super::super) fn verify(dir: &Dir) -> io::Result<Verified> {
 
 impl History {
     /// Goes through all moments that can be gone back to, newest first, until `look` has seen enough.
-    fn back(&self, mut look: impl FnMut(Spot) -> bool) -> io::Result<()> {
+    fn back(&self, mut look: impl FnMut(MomentLocation) -> bool) -> io::Result<()> {
         let floor = floor(self.now());
         let mut later = None;
         for number in chain::numbers(&self.dir)?.into_iter().rev() {
@@ -107,11 +107,7 @@ impl History {
     }
 
     /// Lists moments before `before`, `limit` at most.
-    pub(in super::super) fn past(
-        &self,
-        before: Option<Timestamp>,
-        limit: usize,
-    ) -> io::Result<Past> {
+    pub(crate) fn past(&self, before: Option<Timestamp>, limit: usize) -> io::Result<Past> {
         let mut past = Past::default();
         self.back(|spot| {
             let at = spot.moment.at;
@@ -133,7 +129,7 @@ impl History {
     }
 
     /// The database as it was at `at`; `None` if that is too long ago.
-    pub(in super::super) fn at(&self, at: Timestamp) -> io::Result<Option<Image>> {
+    pub(crate) fn at(&self, at: Timestamp) -> io::Result<Option<Image>> {
         let mut found = None;
         self.back(|spot| {
             let is_it = spot.moment.at <= at;

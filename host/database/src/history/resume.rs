@@ -103,7 +103,7 @@ impl History {
     ///
     /// # Errors
     /// The disk's; another chain begins when the database is opened again then.
-    pub(in super::super) fn seal(&mut self) -> io::Result<()> {
+    pub(crate) fn seal(&mut self) -> io::Result<()> {
         let Some(last) = self.last else { return Ok(()) };
         let unsealed = |chain: &&Current| !chain.sealed;
         let Some(point) = self

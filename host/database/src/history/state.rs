@@ -8,9 +8,13 @@ use std::io;
 
 use twox_hash::XxHash3_64;
 
-use super::chain::{MOST_IMAGE, VERSIONS};
 use super::log::PAGE;
 use super::record::damaged;
+
+/// The largest database that there is a history of, in bytes.
+pub(super) const MOST_IMAGE: usize = 1 << 30;
+/// Where a database says whether it has a log.
+pub(super) const VERSIONS: std::ops::Range<usize> = 18..20;
 
 /// A state of a database, by what its pages hash to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Going back: a database as it was is made in memory, and put over the live one as one commit.
+//! Restores: a database as it was is read from the history, made in memory, and put over the live one as one commit.
 //!
 //! That commit is atomic and synced as every other, those who read beside it see the state before or after, and the
 //! history has it as it has the commit before: going back can be undone by going back.
@@ -11,14 +11,16 @@ use std::time::Duration;
 
 use rusqlite::{Connection, MAIN_DB, params, params_from_iter};
 
-use super::error::RunError;
-use super::group::{begin, commit};
-use super::handle::{Handle, Settings, internal};
+use super::catalog::rows;
+use super::databases::Databases;
+use super::error::{RunError, disk_error, internal};
+use super::handle::{Handle, Settings};
 use super::history::{Past, TooSmall, is_stale};
+use super::limits::MIGRATION;
 use super::migrate::{Script, ScriptError, apply, mark};
-use super::schema::{Marker, markers, rows};
+use super::schema::{Marker, markers};
+use super::transaction::{begin, commit};
 use super::writer::Writer;
-use super::{Databases, MIGRATION, disk_error};
 use svc_base::Stopwatch;
 use svc_base::clock::Timestamp;
 use svc_base::ids::BackendId;
@@ -53,7 +55,7 @@ pub enum RewindError {
     Run(#[from] RunError),
 }
 
-/// A database as it was, in memory.
+/// A database as it was: bytes, and nothing that is open.
 #[derive(Debug)]
 pub struct Rewound {
     /// When it was so.
@@ -62,7 +64,8 @@ pub struct Rewound {
     pub markers: Vec<Marker>,
     /// The migrations that the live one has.
     pub live: Vec<Marker>,
-    handle: Handle,
+    /// Bytes of the database file.
+    image: Vec<u8>,
 }
 
 /// Restore, as the ledger is to record it.
@@ -155,12 +158,18 @@ impl Databases {
         plan: Plan,
     ) -> Result<Reinstated, ReinstateError> {
         let budget = self.limits.time * MIGRATION;
-        let told = self.settings(&id);
+        let settings = self.settings(&id);
+        let own = settings.clone();
         self.get(id)?
-            .with_writer(move |writer| Ok(reinstate(writer, &rewound, &plan, budget)))
+            .with_writer(move |writer| {
+                let image = open_image(&rewound.image, &own)?;
+                // As large as the database, and there twice.
+                drop(rewound);
+                Ok(reinstate(writer, &image, &plan, budget))
+            })
             .await?
             .map_err(|mut failure| {
-                failure.error.error = told.told_full(failure.error.error);
+                failure.error.error = settings.full_disk_or_database(failure.error.error);
                 failure
             })
     }
@@ -215,35 +224,39 @@ fn rewind(writer: &mut Writer, at: Timestamp, settings: &Settings) -> Result<Rew
         let oldest = writer.history.past(None, 0).map_err(disk)?.oldest;
         return Err(RewindError::TooOld { oldest });
     };
-    let bytes = &*image.bytes;
-    let handle = Handle::in_memory(settings, |connection| {
-        connection.deserialize_read_exact(MAIN_DB, bytes, bytes.len(), false)
-    })?;
-    fault::point("rewind.unrolled");
-    Ok(Rewound {
+    let rewound = Rewound {
         at: image.at,
-        markers: markers(&handle.connection).map_err(internal)?,
+        markers: markers(&open_image(&image.bytes, settings)?.connection).map_err(internal)?,
         live: markers(&writer.handle.connection).map_err(internal)?,
-        handle,
+        image: image.bytes,
+    };
+    fault::point("rewind.unrolled");
+    Ok(rewound)
+}
+
+/// Opens a copy of a database file in memory.
+fn open_image(image: &[u8], settings: &Settings) -> Result<Handle, RunError> {
+    Handle::in_memory(settings, |connection| {
+        connection.deserialize_read_exact(MAIN_DB, image, image.len(), false)
     })
 }
 
 fn reinstate(
     writer: &mut Writer,
-    rewound: &Rewound,
+    rewound: &Handle,
     plan: &Plan,
     budget: Duration,
 ) -> Result<Reinstated, ReinstateError> {
-    prepare(&rewound.handle, &writer.handle.connection, plan, budget)?;
+    prepare(rewound, &writer.handle.connection, plan, budget)?;
     fault::point("rewind.prepared");
     // Without the present in the history there would be no way back to it.
     writer.take().map_err(|error| history_error(&error))?;
     let previous = writer.history.last().ok_or(RunError::HistoryTooSmall)?;
-    let bytes = rewound.handle.bytes().map_err(internal)?;
+    let bytes = rewound.bytes().map_err(internal)?;
     if !writer.history.outlives(bytes) {
         return Err(RunError::HistoryTooSmall.into());
     }
-    put_over(&mut writer.handle, &rewound.handle)?;
+    put_over(&mut writer.handle, rewound)?;
     writer.history.note_apart(writer.handle.log_pages());
     fault::point("rewind.committed");
     Ok(Reinstated { previous })

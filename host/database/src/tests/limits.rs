@@ -167,7 +167,7 @@ async fn idle_databases_make_room() {
         let id = BackendId::new(&clock, &Random::system()).unwrap();
         house.databases.create(id, script(SCHEMA)).await.unwrap();
         drop(house.databases.get(id).unwrap());
-        assert!(house.databases.lock().entries.len() <= OPEN);
+        assert!(house.databases.open_count() <= OPEN);
     }
     house.run("SELECT 1", false).await.unwrap();
 }

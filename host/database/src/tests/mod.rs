@@ -6,9 +6,12 @@ mod limits;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::databases::OPEN;
 use super::values::Value;
 use super::*;
+use svc_base::Stopwatch;
 use svc_base::clock::{Clock, Timestamp};
+use svc_base::ids::BackendId;
 use svc_base::random::Random;
 
 /// Databases in a directory of their own, and one of them.

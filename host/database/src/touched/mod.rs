@@ -1,4 +1,4 @@
-//! The tables that statements read and write, and who is told of commits: so that whoever watches an answer learns when it may
+//! The tables that statements read and write, and who is told of commits: so that a follower of an answer learns when it may
 //! have changed.
 //!
 //! Two sources name the tables of a statement, and both count: SQLite's authorizer, which is asked about every table as the
@@ -8,16 +8,12 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use rusqlite::Connection;
 use rusqlite::hooks::AuthAction;
 
-use super::Databases;
-use super::cost::{Cost, Root};
-use super::costs::Known;
-use super::handle::Handle;
 use svc_base::ids::BackendId;
+use svc_base::sync::lock;
 
 /// The tables of a statement, by name in lower case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,11 +40,11 @@ impl Tables {
 
 /// Tables that are being noted.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Noted(Arc<Mutex<Option<Tables>>>);
+pub(super) struct NotedTables(Arc<Mutex<Option<Tables>>>);
 
-impl Noted {
+impl NotedTables {
     fn lock(&self) -> MutexGuard<'_, Option<Tables>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Notes from now on.
@@ -131,68 +127,14 @@ impl Touched {
     }
 }
 
-impl Handle {
-    /// Finds out what a tenant's statement costs, and which tables it is about.
-    ///
-    /// # Errors
-    /// SQLite's, as for preparing the statement.
-    pub(super) fn look_into(&self, sql: &str) -> rusqlite::Result<Known> {
-        let listed = || Cost::and_roots(&self.connection, sql);
-        let (listed, mut tables) = self.walls.noting(listed);
-        let (cost, roots) = listed?;
-        let named = self.walls.aside(|| name(&self.connection, &roots));
-        for (table, writes) in named? {
-            match table {
-                Some(table) if writes => tables.write(&table),
-                Some(table) => tables.read(&table),
-                None => tables.any(),
-            }
-        }
-        let tables = Arc::new(tables);
-        Ok(Known { cost, tables })
-    }
-
-    /// The tables of a statement that has just run, if they are known.
-    pub(super) fn tables(&self, sql: &str) -> Option<Arc<Tables>> {
-        self.costs.known(sql, |known| Arc::clone(&known.tables))
-    }
-
-    /// Notes what a statement may have written.
-    pub(super) fn touch(&self, sql: &str) {
-        let tables = self.tables(sql);
-        self.touched.borrow_mut().add(tables);
-    }
-
-    /// Takes the tables written since this was last asked.
-    pub(super) fn take_touched(&self) -> Touched {
-        self.touched.take()
-    }
-}
-
-/// The tables of trees, each with whether it is written; `None` for a tree that the schema does not have.
-fn name(connection: &Connection, roots: &[Root]) -> rusqlite::Result<Vec<(Option<String>, bool)>> {
-    if roots.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut tables =
-        connection.prepare("SELECT tbl_name FROM sqlite_schema WHERE rootpage = ?1")?;
-    let mut named = Vec::with_capacity(roots.len());
-    for root in roots {
-        let mut rows = tables.query([root.page])?;
-        let table = rows.next()?.map(|row| row.get(0)).transpose()?;
-        named.push((table, root.writes));
-    }
-    Ok(named)
-}
-
 type Follower = Box<dyn Fn(BackendId, Touched) + Send + Sync>;
 
-/// Whoever is told of commits: once one is durable, and before its callers are answered.
+/// The follower of commits, who is told of each: once it is durable, and before its callers are answered.
 #[derive(Clone, Default)]
-pub(super) struct News(Arc<OnceLock<Follower>>);
+pub(super) struct CommitFollower(Arc<OnceLock<Follower>>);
 
-impl News {
-    /// Has `follow` told from now on; whoever comes first stays.
+impl CommitFollower {
+    /// Has `follow` told from now on; the first one stays.
     pub(super) fn follow(&self, follow: impl Fn(BackendId, Touched) + Send + Sync + 'static) {
         if self.0.set(Box::new(follow)).is_err() {
             tracing::error!("somebody else is told of commits already");
@@ -208,21 +150,9 @@ impl News {
     }
 }
 
-impl fmt::Debug for News {
+impl fmt::Debug for CommitFollower {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("News").finish_non_exhaustive()
-    }
-}
-
-impl Databases {
-    /// Has `follow` told what commits may have changed: once they are durable, and before whoever made them is answered.
-    pub fn follow(&self, follow: impl Fn(BackendId, Touched) + Send + Sync + 'static) {
-        self.writers.news().follow(follow);
-    }
-
-    /// Tells whoever follows that anything about a database may have changed.
-    pub fn announce(&self, id: BackendId) {
-        self.writers.news().tell(id, Touched::All);
+        f.debug_struct("CommitFollower").finish_non_exhaustive()
     }
 }
 

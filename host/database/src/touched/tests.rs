@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::handle::Settings;
+use crate::handle::{Handle, Settings};
 use crate::walls::Role;
 
 const SCHEMA: &str = "
@@ -24,12 +24,12 @@ fn tables(sql: &str, writes: bool) -> Tables {
     let handle = Handle::create(&settings).unwrap();
     handle.platform(SCHEMA).unwrap();
     let role = if writes { Role::Write } else { Role::Read };
-    let found = handle.tenant(role, Duration::from_secs(5), |_| Ok(handle.look_into(sql)?));
-    Tables::clone(
-        &found
-            .unwrap_or_else(|error| panic!("{sql}: {error}"))
-            .tables,
-    )
+    let found = handle.tenant(role, Duration::from_secs(5), |_| {
+        handle.cost(sql)?;
+        Ok(handle.tables(sql))
+    });
+    let found = found.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    Tables::clone(&found.unwrap())
 }
 
 fn names(set: &BTreeSet<Box<str>>) -> Vec<&str> {

@@ -88,6 +88,7 @@ fn sandbox_of_hostile_guests(limits: fn(Limits) -> Limits) -> (Sandbox, tempfile
         limits: GuestLimits {
             render: limits(config().limits.render),
             gate: limits(config().limits.gate),
+            ..config().limits
         },
         ..config()
     };

@@ -27,6 +27,11 @@ fn config() -> SandboxConfig {
                 wall: Duration::from_secs(60),
                 ..Limits::GATE
             },
+            page: PageLimits {
+                processor: Duration::from_secs(60),
+                wall: Duration::from_secs(60),
+                ..PageLimits::DEFAULT
+            },
         },
         threads: 2,
         ..SandboxConfig::new(cache_dir())
@@ -274,22 +279,22 @@ async fn sql_is_judged() {
 
 #[tokio::test]
 async fn without_a_thread_in_time_a_call_is_busy() {
-    let workers = WorkersConfig {
-        threads: 1,
-        queue: 8,
-        wait: Duration::from_millis(500),
+    let wait = Duration::from_millis(500);
+    let checks = LaneConfig {
+        wait,
+        ..LaneConfig::checks(1)
     };
-    let sandbox = Sandbox::start_with(config(), workers).unwrap();
+    let sandbox = Sandbox::start_with(config(), [LaneConfig::pages(1), checks]).unwrap();
     assert!(sandbox.check_sql("SELECT 1", Purpose::Query).await.is_ok());
     let (release, released) = std::sync::mpsc::channel::<()>();
     let (started, start) = tokio::sync::oneshot::channel();
-    let pool = sandbox.workers().clone();
+    let lane = sandbox.checks().clone();
     let occupied = tokio::spawn(async move {
-        let job = move || {
+        let job = move |_: &StopSignal| {
             let _ = started.send(());
             let _ = released.recv();
         };
-        pool.run(job).await
+        lane.run(job).await
     });
     start.await.unwrap();
     let busy = sandbox.check_sql("SELECT 1", Purpose::Query).await;
@@ -302,7 +307,7 @@ async fn without_a_thread_in_time_a_call_is_busy() {
 /// A registry of its own, of which nothing is loaded.
 fn registry() -> Registry {
     let metrics = Metrics::default();
-    let engine = GuestEngine::new(2, GuestLimits::HOUSE, metrics.clone()).unwrap();
+    let engine = GuestEngine::new(2, GuestLimits::DEFAULT, metrics.clone()).unwrap();
     Registry::new(Arc::new(engine), Cache::open(cache_dir()).unwrap(), metrics)
 }
 
@@ -366,4 +371,27 @@ async fn callers_wait_for_a_guest_past_those_that_cannot_serve() {
     let (sandbox, guests) = with_gate(b"broken", Limits::GATE);
     assert!(sandbox.check_sql("SELECT 1", Purpose::Query).await.is_ok());
     drop(guests);
+}
+
+#[tokio::test]
+async fn the_least_memory_suffices_for_what_is_small() {
+    let mut config = config();
+    config.limits.render.memory_bytes = usize::try_from(LEAST_RENDER_MEMORY).unwrap();
+    config.limits.gate.memory_bytes = usize::try_from(LEAST_GATE_MEMORY).unwrap();
+    let sandbox = Sandbox::start(config).unwrap();
+    let markdown =
+        "# hello\n\n```rust\nfn a() {}\n```\n\n$x^2$ :tada:\n\n| a | b |\n|--|--|\n| 1 | 2 |\n";
+    for (content_type, text) in [
+        (ContentType::Html, "<!doctype html><p>hello"),
+        (ContentType::Markdown, markdown),
+        (ContentType::Mermaid, "flowchart TD\n  A --> B\n"),
+        (ContentType::Json, r#"{"hello": [1, 2]}"#),
+        (ContentType::Csv, "hello,b\n1,2\n"),
+    ] {
+        let page = sandbox.render(source(content_type, text)).await;
+        assert!(page.is_ok(), "{content_type}: {page:?}");
+    }
+    let schema = "CREATE TABLE a (id INTEGER PRIMARY KEY, b TEXT NOT NULL);";
+    let verdict = sandbox.check_sql(schema, Purpose::Schema).await;
+    assert!(verdict.is_ok(), "{verdict:?}");
 }

@@ -151,7 +151,7 @@ impl From<BillingError> for Problem {
 pub struct Plans;
 
 impl Consumer for Plans {
-    fn heard(&self, tx: &Tx<'_>, found: &Found, _: Timestamp) -> Result<bool, control::Error> {
+    fn consume(&self, tx: &Tx<'_>, found: &Found, _: Timestamp) -> Result<bool, control::Error> {
         // A checkout names its workspace as its client's reference, too.
         let named = found.references.iter();
         let named = named.filter_map(|name| name.as_workspace().or_else(|| name.as_session()));

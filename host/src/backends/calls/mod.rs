@@ -16,7 +16,7 @@ use super::model::{Action, BackendError, USER_EMAIL, USER_ID, params, requires_i
 use super::service::Backends;
 use requests::BatchedCall;
 use svc_database::values::{Params, Value};
-use svc_database::{Call, Given, Pace, ResultJson, Step};
+use svc_database::{Call, Pace, ResultJson, Step, StepParam};
 
 use crate::control::audit::Act;
 use crate::visitors::Identity;
@@ -61,7 +61,7 @@ impl Backends {
         for (number, BatchedCall { action, mut params }) in calls.into_iter().enumerate() {
             let action = self.called(id, &action, &params.0, by).await;
             let action = action.map_err(|error| BackendError::at_op(number, error))?;
-            bind(&action.row.verdict, by, &mut params.0, Given::Value);
+            bind(&action.row.verdict, by, &mut params.0, StepParam::Value);
             steps.push(Step {
                 sql: Arc::clone(&action.statement),
                 writes: writes(&action.row.verdict),

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use crate::http::extract::{check_characters, invalid, parse_json};
 use crate::http::problem::{Code, Problem};
 use crate::visitors::Identity;
-use svc_database::Given;
+use svc_database::StepParam;
 use svc_database::values::{self, Params};
 
 /// The most ops of a batch.
@@ -86,7 +86,7 @@ pub struct BatchedCall {
     /// A value for each of its params, or what the first row of an earlier op has in a column: `{"from": [0, "id"]}`.
     #[serde(default)]
     #[schema(value_type = Option<std::collections::HashMap<String, GivenValue>>)]
-    pub(super) params: Named<Given>,
+    pub(super) params: Named<StepParam>,
 }
 
 /// A call, or a batch of calls, as the description of the API has it.
@@ -116,7 +116,7 @@ pub(super) struct OpBody {
 
 /// Checked request of a call.
 #[derive(Debug)]
-pub(super) enum Wanted {
+pub(super) enum OpRequest {
     /// One call.
     Call {
         /// The action's name.
@@ -151,13 +151,13 @@ impl OpBody {
     ///
     /// # Errors
     /// `invalid_request`.
-    pub(super) fn checked(self) -> Result<Wanted, Problem> {
+    pub(super) fn checked(self) -> Result<OpRequest, Problem> {
         match (self.action, self.params, self.ops) {
-            (Some(action), params, None) if !action.is_empty() => Ok(Wanted::Call {
+            (Some(action), params, None) if !action.is_empty() => Ok(OpRequest::Call {
                 action,
                 params: params.unwrap_or_default().0,
             }),
-            (None, None, Some(ops)) => check_ops(ops).map(Wanted::Batch),
+            (None, None, Some(ops)) => check_ops(ops).map(OpRequest::Batch),
             (_, _, None) => Err(invalid("In the body: missing field `action`.".to_owned())),
             _ => Err(invalid(
                 "In the body: `ops` is sent alone, without `action` and `params`.".to_owned(),
@@ -191,7 +191,7 @@ pub fn check_ops(ops: Vec<Box<RawValue>>) -> Result<Vec<BatchedCall>, Problem> {
             return Err(invalid(missing).with("index", number));
         }
         for (name, given) in &op.params.0 {
-            if let Given::From { step, .. } = given
+            if let StepParam::From { step, .. } = given
                 && *step >= number
             {
                 return Err(invalid(format!(
@@ -258,7 +258,7 @@ impl Parse for values::Value {
     }
 }
 
-impl Parse for Given {
+impl Parse for StepParam {
     fn parse(json: &RawValue) -> Result<Self, &'static str> {
         values::parse_given(json)
     }

@@ -8,7 +8,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
 
-use super::requests::{As, CallOrBatch, OpBody, RunQuery, Wanted};
+use super::requests::{As, CallOrBatch, OpBody, OpRequest, RunQuery};
 use super::tokens::Tokens;
 use super::views::{OpAnswer, QueryResult};
 use crate::access::{
@@ -72,18 +72,18 @@ pub async fn op(
     Path(slug): Path<String>,
     request: Request,
 ) -> Response {
-    let asked = Asked {
+    let context = CallContext {
         host: &context.host,
         client: &context.client,
         request_id: &context.request_id,
     };
-    call(&calls, asked, &slug, request).await
+    call(&calls, context, &slug, request).await
 }
 
 /// Findings of the front about a call.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
-    /// The host that was asked.
+pub struct CallContext<'a> {
+    /// The host that the request names.
     pub host: &'a Host,
     /// Address of the client.
     pub client: &'a ClientIp,
@@ -92,10 +92,15 @@ pub struct Asked<'a> {
 }
 
 /// Answers a call: past the router, whose boxes cost as much as a read, where its path is in its plain form.
-pub async fn call(calls: &Calls, asked: Asked<'_>, slug: &str, request: Request) -> Response {
-    let (mut tokens, page) = Tokens::draw(calls, asked.host, asked.client, slug).await;
+pub async fn call(
+    calls: &Calls,
+    context: CallContext<'_>,
+    slug: &str,
+    request: Request,
+) -> Response {
+    let (mut tokens, page) = Tokens::draw(calls, context.host, context.client, slug).await;
     let mut response = match (tokens.refusal(calls), page) {
-        (None, Some(page)) => answer(calls, page, asked, &mut tokens, request)
+        (None, Some(page)) => answer(calls, page, context, &mut tokens, request)
             .await
             .unwrap_or_else(IntoResponse::into_response),
         (refusal, _) => refusal.unwrap_or_else(Problem::not_found).into_response(),
@@ -107,7 +112,7 @@ pub async fn call(calls: &Calls, asked: Asked<'_>, slug: &str, request: Request)
 async fn answer(
     calls: &Calls,
     page: Result<Arc<Page>, LookupError>,
-    asked: Asked<'_>,
+    context: CallContext<'_>,
     tokens: &mut Tokens,
     request: Request,
 ) -> Result<Response, Problem> {
@@ -116,7 +121,7 @@ async fn answer(
     let caller = match &page {
         Ok(page) => {
             let headers = request.headers();
-            calls.visitors.caller(asked.host, page, headers).await?
+            calls.visitors.caller(context.host, page, headers).await?
         }
         Err(_) => None,
     };
@@ -134,8 +139,8 @@ async fn answer(
         None => (None, caller.map(|session| session.identity())),
     };
     let wanted = body.checked()?;
-    if let Wanted::Batch(ops) = &wanted {
-        tokens.draw_more(calls, asked.client, &page, ops.len() - 1)?;
+    if let OpRequest::Batch(ops) = &wanted {
+        tokens.draw_more(calls, context.client, &page, ops.len() - 1)?;
     }
     let Some(owner) = owner else {
         return Ok(json_answer(
@@ -145,21 +150,23 @@ async fn answer(
     // What an owner does is in the audit, and so is done to its end.
     let backends = Arc::clone(&calls.backends);
     let work = Box::pin(async move { run(&backends, backend, wanted, by).await });
-    let doer = Doer::new(owner.principal(), &asked.request_id.into());
+    let doer = Doer::new(owner.principal(), &context.request_id.into());
     let done = Box::pin(done_by(doer, to_the_end(work)));
     Ok(json_answer(done.await?))
 }
 
-/// Runs what is asked for.
+/// Runs an operation of a caller.
 async fn run(
     backends: &Backends,
     backend: BackendId,
-    wanted: Wanted,
+    wanted: OpRequest,
     by: Option<Identity>,
 ) -> Result<ResultJson, BackendError> {
     match wanted {
-        Wanted::Call { action, params } => backends.op(backend, &action, params, by.as_ref()).await,
-        Wanted::Batch(ops) => backends.batch(backend, ops, by.as_ref()).await,
+        OpRequest::Call { action, params } => {
+            backends.op(backend, &action, params, by.as_ref()).await
+        }
+        OpRequest::Batch(ops) => backends.batch(backend, ops, by.as_ref()).await,
     }
 }
 
@@ -226,7 +233,8 @@ pub async fn query(
         query.await
     };
     let doer = Doer::new(caller.principal(), &context.request_id);
-    Ok(json_answer(done_by(doer, to_the_end(work)).await?))
+    let done = caller.flow().scope(done_by(doer, to_the_end(work)));
+    Ok(json_answer(done.await?))
 }
 
 /// Get the schema

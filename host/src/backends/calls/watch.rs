@@ -39,7 +39,7 @@ pub struct Seen {
 }
 
 impl Backends {
-    /// Has `follow` told what commits may have changed: once they are durable, and before whoever made them is answered. New
+    /// Has `follow` told what commits may have changed: once they are durable, and before their callers are answered. New
     /// versions of actions are such a change, too.
     pub fn follow(&self, follow: impl Fn(BackendId, Touched) + Send + Sync + 'static) {
         self.databases.follow(follow);

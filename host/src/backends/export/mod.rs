@@ -30,23 +30,23 @@ pub fn file_name(project: &Project) -> String {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Exports(Arc<Mutex<HashMap<BackendId, usize>>>);
 
-/// The place of an export among those under way, until it is dropped.
+/// The slot of an export among those under way, until it is dropped.
 #[derive(Debug)]
-struct Place {
+struct ExportSlot {
     exports: Exports,
     id: BackendId,
 }
 
 impl Exports {
-    /// A place, if there is one.
-    fn begin(&self, id: BackendId) -> Option<Place> {
+    /// Returns a slot, if one is free.
+    fn begin(&self, id: BackendId) -> Option<ExportSlot> {
         let mut running = self.lock();
         let own = running.get(&id).copied().unwrap_or(0);
         if own >= OF_ONE || running.values().sum::<usize>() >= AT_ONCE {
             return None;
         }
         running.insert(id, own + 1);
-        Some(Place {
+        Some(ExportSlot {
             exports: self.clone(),
             id,
         })
@@ -57,7 +57,7 @@ impl Exports {
     }
 }
 
-impl Drop for Place {
+impl Drop for ExportSlot {
     fn drop(&mut self) {
         let mut running = self.exports.lock();
         if let Some(own) = running.get_mut(&self.id) {
@@ -69,13 +69,13 @@ impl Drop for Place {
     }
 }
 
-/// A file that gives its place up when it is sent.
-struct Held {
+/// A file that gives its slot back when it is sent.
+struct ExportBytes {
     file: Vec<u8>,
-    _place: Place,
+    _slot: ExportSlot,
 }
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for ExportBytes {
     fn as_ref(&self) -> &[u8] {
         &self.file
     }
@@ -88,12 +88,9 @@ impl Backends {
     /// `NotFound` if there is none; busy when too many files wait for their receivers.
     pub async fn export(&self, project: ProjectId) -> Result<Bytes, BackendError> {
         let id = self.required(project).await?.id;
-        let place = self.exports.begin(id).ok_or(RunError::Busy)?;
+        let slot = self.exports.begin(id).ok_or(RunError::Busy)?;
         let file = self.databases.export(id).await?;
-        Ok(Bytes::from_owner(Held {
-            file,
-            _place: place,
-        }))
+        Ok(Bytes::from_owner(ExportBytes { file, _slot: slot }))
     }
 }
 
@@ -115,9 +112,9 @@ mod tests {
         held.extend((OF_ONE..AT_ONCE).map(|_| exports.begin(id()).unwrap()));
         assert!(exports.begin(id()).is_none());
         held.pop();
-        let file = Bytes::from_owner(Held {
+        let file = Bytes::from_owner(ExportBytes {
             file: vec![1, 2],
-            _place: exports.begin(id()).unwrap(),
+            _slot: exports.begin(id()).unwrap(),
         });
         let part = file.slice(1..);
         drop(file);

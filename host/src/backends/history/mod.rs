@@ -26,7 +26,7 @@ const WAIT: Duration = Duration::from_secs(5);
 
 /// Which part of a history is asked for.
 #[derive(Clone, Copy, Debug)]
-pub struct Part {
+pub struct MomentsPage {
     /// Moments before this one.
     pub before: Option<Timestamp>,
     /// How many, at most.
@@ -47,7 +47,11 @@ impl Backends {
     ///
     /// # Errors
     /// `NotFound` if it has none; the database's.
-    pub async fn history(&self, project: ProjectId, part: Part) -> Result<Past, BackendError> {
+    pub async fn history(
+        &self,
+        project: ProjectId,
+        part: MomentsPage,
+    ) -> Result<Past, BackendError> {
         let id = self.required(project).await?.id;
         Ok(self.databases.past(id, part.before, part.limit).await?)
     }
@@ -99,7 +103,7 @@ impl Backends {
             None => failure.error.error.into(),
         })?;
         if let Err(error) = self.record_restore(id, record).await {
-            // It is done, and whoever looks at the backend next records it.
+            // It is done, and the next look at the backend records it.
             tracing::error!(%error, backend = %id, "a restore is not recorded yet");
         }
         Ok(Restored {
@@ -177,7 +181,7 @@ impl Backends {
                     return Ok(());
                 };
                 store::append(tx, &id, &entry)?;
-                // Whoever records it need not be who did it.
+                // The caller that records it need not be the one that did it.
                 match &doer {
                     Some(doer) => {
                         projects::did_by(tx, doer, &project, Act::BackendRestore, &id, now)

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::Part;
+use super::MomentsPage;
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
 use svc_base::clock::Timestamp;
@@ -40,13 +40,13 @@ impl WhichMoments {
     ///
     /// # Errors
     /// `invalid_request`.
-    pub fn checked(self) -> Result<Part, Problem> {
+    pub fn checked(self) -> Result<MomentsPage, Problem> {
         let limit = self.limit.unwrap_or(PAGE);
         if !(1..=MOST).contains(&limit) {
             return Err(invalid(format!("`limit` must be from 1 to {MOST}.")));
         }
         let before = self.before.map(|before| moment("before", &before));
-        Ok(Part {
+        Ok(MomentsPage {
             before: before.transpose()?,
             limit: usize::try_from(limit).unwrap_or(usize::MAX),
         })

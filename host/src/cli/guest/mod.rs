@@ -42,7 +42,7 @@ pub(super) enum Guest {
     Rollback {
         /// Which guest
         name: Name,
-        /// Only if the guest of this digest serves: for scripts, and for whoever repeats the command
+        /// Only if the guest of this digest serves: a script that runs twice rolls back once
         #[arg(long, value_parser = digest)]
         from: Option<GuestDigest>,
         #[command(flatten)]

@@ -6,10 +6,25 @@ use utoipa::ToSchema;
 use super::{FrontendError, NewContent, NewFrontend};
 use crate::content::Digest;
 use crate::deployments::requests::{TITLE, check_content, check_slug};
-use crate::deployments::revisions::WantedSource;
+use crate::deployments::revisions::SourceQuery;
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::Problem;
 use svc_sandbox::ContentType;
+
+/// Fields of a quick share that a frontend does not have.
+const OF_SHARES: [&str; 3] = ["password", "one_time", "expires_in"];
+
+/// Adds to the refusal of a field that only quick shares have what a frontend is like instead.
+pub fn explain_share_fields(mut problem: Problem) -> Problem {
+    let is_named = |field: &&str| problem.detail.contains(&format!("unknown field `{field}`"));
+    if OF_SHARES.iter().any(|field| is_named(&field)) {
+        problem.detail.push_str(
+            " Only a quick share (POST /api/v1/deploy, or the tool deploy_asset) has `password`, `one_time` and `expires_in`: \
+             a frontend is public, and lives as long as its project.",
+        );
+    }
+    problem
+}
 
 /// A frontend to make.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -102,12 +117,12 @@ impl WhichContent {
     ///
     /// # Errors
     /// `not_found` for what cannot be a revision.
-    pub fn checked(self) -> Result<WantedSource, Problem> {
+    pub fn checked(self) -> Result<SourceQuery, Problem> {
         let revision = self.revision_id.as_deref().map(str::parse).transpose();
         let revision = revision.map_err(|_| FrontendError::NoRevision)?;
         // What is no digest is nobody's: it is answered like one that does not match.
         let known = self.known_content_sha256.as_deref();
         let known = known.and_then(|known| Digest::from_hex(&known.to_ascii_lowercase()));
-        Ok(WantedSource { revision, known })
+        Ok(SourceQuery { revision, known })
     }
 }

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
 
 use super::operations;
-use super::requests::{CreateFrontend, Republish, WhichContent};
+use super::requests::{CreateFrontend, Republish, WhichContent, explain_share_fields};
 use super::scope::{FrontendScope, TargetPath};
 use super::views::{ContentView, FrontendList, FrontendView};
 use crate::access::idempotency::{Repeatable, Route};
@@ -40,7 +40,10 @@ pub async fn create(
     at: ProjectScope<Editor>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    let body = body.json::<CreateFrontend>().await?;
+    let body = body
+        .json::<CreateFrontend>()
+        .await
+        .map_err(explain_share_fields)?;
     let (caller, parent) = (at.authority.caller.clone(), at.project.id.to_string());
     let route = Route {
         name: "frontends",
@@ -109,7 +112,7 @@ pub async fn republish(
     at: FrontendScope<Editor>,
     body: UnreadBody,
 ) -> Result<Json<FrontendView>, Problem> {
-    let input = body.json().await?.value;
+    let input = body.json().await.map_err(explain_share_fields)?.value;
     let republishing = operations::republish(deployments, at, input);
     to_the_end(republishing).await.map(Json)
 }

@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{Frontend, FrontendState, MemberSummary, Target};
 use crate::content::Digest;
-use crate::control::{Counters, Error, Tx};
+use crate::control::{Columns, Counters, Error, Tx};
 use crate::deployments::publication::{Published, backend_changed};
 use crate::deployments::revisions::Released;
 use crate::deployments::store::{add_garbage, content_type};
@@ -16,18 +16,19 @@ const FRONTEND: &str = "SELECT d.id, d.slug, d.content_type, d.title, d.state, d
 
 /// A frontend as its row says, without what is counted elsewhere.
 fn frontend_row(row: &Row<'_>) -> rusqlite::Result<Frontend> {
+    let row = Columns::of(row);
     Ok(Frontend {
-        id: row.get(0)?,
-        slug: row.get(1)?,
-        content_type: content_type(&row.get::<_, String>(2)?)?,
-        title: row.get(3)?,
+        id: row.get("id")?,
+        slug: row.get("slug")?,
+        content_type: content_type(&row.get::<String>("content_type")?)?,
+        title: row.get("title")?,
         warnings: Vec::new(),
-        state: state(&row.get::<_, String>(4)?)?,
-        source: row.get(5)?,
+        state: state(&row.get::<String>("state")?)?,
+        source: row.get("source_digest")?,
         visits: 0,
-        created_at: row.get(6)?,
-        updated_at: row.get(7)?,
-        active_revision: row.get(8)?,
+        created_at: row.get("created_at")?,
+        updated_at: row.get("updated_at")?,
+        active_revision: row.get("active_revision_id")?,
         revision_count: 0,
     })
 }
@@ -101,12 +102,12 @@ pub(super) fn members(
          WHERE project_id = ?1 ORDER BY rowid",
     )?
     .query_map([project], |row| {
-        let id = row.get(0)?;
+        let id = row.get("id")?;
         Ok(MemberSummary {
             id,
-            slug: row.get(1)?,
-            content_type: content_type(&row.get::<_, String>(2)?)?,
-            state: state(&row.get::<_, String>(3)?)?,
+            slug: row.get("slug")?,
+            content_type: content_type(&row.get::<_, String>("content_type")?)?,
+            state: state(&row.get::<_, String>("state")?)?,
             visits: counters.visits(&id),
         })
     })?

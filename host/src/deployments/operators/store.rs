@@ -25,10 +25,10 @@ pub(super) struct Reference {
 pub(super) fn references(c: &Connection) -> rusqlite::Result<Vec<Reference>> {
     // Of each home by itself.
     let by = [
-        "SELECT slug, source_digest, 0 FROM deployments WHERE source_digest IS NOT NULL
+        "SELECT slug AS referrer, source_digest AS digest, 0 AS is_page FROM deployments WHERE source_digest IS NOT NULL
          UNION ALL SELECT slug, artifact_digest, 1 FROM deployments WHERE artifact_digest IS NOT NULL
          UNION ALL SELECT 'runtime ' || name, digest, 0 FROM runtimes",
-        "SELECT 'revision ' || id, source_digest, 0 FROM revisions
+        "SELECT 'revision ' || id AS referrer, source_digest AS digest, 0 AS is_page FROM revisions
          UNION ALL SELECT 'preview ' || id, preview_digest, 1 FROM revisions
             WHERE preview_digest IS NOT NULL",
     ];
@@ -37,9 +37,9 @@ pub(super) fn references(c: &Connection) -> rusqlite::Result<Vec<Reference>> {
         let mut rows = c.prepare(rows)?;
         let rows = rows.query_map([], |row| {
             Ok(Reference {
-                by: row.get(0)?,
-                digest: row.get(1)?,
-                is_page: row.get(2)?,
+                by: row.get("referrer")?,
+                digest: row.get("digest")?,
+                is_page: row.get("is_page")?,
             })
         })?;
         for reference in rows {
@@ -62,18 +62,18 @@ pub(super) fn pages(
 ) -> rusqlite::Result<Vec<StoredPage>> {
     let after = after.map_or_else(String::new, |id| id.to_string());
     c.prepare_cached(&format!(
-        "SELECT d.id, d.slug, d.content_type, d.title, d.source_digest, p.host_label IS NOT NULL,
-            d.password_hash IS NOT NULL {ANSWERS} AND d.id > ?2 ORDER BY d.id LIMIT ?3"
+        "SELECT d.id, d.slug, d.content_type, d.title, d.source_digest, p.host_label IS NOT NULL AS is_frontend,
+            d.password_hash IS NOT NULL AS is_protected {ANSWERS} AND d.id > ?2 ORDER BY d.id LIMIT ?3"
     ))?
     .query_map(params![now, after, most], |row| {
         Ok(StoredPage {
-            id: row.get(0)?,
-            slug: row.get(1)?,
-            content_type: content_type(&row.get::<_, String>(2)?)?,
-            title: row.get(3)?,
-            source: row.get(4)?,
-            is_frontend: row.get(5)?,
-            is_protected: row.get(6)?,
+            id: row.get("id")?,
+            slug: row.get("slug")?,
+            content_type: content_type(&row.get::<_, String>("content_type")?)?,
+            title: row.get("title")?,
+            source: row.get("source_digest")?,
+            is_frontend: row.get("is_frontend")?,
+            is_protected: row.get("is_protected")?,
         })
     })?
     .collect()

@@ -50,7 +50,7 @@ pub fn unlocks(
     page: &DeploymentId,
     hash: &str,
     now: Timestamp,
-    token: &str,
+    token: &[u8],
 ) -> bool {
     let Ok(token) = URL_SAFE_NO_PAD.decode(token) else {
         return false;
@@ -89,7 +89,9 @@ mod tests {
         let page = DeploymentId::new(&clock, &random).unwrap();
         let other = DeploymentId::new(&clock, &random).unwrap();
         let token = unlock_token(&key, &page, "hash", Timestamp(1_000));
-        let check = |page, hash, at, token: &str| unlocks(&key, page, hash, Timestamp(at), token);
+        let check = |page, hash, at, token: &str| {
+            unlocks(&key, page, hash, Timestamp(at), token.as_bytes())
+        };
         assert!(check(&page, "hash", 999, &token));
         assert!(!check(&page, "hash", 1_000, &token), "over");
         assert!(!check(&other, "hash", 0, &token), "another page");

@@ -14,6 +14,7 @@ use crate::deployments::answer::platform_page;
 use crate::deployments::serve::UnlockError;
 use crate::deployments::{Deployments, forms, pages};
 use crate::http::context::Context;
+use crate::http::cookies;
 use crate::http::extract::{UnreadBody, invalid};
 use crate::http::problem::Problem;
 
@@ -108,15 +109,8 @@ pub async fn unlock(
     Ok(response)
 }
 
-/// The token that the browser was given when it unlocked the page.
-pub(in crate::deployments) fn unlock_cookie(headers: &HeaderMap) -> Option<String> {
-    let lines = headers
-        .get_all(header::COOKIE)
-        .iter()
-        .filter_map(|v| v.to_str().ok());
-    lines
-        .flat_map(Cookie::split_parse)
-        .filter_map(Result::ok)
-        .find(|cookie| cookie.name() == UNLOCK_COOKIE)
-        .map(|cookie| cookie.value().to_owned())
+/// Returns the tokens that say that a browser has unlocked the page. Each proves that by itself, so that one that a sibling has set beside
+/// them locks nobody out.
+pub(in crate::deployments) fn unlock_tokens(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
+    cookies::values(headers, UNLOCK_COOKIE)
 }

@@ -1,7 +1,7 @@
 //! Pages made again by the guest that serves: one after the other, behind everything else, from where a crash has left off.
 //!
 //! Live pages are: quick shares that have a source, and frontends, with the newest runtime. Previews are not, because what a preview
-//! shows was promised never to change; promote and rollback make their pages anew anyway. A page that somebody changes meanwhile is left alone: it
+//! shows was promised never to change; promote and rollback make their pages anew anyway. A page that is published anew meanwhile is left alone: it
 //! was made by the guest that served when that began.
 
 mod store;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use store::Candidate;
 
 use super::publication::{Stored, announce};
-use super::publish::{Made, MadeBy, PageSource, Placement, PublishError};
+use super::publish::{PageSource, Placement, PublishError, RenderedBy, RenderedPage};
 use super::runtime;
 use crate::control::{self, Control};
 use crate::deployments::Deployments;
@@ -42,7 +42,7 @@ pub struct Progress {
     pub unchanged: u64,
     /// Pages that the guest has failed to render: they stay as they are.
     pub failed: u64,
-    /// Pages that were changed or deleted by somebody else meanwhile.
+    /// Pages that were published anew or deleted meanwhile.
     pub skipped: u64,
     /// When the last one was done.
     pub finished_at: Option<Timestamp>,
@@ -76,7 +76,7 @@ impl Progress {
     /// Whether its pages are made by a guest.
     fn is_by(&self, guest: GuestDigest) -> bool {
         let by = self.made_by.as_deref().unwrap_or_default();
-        by.starts_with(MadeBy::new(guest, None).as_str())
+        by.starts_with(RenderedBy::new(guest, None).as_str())
     }
 
     /// How many pages were looked at.
@@ -114,7 +114,7 @@ pub async fn request_without(
             let latest = store::progress(tx)?.filter(|latest| latest.is_by(fallen));
             let Some(latest) = latest else { return Ok(()) };
             tracing::warn!(guest = %fallen, "pages are rendered again: the guest that made them was rolled back");
-            // Whoever still works on the latest one must not take this for it.
+            // A rerender that is still under way must not take this for its own.
             let requested_at = now.max(Timestamp(latest.requested_at.0 + 1));
             store::keep(tx, &Progress::begun(requested_at))
         })
@@ -142,8 +142,8 @@ impl Deployments {
             return Ok(Some(BUSY));
         }
         let (share, live) = (
-            MadeBy::new(guest, None),
-            MadeBy::new(guest, Some(&runtime::newest())),
+            RenderedBy::new(guest, None),
+            RenderedBy::new(guest, Some(&runtime::newest())),
         );
         if progress.made_by.as_deref() != Some(live.as_str()) {
             // Another guest serves than the one that this began with: what that one made is made again, too.
@@ -180,8 +180,8 @@ impl Deployments {
     async fn begin_rerender(
         &self,
         progress: &mut Progress,
-        share: &MadeBy,
-        live: &MadeBy,
+        share: &RenderedBy,
+        live: &RenderedBy,
     ) -> Result<(), control::Error> {
         let (now, share, live) = (self.clock.now(), share.clone(), live.clone());
         progress.made_by = Some(live.as_str().to_owned());
@@ -227,7 +227,7 @@ impl Deployments {
         Ok(true)
     }
 
-    async fn made_again(&self, page: &Candidate) -> Result<(String, Made), PublishError> {
+    async fn made_again(&self, page: &Candidate) -> Result<(String, RenderedPage), PublishError> {
         let text = self.text_of(page.source).await?;
         let draft = PageSource::titled(page.content_type, &page.title, &text);
         let placement = Placement {

@@ -6,7 +6,7 @@ use super::Progress;
 use crate::content::Digest;
 use crate::control::{Error, Tx};
 use crate::deployments::publication::{Address, Published};
-use crate::deployments::publish::MadeBy;
+use crate::deployments::publish::RenderedBy;
 use crate::deployments::store::{add_garbage, content_type};
 use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
@@ -50,25 +50,25 @@ pub(super) fn next(
     c: &Connection,
     now: Timestamp,
     last: Option<DeploymentId>,
-    share: &MadeBy,
-    live: &MadeBy,
+    share: &RenderedBy,
+    live: &RenderedBy,
 ) -> rusqlite::Result<Option<Candidate>> {
     let last = last.map_or_else(String::new, |id| id.to_string());
     c.prepare_cached(&format!(
         "SELECT d.id, d.slug, d.content_type, d.title, d.source_digest, d.artifact_digest,
-            p.host_label, d.expires_at, d.password_hash IS NOT NULL {LEFT} AND d.id > ?4 ORDER BY d.id LIMIT 1"
+            p.host_label, d.expires_at, d.password_hash IS NOT NULL AS is_protected {LEFT} AND d.id > ?4 ORDER BY d.id LIMIT 1"
     ))?
     .query_row(params![now, share.as_str(), live.as_str(), last], |row| {
         Ok(Candidate {
-            id: row.get(0)?,
-            slug: row.get(1)?,
-            content_type: content_type(&row.get::<_, String>(2)?)?,
-            title: row.get(3)?,
-            source: row.get(4)?,
-            artifact: row.get(5)?,
-            host_label: row.get(6)?,
-            expires_at: row.get(7)?,
-            is_protected: row.get(8)?,
+            id: row.get("id")?,
+            slug: row.get("slug")?,
+            content_type: content_type(&row.get::<_, String>("content_type")?)?,
+            title: row.get("title")?,
+            source: row.get("source_digest")?,
+            artifact: row.get("artifact_digest")?,
+            host_label: row.get("host_label")?,
+            expires_at: row.get("expires_at")?,
+            is_protected: row.get("is_protected")?,
         })
     })
     .optional()
@@ -78,8 +78,8 @@ pub(super) fn next(
 pub(super) fn count(
     c: &Connection,
     now: Timestamp,
-    share: &MadeBy,
-    live: &MadeBy,
+    share: &RenderedBy,
+    live: &RenderedBy,
 ) -> rusqlite::Result<u64> {
     c.query_row(
         &format!("SELECT count(*) {LEFT}"),
@@ -123,17 +123,17 @@ pub(super) fn progress(c: &Connection) -> rusqlite::Result<Option<Progress>> {
          FROM rerender",
     )?
     .query_row([], |row| {
-        let number = |at| row.get::<_, i64>(at).map(i64::unsigned_abs);
-        let last: String = row.get(8)?;
+        let number = |column: &str| row.get::<_, i64>(column).map(i64::unsigned_abs);
+        let last: String = row.get("last")?;
         Ok(Progress {
-            requested_at: row.get(0)?,
-            total: number(1)?,
-            changed: number(2)?,
-            unchanged: number(3)?,
-            failed: number(4)?,
-            skipped: number(5)?,
-            finished_at: row.get(6)?,
-            made_by: row.get(7)?,
+            requested_at: row.get("requested_at")?,
+            total: number("total")?,
+            changed: number("changed")?,
+            unchanged: number("unchanged")?,
+            failed: number("failed")?,
+            skipped: number("skipped")?,
+            finished_at: row.get("finished_at")?,
+            made_by: row.get("made_by")?,
             last: last.parse().ok(),
         })
     })

@@ -10,7 +10,7 @@ mod service;
 mod store;
 pub mod views;
 
-pub use model::{FoundSource, HistoryPage, NewRevision, RevisionKind, WantedSource};
+pub use model::{FoundSource, HistoryPage, NewRevision, RevisionKind, SourceQuery};
 
 pub(super) use releases::{Released, release};
 pub(super) use store::insert;

@@ -128,7 +128,7 @@ pub struct NewDraft {
 
 /// A draft, and whether an older revision has the same content and title and was taken instead.
 #[derive(Clone, Debug)]
-pub struct Drafted {
+pub struct CreatedDraft {
     /// Of which frontend.
     pub deployment: DeploymentId,
     /// The revision.
@@ -159,9 +159,9 @@ pub struct StoredSource {
     pub digest: Digest,
 }
 
-/// Which source somebody wants.
+/// Query for a source.
 #[derive(Clone, Copy, Debug)]
-pub struct WantedSource {
+pub struct SourceQuery {
     /// A revision's; the live one, if there is none.
     pub revision: Option<RevisionId>,
     /// Digest of the source that the client holds: if it is still this one, the answer needs no text.
@@ -177,7 +177,7 @@ pub struct FoundSource {
     pub text: Option<String>,
 }
 
-/// Which part of a history somebody wants.
+/// Query for a part of a history.
 #[derive(Clone, Copy, Debug)]
 pub struct HistoryPage {
     /// How many revisions.

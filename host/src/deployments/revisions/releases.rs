@@ -1,4 +1,4 @@
-//! Releases: what is live changes by one row, so that nobody ever sees a mixture of two revisions.
+//! Releases: what is live changes by one row, so that no visitor sees a mixture of two revisions.
 
 use super::model::{Revision, RevisionKind, RevisionState};
 use super::store;
@@ -13,7 +13,7 @@ use svc_base::clock::Timestamp;
 use svc_base::fault;
 use svc_base::ids::{DeploymentId, RevisionId};
 
-/// A release that somebody wants.
+/// Release to make.
 #[derive(Clone, Debug)]
 pub struct NewRelease {
     /// Revision to make live; none if what was sent is no id.
@@ -41,7 +41,7 @@ pub struct ReleaseEntry {
 
 /// Outcome of a release.
 #[derive(Clone, Debug)]
-pub struct Done {
+pub struct ReleaseOutcome {
     /// The frontend as it is now.
     pub frontend: Frontend,
     /// Live revision.
@@ -50,7 +50,7 @@ pub struct Done {
     pub dropped: Option<Dropped>,
 }
 
-impl Done {
+impl ReleaseOutcome {
     /// The outcome where the revision was live already.
     fn unchanged(frontend: Frontend, revision: Revision) -> Self {
         Self {
@@ -142,7 +142,7 @@ impl Deployments {
         project: Project,
         target: Target,
         new: NewRelease,
-    ) -> Result<Done, FrontendError> {
+    ) -> Result<ReleaseOutcome, FrontendError> {
         let (frontend, active) = self.in_workflow(&project, &target).await?;
         let id = new.revision.ok_or(FrontendError::NoRevision)?;
         let revision = self.revision_of(frontend.id, id).await?;
@@ -153,7 +153,7 @@ impl Deployments {
             return Err(FrontendError::Conflict(active));
         }
         if revision.id == active {
-            return Ok(Done::unchanged(frontend, revision));
+            return Ok(ReleaseOutcome::unchanged(frontend, revision));
         }
         self.check_disk()?;
         let text = self.text_of(revision.source).await?;
@@ -185,7 +185,7 @@ impl Deployments {
                     };
                     release(tx, &frontend, &released, now)?;
                     projects::did(tx, &project.id, act_of(new.kind), &revision.id, now)?;
-                    Ok(Done {
+                    Ok(ReleaseOutcome {
                         frontend: Self::active_in(tx, &project.id, &id)?,
                         revision: Self::revision_in(tx, &id, &revision.id)?,
                         dropped,

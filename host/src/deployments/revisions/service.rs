@@ -4,10 +4,11 @@
 use bytes::Bytes;
 
 use super::model::{
-    DraftSource, Drafted, Edit, FoundSource, History, HistoryPage, NewDraft, NewRevision, Revision,
-    RevisionKind, StoredSource, WantedSource,
+    CreatedDraft, DraftSource, Edit, FoundSource, History, HistoryPage, NewDraft, NewRevision,
+    Revision, RevisionKind, SourceQuery, StoredSource,
 };
 use super::store;
+use crate::access::while_awaited;
 use crate::content::Digest;
 use crate::control::answers::Keep;
 use crate::control::audit::Act;
@@ -179,7 +180,7 @@ impl Deployments {
         &self,
         project: &Project,
         target: &Target,
-        wanted: WantedSource,
+        wanted: SourceQuery,
     ) -> Result<FoundSource, FrontendError> {
         let stored = self.stored_source(project, target, wanted.revision).await?;
         let text = if wanted.known == Some(stored.digest) {
@@ -209,8 +210,8 @@ impl Deployments {
         project: Project,
         target: Target,
         new: NewDraft,
-        keep: Keep<Drafted>,
-    ) -> Result<Drafted, FrontendError> {
+        keep: Keep<CreatedDraft>,
+    ) -> Result<CreatedDraft, FrontendError> {
         let (frontend, active) = self.in_workflow(&project, &target).await?;
         if new.base != Some(active) {
             return Err(FrontendError::Conflict(active));
@@ -254,7 +255,7 @@ impl Deployments {
                 }
                 // Of an older draft with the same content, too: its author has seen what is live now.
                 store::set_base(tx, &id, &active)?;
-                let drafted = Drafted {
+                let drafted = CreatedDraft {
                     deployment,
                     revision: Self::revision_in(tx, &deployment, &id)?,
                     deduplicated,
@@ -287,8 +288,8 @@ impl Deployments {
     async fn edited(&self, base: Digest, edits: Vec<Edit>) -> Result<String, FrontendError> {
         let most = usize::try_from(self.config.limits.body_bytes).unwrap_or(usize::MAX);
         let text = self.text_of(base).await?;
-        let work = move || apply(text, &edits, most);
-        let edited = self.sandbox.workers().run(work).await;
+        let editing = self.sandbox.pages().run(move |_| apply(text, &edits, most));
+        let edited = while_awaited(editing).await.map_err(PublishError::from)?;
         edited.map_err(PublishError::from)?
     }
 }

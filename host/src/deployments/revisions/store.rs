@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::model::{NewRevision, Revision, RevisionKind, RevisionState};
 use super::releases::ReleaseEntry;
 use crate::content::Digest;
-use crate::control::{Error, Tx};
+use crate::control::{Columns, Error, Tx};
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, RevisionId};
 
@@ -13,15 +13,16 @@ const COLUMNS: &str = "number, id, source_digest, preview_digest, title, message
                        created_at, promoted_at";
 
 fn revision(row: &Row<'_>) -> rusqlite::Result<Revision> {
-    let kind: String = row.get(6)?;
-    let state: String = row.get(7)?;
+    let row = Columns::of(row);
+    let kind: String = row.get("kind")?;
+    let state: String = row.get("state")?;
     Ok(Revision {
-        number: row.get(0)?,
-        id: row.get(1)?,
-        source: row.get(2)?,
-        preview: row.get(3)?,
-        title: row.get(4)?,
-        message: row.get(5)?,
+        number: row.get("number")?,
+        id: row.get("id")?,
+        source: row.get("source_digest")?,
+        preview: row.get("preview_digest")?,
+        title: row.get("title")?,
+        message: row.get("message")?,
         kind: match kind.as_str() {
             "draft" => RevisionKind::Draft,
             "baseline" => RevisionKind::Baseline,
@@ -35,8 +36,8 @@ fn revision(row: &Row<'_>) -> rusqlite::Result<Revision> {
             "superseded" => RevisionState::Superseded,
             _ => RevisionState::RolledBack,
         },
-        created_at: row.get(8)?,
-        promoted_at: row.get(9)?,
+        created_at: row.get("created_at")?,
+        promoted_at: row.get("promoted_at")?,
     })
 }
 
@@ -224,16 +225,16 @@ pub(super) fn releases(
     deployment: &DeploymentId,
 ) -> rusqlite::Result<Vec<ReleaseEntry>> {
     c.prepare_cached(
-        "SELECT l.revision_id, l.kind, coalesce(l.message, r.message), l.at
+        "SELECT l.revision_id, l.kind, coalesce(l.message, r.message) AS message, l.at
          FROM releases l LEFT JOIN revisions r ON r.id = l.revision_id
          WHERE l.deployment_id = ?1 ORDER BY l.id DESC",
     )?
     .query_map([deployment], |row| {
         Ok(ReleaseEntry {
-            revision: row.get(0)?,
-            kind: row.get(1)?,
-            message: row.get(2)?,
-            at: row.get(3)?,
+            revision: row.get("revision_id")?,
+            kind: row.get("kind")?,
+            message: row.get("message")?,
+            at: row.get("at")?,
         })
     })?
     .collect()

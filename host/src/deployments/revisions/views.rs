@@ -3,8 +3,8 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::model::{Drafted, History, Revision, RevisionKind, RevisionState};
-use super::releases::{Done, Dropped, ReleaseEntry};
+use super::model::{CreatedDraft, History, Revision, RevisionKind, RevisionState};
+use super::releases::{Dropped, ReleaseEntry, ReleaseOutcome};
 use crate::config::Config;
 use crate::deployments::Deployments;
 use crate::deployments::frontends::views::FrontendView;
@@ -94,7 +94,7 @@ const NAMED: usize = 5;
 
 impl ReleaseView {
     /// A release as it is answered.
-    pub fn new(done: &Done, project: &Project, config: &Config) -> Self {
+    pub fn new(done: &ReleaseOutcome, project: &Project, config: &Config) -> Self {
         Self {
             frontend: FrontendView::new(&done.frontend, project, config),
             revision: RevisionView::from(&done.revision),
@@ -173,7 +173,7 @@ impl From<Vec<ReleaseEntry>> for ReleaseList {
 
 impl RevisionCreated {
     /// A draft as it is answered.
-    pub fn new(drafted: &Drafted, deployments: &Deployments) -> Self {
+    pub fn new(drafted: &CreatedDraft, deployments: &Deployments) -> Self {
         Self {
             revision: RevisionView::from(&drafted.revision),
             preview_url: deployments.preview_url(drafted.deployment, drafted.revision.id),

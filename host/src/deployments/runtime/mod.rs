@@ -1,4 +1,4 @@
-//! The page's runtime: the one script that frontends get, and the part that it loads when it is first used, each served under
+//! The page's runtime: the one script that frontends get, and the parts that it loads where they are used, each served under
 //! its digest for as long as a page may name it.
 
 pub mod routes;
@@ -15,10 +15,15 @@ use crate::content::Digest;
 use crate::control::Error;
 
 /// The script, put together from its parts: one scope, opened by the first and closed by the last.
-static SCRIPT: LazyLock<String> =
-    LazyLock::new(|| PARTS.replace("LIVE_PATH", &path(&name_of(LIVE))));
+static SCRIPT: LazyLock<String> = LazyLock::new(|| {
+    PARTS
+        .replace("LIVE_PATH", &path(&name_of(LIVE)))
+        .replace("TABLE_PATH", &path(&name_of(TABLE)))
+});
 /// Module that the runtime loads when a page first listens to a live query.
 const LIVE: &str = include_str!("../../../assets/runtime/live.js");
+/// Module that the runtime loads on a page of CSV.
+const TABLE: &str = include_str!("../../../assets/runtime/table.js");
 const PARTS: &str = concat!(
     include_str!("../../../assets/runtime/core.js"),
     include_str!("../../../assets/runtime/db.js"),
@@ -26,6 +31,7 @@ const PARTS: &str = concat!(
     include_str!("../../../assets/runtime/room.js"),
     include_str!("../../../assets/runtime/pay.js"),
     include_str!("../../../assets/runtime/copy.js"),
+    include_str!("../../../assets/runtime/tables.js"),
     include_str!("../../../assets/runtime/end.js"),
 );
 /// The typings of the newest runtime.
@@ -37,8 +43,8 @@ const NAME: usize = 32;
 const OLDER: usize = 8;
 
 /// The scripts that this program has, by their names.
-static OWN: LazyLock<[(String, Digest, &str); 2]> = LazyLock::new(|| {
-    let own: [&str; 2] = [&SCRIPT, LIVE];
+static OWN: LazyLock<[(String, Digest, &str); 3]> = LazyLock::new(|| {
+    let own: [&str; 3] = [&SCRIPT, LIVE, TABLE];
     own.map(|script| (name_of(script), Digest::of(script.as_bytes()), script))
 });
 
@@ -92,6 +98,7 @@ impl Deployments {
     async fn keep_runtime(&self) -> Result<String, PublishError> {
         // What the script loads is there before the script is.
         self.keep(LIVE).await?;
+        self.keep(TABLE).await?;
         self.keep(&SCRIPT).await
     }
 

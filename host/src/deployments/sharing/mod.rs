@@ -1,7 +1,6 @@
 //! Shares after their publication: their publishers delete them, owners claim them for projects; and files that are
 //! published as they are.
 
-mod languages;
 pub mod operations;
 mod problems;
 pub mod requests;
@@ -10,9 +9,7 @@ mod scope;
 mod service;
 mod store;
 mod token;
-pub mod upload;
 
-pub use languages::LANGUAGES;
 pub use service::ShareError;
 pub use token::DeleteToken;
 

@@ -3,13 +3,13 @@
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
-use super::upload;
 use crate::config::Limits;
 use crate::deployments::quick_share::NewShare;
 use crate::deployments::requests::{TITLE, check_content, check_life, check_slug};
-use crate::http::extract::check_characters;
+use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::Problem;
 use svc_sandbox::ContentType;
+use svc_sources::files;
 
 /// A share to move into a project.
 #[derive(Clone, Deserialize, ToSchema)]
@@ -53,9 +53,9 @@ impl UploadOptions {
         check_slug("name", self.name.as_deref())?;
         check_characters("title", self.title.as_deref(), TITLE)?;
         check_life(self.expires_in, limits)?;
-        let text = upload::text(bytes)?;
+        let text = files::text(bytes).map_err(|error| invalid(error.to_string()))?;
         check_content(text)?;
-        let (content_type, content) = upload::source(file, self.content_type, text);
+        let (content_type, content) = files::source(file, self.content_type, text);
         let named = || (!file.is_empty()).then(|| file.chars().take(TITLE).collect());
         Ok(NewShare {
             content,

@@ -20,6 +20,8 @@ use crate::http::extract::{DeclaredLength, UnreadBody, UnreadQuery};
 use crate::http::negotiate;
 use crate::http::problem::Problem;
 use crate::projects::scope::ProjectScope;
+use crate::workspaces::Caller;
+use svc_sandbox::Flow;
 
 /// Publish a file as it is
 ///
@@ -42,8 +44,10 @@ pub async fn put(
     MaybeCaller(caller): MaybeCaller,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
+    let flow = caller.as_ref().map_or_else(Flow::current, Caller::flow);
     let publisher = Publisher::new(context.client.network(), caller);
-    publish(deployments, file, publisher, &headers, body).await
+    let publishing = publish(deployments, file, publisher, &headers, body);
+    flow.scope(publishing).await
 }
 
 /// Publish a text as it is
@@ -64,8 +68,10 @@ pub async fn put_unnamed(
     MaybeCaller(caller): MaybeCaller,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
+    let flow = caller.as_ref().map_or_else(Flow::current, Caller::flow);
     let publisher = Publisher::new(context.client.network(), caller);
-    publish(deployments, String::new(), publisher, &headers, body).await
+    let publishing = publish(deployments, String::new(), publisher, &headers, body);
+    flow.scope(publishing).await
 }
 
 async fn publish(

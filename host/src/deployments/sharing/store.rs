@@ -36,13 +36,13 @@ pub(super) fn token(c: &Connection, id: &DeploymentId) -> rusqlite::Result<Optio
 /// A share that has a token still.
 pub(super) fn held(c: &Connection, id: &DeploymentId) -> rusqlite::Result<Option<Held>> {
     c.prepare_cached(
-        "SELECT slug, disabled_at IS NOT NULL FROM deployments
+        "SELECT slug, disabled_at IS NOT NULL AS disabled FROM deployments
          WHERE id = ?1 AND delete_sha256 IS NOT NULL",
     )?
     .query_row([id], |row| {
         Ok(Held {
-            slug: row.get(0)?,
-            disabled: row.get(1)?,
+            slug: row.get("slug")?,
+            disabled: row.get("disabled")?,
         })
     })
     .optional()

@@ -102,13 +102,13 @@ impl Operation<'_> {
         self.example(out, base_url);
     }
 
-    /// Says who may call it.
+    /// Authority that the call needs.
     fn who(&self) -> String {
         let schemes = self.schemes();
         match self.said("x-role") {
             "" if schemes.is_empty() => "For everybody.".to_owned(),
             "" if schemes.contains(&"delete_token") => {
-                "For whoever holds the share's `delete_token`, as `Authorization: Bearer`."
+                "For the holder of the share's `delete_token`, as `Authorization: Bearer`."
                     .to_owned()
             }
             "" if self.is_open() => {
@@ -198,7 +198,7 @@ impl Operation<'_> {
         responses.into_iter().flatten()
     }
 
-    /// A command of the shell, and what it is answered.
+    /// Shell command, and the answer to it.
     fn example(&self, out: &mut String, base_url: &str) {
         let body = self.is.get("requestBody").map(|body| &body["content"]);
         let body = body.and_then(|content| example(&content["application/json"]));

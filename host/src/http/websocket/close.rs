@@ -26,6 +26,8 @@ impl Close {
     pub const FLOOD: Self = Self::new(1008, "too many messages for too long");
     /// An operator has disabled the page.
     pub const DISABLED: Self = Self::new(1008, "the page is disabled");
+    /// The visitor as whom the socket was opened is not signed in any more.
+    pub const SIGNED_OUT: Self = Self::new(1008, "the visitor is not signed in any more");
     /// A message that is larger than one may be.
     pub const LARGE: Self = Self::new(1009, "the message is too large");
     /// A client that reads more slowly than others write.

@@ -1,17 +1,18 @@
 //! WebSockets (RFC 6455) as this server speaks them: text messages in, shared frames out.
 //!
-//! The codec is our own because of what a relay needs and libraries do not offer: an idle socket holds no buffer, a frame is
-//! encoded once for all who get it, and everything that waits for a socket goes out in one write. Tests hold it against
-//! tungstenite (`tests/http/rooms/frames.rs`).
+//! The protocol is tungstenite's. What is sent is our own ([`Outbox`]), because a relay encodes a frame once for everybody who gets it,
+//! and writes all that waits for a socket at once, from the thread that has it.
 
 mod close;
 pub mod frame;
 mod handshake;
 mod outbox;
+mod reader;
 mod socket;
 mod wire;
 
 pub use close::Close;
 pub use handshake::{Accepted, Upgrade};
-pub use outbox::{Full, Outbox};
+pub use outbox::{Flushed, Full, Outbox};
+pub use reader::{Event, Flow, Reader};
 pub use socket::{Incoming, Socket};

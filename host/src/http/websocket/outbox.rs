@@ -1,9 +1,9 @@
-//! Outbox of a socket: frames that others share, bounded, and written many at once.
+//! Outbox of a socket: a bounded queue of frames that others share, written many at once by any thread.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::task::{Poll, Waker};
+use std::task::Waker;
 
 use bytes::{Buf, Bytes};
 
@@ -15,11 +15,11 @@ const WRITE: usize = 64;
 /// Bytes that the kernel may hold of what a client has not taken: far less than it would by itself.
 const KERNEL: usize = 64 * 1024;
 
-/// The sending half of a socket. Whoever has something for it puts it here, and never waits.
+/// Sending half of a socket. Senders put frames here, and never wait.
 #[derive(Debug)]
 pub struct Outbox {
     wire: Wire,
-    /// The most frames that wait.
+    /// The most messages that wait for the kernel.
     most: usize,
     waiting: Mutex<Waiting>,
 }
@@ -28,6 +28,8 @@ pub struct Outbox {
 struct Waiting {
     /// The first may have been written in part: then it is what is left of it.
     frames: VecDeque<Piece>,
+    /// How many messages they are.
+    messages: usize,
     /// Whether some of the first frame is on its way, so that it must be finished.
     begun: bool,
     /// How many bytes were ever written.
@@ -38,22 +40,48 @@ struct Waiting {
     closed: bool,
     /// Whether nothing can be written any more.
     broken: bool,
-    /// Task that writes what waits.
-    writer: Option<Waker>,
+    /// Waker of the socket's task, while that has nothing to do here.
+    task: Option<Waker>,
+    /// Whether the task waits for the kernel to take more.
+    blocked: bool,
 }
 
-/// Frames, or a part of one.
+/// State of an outbox after its task has written what the kernel takes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Progress {
+    /// How many bytes the kernel has ever taken.
+    pub(super) written: u64,
+    /// Whether more wait for it.
+    pub(super) waits: bool,
+    /// Whether anything was ever put here.
+    pub(super) used: bool,
+    /// Whether nothing more is taken: the socket is closed or broken.
+    pub(super) is_over: bool,
+}
+
+/// Frames in one piece, or a part of one.
 #[derive(Debug)]
 struct Piece {
     bytes: Bytes,
+    /// How many messages are left of it, about, where it was written in part.
+    messages: usize,
     /// Whether the next piece goes on with its frame.
     goes_on: bool,
+}
+
+/// Outcome of a [`Outbox::flush`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flushed {
+    /// How many messages wait for the kernel.
+    pub waiting: usize,
+    /// How many were thrown away, because more waited than may: the socket is closed.
+    pub dropped: usize,
 }
 
 /// A frame was not taken, because the socket is closed: before, or just now because too many waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full {
-    /// How many frames were thrown away, this one included; 0 if the socket was closed before.
+    /// How many messages were thrown away, this one included; 0 if the socket was closed before.
     pub dropped: usize,
 }
 
@@ -75,11 +103,11 @@ impl Outbox {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has a frame, or several in one piece, written; returns how many pieces wait by then.
+    /// Has the socket's task write a message, or several frames in one piece.
     ///
     /// # Errors
     /// [`Full`]: the socket is closed, with 1013 if this was one too many.
-    pub fn push(&self, piece: Bytes) -> Result<usize, Full> {
+    pub fn push(&self, piece: Bytes) -> Result<(), Full> {
         self.push_parts([piece])
     }
 
@@ -87,34 +115,51 @@ impl Outbox {
     ///
     /// # Errors
     /// [`Full`], as for [`Outbox::push`].
-    pub fn push_parts<const N: usize>(&self, parts: [Bytes; N]) -> Result<usize, Full> {
+    pub fn push_parts<const N: usize>(&self, parts: [Bytes; N]) -> Result<(), Full> {
         let mut waiting = self.lock();
-        if waiting.closed || waiting.broken {
-            return Err(Full { dropped: 0 });
-        }
-        if waiting.frames.len() >= self.most {
-            // Its own task may only not have had its turn yet: the client is slow if the kernel says so.
-            waiting.write(&self.wire);
-        }
-        waiting.used = true;
-        if waiting.frames.len() >= self.most {
-            let dropped = waiting.drop_unwritten() + 1;
-            waiting.close(frame::close(Close::SLOW));
-            return Err(Full { dropped });
-        }
+        waiting.make_room(1, self.most, &self.wire)?;
         let last = parts.len().saturating_sub(1);
-        let pieces = parts.into_iter().enumerate();
-        waiting.frames.extend(pieces.map(|(number, bytes)| Piece {
-            bytes,
-            goes_on: number < last,
-        }));
-        let length = waiting.frames.len();
-        let writer = waiting.writer.take();
-        drop(waiting);
-        if let Some(writer) = writer {
-            writer.wake();
+        for (number, bytes) in parts.into_iter().enumerate() {
+            let is_last = number == last;
+            waiting.add(bytes, usize::from(is_last), !is_last);
         }
-        Ok(length)
+        let task = waiting.task.take();
+        drop(waiting);
+        task.into_iter().for_each(Waker::wake);
+        Ok(())
+    }
+
+    /// Queues messages in one piece for the next [`Outbox::flush`], by which they must fit, and wakes nobody.
+    ///
+    /// # Errors
+    /// [`Full`], as for [`Outbox::push`]: of what was queued before, more waits for the kernel than may.
+    pub fn queue(&self, piece: Bytes, messages: usize) -> Result<(), Full> {
+        let mut waiting = self.lock();
+        waiting.make_room(0, self.most, &self.wire)?;
+        waiting.add(piece, messages, false);
+        Ok(())
+    }
+
+    /// Writes what the kernel takes. The rest is left to the socket's task, which waits for the kernel, unless it is too much:
+    /// then the socket is closed with 1013.
+    pub fn flush(&self) -> Flushed {
+        let mut waiting = self.lock();
+        if waiting.frames.is_empty() {
+            return Flushed::default();
+        }
+        waiting.write(&self.wire);
+        let dropped = if waiting.messages > self.most && !waiting.closed {
+            waiting.close_slow()
+        } else {
+            0
+        };
+        if waiting.broken || !waiting.blocked && waiting.is_some(&self.wire) {
+            waiting.wake();
+        }
+        Flushed {
+            waiting: waiting.messages,
+            dropped,
+        }
     }
 
     /// Closes the socket behind what waits.
@@ -142,9 +187,7 @@ impl Outbox {
     pub fn listen(&self) {
         let mut waiting = self.lock();
         waiting.used = true;
-        if let Some(writer) = waiting.writer.take() {
-            writer.wake();
-        }
+        waiting.wake();
     }
 
     /// How many bytes the kernel has ever taken, and whether more wait for it.
@@ -158,68 +201,87 @@ impl Outbox {
         self.lock().closed
     }
 
-    /// Whether anything was ever put here.
-    pub(super) fn is_used(&self) -> bool {
-        self.lock().used
-    }
-
-    /// Writes as much as the kernel takes.
-    ///
-    /// # Errors
-    /// When the connection is broken.
-    pub(super) fn flush(&self) -> io::Result<()> {
+    /// Writes what the kernel takes, on behalf of the socket's task, which is woken when there is more to do.
+    pub(super) fn advance(&self, task: &Waker) -> Progress {
         let mut waiting = self.lock();
         waiting.write(&self.wire);
-        if waiting.broken {
-            return Err(io::ErrorKind::BrokenPipe.into());
+        match &mut waiting.task {
+            Some(known) => known.clone_from(task),
+            none => *none = Some(task.clone()),
         }
-        Ok(())
+        waiting.blocked = waiting.is_some(&self.wire);
+        Progress {
+            written: waiting.written,
+            waits: waiting.blocked,
+            used: waiting.used,
+            is_over: waiting.closed || waiting.broken,
+        }
     }
 
-    /// Whether something waits for the kernel.
-    pub(super) fn is_waiting(&self) -> bool {
-        self.lock().is_some(&self.wire)
-    }
-
-    /// Waits until there is something to write.
-    pub(super) async fn filled(&self) {
-        std::future::poll_fn(|context| {
-            let mut waiting = self.lock();
-            if !waiting.frames.is_empty() {
-                return Poll::Ready(());
-            }
-            match &mut waiting.writer {
-                Some(writer) => writer.clone_from(context.waker()),
-                none => *none = Some(context.waker().clone()),
-            }
-            Poll::Pending
-        })
-        .await;
+    /// Whether the connection cannot be written to any more.
+    pub(super) fn is_broken(&self) -> bool {
+        self.lock().broken
     }
 }
 
 impl Waiting {
-    fn close(&mut self, last: Bytes) {
-        self.closed = true;
+    /// Sees that so many messages can be added.
+    fn make_room(&mut self, messages: usize, most: usize, wire: &Wire) -> Result<(), Full> {
+        if self.messages + messages > most {
+            // Its turn to be written may only not have come yet: the client is slow if the kernel says so.
+            self.write(wire);
+        }
+        if self.closed || self.broken {
+            return Err(Full { dropped: 0 });
+        }
+        self.used = true;
+        if self.messages + messages > most {
+            let dropped = self.close_slow() + messages.max(1);
+            return Err(Full { dropped });
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, bytes: Bytes, messages: usize, goes_on: bool) {
+        self.messages += messages;
         self.frames.push_back(Piece {
-            bytes: last,
-            goes_on: false,
+            bytes,
+            messages,
+            goes_on,
         });
-        if let Some(writer) = self.writer.take() {
-            writer.wake();
+    }
+
+    /// Throws away what is not on its way yet, and closes the socket; returns how many messages were thrown away.
+    fn close_slow(&mut self) -> usize {
+        let dropped = self.drop_unwritten();
+        self.close(frame::close(Close::SLOW));
+        dropped
+    }
+
+    /// Wakes the socket's task.
+    fn wake(&mut self) {
+        if let Some(task) = self.task.take() {
+            task.wake();
         }
     }
 
-    /// Throws away what is not on its way yet; returns how much that was.
+    fn close(&mut self, last: Bytes) {
+        self.closed = true;
+        self.add(last, 0, false);
+        self.wake();
+    }
+
+    /// Throws away what is not on its way yet; returns how many messages that was.
     fn drop_unwritten(&mut self) -> usize {
-        let before = self.frames.len();
+        let before = self.messages;
         let mut kept = 0;
         if self.begun {
             let mut frame = self.frames.iter();
             kept = 1 + frame.by_ref().take_while(|piece| piece.goes_on).count();
         }
         self.frames.truncate(kept);
-        before - self.frames.len()
+        self.messages = self.frames.iter().map(|piece| piece.messages).sum();
+        before - self.messages
     }
 
     /// Whether something waits for the kernel.
@@ -230,7 +292,7 @@ impl Waiting {
     fn write(&mut self, wire: &Wire) {
         while !self.frames.is_empty() && !self.broken {
             match self.write_some(wire) {
-                Ok(written) => self.advance(written),
+                Ok(written) => self.consume(written),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(_) => self.broken = true,
             }
@@ -250,15 +312,22 @@ impl Waiting {
         wire.try_write_vectored(&slices[..self.frames.len().min(WRITE)])
     }
 
-    fn advance(&mut self, mut written: usize) {
+    /// Removes bytes that the kernel has taken.
+    fn consume(&mut self, mut written: usize) {
         self.written += written as u64;
         while let Some(first) = self.frames.front_mut() {
-            if written < first.bytes.len() {
+            let length = first.bytes.len();
+            if written < length {
                 self.begun |= written > 0;
                 first.bytes.advance(written);
+                // Messages that come together are of one kind, so that their bytes tell how many are left.
+                let left = (first.messages * (length - written)).div_ceil(length);
+                self.messages -= first.messages - left;
+                first.messages = left;
                 return;
             }
-            written -= first.bytes.len();
+            written -= length;
+            self.messages -= first.messages;
             // What goes on has begun with the piece before it.
             self.begun = first.goes_on;
             self.frames.pop_front();

@@ -1,18 +1,19 @@
-//! A socket at work: read and written by one task, which holds no buffer while nothing comes.
+//! A socket at work: read by one task, which waits for the client and for the kernel at once.
 
+use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::io::Interest;
 
-use super::frame::{self, Decoder, Event, Flow};
+use super::Outbox;
+use super::reader::{Event, Flow, Reader};
 use super::wire::Wire;
-use super::{Close, Outbox};
 
 /// Bytes that are read at once; on the stack.
-const READ: usize = 8 * 1024;
+const READ: usize = 4 * 1024;
 /// How long a client may take nothing of what is left for it, once its socket is closed.
 const FLUSH: Duration = Duration::from_secs(30);
 /// How long a client may take to close its side.
@@ -37,7 +38,7 @@ pub struct Socket {
     wire: Wire,
     /// Bytes that came with the handshake.
     early: Bytes,
-    decoder: Decoder,
+    reader: Reader,
 }
 
 impl Socket {
@@ -45,7 +46,7 @@ impl Socket {
         Self {
             wire,
             early,
-            decoder: Decoder::new(most),
+            reader: Reader::new(most),
         }
     }
 
@@ -55,7 +56,8 @@ impl Socket {
         let running = Running {
             outbox: Arc::clone(&outbox),
             early: self.early,
-            decoder: self.decoder,
+            reader: self.reader,
+            told: 0,
         };
         (outbox, running)
     }
@@ -66,116 +68,77 @@ impl Socket {
 pub struct Running {
     outbox: Arc<Outbox>,
     early: Bytes,
-    decoder: Decoder,
+    reader: Reader,
+    /// Bytes that the kernel had taken when the owner was last told that all were.
+    told: u64,
 }
 
-/// How a read went.
-enum Read {
-    Some,
-    Nothing,
-    End,
-}
+/// Receiver of what a client sends.
+type Owner<'a> = dyn FnMut(Incoming<'_>) -> Flow + Send + 'a;
 
 impl Running {
     /// Reads and writes until either side closes or the connection breaks. What the client sends is read once it was
     /// sent something: a socket begins with the server's first word.
-    pub async fn run(&mut self, on: &mut (dyn FnMut(Incoming<'_>) -> Flow + Send)) {
-        if let Err(close) = self.talk(on).await {
+    pub async fn run(&mut self, owner: &mut Owner<'_>) {
+        if let Err(close) = poll_fn(|context| self.poll(context, owner)).await {
             self.outbox.close(close);
         }
     }
 
-    async fn talk(&mut self, on: &mut (dyn FnMut(Incoming<'_>) -> Flow + Send)) -> Flow {
-        let mut told = 0;
+    fn poll(&mut self, context: &mut Context<'_>, owner: &mut Owner<'_>) -> Poll<Flow> {
         loop {
-            if self.outbox.flush().is_err() || self.outbox.is_closed() {
-                return Ok(());
+            let progress = self.outbox.advance(context.waker());
+            if progress.is_over {
+                return Poll::Ready(Ok(()));
             }
-            let (written, more) = self.outbox.progress();
-            if written != told && !more {
-                told = written;
-                on(Incoming::Drained)?;
+            if progress.written != self.told && !progress.waits {
+                self.told = progress.written;
+                owner(Incoming::Drained)?;
                 continue;
             }
-            let outbox = Arc::clone(&self.outbox);
-            if !outbox.is_used() {
-                // What has come is kept for later; that nothing comes any more is the end.
-                tokio::select! {
-                    () = outbox.filled() => {}
-                    ready = outbox.wire().ready(Interest::READABLE), if self.early.is_empty() => {
-                        if ready.is_err() || self.keep_some() {
-                            return Ok(());
-                        }
-                    }
+            if progress.waits {
+                match self.outbox.wire().poll_writable(context) {
+                    Poll::Ready(Ok(())) => continue,
+                    Poll::Ready(Err(_)) => return Poll::Ready(Ok(())),
+                    Poll::Pending => {}
                 }
+            }
+            if progress.used && !self.early.is_empty() {
+                let early = std::mem::take(&mut self.early);
+                self.feed(&early, owner)?;
                 continue;
             }
+            // What comes before the server's first word is kept for later, once.
             if !self.early.is_empty() {
-                let mut early = std::mem::take(&mut self.early).to_vec();
-                self.feed(&mut early, on)?;
-                continue;
+                return Poll::Pending;
             }
-            let waiting = self.outbox.is_waiting();
-            let interest = if waiting {
-                Interest::READABLE | Interest::WRITABLE
-            } else {
-                Interest::READABLE
-            };
-            tokio::select! {
-                ready = outbox.wire().ready(interest) => match ready {
-                    Ok(ready) if ready.is_readable() => match self.read(on)? {
-                        Read::End => return Ok(()),
-                        Read::Some | Read::Nothing => {}
-                    },
-                    Ok(_) => {}
-                    Err(_) => return Ok(()),
-                },
-                () = outbox.filled(), if !waiting => {}
+            if ready!(self.outbox.wire().poll_readable(context)).is_err() {
+                return Poll::Ready(Ok(()));
+            }
+            let mut buffer = [0; READ];
+            match self.outbox.wire().try_read(&mut buffer) {
+                Ok(0) => return Poll::Ready(Ok(())),
+                Ok(length) if progress.used => self.feed(&buffer[..length], owner)?,
+                Ok(length) => self.early = Bytes::copy_from_slice(&buffer[..length]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return Poll::Ready(Ok(())),
             }
         }
     }
 
-    /// Reads once, for later; returns whether the client has ended.
-    fn keep_some(&mut self) -> bool {
-        let mut buffer = [0; READ];
-        match self.outbox.wire().try_read(&mut buffer) {
-            Ok(length) => {
-                self.early = Bytes::copy_from_slice(&buffer[..length]);
-                length == 0
-            }
-            Err(error) => error.kind() != io::ErrorKind::WouldBlock,
-        }
-    }
-
-    fn read(&mut self, on: &mut (dyn FnMut(Incoming<'_>) -> Flow + Send)) -> Result<Read, Close> {
-        let mut buffer = [0; READ];
-        match self.outbox.wire().try_read(&mut buffer) {
-            Ok(0) => Ok(Read::End),
-            Ok(length) => {
-                self.feed(&mut buffer[..length], on)?;
-                Ok(Read::Some)
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Read::Nothing),
-            Err(_) => Ok(Read::End),
-        }
-    }
-
-    fn feed(
-        &mut self,
-        arrived: &mut [u8],
-        on: &mut (dyn FnMut(Incoming<'_>) -> Flow + Send),
-    ) -> Flow {
+    fn feed(&mut self, arrived: &[u8], owner: &mut Owner<'_>) -> Flow {
         let outbox = &self.outbox;
-        self.decoder.feed(arrived, &mut |event| match event {
-            Event::Text(text) => on(Incoming::Text(text)),
-            Event::Pong => on(Incoming::Pong),
-            Event::Ping(payload) => {
-                // One that is closed answers nothing.
-                let _ = outbox.push(frame::pong(payload));
-                on(Incoming::Ping)
+        self.reader.feed(arrived, &mut |event| match event {
+            Event::Text(text) => owner(Incoming::Text(text)),
+            Event::Ping => owner(Incoming::Ping),
+            Event::Pong => owner(Incoming::Pong),
+            Event::Answer(frame) => {
+                // A closed socket answers nothing.
+                let _ = outbox.push(frame);
+                Ok(())
             }
-            Event::Close(code) => {
-                outbox.close_with(frame::close_answer(code));
+            Event::Close(frame) => {
+                outbox.close_with(frame);
                 Ok(())
             }
         })
@@ -187,36 +150,41 @@ impl Running {
         if !self.outbox.is_closed() {
             return;
         }
-        let written = async {
-            while self.outbox.flush().is_ok() && self.outbox.is_waiting() {
-                if self.outbox.wire().ready(Interest::WRITABLE).await.is_err() {
-                    return false;
-                }
-            }
-            !self.outbox.is_waiting()
-        };
+        let written = poll_fn(|context| self.poll_written(context));
         if !matches!(tokio::time::timeout(FLUSH, written).await, Ok(true)) {
             return;
         }
         self.outbox.wire().end();
-        // Whoever has not closed by then is cut off.
-        let _ = tokio::time::timeout(LINGER, self.discard()).await;
+        // A client that has not closed by then is cut off.
+        let discarded = poll_fn(|context| self.poll_discarded(context));
+        let _ = tokio::time::timeout(LINGER, discarded).await;
     }
 
-    async fn discard(&self) {
+    /// Ready once everything is written, or nothing can be any more; returns whether it is written.
+    fn poll_written(&self, context: &mut Context<'_>) -> Poll<bool> {
         loop {
-            if self.outbox.wire().ready(Interest::READABLE).await.is_err() || self.discard_some() {
-                return;
+            let progress = self.outbox.advance(context.waker());
+            if self.outbox.is_broken() || !progress.waits {
+                return Poll::Ready(!progress.waits);
+            }
+            if ready!(self.outbox.wire().poll_writable(context)).is_err() {
+                return Poll::Ready(false);
             }
         }
     }
 
-    /// Reads and forgets; returns whether that was the end.
-    fn discard_some(&self) -> bool {
-        let mut buffer = [0; READ];
-        match self.outbox.wire().try_read(&mut buffer) {
-            Ok(length) => length == 0,
-            Err(error) => error.kind() != io::ErrorKind::WouldBlock,
+    /// Ready once the client has closed its side; what it sends until then is forgotten.
+    fn poll_discarded(&self, context: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let mut buffer = [0; READ];
+            if ready!(self.outbox.wire().poll_readable(context)).is_err() {
+                return Poll::Ready(());
+            }
+            match self.outbox.wire().try_read(&mut buffer) {
+                Ok(1..) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Ok(0) | Err(_) => return Poll::Ready(()),
+            }
         }
     }
 }

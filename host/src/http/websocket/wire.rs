@@ -3,16 +3,16 @@
 use std::io::{self, IoSlice, Read as _, Write as _};
 use std::net::Shutdown;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 
 use rustls::ServerConnection;
 use socket2::SockRef;
-use tokio::io::{Interest, Ready};
 use tokio::net::TcpStream;
 
 /// Plain bytes that a TLS session takes before the kernel has taken what came of those before, in bytes.
 const SESSION: usize = 16 * 1024;
 
-/// The connection of a socket. Whoever has a reference may read and write.
+/// Connection of a socket, which is read and written through a shared reference.
 #[derive(Debug)]
 pub(super) enum Wire {
     /// TCP as it is.
@@ -51,12 +51,17 @@ impl Wire {
         let _ = SockRef::from(self.tcp()).set_send_buffer_size(bytes);
     }
 
-    /// Waits until it can be read or written, as `interest` says.
-    pub(super) async fn ready(&self, interest: Interest) -> io::Result<Ready> {
+    /// Ready once there is something to read. One task waits for that at a time.
+    pub(super) fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
-            Self::Tls(tls) if interest.is_readable() && tls.has_plaintext() => Ok(Ready::READABLE),
-            wire => wire.tcp().ready(interest).await,
+            Self::Tls(tls) if tls.has_plaintext() => Poll::Ready(Ok(())),
+            wire => wire.tcp().poll_read_ready(context),
         }
+    }
+
+    /// Ready once the kernel takes bytes again. One task waits for that at a time.
+    pub(super) fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.tcp().poll_write_ready(context)
     }
 
     /// Reads what is there; `WouldBlock` if nothing is.

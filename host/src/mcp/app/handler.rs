@@ -12,11 +12,11 @@ use serde_json::value::RawValue;
 
 use super::{AppTools, listing};
 use crate::backends::calls::requests::CallParams;
-use crate::backends::model::is_action_name;
 use crate::http::problem::Problem;
 use crate::mcp::tools_only::tools_only;
 use crate::mcp::{arguments, results};
 use svc_base::ids::BackendId;
+use svc_base::names::is_action_name;
 
 /// Results of at most as many bytes are read at once, on the request's own thread.
 const SMALL: usize = 131_072;

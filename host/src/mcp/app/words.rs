@@ -1,14 +1,14 @@
-//! Words of owners, on their way to the agents of strangers.
+//! Texts of owners, made safe for the agents of strangers.
 
 /// The longest title in the instructions, in characters.
 const TITLE: usize = 200;
 
-/// A text without what no reader sees: what is hidden from the people who look at a description says nothing to their agents.
+/// Removes invisible characters, so that a description cannot instruct agents unseen.
 pub(super) fn plain(text: &str) -> String {
     text.chars().filter(|c| !is_hidden(*c)).collect()
 }
 
-/// A title in one line, which cannot end the quotation that it stands in.
+/// Quotes a title in one line that cannot end its quotation.
 pub(super) fn quoted(title: &str) -> String {
     let title = plain(title).replace(['"', '`'], "'");
     let line: Vec<&str> = title.split_whitespace().collect();

@@ -10,6 +10,7 @@ use crate::backends::views::DryRunView;
 use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
 use crate::mcp::results;
+use svc_base::counted;
 
 /// A part of a backend's detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -34,9 +35,9 @@ impl Part {
     }
 }
 
-/// Which parts of a backend somebody wants.
+/// Part of a backend's detail that a call asks for.
 #[derive(Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct PartRequest {
     /// One part; all if there is none.
     pub(super) part: Option<Part>,
     /// Only what is about this table.
@@ -46,17 +47,17 @@ pub(super) struct Wanted {
 /// Says of a detail that is too large how to see the rest of it.
 const TOO_LARGE: &str = "Send `part` (schema, actions, migrations or inventory) to see one part of it, and `table` to see one table. GET /api/v1/projects/{id}/backend answers all of it.";
 
-/// Takes the part that is wanted of a backend's detail.
+/// Takes the part of a backend's detail that is asked for.
 ///
 /// # Errors
 /// `not_found` for a table that is not there.
-pub(super) fn part(detail: Value, wanted: &Wanted) -> Result<Value, Problem> {
-    let mut document = match wanted {
-        Wanted {
+pub(super) fn part(detail: Value, request: &PartRequest) -> Result<Value, Problem> {
+    let mut document = match request {
+        PartRequest {
             part: None,
             table: None,
         } => detail,
-        wanted => only(detail, wanted)?,
+        request => only(detail, request)?,
     };
     if !results::fits(&document)
         && let Value::Object(members) = &mut document
@@ -66,8 +67,8 @@ pub(super) fn part(detail: Value, wanted: &Wanted) -> Result<Value, Problem> {
     Ok(document)
 }
 
-fn only(mut detail: Value, wanted: &Wanted) -> Result<Value, Problem> {
-    if let Some(table) = &wanted.table {
+fn only(mut detail: Value, request: &PartRequest) -> Result<Value, Problem> {
+    if let Some(table) = &request.table {
         let is_there = named(&detail["schema"]["tables"], table);
         if !is_there {
             return Err(Problem::new(
@@ -79,7 +80,7 @@ fn only(mut detail: Value, wanted: &Wanted) -> Result<Value, Problem> {
         }
         of_table(&mut detail, table);
     }
-    let parts = match wanted.part {
+    let parts = match request.part {
         Some(part) => vec![part],
         None => vec![Part::Schema, Part::Inventory],
     };
@@ -129,7 +130,8 @@ pub(super) fn without_sql_of_others(mut defined: Value, named: &HashSet<String>)
     }
     if let (1.., Value::Object(members)) = (left_out, &mut defined) {
         let note = format!(
-            "The `sql` of {left_out} actions that this call did not name is left out: manage_backend get with part \"actions\" has it."
+            "The `sql` of {} that this call did not name is left out: manage_backend get with part \"actions\" has it.",
+            counted(left_out, "action")
         );
         results::note(members, &note);
     }
@@ -153,9 +155,9 @@ pub(super) fn tried_out(run: DryRunView) -> Result<Value, Problem> {
 }
 
 /// Refuses a table where a part is asked for that knows no tables.
-pub(super) fn check_table(wanted: &Wanted) -> Result<(), Problem> {
-    match wanted {
-        Wanted {
+pub(super) fn check_table(request: &PartRequest) -> Result<(), Problem> {
+    match request {
+        PartRequest {
             part: Some(Part::Actions | Part::Migrations),
             table: Some(_),
         } => Err(invalid(
@@ -184,21 +186,21 @@ mod tests {
 
     #[test]
     fn a_part_is_what_the_whole_has() {
-        let whole = Wanted::default();
+        let whole = PartRequest::default();
         assert_eq!(part(detail(), &whole).unwrap(), detail());
         for name in Part::NAMES {
-            let wanted = Wanted {
+            let request = PartRequest {
                 part: serde_json::from_value(json!(name)).unwrap(),
                 table: None,
             };
             let expected = json!({ "id": "b", "warnings": [], name: detail()[name] });
-            assert_eq!(part(detail(), &wanted).unwrap(), expected);
+            assert_eq!(part(detail(), &request).unwrap(), expected);
         }
     }
 
     #[test]
     fn a_table_is_shown_alone() {
-        let mut wanted = Wanted {
+        let mut request = PartRequest {
             part: None,
             table: Some("notes".to_owned()),
         };
@@ -206,11 +208,11 @@ mod tests {
         let inventory = json!({ "tables": [{ "name": "Notes", "rows": 1 }], "bytes_on_disk": 7 });
         let expected =
             json!({ "id": "b", "warnings": [], "schema": schema, "inventory": inventory });
-        assert_eq!(part(detail(), &wanted).unwrap(), expected);
-        wanted.part = Some(Part::Schema);
+        assert_eq!(part(detail(), &request).unwrap(), expected);
+        request.part = Some(Part::Schema);
         let expected = json!({ "id": "b", "warnings": [], "schema": schema });
-        assert_eq!(part(detail(), &wanted).unwrap(), expected);
-        wanted.table = Some("i".to_owned());
-        assert_eq!(part(detail(), &wanted).unwrap_err().code, Code::NotFound);
+        assert_eq!(part(detail(), &request).unwrap(), expected);
+        request.table = Some("i".to_owned());
+        assert_eq!(part(detail(), &request).unwrap_err().code, Code::NotFound);
     }
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
+use svc_base::counted;
 
 /// How many lines are shown before and after what was looked for.
 const AROUND: usize = 2;
@@ -73,7 +74,11 @@ fn occurrences(source: &str, text: &str, lines: usize) -> Value {
     if occurrences == 0 {
         document["note"] = "The stored source does not have this text. It is looked for exactly, with case and white space; the page as it is served may differ from its source.".into();
     } else if unseen > 0 {
-        document["note"] = format!("{unseen} more occurrences are not shown: look for a longer text, or for the number of a line.").into();
+        document["note"] = format!(
+            "{} not shown: look for a longer text, or for the number of a line.",
+            counted(unseen, "more occurrence")
+        )
+        .into();
     }
     document
 }

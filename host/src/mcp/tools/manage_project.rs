@@ -59,11 +59,13 @@ pub(super) async fn call(
     );
     match wanted {
         Action::Create => {
-            let (by, input) = (Asking::new(session.caller), arguments.rest()?);
+            let by = Asking::of(projects.workspaces(), session.caller).await?;
+            let input = arguments.rest()?;
             done(operations::create(projects, by, input, Keep::nothing())).await
         }
         Action::List => {
-            let (by, input) = (Asking::new(session.caller), arguments.rest()?);
+            let by = Asking::of(projects.workspaces(), session.caller).await?;
+            let input = arguments.rest()?;
             answer(operations::list(projects, by, input).await?)
         }
         Action::Get => {

@@ -7,7 +7,7 @@ use super::{Harm, Session, answer, describe, done, ended, string};
 use crate::access::{Asking, Floor};
 use crate::accounts::operations;
 use crate::accounts::requests::ListWorkspaces;
-use crate::accounts::scope::WorkspaceScope;
+use crate::accounts::scope::{UserScope, WorkspaceScope};
 use crate::control::answers::Keep;
 use crate::http::problem::Problem;
 use crate::mcp::arguments::{Action as _, Arguments, actions};
@@ -59,11 +59,11 @@ pub(super) async fn call(
     match wanted {
         Action::List => {
             let ListWorkspaces {} = arguments.rest()?;
-            let by = Asking::new(session.caller);
+            let by = Asking::of(accounts.workspaces(), session.caller).await?;
             answer(operations::list(accounts, by).await?)
         }
         Action::Create => {
-            let (by, input) = (Asking::new(session.caller), arguments.rest()?);
+            let (by, input) = (UserScope::of(session.caller)?, arguments.rest()?);
             done(operations::create(accounts, by, input, Keep::nothing())).await
         }
         Action::Get => {

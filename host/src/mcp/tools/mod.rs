@@ -120,7 +120,7 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    /// The outcome of a call that was refused before its action was known.
+    /// Outcome of a call that was refused before its action was known.
     pub(super) fn refused(problem: Problem) -> Self {
         Self {
             action: NO_ACTION,
@@ -134,7 +134,7 @@ pub(super) fn is_open(name: &str) -> bool {
     Tool::named(name) == Some(Tool::DeployAsset)
 }
 
-/// All tools as they are listed, with the numbers of the settings.
+/// Lists all tools, with the numbers of the settings in their texts.
 pub(super) fn listed(limits: &Limits) -> Vec<Description> {
     let said = |tool: &Description| {
         let mut tool = tool.clone();
@@ -153,7 +153,7 @@ pub(super) fn listed(limits: &Limits) -> Vec<Description> {
     all().iter().map(said).collect()
 }
 
-/// All tools, with the names of limits in the places of numbers.
+/// All tools, with placeholders for the numbers of the settings.
 fn all() -> &'static [Description] {
     static DESCRIPTIONS: LazyLock<Vec<Description>> =
         LazyLock::new(|| Tool::ALL.iter().map(|tool| tool.description()).collect());
@@ -214,12 +214,12 @@ impl Session {
     }
 }
 
-/// An answer of REST's, as the document that it is on the wire.
+/// Serializes a view as REST does.
 fn answer(view: impl Serialize) -> Result<Value, Problem> {
     serde_json::to_value(view).map_err(|error| Problem::internal(&error))
 }
 
-/// Runs an operation to its end, though the client goes away, and answers its view.
+/// Runs an operation to its end, even if the client hangs up, and answers its view.
 async fn done<T: Serialize + Send + 'static, E: Send + 'static>(
     operation: impl Future<Output = Result<T, E>> + Send + 'static,
 ) -> Result<Value, Problem>
@@ -229,7 +229,7 @@ where
     answer(to_the_end(operation).await?)
 }
 
-/// Runs a deletion to its end, and answers it: it is a 204 in REST.
+/// Runs a deletion to its end, and answers `deleted`, where REST answers 204.
 async fn ended<E: Send + 'static>(
     deletion: impl Future<Output = Result<(), E>> + Send + 'static,
 ) -> Result<Value, Problem>
@@ -265,12 +265,12 @@ fn describe(
     Description::new(name, text, schema).with_annotations(hints)
 }
 
-/// Harm that a tool's actions can do to what is there.
+/// Whether a tool's actions can change or remove existing data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Harm {
-    /// Some of them change or remove what is there.
+    /// Some actions change or remove data.
     Can,
-    /// They only add.
+    /// All actions only add.
     Cannot,
 }
 

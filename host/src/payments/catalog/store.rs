@@ -2,28 +2,29 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use crate::control::{Error, Tx};
+use crate::control::{Columns, Error, Tx};
 use crate::payments::model::{NewPrice, PRICES, PaymentError, Price, Product};
 use svc_base::clock::Timestamp;
 use svc_base::ids::ProjectId;
 
 const PRICE: &str = "SELECT r.id, r.label, r.amount, r.currency, r.recurring, r.active, r.created_at, \
-    p.id, p.name, p.description \
+    p.id AS product_id, p.name AS product_name, p.description AS product_description \
     FROM payment_prices r JOIN payment_products p ON p.id = r.product_id";
 
 fn price(row: &Row<'_>) -> rusqlite::Result<Price> {
+    let row = Columns::of(row);
     Ok(Price {
-        id: row.get(0)?,
-        label: row.get(1)?,
-        amount: row.get(2)?,
-        currency: row.get(3)?,
-        recurring: row.get(4)?,
-        active: row.get(5)?,
-        created_at: row.get(6)?,
+        id: row.get("id")?,
+        label: row.get("label")?,
+        amount: row.get("amount")?,
+        currency: row.get("currency")?,
+        recurring: row.get("recurring")?,
+        active: row.get("active")?,
+        created_at: row.get("created_at")?,
         product: Product {
-            id: row.get(7)?,
-            name: row.get(8)?,
-            description: row.get(9)?,
+            id: row.get("product_id")?,
+            name: row.get("product_name")?,
+            description: row.get("product_description")?,
         },
     })
 }

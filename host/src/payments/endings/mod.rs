@@ -22,7 +22,7 @@ const ATTEMPTS: u32 = 30;
 /// How long the provider keeps a checkout open, and an hour, in seconds.
 const OPEN: i64 = 25 * 3600;
 
-/// Queues what is to end with a session that is being removed.
+/// Queues the subscription or the open checkout of a session that is being removed, to be ended at the provider.
 pub(super) fn enqueue(
     tx: &Tx<'_>,
     session: &Session,
@@ -40,7 +40,7 @@ pub(super) fn enqueue(
 }
 
 /// Looks whether an event that is about no session says that a checkout of a removed project was completed after all.
-pub(super) fn heard(tx: &Tx<'_>, found: &Found, now: Timestamp) -> Result<(), control::Error> {
+pub(super) fn consume(tx: &Tx<'_>, found: &Found, now: Timestamp) -> Result<(), control::Error> {
     for event in found.events() {
         let Fact::Checkout(checkout) = &event.fact else {
             continue;
@@ -68,11 +68,11 @@ pub(super) fn forget(tx: &Tx<'_>, before: Timestamp) -> Result<(), control::Erro
 }
 
 impl Payments {
-    /// Tells the provider what is to end; what fails comes again later.
+    /// Ends what is due at the provider; a failure is tried again later.
     ///
     /// # Errors
     /// The database's.
-    pub async fn tell_endings(&self) -> anyhow::Result<()> {
+    pub async fn send_endings(&self) -> anyhow::Result<()> {
         let Some(stripe) = &self.stripe else {
             return Ok(());
         };

@@ -1,6 +1,6 @@
 //! The queue of what is to end, in the control database.
 
-use rusqlite::types::Type;
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Connection, params};
 
 use crate::control::{Error, Tx};
@@ -60,19 +60,21 @@ pub(super) fn due(c: &Connection, now: Timestamp, most: u32) -> rusqlite::Result
     )?
     .query_map(params![now, most], |row| {
         Ok(Ending {
-            number: row.get(0)?,
-            kind: kind(&row.get::<_, String>(1)?)?,
-            object: row.get(2)?,
-            attempts: row.get(3)?,
+            number: row.get("number")?,
+            kind: row.get("kind")?,
+            object: row.get("object")?,
+            attempts: row.get("attempts")?,
         })
     })?
     .collect()
 }
 
-fn kind(text: &str) -> rusqlite::Result<Kind> {
-    let known = Kind::ALL.into_iter().find(|one| one.as_str() == text);
-    let unknown = || format!("there is no kind {text}");
-    known.ok_or_else(|| rusqlite::Error::FromSqlConversionFailure(1, Type::Text, unknown().into()))
+impl FromSql for Kind {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        let text = value.as_str()?;
+        let known = Self::ALL.into_iter().find(|one| one.as_str() == text);
+        known.ok_or_else(|| FromSqlError::Other(format!("there is no kind {text}").into()))
+    }
 }
 
 /// Puts an ending off, after one more attempt in vain.

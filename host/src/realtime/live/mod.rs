@@ -4,6 +4,7 @@
 //! served by one evaluation. Connections are WebSockets with many subscriptions, or streams of server-sent events
 //! with one; they count as sockets in the quotas of rooms, and what ends rooms' sockets ends them.
 
+mod backlog;
 mod board;
 mod budget;
 mod identity;
@@ -11,6 +12,7 @@ mod listener;
 mod listeners;
 mod numbers;
 mod opened;
+mod problems;
 pub mod protocol;
 mod query;
 pub mod routes;

@@ -14,7 +14,7 @@ use tracing::Instrument;
 use super::Live;
 use super::identity::SignIn;
 use super::opened::{Event, Opened, Way};
-use super::service::{Left, Wanted};
+use super::service::{Left, SubscribeRequest};
 use super::socket;
 use super::stream::Events;
 use crate::backends::calls::requests::read_params;
@@ -46,15 +46,15 @@ pub struct LiveQueries {
 /// Query that a stream is opened for.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Question {
+struct StreamQuery {
     action: String,
     params: Option<String>,
 }
 
-/// Query of a request that does not say in which way it listens.
+/// Query of a request that asks for neither a socket nor a stream.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Unasked {
+struct SocketQuery {
     #[serde(rename = "action")]
     _action: Option<String>,
     #[serde(rename = "params")]
@@ -117,7 +117,7 @@ async fn open(
     let page = deployments.visited(&context.host, slug).await?;
     let backend = bound(&page)?;
     if !Upgrade::is_asked(request.headers()) {
-        query.read::<Unasked>()?;
+        query.read::<SocketQuery>()?;
         return Err(invalid(
             "Live queries come in two ways: over a WebSocket, or as server-sent events, for which `Accept` names `text/event-stream` and the query has `action` and `params`.",
         ));
@@ -129,9 +129,11 @@ async fn open(
         ));
     }
     query.none()?;
-    let sign_in = live
-        .sign_in(&context.host, &page, request.headers())
+    let session = live
+        .visitors
+        .caller(&context.host, &page, request.headers())
         .await?;
+    let sign_in = session.map(SignIn::of);
     let upgrade = Upgrade::of(request)?;
     let opened = opened(live, context, (slug, &page), sign_in);
     let client = context.client.bucket();
@@ -155,10 +157,11 @@ async fn stream(
     live.draw(&client, left)?;
     let page = deployments.visited(&context.host, slug).await?;
     let backend = bound(&page)?;
-    let sign_in = live.sign_in(&context.host, &page, headers).await?;
+    let session = live.visitors.caller(&context.host, &page, headers).await?;
+    let sign_in = session.map(SignIn::of);
     let opened = opened(live, context, (slug, &page), sign_in);
-    let wanted = match wanted(live, query) {
-        Ok(wanted) => wanted,
+    let request = match subscribe_request(live, query) {
+        Ok(request) => request,
         Err(problem) => {
             // Nothing that is being served.
             live.draw_of(&page.id, left)?;
@@ -168,7 +171,7 @@ async fn stream(
     let place = live.admit(backend, client, &opened.page.slug, true)?;
     let (telling, mut told) = mpsc::unbounded_channel();
     let seat = live.seat(backend, place, opened, Way::Stream(telling));
-    live.subscribe(&seat.listener, wanted, left).await?;
+    live.subscribe(&seat.listener, request, left).await?;
     let first = match told.recv().await {
         Some(Event::Error(problem)) => return Err(Arc::unwrap_or_clone(problem)),
         Some(first) => first,
@@ -194,8 +197,8 @@ async fn stream(
     Ok(response)
 }
 
-fn wanted(live: &Live, query: &UnreadQuery) -> Result<Wanted, Problem> {
-    let Question { action, params } = query.read()?;
+fn subscribe_request(live: &Live, query: &UnreadQuery) -> Result<SubscribeRequest, Problem> {
+    let StreamQuery { action, params } = query.read()?;
     let most = live.config.limits.op_body_bytes;
     if params
         .as_ref()
@@ -209,7 +212,7 @@ fn wanted(live: &Live, query: &UnreadQuery) -> Result<Wanted, Problem> {
     if action.is_empty() {
         return Err(invalid("`action` must be the name of an action."));
     }
-    Ok(Wanted {
+    Ok(SubscribeRequest {
         id: "stream".into(),
         action,
         params: read_params(params.as_deref())?,

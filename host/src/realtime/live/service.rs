@@ -9,20 +9,16 @@ use futures_util::stream::FuturesUnordered;
 use http::HeaderMap;
 
 use super::board::Board;
-use super::identity::SignIn;
 use super::listener::{Listener, NotNow};
 use super::listeners::{Place, Seat};
 use super::opened::{Opened, Way};
+use super::problems;
 use super::query::{Outcome, Query};
 use super::subscriber::Subscriber;
 use crate::backends::{BackendError, Backends};
 use crate::config::Config;
-use crate::deployments::pages;
-use crate::http::extract::invalid;
-use crate::http::hosts::Host;
-use crate::http::problem::{Code, Problem};
-use crate::http::rate_limit::{Draw, RateLimits, Rule};
-use crate::realtime::Realtime;
+use crate::http::rate_limit::{Draw, RateLimits, Rule, Spent};
+use crate::realtime::{Realtime, RoomError};
 use crate::visitors::Visitors;
 use svc_base::Stopwatch;
 use svc_base::ids::{BackendId, DeploymentId};
@@ -30,24 +26,45 @@ use svc_database::values::Params;
 
 /// How many queries of a backend are evaluated at once: a call of the same backend waits for no more than these.
 const AT_ONCE: usize = 2;
-/// Name of evaluations in the log, which belong to no request.
-const EVALUATION: &str = "live query";
 
 /// Live queries.
 #[derive(Clone, Debug)]
 pub struct Live {
     realtime: Arc<Realtime>,
     backends: Arc<Backends>,
-    visitors: Arc<Visitors>,
+    pub(super) visitors: Arc<Visitors>,
     rate_limits: Arc<RateLimits>,
     pub(super) config: Arc<Config>,
     /// By which evaluations keep their distance.
     watch: Stopwatch,
 }
 
-/// Query that a subscription asks for.
+/// Reason why there is no new subscription or connection.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LiveError {
+    /// A bucket of calls is empty.
+    #[error(transparent)]
+    Spent(#[from] Spent),
+    /// A quota of sockets is reached.
+    #[error(transparent)]
+    Quota(#[from] RoomError),
+    /// A subscription of the connection has this id, which ends by that.
+    #[error("{0} is in use")]
+    IdInUse(Arc<str>),
+    /// The connection has as many subscriptions as it may.
+    #[error("there are {0} subscriptions")]
+    Subscriptions(u64),
+    /// As many frames of the connection wait as may.
+    #[error("{0} frames wait")]
+    Backlog(usize),
+    /// The action cannot be listened to.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+}
+
+/// Request of a client to be told what an action answers.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct SubscribeRequest {
     pub(super) id: Arc<str>,
     pub(super) action: String,
     pub(super) params: Params,
@@ -81,17 +98,6 @@ impl Live {
         }
     }
 
-    /// Finds the visitor who opens a connection from a page.
-    pub(super) async fn sign_in(
-        &self,
-        host: &Host,
-        page: &pages::Page,
-        headers: &HeaderMap,
-    ) -> Result<Option<SignIn>, Problem> {
-        let session = self.visitors.caller(host, page, headers).await?;
-        Ok(session.map(SignIn::of))
-    }
-
     /// Ends the subscriptions of visitors who are not signed in any more. Runs once a second.
     pub async fn look_at_sessions(&self) -> anyhow::Result<()> {
         for listener in self.realtime.listeners.list() {
@@ -109,14 +115,14 @@ impl Live {
     /// Takes a place of the quotas for a connection that is yet to be opened.
     ///
     /// # Errors
-    /// `rate_limited`: the quota that is reached.
+    /// The quota that is reached.
     pub(super) fn admit(
         &self,
         backend: BackendId,
         client: IpAddr,
         slug: &Arc<str>,
         is_stream: bool,
-    ) -> Result<Place, Problem> {
+    ) -> Result<Place, LiveError> {
         Ok(self.realtime.place(backend, client, slug, is_stream)?)
     }
 
@@ -142,13 +148,16 @@ impl Live {
     }
 
     /// Draws a client's token of a call.
-    pub(super) fn draw(&self, client: &IpAddr, left: &mut Left) -> Result<(), Problem> {
+    ///
+    /// # Errors
+    /// [`LiveError::Spent`].
+    pub(super) fn draw(&self, client: &IpAddr, left: &mut Left) -> Result<(), LiveError> {
         let bucket = self.rate_limits.by_client(Rule::Op);
         let draw = bucket.take(client);
         left.of_client = Some(draw);
         match draw {
             Draw::Left(_) => Ok(()),
-            Draw::Empty => Err(bucket.refusal()),
+            Draw::Empty => Err(bucket.spent().into()),
         }
     }
 
@@ -159,28 +168,19 @@ impl Live {
     pub(super) async fn subscribe(
         &self,
         listener: &Arc<Listener>,
-        wanted: Wanted,
+        request: SubscribeRequest,
         left: &mut Left,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), LiveError> {
         let most = self.config.limits.live_per_socket;
-        let subscriber = listener.begin(&wanted.id, usize::try_from(most).unwrap_or(usize::MAX));
-        let Wanted { id, action, params } = wanted;
+        let subscriber = listener.begin(&request.id, usize::try_from(most).unwrap_or(usize::MAX));
+        let SubscribeRequest { id, action, params } = request;
         let query = match &subscriber {
             Ok(_) => self
                 .query(listener, action, params)
                 .await
-                .map_err(Problem::from),
-            Err(NotNow::Taken) => Err(invalid(format!(
-                "`{id}` is in use, and ends by this: subscribe with another id, or unsubscribe first."
-            ))),
-            Err(NotNow::Full) => Err(Problem::new(
-                Code::RateLimited,
-                format!(
-                    "A socket has {most} live queries at most. Stop one of them, then subscribe again."
-                ),
-            )
-            // Tells it from a bucket that is empty: to try again does not help.
-            .with("live_per_socket", most)),
+                .map_err(LiveError::from),
+            Err(NotNow::Taken) => Err(LiveError::IdInUse(id)),
+            Err(NotNow::Full) => Err(LiveError::Subscriptions(most)),
         };
         let board = listener.board();
         if !query.as_ref().is_ok_and(|query| board.serves(query)) {
@@ -204,13 +204,16 @@ impl Live {
     }
 
     /// Draws a page's token of a call.
-    pub(super) fn draw_of(&self, page: &DeploymentId, left: &mut Left) -> Result<(), Problem> {
+    ///
+    /// # Errors
+    /// [`LiveError::Spent`].
+    pub(super) fn draw_of(&self, page: &DeploymentId, left: &mut Left) -> Result<(), LiveError> {
         let bucket = &self.rate_limits.op_deployment;
         let draw = bucket.take(page);
         left.of_deployment = Some(draw);
         match draw {
             Draw::Left(_) => Ok(()),
-            Draw::Empty => Err(bucket.refusal()),
+            Draw::Empty => Err(bucket.spent().into()),
         }
     }
 
@@ -270,17 +273,7 @@ impl Live {
         self.realtime.listeners.numbers.evaluations.inc();
         let outcome = match self.look(backend, &query).await {
             Ok(outcome) => outcome,
-            Err(error) => {
-                let problem = Problem::from(error);
-                problem.log(EVALUATION);
-                let is_busy = matches!(problem.code, Code::DatabaseBusy | Code::CapacityReached);
-                let problem = Arc::new(problem);
-                if is_busy {
-                    Outcome::Busy(problem)
-                } else {
-                    Outcome::Failed(problem)
-                }
-            }
+            Err(error) => problems::of_evaluation(error),
         };
         (number, query, outcome)
     }

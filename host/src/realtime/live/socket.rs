@@ -3,15 +3,13 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{Semaphore, mpsc};
-
 use super::Live;
+use super::backlog::{Backlog, Judged};
 use super::listener::Listener;
 use super::listeners::Place;
 use super::opened::{Opened, Way};
 use super::protocol::{self, Frame, Refusal};
-use super::service::{Left, Wanted};
+use super::service::{Left, LiveError, SubscribeRequest};
 use crate::http::websocket::{Accepted, Close, Incoming};
 use crate::realtime::meter::{Draw, Meter};
 use svc_base::ids::BackendId;
@@ -20,9 +18,6 @@ use svc_base::ids::BackendId;
 const SPARE: usize = 64;
 /// The least number of frames that may wait: more than a client may send at once by default.
 const BACKLOG: usize = 64;
-
-/// Requests of a client, in their order.
-type Asked = Result<Frame, Refusal>;
 
 /// Serves a socket whose handshake has been answered.
 pub(super) async fn serve(
@@ -40,17 +35,17 @@ pub(super) async fn serve(
     let (outbox, mut running) = socket.open(queue.saturating_add(SPARE));
     outbox.listen();
     let seat = live.seat(backend, place, opened, Way::Socket(outbox));
-    let (asks, asked) = mpsc::channel(backlog(&live));
+    let backlog = Backlog::new(most_waiting(&live));
     let mut page = Page {
         listener: &seat.listener,
         meter: Meter::new(limits.messages_per_second, live.now()),
         live: &live,
-        asks,
+        backlog: &backlog,
     };
     let mut take = |incoming: Incoming<'_>| page.take(incoming);
     tokio::select! {
         () = running.run(&mut take) => {}
-        () = answer(&live, &seat.listener, client, asked) => {}
+        () = answer(&live, &seat.listener, client, &backlog) => {}
     }
     seat.listener.end_all();
     running.end().await;
@@ -58,36 +53,29 @@ pub(super) async fn serve(
 }
 
 /// Returns how many frames of a client may wait for those before them to be done.
-fn backlog(live: &Live) -> usize {
+fn most_waiting(live: &Live) -> usize {
     let most = live.config.limits.live_per_socket.saturating_mul(2);
-    usize::try_from(most).map_or(Semaphore::MAX_PERMITS, |most| {
-        most.clamp(BACKLOG, Semaphore::MAX_PERMITS)
-    })
+    usize::try_from(most).unwrap_or(usize::MAX).max(BACKLOG)
 }
 
-/// Does what a client asks for, one after another.
-async fn answer(
-    live: &Live,
-    listener: &Arc<Listener>,
-    client: IpAddr,
-    mut asked: mpsc::Receiver<Asked>,
-) {
-    while let Some(asked) = asked.recv().await {
-        match asked {
+/// Does what a client asks for, one frame after another, for as long as it is polled.
+async fn answer(live: &Live, listener: &Arc<Listener>, client: IpAddr, backlog: &Backlog) {
+    loop {
+        match backlog.next().await {
             Ok(Frame::Unsubscribe { id }) => listener.end(&id),
             Ok(Frame::Subscribe { id, action, params }) => {
                 let mut left = Left::default();
-                let wanted = Wanted {
+                let request = SubscribeRequest {
                     id: Arc::clone(&id),
                     action,
                     params,
                 };
                 let subscribed = match live.draw(&client, &mut left) {
-                    Ok(()) => live.subscribe(listener, wanted, &mut left).await,
-                    Err(problem) => Err(problem),
+                    Ok(()) => live.subscribe(listener, request, &mut left).await,
+                    Err(error) => Err(error),
                 };
-                if let Err(problem) = subscribed {
-                    listener.refuse(Some(&id), &problem);
+                if let Err(error) = subscribed {
+                    listener.refuse(Some(&id), &error.into());
                 }
             }
             Err(Refusal { id, problem }) => listener.refuse(id.as_ref(), &problem),
@@ -100,7 +88,7 @@ struct Page<'a> {
     listener: &'a Listener,
     meter: Meter,
     live: &'a Live,
-    asks: mpsc::Sender<Asked>,
+    backlog: &'a Backlog,
 }
 
 impl Page<'_> {
@@ -120,21 +108,20 @@ impl Page<'_> {
             Incoming::Ping => return Ok(()),
             Incoming::Text(text) => text,
         };
-        let asked = match (self.meter.draw(now), protocol::judge(text)) {
+        let judged = match (self.meter.draw(now), protocol::judge(text)) {
             (Draw::Sustained, _) => return Err(Close::FLOOD),
-            (Draw::Taken, asked) => asked,
-            (Draw::Refused, asked) => Err(self.too_many(asked)),
+            (Draw::Taken, judged) => judged,
+            (Draw::Refused, judged) => Err(self.too_fast(judged)),
         };
-        if let Err(TrySendError::Full(asked)) = self.asks.try_send(asked) {
-            let Refusal { id, problem } = self.too_many(asked);
-            self.listener.refuse(id.as_ref(), &problem);
+        if let Err(judged) = self.backlog.add(judged) {
+            self.overflow(judged);
         }
         Ok(())
     }
 
-    /// Returns the refusal of a frame that is one too many.
-    fn too_many(&self, asked: Asked) -> Refusal {
-        let id = match asked {
+    /// Returns the refusal of a frame that comes too early. Its subscription ends by that: an unsubscribe is done, too.
+    fn too_fast(&self, judged: Judged) -> Refusal {
+        let id = match judged {
             Ok(Frame::Subscribe { id, .. } | Frame::Unsubscribe { id }) => Some(id),
             Err(refusal) => refusal.id,
         };
@@ -143,5 +130,24 @@ impl Page<'_> {
             id,
             problem: protocol::too_many_frames(per_second),
         }
+    }
+
+    /// Answers a frame for which the backlog has no room: what ends a subscription is done at once, the rest refused.
+    fn overflow(&self, judged: Judged) {
+        let (id, problem) = match judged {
+            Ok(Frame::Unsubscribe { id }) => {
+                self.backlog.withdraw(&id);
+                self.listener.end(&id);
+                return;
+            }
+            Ok(Frame::Subscribe { id, .. }) => {
+                (Some(id), LiveError::Backlog(self.backlog.most()).into())
+            }
+            Err(Refusal { id, problem }) => (id, problem),
+        };
+        if let Some(id) = &id {
+            self.backlog.withdraw(id);
+        }
+        self.listener.refuse(id.as_ref(), &problem);
     }
 }

@@ -45,7 +45,7 @@ pub struct DevProvider {
     open: Mutex<HashMap<String, Bought>>,
 }
 
-/// Why it does not do what it is asked for.
+/// Why the stand-in does not do what was asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum DevError {
     /// There is nothing to do it to.
@@ -67,9 +67,9 @@ pub enum DevError {
     Random(#[from] NoRandomness),
 }
 
-/// Deed that can be done to a payment later.
+/// Something that happens to a payment later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum PaymentAction {
     /// All the money goes back: of a subscription, that of its latest month.
     Refund,
     /// The payer disputes it.
@@ -80,7 +80,7 @@ pub enum Deed {
     Cancel,
 }
 
-impl Deed {
+impl PaymentAction {
     /// All of them, by their names.
     pub const ALL: [(&str, Self); 4] = [
         ("refund", Self::Refund),
@@ -179,7 +179,7 @@ impl DevProvider {
             ..bought
         };
         for step in steps {
-            self.tell(&bought, *step).await?;
+            self.send_webhook(&bought, *step).await?;
         }
         self.open().remove(id);
         Ok(match choice {
@@ -192,19 +192,23 @@ impl DevProvider {
     ///
     /// # Errors
     /// [`DevError`].
-    pub async fn act(&self, session: &str, deed: Deed) -> Result<Vec<&'static str>, DevError> {
+    pub async fn act(
+        &self,
+        session: &str,
+        action: PaymentAction,
+    ) -> Result<Vec<&'static str>, DevError> {
         let bought = self.bought(session).await?;
-        let steps: &[Step] = match (deed, bought.recurring) {
-            (Deed::Refund, _) => &[Step::Refunded],
-            (Deed::Dispute, _) => &[Step::Disputed],
-            (Deed::Renew, true) => &[Step::Invoiced, Step::InvoicePaid, Step::Renewed],
-            (Deed::Cancel, true) => &[Step::Ended],
-            (Deed::Renew | Deed::Cancel, false) => {
+        let steps: &[Step] = match (action, bought.recurring) {
+            (PaymentAction::Refund, _) => &[Step::Refunded],
+            (PaymentAction::Dispute, _) => &[Step::Disputed],
+            (PaymentAction::Renew, true) => &[Step::Invoiced, Step::InvoicePaid, Step::Renewed],
+            (PaymentAction::Cancel, true) => &[Step::Ended],
+            (PaymentAction::Renew | PaymentAction::Cancel, false) => {
                 return Err(DevError::Nothing("the session is no subscription"));
             }
         };
-        let bought = match deed {
-            Deed::Renew => Bought {
+        let bought = match action {
+            PaymentAction::Renew => Bought {
                 month: bought.month + 1,
                 ..bought
             },
@@ -212,7 +216,7 @@ impl DevProvider {
         };
         let mut told = Vec::new();
         for step in steps {
-            told.push(self.tell(&bought, *step).await?);
+            told.push(self.send_webhook(&bought, *step).await?);
         }
         Ok(told)
     }
@@ -256,7 +260,7 @@ impl DevProvider {
     }
 
     /// Sends the webhook of a step, as the real provider would; returns its type.
-    async fn tell(&self, bought: &Bought, step: Step) -> Result<&'static str, DevError> {
+    async fn send_webhook(&self, bought: &Bought, step: Step) -> Result<&'static str, DevError> {
         let now = self.clock.now();
         let id = format!(
             "evt_dev_{}",

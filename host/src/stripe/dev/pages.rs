@@ -31,9 +31,9 @@ pub(super) fn pay(bought: &Bought) -> Markup {
                     input.field #email name="email" type="email" value=(bought.email.as_deref().unwrap_or("visitor@example.com"));
                     button type="submit" name="outcome" value="pay" { "Pay" }
                     " "
-                    button type="submit" name="outcome" value="fail" { "Fail" }
+                    button.plain type="submit" name="outcome" value="fail" { "Fail" }
                     " "
-                    button type="submit" name="outcome" value="cancel" { "Cancel" }
+                    button.plain type="submit" name="outcome" value="cancel" { "Cancel" }
                 }
             }
         },

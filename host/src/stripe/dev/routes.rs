@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::objects::Bought;
-use super::{API, Choice, Deed, DevError, DevProvider, pages};
+use super::{API, Choice, DevError, DevProvider, PaymentAction, pages};
 use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
 use crate::stripe::{SESSION, WORKSPACE};
@@ -37,7 +37,7 @@ pub fn routes<S: Clone + Send + Sync + 'static>(provider: Arc<DevProvider>) -> R
             post(expire),
         )
         .route("/_svc/dev/pay/{id}", get(page).post(pay))
-        .route("/_svc/dev/payments/{session}/{deed}", post(act))
+        .route("/_svc/dev/payments/{session}/{action}", post(act))
         .with_state(provider)
 }
 
@@ -197,15 +197,15 @@ async fn pay(
 
 async fn act(
     State(provider): State<Arc<DevProvider>>,
-    Path((session, deed)): Path<(String, String)>,
+    Path((session, action)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Result<Json<Value>, Problem> {
     if !headers.contains_key(HEADER) {
         return Err(invalid("Only `svc dev payment` may ask for this."));
     }
-    let deed = Deed::ALL.iter().find(|(name, _)| *name == deed);
-    let (_, deed) = deed.ok_or_else(Problem::not_found)?;
-    let events = provider.act(&session, *deed).await?;
+    let action = PaymentAction::ALL.iter().find(|(name, _)| *name == action);
+    let (_, action) = action.ok_or_else(Problem::not_found)?;
+    let events = provider.act(&session, *action).await?;
     Ok(Json(json!({ "session": session, "events": events })))
 }
 

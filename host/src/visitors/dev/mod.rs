@@ -1,4 +1,4 @@
-//! The issuer inside the server, for whoever develops pages: it asks for a name and an e-mail address and believes both.
+//! The issuer inside the server, for developing pages: it asks for a name and an e-mail address and believes both.
 //!
 //! It speaks OpenID Connect over HTTP as a real one does, so that a page which works with it works with those. It is there only with
 //! `serve --dev` on a loopback `base_url`.
@@ -41,7 +41,7 @@ pub struct DevIssuer {
 /// Sign-in that a code stands for.
 #[derive(Clone, Debug)]
 struct Code {
-    asked: Asked,
+    request: AuthorizationRequest,
     name: String,
     email: String,
     at: Timestamp,
@@ -49,7 +49,7 @@ struct Code {
 
 /// Request of a sign-in to the issuer.
 #[derive(Clone, Debug)]
-struct Asked {
+struct AuthorizationRequest {
     state: String,
     nonce: String,
     challenge: String,
@@ -97,8 +97,8 @@ impl DevIssuer {
         json!({ "keys": [self.key.public()] })
     }
 
-    /// A code for whoever says that they are this; `None` if there is no room or no randomness.
-    fn code(&self, asked: Asked, name: String, email: String) -> Option<String> {
+    /// Gives out a code for a person, who is believed; `None` if there is no room or no randomness.
+    fn code(&self, request: AuthorizationRequest, name: String, email: String) -> Option<String> {
         let (text, at) = (credential::secret(&self.random).ok()?, self.clock.now());
         let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
         codes.retain(|_, code| at.0 - code.at.0 < LIFE);
@@ -106,7 +106,7 @@ impl DevIssuer {
             return None;
         }
         let code = Code {
-            asked,
+            request,
             name,
             email,
             at,
@@ -125,7 +125,7 @@ impl DevIssuer {
             .remove(code)?;
         let fits = now.0 - taken.at.0 < LIFE
             && redirect_uri == self.redirect_uri
-            && challenge(verifier) == taken.asked.challenge;
+            && challenge(verifier) == taken.request.challenge;
         if !fits {
             return None;
         }
@@ -136,7 +136,7 @@ impl DevIssuer {
             "sub": taken.email,
             "iat": seconds,
             "exp": seconds + TOKEN,
-            "nonce": taken.asked.nonce,
+            "nonce": taken.request.nonce,
             "name": taken.name,
             "email": taken.email,
             "email_verified": true,

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::http::problem_page::shell;
 
-/// Asks who to be; `wrong` says what was not taken.
+/// Renders the form for a name and an address; `wrong` names a field that was refused.
 pub(super) fn form(name: &str, email: &str, wrong: Option<&str>) -> Markup {
     shell(
         "Developer sign-in",

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::{Asked, DevIssuer, pages};
+use super::{AuthorizationRequest, DevIssuer, pages};
 use crate::config::Config;
 use crate::http::NOSNIFF;
 use crate::http::extract::{UnreadBody, invalid};
@@ -28,7 +28,7 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 
 /// A request of a sign-in.
 #[derive(Debug, Deserialize)]
-struct Request {
+struct AuthorizationQuery {
     response_type: String,
     client_id: String,
     redirect_uri: String,
@@ -40,7 +40,7 @@ struct Request {
 
 /// Fields of the form.
 #[derive(Debug, Deserialize)]
-struct Said {
+struct SignInForm {
     #[serde(default)]
     name: String,
     #[serde(default)]
@@ -50,7 +50,7 @@ struct Said {
 
 /// Fields of a request to the token endpoint.
 #[derive(Debug, Deserialize)]
-struct Exchange {
+struct TokenRequest {
     grant_type: String,
     code: String,
     redirect_uri: String,
@@ -67,11 +67,11 @@ where
     Router::new()
         .route("/_svc/dev/.well-known/openid-configuration", get(discovery))
         .route("/_svc/dev/keys", get(keys))
-        .route("/_svc/dev/authorize", get(ask).post(answer))
+        .route("/_svc/dev/authorize", get(show_form).post(submit_form))
         .route("/_svc/dev/token", post(token))
 }
 
-fn here(issuer: MaybeIssuer) -> Result<Arc<DevIssuer>, Problem> {
+fn required(issuer: MaybeIssuer) -> Result<Arc<DevIssuer>, Problem> {
     issuer.ok_or_else(Problem::not_found)
 }
 
@@ -80,7 +80,7 @@ fn here(issuer: MaybeIssuer) -> Result<Arc<DevIssuer>, Problem> {
 /// # Errors
 /// `not_found` where there is none, as all of these.
 async fn discovery(State(issuer): State<MaybeIssuer>) -> Result<Json<Value>, Problem> {
-    Ok(Json(here(issuer)?.discovery()))
+    Ok(Json(required(issuer)?.discovery()))
 }
 
 /// Shows its keys.
@@ -88,46 +88,46 @@ async fn discovery(State(issuer): State<MaybeIssuer>) -> Result<Json<Value>, Pro
 /// # Errors
 /// `not_found`.
 async fn keys(State(issuer): State<MaybeIssuer>) -> Result<Json<Value>, Problem> {
-    Ok(Json(here(issuer)?.keys()))
+    Ok(Json(required(issuer)?.keys()))
 }
 
-/// Asks who to be.
+/// Shows the form.
 ///
 /// # Errors
 /// `not_found`, `invalid_request`.
-async fn ask(State(issuer): State<MaybeIssuer>, uri: Uri) -> Result<Response, Problem> {
-    asked(&*here(issuer)?, uri.query())?;
+async fn show_form(State(issuer): State<MaybeIssuer>, uri: Uri) -> Result<Response, Problem> {
+    authorization_request(&*required(issuer)?, uri.query())?;
     Ok(page(StatusCode::OK, "", "", None))
 }
 
-/// Believes what the form says, and leads back with a code.
+/// Takes the form as true, and leads back with a code.
 ///
 /// # Errors
 /// `not_found`, `invalid_request`.
-async fn answer(
+async fn submit_form(
     State(issuer): State<MaybeIssuer>,
     uri: Uri,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    let issuer = here(issuer)?;
-    let asked = asked(&issuer, uri.query())?;
+    let issuer = required(issuer)?;
+    let request = authorization_request(&issuer, uri.query())?;
     let (_, raw) = body.raw().await?;
-    let said: Said = serde_urlencoded::from_bytes(&raw)
+    let form: SignInForm = serde_urlencoded::from_bytes(&raw)
         .map_err(|error| invalid(format!("In the form: {error}.")))?;
-    let state = asked.state.clone();
-    if said.cancel.is_some() {
-        return back(&issuer, &state, ("error", "access_denied"));
+    let state = request.state.clone();
+    if form.cancel.is_some() {
+        return redirect_back(&issuer, &state, ("error", "access_denied"));
     }
-    let (name, email) = (said.name.trim(), said.email.trim());
+    let (name, email) = (form.name.trim(), form.email.trim());
     let is_email =
         email.contains('@') && email.len() <= 200 && !email.contains(char::is_whitespace);
     if !is_email || name.chars().count() > 100 {
         let wrong = "Give an e-mail address such as ada@example.com.";
         return Ok(page(StatusCode::BAD_REQUEST, name, email, Some(wrong)));
     }
-    match issuer.code(asked, name.to_owned(), email.to_owned()) {
-        Some(code) => back(&issuer, &state, ("code", &code)),
-        None => back(&issuer, &state, ("error", "temporarily_unavailable")),
+    match issuer.code(request, name.to_owned(), email.to_owned()) {
+        Some(code) => redirect_back(&issuer, &state, ("code", &code)),
+        None => redirect_back(&issuer, &state, ("error", "temporarily_unavailable")),
     }
 }
 
@@ -136,9 +136,9 @@ async fn answer(
 /// # Errors
 /// `not_found`.
 async fn token(State(issuer): State<MaybeIssuer>, body: UnreadBody) -> Result<Response, Problem> {
-    let issuer = here(issuer)?;
+    let issuer = required(issuer)?;
     let (_, raw) = body.raw().await?;
-    let exchange = serde_urlencoded::from_bytes::<Exchange>(&raw).ok();
+    let exchange = serde_urlencoded::from_bytes::<TokenRequest>(&raw).ok();
     let exchange = exchange.filter(|exchange| exchange.grant_type == "authorization_code");
     let tokens = exchange
         .and_then(|sent| issuer.tokens(&sent.code, &sent.code_verifier, &sent.redirect_uri));
@@ -152,31 +152,38 @@ async fn token(State(issuer): State<MaybeIssuer>, body: UnreadBody) -> Result<Re
     })
 }
 
-fn asked(issuer: &DevIssuer, query: Option<&str>) -> Result<Asked, Problem> {
-    let request: Request = serde_urlencoded::from_str(query.unwrap_or_default())
+fn authorization_request(
+    issuer: &DevIssuer,
+    query: Option<&str>,
+) -> Result<AuthorizationRequest, Problem> {
+    let query: AuthorizationQuery = serde_urlencoded::from_str(query.unwrap_or_default())
         .map_err(|error| invalid(format!("In the query: {error}.")))?;
-    let fits = request.response_type == "code"
-        && request.code_challenge_method == "S256"
-        && request.client_id == issuer.settings.client_id
-        && request.redirect_uri == issuer.redirect_uri;
+    let fits = query.response_type == "code"
+        && query.code_challenge_method == "S256"
+        && query.client_id == issuer.settings.client_id
+        && query.redirect_uri == issuer.redirect_uri;
     if !fits {
         return Err(Problem::new(
             Code::InvalidRequest,
             "This is no sign-in of this server's. Go back to the page and sign in again.",
         ));
     }
-    Ok(Asked {
-        state: request.state,
-        nonce: request.nonce,
-        challenge: request.code_challenge,
+    Ok(AuthorizationRequest {
+        state: query.state,
+        nonce: query.nonce,
+        challenge: query.code_challenge,
     })
 }
 
 /// Leads the browser back to the server's own callback.
-fn back(issuer: &DevIssuer, state: &str, said: (&str, &str)) -> Result<Response, Problem> {
+fn redirect_back(
+    issuer: &DevIssuer,
+    state: &str,
+    parameter: (&str, &str),
+) -> Result<Response, Problem> {
     let mut url = Url::parse(&issuer.redirect_uri).map_err(|error| Problem::internal(&error))?;
     url.query_pairs_mut()
-        .append_pair(said.0, said.1)
+        .append_pair(parameter.0, parameter.1)
         .append_pair("state", state)
         .append_pair("iss", &issuer.settings.issuer);
     let location =

@@ -17,7 +17,7 @@ pub(super) struct Live {
     pub(super) last_used_at: Option<Timestamp>,
 }
 
-fn role(row: &Row<'_>, column: usize) -> rusqlite::Result<Role> {
+fn role(row: &Row<'_>, column: &str) -> rusqlite::Result<Role> {
     let role: String = row.get(column)?;
     role.parse().map_err(|()| rusqlite::Error::InvalidQuery)
 }
@@ -51,13 +51,13 @@ pub(super) fn all(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<V
     )?
     .query_map([workspace], |row| {
         Ok(Key {
-            key_id: row.get(0)?,
-            created_at: row.get(1)?,
-            last_used_at: row.get(2)?,
-            revoked_at: row.get(3)?,
-            role: role(row, 4)?,
-            note: row.get(5)?,
-            expires_at: row.get(6)?,
+            key_id: row.get("key_id")?,
+            created_at: row.get("created_at")?,
+            last_used_at: row.get("last_used_at")?,
+            revoked_at: row.get("revoked_at")?,
+            role: role(row, "role")?,
+            note: row.get("note")?,
+            expires_at: row.get("expires_at")?,
         })
     })?
     .collect()
@@ -93,10 +93,10 @@ pub(super) fn live(c: &Connection, key_id: &str, now: Timestamp) -> rusqlite::Re
     )?
     .query_row(params![key_id, now], |row| {
         Ok(Live {
-            workspace: row.get(0)?,
-            secret: row.get(1)?,
-            role: role(row, 2)?,
-            last_used_at: row.get(3)?,
+            workspace: row.get("workspace_id")?,
+            secret: row.get("secret_sha256")?,
+            role: role(row, "role")?,
+            last_used_at: row.get("last_used_at")?,
         })
     })
     .optional()

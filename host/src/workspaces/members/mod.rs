@@ -133,6 +133,18 @@ impl Workspaces {
         }
     }
 
+    /// The highest role that a caller has in any workspace; `None` if it is in none.
+    pub async fn highest_role(&self, caller: &Caller) -> Result<Option<Role>, Error> {
+        match caller {
+            Caller::Key { role, .. } => Ok(Some(*role)),
+            Caller::User(user) => {
+                let user = user.clone();
+                let roles = self.control.read(move |c| store::roles_of(c, &user));
+                Ok(roles.await?.into_iter().max())
+            }
+        }
+    }
+
     /// The workspace that a caller names by id or slug, or the only one that it is in.
     ///
     /// # Errors

@@ -67,6 +67,16 @@ pub(super) fn role_of(
         .optional()
 }
 
+/// The roles of a user, in any workspace.
+pub(super) fn roles_of(c: &Connection, user: &UserId) -> rusqlite::Result<Vec<Role>> {
+    c.prepare_cached(
+        "SELECT m.role FROM memberships m JOIN workspaces w ON w.id = m.workspace_id
+         WHERE m.user_id = ?1 AND w.state = 'active'",
+    )?
+    .query_map([user.as_str()], |row| role(row, 0))?
+    .collect()
+}
+
 fn member(row: &Row<'_>) -> rusqlite::Result<Member> {
     Ok(Member {
         user: user_id(row, 0)?,

@@ -124,7 +124,7 @@ fn a_chain_that_is_begun_aside_is_dated_before_what_is_committed_meanwhile() {
     let mut history = site.history();
     let path = site.directory.path().canonicalize().unwrap().join(FILE);
     let settings = crate::handle::Settings::alone(path, 1 << 30);
-    let packer = Packer::start().unwrap();
+    let packer = Checkpointer::start().unwrap();
     site.run("INSERT INTO t VALUES (1, hex(randomblob(250000)))");
     history.note(site.frames_in_log(), history.now());
     let error = history.take(&mut site.connection.borrow_mut()).unwrap_err();
@@ -190,7 +190,7 @@ fn what_is_taken_aside_ends_where_it_was_lent_out() {
     history.take(&mut site.connection.borrow_mut()).unwrap();
     let path = site.directory.path().canonicalize().unwrap().join(FILE);
     let settings = crate::handle::Settings::alone(path, 1 << 30);
-    let packer = Packer::start().unwrap();
+    let packer = Checkpointer::start().unwrap();
     let mut made = Vec::new();
     for round in 0..6 {
         made.push(add(&site, &mut history, &format!("before {round}")));

@@ -13,6 +13,7 @@ use tempfile::TempDir;
 use super::super::schema::Marker;
 use super::super::*;
 use svc_base::clock::{Clock, Timestamp};
+use svc_base::ids::BackendId;
 use svc_base::random::Random;
 
 const SCHEMA: &str =
@@ -333,7 +334,7 @@ async fn a_busy_day_keeps_within_its_bounds() {
         .await;
 }
 
-/// Whoever comes while a database is being closed waits for that, so that its history has one writer at a time.
+/// A call that comes while a database is being closed waits for that, so that its history has one writer at a time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn closing_and_opening_at_once_leave_no_gap() {
     let mut house = House::new(64 << 20).await;

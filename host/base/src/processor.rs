@@ -1,0 +1,48 @@
+//! Processor time of a thread, which passes only while the thread runs: a busy machine does not spend it.
+
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Measures the processor time of the thread that started it, which alone may read it.
+#[derive(Clone, Copy, Debug)]
+pub struct ProcessorStopwatch(Duration);
+
+impl ProcessorStopwatch {
+    /// Starts one for the calling thread.
+    #[must_use]
+    pub fn start() -> Self {
+        Self(spent())
+    }
+
+    /// Returns what the calling thread has spent since the start.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        spent().saturating_sub(self.0)
+    }
+}
+
+/// Returns the processor time of the calling thread since it began.
+fn spent() -> Duration {
+    let spent = clock_gettime(ClockId::ThreadCPUTime);
+    let nanoseconds = u32::try_from(spent.tv_nsec).unwrap_or(0);
+    Duration::new(spent.tv_sec.unsigned_abs(), nanoseconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_counts_and_waiting_does_not() {
+        let stopwatch = ProcessorStopwatch::start();
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(stopwatch.elapsed() < Duration::from_millis(100));
+        let most = Duration::from_millis(20);
+        let mut sum = 0_u64;
+        while stopwatch.elapsed() < most {
+            sum = std::hint::black_box(sum.wrapping_add(1));
+        }
+        assert!(stopwatch.elapsed() >= most);
+    }
+}

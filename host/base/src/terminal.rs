@@ -1,0 +1,167 @@
+//! Texts for the terminal: tables, and what strangers wrote.
+
+use std::borrow::Cow;
+
+/// The widest column of a table that is filled up with spaces; a longer cell moves what follows it.
+const WIDTH: usize = 60;
+
+/// Escapes what would steer a terminal: control characters, and marks that change the direction of writing. Lines and tabs stay.
+#[must_use]
+pub fn plain(text: &str) -> String {
+    escaped(text, |c| steers(c) && !matches!(c, '\n' | '\t'))
+}
+
+/// Escapes a text as [`plain`] does, and its ends of lines and tabs too, so that it cannot pass for several lines.
+#[must_use]
+pub fn line(text: &str) -> String {
+    escaped(text, steers)
+}
+
+/// Cuts a text for a sentence: one line of at most so many characters.
+#[must_use]
+pub fn short(text: &str, most: usize) -> String {
+    let mut cut: String = text.chars().take(most).collect();
+    if cut.len() < text.len() {
+        cut.push('…');
+    }
+    line(&cut)
+}
+
+/// Escapes a document of JSON that is written to a terminal; every reader of JSON reads the same document.
+#[must_use]
+pub fn json(document: &str) -> Cow<'_, str> {
+    // What is left to escape stands in strings alone: the writer of JSON has escaped what is below a space.
+    if !document.chars().any(steers) {
+        return Cow::Borrowed(document);
+    }
+    let mut escaped = String::with_capacity(document.len() + 16);
+    for c in document.chars() {
+        match steers(c) {
+            true => escaped.push_str(&format!("\\u{:04x}", u32::from(c))),
+            false => escaped.push(c),
+        }
+    }
+    Cow::Owned(escaped)
+}
+
+/// Writes a text as one word of a POSIX shell, for commands that somebody copies.
+#[must_use]
+pub fn shell_word(text: &str) -> String {
+    let is_safe = |c: char| c.is_ascii_alphanumeric() || "-_.:/=@%+,".contains(c);
+    let text = line(text);
+    match !text.is_empty() && text.chars().all(is_safe) {
+        true => text,
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
+/// Whether a character steers a terminal or changes the direction of writing (UAX #9). All of them have four hexadecimal digits.
+fn steers(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for c in text.chars() {
+        match is_escaped(c) {
+            true => plain.extend(c.escape_default()),
+            false => plain.push(c),
+        }
+    }
+    plain
+}
+
+/// A table with a head; nothing where there are no rows. A cell is one line, whatever is in it.
+#[must_use]
+pub fn grid(head: &[&str], rows: &[Vec<String>]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut lines = vec![head.iter().map(|name| line(name)).collect::<Vec<_>>()];
+    lines.extend(
+        rows.iter()
+            .map(|row| row.iter().map(|text| line(text)).collect()),
+    );
+    let width = |column: usize| {
+        let cells = lines.iter().filter_map(|line| line.get(column));
+        let longest = cells.map(|cell| cell.chars().count()).max();
+        longest.unwrap_or(0).min(WIDTH)
+    };
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let shown = lines.iter().map(|line| {
+        let cells = line.iter().zip(&widths);
+        let cells: Vec<_> = cells
+            .map(|(cell, width)| format!("{cell:width$}"))
+            .collect();
+        cells.join("  ").trim_end().to_owned()
+    });
+    shown.collect::<Vec<_>>().join("\n")
+}
+
+/// A table with a head; nothing where there are no rows. What strangers wrote must not steer the terminal, so every cell is escaped.
+pub fn table<const COLUMNS: usize>(
+    head: [&str; COLUMNS],
+    rows: impl IntoIterator<Item = [String; COLUMNS]>,
+) -> String {
+    let rows: Vec<_> = rows.into_iter().map(Vec::from).collect();
+    grid(&head, &rows)
+}
+
+/// A value, or a dash where there is none.
+pub fn or_dash(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned_and_nobody_steers_the_terminal() {
+        let rows = [
+            ["a".to_owned(), "1".to_owned()],
+            ["lönger".to_owned(), "\u{1b}[2J".to_owned()],
+        ];
+        assert_eq!(
+            table(["slug", "title"], rows),
+            "slug    title\na       1\nlönger  \\u{1b}[2J"
+        );
+        assert_eq!(table(["slug"], []), "");
+    }
+
+    #[test]
+    fn a_strangers_text_is_harmless_in_every_form() {
+        let text = "a\u{1b}[2J\u{9b}2J\u{7}\r\n\t\u{202e}b\u{200f}\u{2028}";
+        assert_eq!(
+            plain(text),
+            "a\\u{1b}[2J\\u{9b}2J\\u{7}\\r\n\t\\u{202e}b\\u{200f}\\u{2028}"
+        );
+        assert_eq!(line("a\nb\tc"), "a\\nb\\tc");
+        assert_eq!(short("ab\ncd", 4), "ab\\nc…");
+        assert_eq!(short("abcd", 4), "abcd");
+        let document = serde_json::json!({ "a": text });
+        let written = document.to_string();
+        let harmless = json(&written);
+        assert!(!harmless.chars().any(steers), "{harmless}");
+        let read: serde_json::Value = serde_json::from_str(&harmless).unwrap();
+        assert_eq!(read, document);
+        for (word, shown) in [
+            ("shop-acme", "shop-acme"),
+            ("2026-11-20T12:00:00.000Z", "2026-11-20T12:00:00.000Z"),
+            ("$(id)", "'$(id)'"),
+            ("a'b", "'a'\\''b'"),
+            ("a\nb", "'a\\nb'"),
+            ("", "''"),
+        ] {
+            assert_eq!(shell_word(word), shown);
+        }
+    }
+
+    #[test]
+    fn one_long_cell_does_not_widen_every_row() {
+        let mut rows = vec![vec!["x".repeat(100_000), "1".to_owned()]];
+        rows.extend((0..1000).map(|n| vec!["y".to_owned(), n.to_string()]));
+        assert!(grid(&["long", "n"], &rows).len() < 200_000);
+    }
+}

@@ -1,0 +1,170 @@
+//! `svc action …`: the statements that visitors may call.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::backends::{ProjectArgs, ProjectHandle, dry_run_text, script};
+use super::error::{Exit, Failure, Result};
+use super::output::{key_values, member, table_of};
+use super::params::params;
+use super::{calls, results};
+
+/// Lists, defines and calls actions.
+#[derive(Debug, clap::Subcommand)]
+pub enum Action {
+    /// List the actions of a project
+    List {
+        #[command(flatten)]
+        on: ProjectArgs,
+    },
+    /// Show an action with its statement
+    Show {
+        /// Name of the action
+        name: String,
+        #[command(flatten)]
+        on: ProjectArgs,
+    },
+    /// Define actions from files that are called as they are, all or none
+    Define {
+        /// The files
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+        /// Only show what would become of them
+        #[arg(long)]
+        dry_run: bool,
+        #[command(flatten)]
+        on: ProjectArgs,
+    },
+    /// Call an action as a visitor does
+    Call {
+        /// Name of the action
+        name: String,
+        /// Params of the call: `name=text`, or `name:=JSON` for numbers and null
+        params: Vec<String>,
+        /// The page to call it through [default: any of the project]
+        #[arg(long, value_name = "SLUG")]
+        page: Option<String>,
+        #[command(flatten)]
+        on: ProjectArgs,
+    },
+}
+
+/// An action in a file.
+#[derive(Clone, Debug)]
+pub(super) struct ActionFile {
+    pub(super) name: String,
+    pub(super) sql: String,
+    /// The path of the file, as it is shown.
+    pub(super) path: PathBuf,
+}
+
+impl ActionFile {
+    /// Reads one: the file's name is the action's.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(super) fn read(path: &Path) -> Result<Self> {
+        Ok(Self::new(path, script(path)?))
+    }
+
+    /// Makes one of the text of a file.
+    pub(super) fn new(path: &Path, sql: String) -> Self {
+        let stem = path.file_stem().unwrap_or_default();
+        Self {
+            name: stem.to_string_lossy().into_owned(),
+            sql,
+            path: path.to_owned(),
+        }
+    }
+
+    /// Names the files of actions in a failure.
+    pub(super) fn blamed<'a>(
+        failure: Failure,
+        files: impl IntoIterator<Item = &'a Self>,
+    ) -> Failure {
+        let files = files.into_iter();
+        failure.in_files(files.map(|file| (file.name.clone(), file.path.clone())))
+    }
+
+    /// The action as it is sent. A comment in its first line is its note.
+    pub(super) fn body(&self) -> Value {
+        let first = self.sql.lines().next().unwrap_or_default();
+        let note = first.trim_start().strip_prefix("--").map(str::trim);
+        let mut body = json!({ "name": self.name, "sql": self.sql });
+        if let Some(note) = note.filter(|note| !note.is_empty()) {
+            body["note"] = note.into();
+        }
+        body
+    }
+}
+
+impl Action {
+    pub(super) async fn run(self) -> Result<()> {
+        match self {
+            Self::List { on } => {
+                let at = on.find().await?;
+                let actions = all(&at).await?;
+                let text = table_of(&actions, &["name", "version", "kind", "params", "note"]);
+                on.out().answer(&json!({ "actions": actions }), &text)
+            }
+            Self::Show { name, on } => {
+                let at = on.find().await?;
+                let actions = all(&at).await?;
+                let mut known = actions.as_array().into_iter().flatten();
+                let action = known.find(|action| action["name"] == name.as_str()).ok_or_else(|| {
+                    let detail = format!("`{}` has no action `{name}`: `svc action list` has those that there are.", at.project.name);
+                    Failure::new(Exit::NotFound, "No such action", detail)
+                })?;
+                let names = [
+                    "name",
+                    "version",
+                    "kind",
+                    "params",
+                    "requires_identity",
+                    "note",
+                    "created_at",
+                ];
+                let head = key_values(&names.map(|name| (name, member(action, name))));
+                on.out()
+                    .answer(action, &format!("{head}\n\n{}", member(action, "sql")))
+            }
+            Self::Define { files, dry_run, on } => define(&files, dry_run, &on).await,
+            Self::Call {
+                name,
+                params: given,
+                page,
+                on,
+            } => {
+                let body = json!({ "action": name, "params": params(&given)? });
+                let at = on.find().await?;
+                let page = at.page(page).await?;
+                // A visitor has no credential.
+                let asked = at.api.call(&calls::OP, &[&page]).bearer(None);
+                let result = asked.body(body).answer().await?;
+                results::show(on.out(), &result)
+            }
+        }
+    }
+}
+
+async fn all(at: &ProjectHandle) -> Result<Value> {
+    let mut detail = at.api.call(&calls::BACKEND, &at.parts()).answer().await?;
+    Ok(detail["actions"].take())
+}
+
+async fn define(files: &[PathBuf], dry_run: bool, on: &ProjectArgs) -> Result<()> {
+    let files = files.iter().map(|file| ActionFile::read(file));
+    let files = files.collect::<Result<Vec<_>>>()?;
+    let at = on.find().await?;
+    let actions: Vec<_> = files.iter().map(ActionFile::body).collect();
+    let asked = at.api.call(&calls::DEFINE_ACTIONS, &at.parts());
+    let asked = asked.query("dry_run", dry_run.then_some(true));
+    let done = asked.body(json!({ "actions": actions })).answer().await;
+    let done = done.map_err(|failure| ActionFile::blamed(failure, &files))?;
+    let text = match dry_run {
+        true => dry_run_text(&done),
+        false => table_of(&done["actions"], &["name", "version", "kind", "params"]),
+    };
+    on.out().answer(&done, &text)
+}

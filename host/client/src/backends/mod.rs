@@ -1,0 +1,222 @@
+//! `svc backend …`: the database of a project.
+
+mod export;
+mod views;
+mod work;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::api::Api;
+use super::error::{Exit, Failure, Result};
+use super::output::member;
+use super::projects::{self, Project, ProjectOption};
+use super::source;
+use super::{CommonArgs, Output, calls};
+
+pub(super) use views::dry_run_text;
+
+/// How many moments are listed unless the command says.
+const DEFAULT_LIMIT: u32 = 20;
+
+/// Makes, migrates, asks, copies and restores a project's database.
+#[derive(Debug, clap::Subcommand)]
+pub enum Backend {
+    /// Show the schema, the migrations and how much is stored
+    Show {
+        #[command(flatten)]
+        on: ProjectArgs,
+    },
+    /// Make the database from a script of CREATE TABLE, CREATE INDEX, CREATE VIEW and INSERT
+    Create {
+        /// The script; `-` is standard input
+        file: PathBuf,
+        /// Open its rooms, too
+        #[arg(long)]
+        realtime: bool,
+        #[command(flatten)]
+        on: ProjectArgs,
+    },
+    /// Apply one migration, which only adds; sent again it changes nothing
+    Migrate {
+        /// The script; `-` is standard input
+        file: PathBuf,
+        /// Only show what it would do
+        #[arg(long)]
+        dry_run: bool,
+        /// Purpose of the migration
+        #[arg(long)]
+        note: Option<String>,
+        #[command(flatten)]
+        on: ProjectArgs,
+    },
+    /// Run one SELECT, INSERT, UPDATE or DELETE, and show its rows as a table
+    Query {
+        /// The statement; `-` is standard input
+        sql: String,
+        /// Binds of the statement: `name=text`, or `name:=JSON` for numbers and null
+        params: Vec<String>,
+        /// The page to ask through [default: any of the project]
+        #[arg(long, value_name = "SLUG")]
+        page: Option<String>,
+        #[command(flatten)]
+        on: ProjectArgs,
+    },
+    /// Open or close the rooms
+    Realtime {
+        /// `on` or `off`
+        #[arg(value_parser = ["on", "off"])]
+        state: String,
+        #[command(flatten)]
+        on: ProjectArgs,
+    },
+    /// Offer the actions to agents as tools, or offer them no more
+    Agents {
+        /// `on` or `off`
+        #[arg(value_parser = ["on", "off"])]
+        state: String,
+        #[command(flatten)]
+        on: ProjectArgs,
+    },
+    /// List the moments that can be restored, newest first
+    History {
+        /// How many
+        #[arg(long, default_value_t = DEFAULT_LIMIT)]
+        limit: u32,
+        /// Only those before this time
+        #[arg(long, value_name = "TIME")]
+        before: Option<String>,
+        #[command(flatten)]
+        on: ProjectArgs,
+    },
+    /// Make the rows what they were at a time
+    Restore {
+        /// When, as `svc backend history` lists it
+        at: String,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+        #[command(flatten)]
+        on: ProjectArgs,
+    },
+    /// Copy the database into one SQLite file
+    Export {
+        /// The file; `-` is standard output [default: the project's label with .db]
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// Replace a file that is there
+        #[arg(long)]
+        force: bool,
+        #[command(flatten)]
+        on: ProjectArgs,
+    },
+    /// Delete the database with its actions
+    Delete {
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+        #[command(flatten)]
+        on: ProjectArgs,
+    },
+}
+
+/// Which project's backend, and on which server.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ProjectArgs {
+    #[command(flatten)]
+    of: ProjectOption,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// A server and one of the caller's projects on it.
+#[derive(Debug)]
+pub(super) struct ProjectHandle {
+    pub(super) api: Api,
+    pub(super) project: Project,
+}
+
+impl ProjectHandle {
+    /// The parts of a path that name the project.
+    pub(super) fn parts(&self) -> [&str; 1] {
+        [&self.project.id]
+    }
+
+    /// Sends something to the backend.
+    pub(super) async fn send(&self, call: &'static calls::Call, body: Value) -> Result<Value> {
+        self.api.call(call, &self.parts()).body(body).answer().await
+    }
+
+    /// The slug of a page to call the backend through: the one that is wanted, else the oldest that is live.
+    pub(super) async fn page(&self, wanted: Option<String>) -> Result<String> {
+        if let Some(wanted) = wanted {
+            return Ok(wanted);
+        }
+        let found = self
+            .api
+            .call(&calls::FRONTENDS, &self.parts())
+            .answer()
+            .await?;
+        let mut pages = found["frontends"].as_array().into_iter().flatten();
+        let live = pages.find(|page| page["state"] == "active");
+        live.map(|page| member(page, "slug")).ok_or_else(|| {
+            Failure::new(
+                Exit::NotFound,
+                "No page",
+                format!("`{}` has no page to call its database through: publish one with `svc publish FILE --project {}`.", self.project.name, self.project.host_label),
+            )
+        })
+    }
+}
+
+impl ProjectArgs {
+    /// Finds the project.
+    pub(super) async fn find(&self) -> Result<ProjectHandle> {
+        let api = Api::new(&self.common.remote)?;
+        let project = projects::find(&api, self.of.project.as_deref()).await?;
+        Ok(ProjectHandle { api, project })
+    }
+
+    /// Where answers go.
+    pub(super) fn out(&self) -> Output {
+        self.common.out()
+    }
+}
+
+impl Backend {
+    pub(super) async fn run(self) -> Result<()> {
+        match self {
+            Self::Show { on } => work::show(&on).await,
+            Self::Create { file, realtime, on } => work::create(&file, realtime, &on).await,
+            Self::Migrate {
+                file,
+                dry_run,
+                note,
+                on,
+            } => work::migrate(&file, dry_run, note, &on).await,
+            Self::Query {
+                sql,
+                params,
+                page,
+                on,
+            } => work::query(sql, &params, page, &on).await,
+            Self::Realtime { state, on } => work::switch("realtime", "rooms", &state, &on).await,
+            Self::Agents { state, on } => {
+                work::switch("agents", "tools for agents", &state, &on).await
+            }
+            Self::History { limit, before, on } => work::history(limit, before, &on).await,
+            Self::Restore { at, yes, on } => work::restore(&at, yes, &on).await,
+            Self::Export { output, force, on } => {
+                let copy = export::export(output, force, &on);
+                super::interruptible(copy, "Nothing of the copy is kept.").await
+            }
+            Self::Delete { yes, on } => work::delete(yes, &on).await,
+        }
+    }
+}
+
+/// Reads a script as it is: its bytes are what the ledger compares.
+pub(super) fn script(file: &Path) -> Result<String> {
+    source::text(file)
+}

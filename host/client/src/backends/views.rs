@@ -1,0 +1,92 @@
+//! Backends for people.
+
+use serde_json::{Value, json};
+
+use crate::output::{key_values, member, table_of};
+
+/// Writes the result of a dry run for people.
+pub(crate) fn dry_run_text(run: &Value) -> String {
+    let changes = &run["changes"];
+    let mut lines = vec![format!("would be {}", member(run, "status"))];
+    for table in changes["tables"].as_array().into_iter().flatten() {
+        let columns = table["columns"].as_array().into_iter().flatten();
+        let columns: Vec<_> = columns.map(|column| member(column, "name")).collect();
+        let kind = if table["new"] == true {
+            "table"
+        } else {
+            "columns of"
+        };
+        lines.push(format!(
+            "+ {kind} {} ({})",
+            member(table, "name"),
+            columns.join(", ")
+        ));
+    }
+    for (name, kind) in [("indexes", "index"), ("views", "view")] {
+        let new = changes[name].as_array().into_iter().flatten();
+        lines.extend(new.map(|one| format!("+ {kind} {}", member(one, "name"))));
+    }
+    let broken = run["broken_actions"].as_array().into_iter().flatten();
+    lines.extend(broken.map(|one| {
+        format!(
+            "! action {} would break: {}",
+            member(one, "name"),
+            member(one, "detail")
+        )
+    }));
+    lines.join("\n")
+}
+
+/// Writes the warnings, a line each.
+pub(super) fn warnings(document: &Value) -> String {
+    let warnings = document["warnings"].as_array().into_iter().flatten();
+    let lines = warnings.map(|warning| format!("warning: {}", member(warning, "detail")));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A backend for people.
+pub(super) fn details_text(detail: &Value) -> String {
+    let database = &detail["database"];
+    let head = key_values(&[
+        (
+            "database",
+            format!(
+                "{} of {} bytes",
+                member(database, "bytes"),
+                member(database, "max_bytes")
+            ),
+        ),
+        (
+            "rooms",
+            if detail["realtime"]["enabled"] == true {
+                "on"
+            } else {
+                "off"
+            }
+            .to_owned(),
+        ),
+        ("id", member(detail, "id")),
+    ]);
+    let rows = &detail["inventory"]["tables"];
+    let tables = detail["schema"]["tables"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|table| {
+            let mut counted = rows.as_array().into_iter().flatten();
+            let count = counted.find(|one| one["name"] == table["name"]);
+            let columns = table["columns"].as_array().into_iter().flatten();
+            let columns: Vec<_> = columns.map(|column| member(column, "name")).collect();
+            let count = count.map_or_else(|| "-".to_owned(), |one| member(one, "rows"));
+            json!({ "table": table["name"], "rows": count, "columns": columns.join(", ") })
+        });
+    let parts = [
+        head,
+        table_of(&tables.collect(), &["table", "rows", "columns"]),
+        table_of(&detail["migrations"], &["version", "applied_at", "note"]),
+        table_of(&detail["actions"], &["name", "version", "kind", "note"]),
+        warnings(detail),
+    ];
+    let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join("\n\n")
+}

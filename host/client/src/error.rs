@@ -1,0 +1,413 @@
+//! Failures of a client's command: as a person, a program and a shell are told.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+
+use super::output::{line, plain, short};
+
+/// How many characters of a title, of a name and of a detail are shown, and how many entries of a list.
+const TITLE: usize = 200;
+const NAME: usize = 100;
+const DETAIL: usize = 4_000;
+const LISTED: usize = 50;
+
+/// Result of a client's command.
+pub(super) type Result<T> = std::result::Result<T, Failure>;
+
+/// How a command ends that does not succeed. `docs/client.md` lists the numbers; they never change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exit {
+    /// The server refused, or something here did not work.
+    Failed = 1,
+    /// No credential, or one that does not suffice.
+    Credential = 3,
+    /// Nothing has the name.
+    NotFound = 4,
+    /// Somebody else has changed it, or it is there already.
+    Conflict = 5,
+    /// No answer came from the server.
+    NoAnswer = 6,
+    /// The server has no room or no time now.
+    Busy = 7,
+    /// There are changes that were planned and not made.
+    Planned = 8,
+    /// Somebody pressed Ctrl-C.
+    Interrupted = 130,
+}
+
+/// Why a command failed, and what to do.
+#[derive(Clone, Debug)]
+pub(super) struct Failure {
+    /// The number that the shell sees.
+    pub(super) exit: Exit,
+    title: String,
+    detail: String,
+    /// Advice that follows the detail.
+    hints: Vec<String>,
+    /// Files whose texts were refused, by the names under which the problem lists them; of one that it does not name, by an empty name.
+    files: BTreeMap<String, PathBuf>,
+    /// The problem as the server answered it.
+    problem: Option<Map<String, Value>>,
+}
+
+/// Where in a text something is wrong, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Position {
+    line: u64,
+    column: u64,
+}
+
+impl Failure {
+    /// A failure with what went wrong and what to do.
+    pub(super) fn new(exit: Exit, title: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self {
+            exit,
+            title: title.into(),
+            detail: detail.into(),
+            hints: Vec::new(),
+            files: BTreeMap::new(),
+            problem: None,
+        }
+    }
+
+    /// A failure on this side.
+    pub(super) fn here(detail: impl Into<String>) -> Self {
+        Self::new(Exit::Failed, "Not done", detail)
+    }
+
+    /// A failure of the file system.
+    pub(super) fn file(doing: &str, path: &Path, error: &std::io::Error) -> Self {
+        let exit = match error.kind() {
+            std::io::ErrorKind::NotFound => Exit::NotFound,
+            _ => Exit::Failed,
+        };
+        let detail = format!("{doing} {}: {error}.", path.display());
+        Self::new(exit, "The file cannot be used", detail)
+    }
+
+    /// The problem that a server answered.
+    pub(super) fn of(status: StatusCode, problem: Map<String, Value>) -> Self {
+        let exit = match status.as_u16() {
+            401 | 403 => Exit::Credential,
+            404 => Exit::NotFound,
+            409 => Exit::Conflict,
+            429 | 503 => Exit::Busy,
+            _ => Exit::Failed,
+        };
+        let text = |name: &str| text_of(&problem, name).to_owned();
+        let (title, detail) = (text("title"), text("detail"));
+        let mut failure = Self::new(exit, title, detail);
+        failure.problem = Some(problem);
+        failure
+    }
+
+    /// The stable code of a server's problem; empty where the server did not answer.
+    pub(super) fn code(&self) -> &str {
+        self.member("code")
+    }
+
+    /// Whether the server says that there is no such thing.
+    pub(super) fn is_missing(&self) -> bool {
+        self.exit == Exit::NotFound
+    }
+
+    /// Names the file whose text the server refused.
+    #[must_use]
+    pub(super) fn in_file(self, file: &Path) -> Self {
+        self.in_files([(String::new(), file.to_owned())])
+    }
+
+    /// Names the files of a batch, by the names under which the server lists what it refused.
+    #[must_use]
+    pub(super) fn in_files(mut self, files: impl IntoIterator<Item = (String, PathBuf)>) -> Self {
+        self.files.extend(files);
+        self
+    }
+
+    /// Adds what else to do.
+    #[must_use]
+    pub(super) fn hint(mut self, hint: &str) -> Self {
+        self.hints.push(hint.to_owned());
+        self
+    }
+
+    fn member(&self, name: &str) -> &str {
+        let problem = self.problem.as_ref();
+        problem.map_or("", |problem| text_of(problem, name))
+    }
+
+    /// The entries of a batch that the server refused.
+    fn entries(&self) -> Vec<&Map<String, Value>> {
+        let entries = self
+            .problem
+            .as_ref()
+            .and_then(|problem| problem.get("errors"));
+        let entries = entries.and_then(Value::as_array).into_iter().flatten();
+        entries.filter_map(Value::as_object).collect()
+    }
+
+    /// Every line that a person is told. Nothing is told twice, and what a server wrote does not steer the terminal.
+    pub(super) fn text(&self) -> String {
+        let title = short(&self.title, TITLE);
+        let problem = self.problem.as_ref();
+        let position = problem.and_then(|problem| position(problem.get("position")?));
+        let entries = self.entries();
+        let mut lines = Vec::new();
+        match entries[..] {
+            [] => {
+                let file = self.files.get("").map(PathBuf::as_path);
+                lines.push(self.summary_line(file, position, &title, &self.detail));
+            }
+            [one] => {
+                let (name, detail) = (text_of(one, "name"), text_of(one, "detail"));
+                let file = self.files.get(name).map(PathBuf::as_path);
+                let detail = match file {
+                    Some(_) => detail.to_owned(),
+                    None => format!("`{name}`: {detail}"),
+                };
+                lines.push(self.summary_line(file, position, &title, &detail));
+            }
+            ref several => {
+                let all = format!("{} are refused, and so nothing was done.", several.len());
+                lines.push(format!("error: {title}: {all}"));
+                lines.extend(several.iter().take(LISTED).map(|one| self.entry_line(one)));
+                if several.len() > LISTED {
+                    lines.push(format!("  and {} more", several.len() - LISTED));
+                }
+            }
+        }
+        for hint in &self.hints {
+            match lines.as_mut_slice() {
+                [first] => first.push_str(&format!(" {hint}")),
+                _ => lines.push(format!("  {hint}")),
+            }
+        }
+        for which in ["missing", "extra"] {
+            let names = problem.and_then(|problem| problem.get(which)?.as_array());
+            let names: Vec<_> = names
+                .into_iter()
+                .flatten()
+                .filter_map(|name| Some(short(name.as_str()?, NAME)))
+                .take(LISTED)
+                .collect();
+            if !names.is_empty() {
+                lines.push(format!("  {which}: {}", names.join(", ")));
+            }
+        }
+        let id = self.member("request_id");
+        if !id.is_empty() {
+            lines.push(format!("  request id: {}", short(id, NAME)));
+        }
+        plain(&lines.join("\n"))
+    }
+
+    /// The line that says what is wrong, and where.
+    fn summary_line(
+        &self,
+        file: Option<&Path>,
+        position: Option<Position>,
+        title: &str,
+        detail: &str,
+    ) -> String {
+        let reason = self.member("reason");
+        // With the place before it, the reason alone says the rest.
+        let detail = match (position, file) {
+            (Some(_), Some(_)) if !reason.is_empty() => reason,
+            _ => detail,
+        };
+        let detail = paragraph(detail);
+        match file {
+            Some(file) => format!("error: {}: {title}: {detail}", location(file, position)),
+            None => format!("error: {title}: {detail}"),
+        }
+    }
+
+    /// The line of one entry of a batch.
+    fn entry_line(&self, entry: &Map<String, Value>) -> String {
+        let (name, detail) = (text_of(entry, "name"), text_of(entry, "detail"));
+        match self.files.get(name) {
+            Some(file) => {
+                let (position, reason) = parse_position(detail);
+                format!("  {}: {}", location(file, position), paragraph(reason))
+            }
+            None => format!("  {}: {}", short(name, NAME), paragraph(detail)),
+        }
+    }
+
+    /// Writes the failure for programs: the server's problem, if there is one, in `error`.
+    pub(super) fn document(&self) -> Value {
+        let mut error = self.problem.clone().unwrap_or_default();
+        let mut detail = vec![self.detail.as_str()];
+        detail.extend(self.hints.iter().map(String::as_str));
+        error.insert("title".into(), self.title.clone().into());
+        error.insert("detail".into(), detail.join(" ").into());
+        error.insert("exit".into(), (self.exit as u8).into());
+        if let Some(file) = self.files.get("") {
+            error.insert("file".into(), file.display().to_string().into());
+        }
+        if let Some(entries) = error.get_mut("errors").and_then(Value::as_array_mut) {
+            for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
+                let file = self.files.get(text_of(entry, "name"));
+                if let Some(file) = file {
+                    entry.insert("file".into(), file.display().to_string().into());
+                }
+            }
+        }
+        json!({ "error": error })
+    }
+}
+
+/// A member of a problem that is a text; empty where it is none.
+fn text_of<'a>(problem: &'a Map<String, Value>, name: &str) -> &'a str {
+    let member = problem.get(name).and_then(Value::as_str);
+    member.unwrap_or_default()
+}
+
+fn position(position: &Value) -> Option<Position> {
+    Some(Position {
+        line: position.get("line")?.as_u64()?,
+        column: position.get("column")?.as_u64()?,
+    })
+}
+
+/// Splits the place off a detail that begins with it, as an entry of a batch does: `Statement 1, line 2, column 7: …`.
+fn parse_position(detail: &str) -> (Option<Position>, &str) {
+    let parse = || {
+        let (head, reason) = detail.split_once(": ")?;
+        let (_, place) = head.strip_prefix("Statement ")?.split_once(", line ")?;
+        let (line, column) = place.split_once(", column ")?;
+        let (line, column) = (line.parse().ok()?, column.parse().ok()?);
+        Some((Position { line, column }, reason))
+    };
+    parse().map_or((None, detail), |(position, reason)| {
+        (Some(position), reason)
+    })
+}
+
+/// A place in a file as editors and compilers write it.
+fn location(file: &Path, position: Option<Position>) -> String {
+    let file = line(&file.display().to_string());
+    match position {
+        Some(Position { line, column }) => format!("{file}:{line}:{column}"),
+        None => file,
+    }
+}
+
+/// A text of several lines, of which only the first begins a line.
+fn paragraph(text: &str) -> String {
+    let cut: String = text.chars().take(DETAIL).collect();
+    let more = if cut.len() < text.len() { "…" } else { "" };
+    format!("{}{more}", cut.trim_end().replace('\n', "\n  "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(status: u16, members: Value) -> Failure {
+        let Value::Object(members) = members else {
+            panic!("no object: {members}");
+        };
+        Failure::of(StatusCode::from_u16(status).unwrap(), members)
+    }
+
+    #[test]
+    fn statuses_have_numbers() {
+        for (status, exit) in [
+            (400, 1),
+            (401, 3),
+            (403, 3),
+            (404, 4),
+            (409, 5),
+            (413, 1),
+            (429, 7),
+            (500, 1),
+            (503, 7),
+        ] {
+            assert_eq!(problem(status, json!({})).exit as u8, exit, "{status}");
+        }
+    }
+
+    #[test]
+    fn everything_that_helps_is_said_once() {
+        let script = problem(
+            400,
+            json!({"title": "Script refused", "detail": "Statement 2, line 2, column 7: No DROP.", "code": "ddl_refused",
+                "reason": "No DROP.", "statement": 2, "position": {"line": 2, "column": 7}, "request_id": "r1"}),
+        );
+        assert_eq!(
+            script
+                .clone()
+                .in_file(Path::new("migrations/0002.sql"))
+                .hint("Go on.")
+                .text(),
+            "error: migrations/0002.sql:2:7: Script refused: No DROP. Go on.\n  request id: r1"
+        );
+        // A statement of the command line has no file.
+        assert_eq!(
+            script.text(),
+            "error: Script refused: Statement 2, line 2, column 7: No DROP.\n  request id: r1"
+        );
+        let differ = json!({"title": "Params differ", "detail": "See `missing` and `extra`.", "missing": ["text", "by"], "extra": []});
+        assert_eq!(
+            problem(400, differ).text(),
+            "error: Params differ: See `missing` and `extra`.\n  missing: text, by"
+        );
+    }
+
+    #[test]
+    fn each_refused_entry_of_a_batch_is_told_with_its_place() {
+        let files =
+            || ["add", "bad"].map(|name| (name.to_owned(), format!("actions/{name}.sql").into()));
+        let entry = |name: &str, detail: &str| json!({"name": name, "code": "x", "detail": detail});
+        let first = entry(
+            "bad",
+            "Statement 1, line 1, column 15: no such table: nowhere",
+        );
+        let batch = |errors: &[Value]| {
+            problem(
+                400,
+                json!({"title": "Statement refused", "detail": "Action `bad`: Statement 1, line 1, column 15: no such table: nowhere",
+                    "reason": "no such table: nowhere", "position": {"line": 1, "column": 15}, "errors": errors}),
+            )
+        };
+        let one = batch(&[first.clone()]);
+        assert_eq!(
+            one.clone().in_files(files()).text(),
+            "error: actions/bad.sql:1:15: Statement refused: no such table: nowhere"
+        );
+        assert_eq!(
+            one.text(),
+            "error: Statement refused: `bad`: Statement 1, line 1, column 15: no such table: nowhere"
+        );
+        let two = batch(&[first, entry("add", "Params\nclash: yes.\u{1b}[2J")]).in_files(files());
+        assert_eq!(
+            two.text(),
+            "error: Statement refused: 2 are refused, and so nothing was done.\n  actions/bad.sql:1:15: no such table: nowhere\n  \
+             actions/add.sql: Params\n  clash: yes.\\u{1b}[2J"
+        );
+        assert_eq!(
+            two.document()["error"]["errors"][1]["file"],
+            "actions/add.sql"
+        );
+    }
+
+    #[test]
+    fn a_servers_text_is_bounded_and_passes_for_nothing_else() {
+        let hostile = problem(
+            500,
+            json!({"title": format!("A\nerror: {}", "b".repeat(1000)), "detail": format!("c\rd\u{9b}2J\n$ {}", "e".repeat(100_000)),
+                "code": 5, "position": {"line": -1, "column": "x"}, "errors": "none", "missing": {}, "request_id": "f\u{202e}\n"}),
+        );
+        let text = hostile.text();
+        assert!(text.len() < 5_000 && text.lines().count() == 3, "{text}");
+        assert!(
+            text.lines().skip(1).all(|line| line.starts_with("  ")),
+            "{text}"
+        );
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n') && !text.contains('\u{202e}'));
+    }
+}

@@ -1,0 +1,495 @@
+//! Files of the user in a folder: opened below the folder's handle, so that no name and no link leads elsewhere, and regular files alone,
+//! so that nothing hangs.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
+use rustix::fs::{FileType, RenameFlags};
+
+use super::error::{Exit, Failure, Result};
+use super::source::{self, MAX_BYTES};
+use svc_base::random::Random;
+
+/// The most files of a folder of SQL.
+const MAX_ENTRIES: usize = 10_000;
+/// Mode of a new file, of which the user's umask takes what it takes.
+pub(super) const USER_MODE: u32 = 0o666;
+/// Mode of a file that is the user's alone.
+pub(super) const PRIVATE_MODE: u32 = 0o600;
+
+/// A folder whose files are reached by names below it.
+#[derive(Debug)]
+pub(super) struct Directory {
+    handle: Dir,
+    path: PathBuf,
+}
+
+/// State of a file in comparison with what it would become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Compared {
+    /// There is none.
+    Missing,
+    /// It has exactly these bytes.
+    Same,
+    /// It has others.
+    Different,
+}
+
+/// A file that is being written, under another name until it is whole. Dropping it removes it.
+#[derive(Debug)]
+pub(super) struct TemporaryFile {
+    folder: Directory,
+    /// Name that the file will have.
+    name: OsString,
+    temporary: String,
+    pub(super) file: File,
+}
+
+impl Directory {
+    /// Opens a folder that is there.
+    ///
+    /// # Errors
+    /// When it is not, or is no folder.
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let handle = Dir::open_ambient_dir(path, ambient_authority())
+            .map_err(|error| Failure::file("Reading", path, &error))?;
+        Ok(Self {
+            handle,
+            path: path.to_owned(),
+        })
+    }
+
+    /// Opens a folder, which is made if need be.
+    pub(super) fn make(path: &Path) -> Result<Self> {
+        std::fs::create_dir_all(path).map_err(|error| Failure::file("Making", path, &error))?;
+        Self::open(path)
+    }
+
+    /// Opens the folder of a file that the user has named; returns it with the file's own name.
+    ///
+    /// # Errors
+    /// When it names no file, or its folder is not there.
+    pub(super) fn of(path: &Path) -> Result<(Self, PathBuf)> {
+        let Some(name) = path.file_name() else {
+            return Err(Failure::here(format!(
+                "{} is no name of a file.",
+                path.display()
+            )));
+        };
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        let folder = Self::open(folder.unwrap_or(Path::new(".")))?;
+        Ok((folder, name.into()))
+    }
+
+    /// The path of a file, as it is shown: editors open it from where the command was run.
+    pub(super) fn shown(&self, name: &Path) -> PathBuf {
+        let path = self.path.join(name);
+        path.strip_prefix(".").map(Path::to_owned).unwrap_or(path)
+    }
+
+    /// Whether something has this name, whatever it is.
+    pub(super) fn has(&self, name: &Path) -> Result<bool> {
+        Ok(self.regular(name)?.is_some())
+    }
+
+    /// Whether a file is for other users to read.
+    pub(super) fn is_denied(&self, name: &Path) -> bool {
+        let denied = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+        self.opened(name).is_err_and(|error| denied(&error))
+    }
+
+    /// Reads a file that is there.
+    ///
+    /// # Errors
+    /// When it is not, is no regular file, lies elsewhere, or is far too large.
+    pub(super) fn read(&self, name: &Path) -> Result<Vec<u8>> {
+        let missing = || {
+            let error = io::Error::from(io::ErrorKind::NotFound);
+            self.failed("Reading", name, &error)
+        };
+        self.read_if_there(name)?.ok_or_else(missing)
+    }
+
+    /// Reads a text as it is.
+    ///
+    /// # Errors
+    /// As of `read`, and when it is no text.
+    pub(super) fn text(&self, name: &Path) -> Result<String> {
+        source::utf8(self.read(name)?, &self.shown(name))
+    }
+
+    /// Reads a file; `None` where there is none.
+    ///
+    /// # Errors
+    /// When it is no regular file, lies elsewhere, or is far too large.
+    pub(super) fn read_if_there(&self, name: &Path) -> Result<Option<Vec<u8>>> {
+        let Some(mut file) = self.open_regular(name)? else {
+            return Ok(None);
+        };
+        let mut bytes = Vec::new();
+        let read = (&mut file).take(MAX_BYTES + 1).read_to_end(&mut bytes);
+        read.map_err(|error| self.failed("Reading", name, &error))?;
+        match bytes.len() as u64 <= MAX_BYTES {
+            true => Ok(Some(bytes)),
+            false => {
+                let length = file.metadata().map_or(MAX_BYTES, |found| found.len());
+                Err(source::too_large(&self.shown(name), length))
+            }
+        }
+    }
+
+    /// Compares a file with what it would become. A file of another length is not read.
+    ///
+    /// # Errors
+    /// When it is no regular file, or lies elsewhere.
+    pub(super) fn compare(&self, name: &Path, bytes: &[u8]) -> Result<Compared> {
+        let Some(file) = self.open_regular(name)? else {
+            return Ok(Compared::Missing);
+        };
+        let length = file.metadata().map(|found| found.len());
+        let length = length.map_err(|error| self.failed("Reading", name, &error))?;
+        if length != bytes.len() as u64 {
+            return Ok(Compared::Different);
+        }
+        match self.read(name)? == bytes {
+            true => Ok(Compared::Same),
+            false => Ok(Compared::Different),
+        }
+    }
+
+    /// Lists the files in a folder below this one whose names end in an extension, in the order of their names; hidden ones are left out.
+    /// Returns nothing where the folder is not there.
+    ///
+    /// # Errors
+    /// When it lies elsewhere, or has far too many.
+    pub(super) fn list(&self, folder: &Path, extension: &str) -> Result<Option<Vec<PathBuf>>> {
+        let failed = |error: io::Error| self.failed("Reading", folder, &error);
+        let entries = match self.handle.read_dir(folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            entries => entries.map_err(failed)?,
+        };
+        let mut files = Vec::new();
+        for entry in entries {
+            let path = PathBuf::from(entry.map_err(failed)?.file_name());
+            let is_hidden = path.to_string_lossy().starts_with('.');
+            if path.extension().is_some_and(|found| found == extension) && !is_hidden {
+                files.push(folder.join(path));
+            }
+            if files.len() > MAX_ENTRIES {
+                return Err(Failure::here(format!(
+                    "{} has more than {MAX_ENTRIES} files: a folder of this size is not read.",
+                    self.shown(folder).display()
+                )));
+            }
+        }
+        files.sort();
+        Ok(Some(files))
+    }
+
+    /// Writes a file in one step, with the folders that it lies in.
+    ///
+    /// # Errors
+    /// When one is there that may not be replaced, or its place is elsewhere.
+    pub(super) fn write(&self, name: &Path, bytes: &[u8], replaces: bool) -> Result<()> {
+        let mut draft = self.draft(name, USER_MODE)?;
+        let written = draft.file.write_all(bytes);
+        written.map_err(|error| self.failed("Writing", name, &error))?;
+        draft.keep(replaces)
+    }
+
+    /// Begins to write a file with a mode.
+    ///
+    /// # Errors
+    /// When its place is elsewhere, or cannot be written to.
+    pub(super) fn draft(&self, name: &Path, mode: u32) -> Result<TemporaryFile> {
+        let failed = |error: io::Error| self.failed("Writing", name, &error);
+        let parent = name
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty());
+        let handle = match parent {
+            Some(parent) => {
+                self.handle.create_dir_all(parent).map_err(failed)?;
+                self.handle.open_dir(parent).map_err(failed)?
+            }
+            None => self.handle.try_clone().map_err(failed)?,
+        };
+        let folder = Self {
+            handle,
+            path: parent.map_or_else(|| self.path.clone(), |parent| self.path.join(parent)),
+        };
+        let Some(target) = name.file_name() else {
+            return Err(self.outside(name));
+        };
+        let random = Random::system().slug(12);
+        let random = random.map_err(|_| Failure::here("The system has no randomness."))?;
+        let temporary = format!(".svc-{random}");
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).mode(mode);
+        let file = folder.handle.open_with(&temporary, &options);
+        Ok(TemporaryFile {
+            name: target.to_owned(),
+            file: file.map_err(failed)?.into_std(),
+            folder,
+            temporary,
+        })
+    }
+
+    /// Opens a regular file to read it; `None` where there is nothing.
+    fn open_regular(&self, name: &Path) -> Result<Option<File>> {
+        // Before it is opened: opening a device may do something.
+        if self.regular(name)?.is_none() {
+            return Ok(None);
+        }
+        let failed = |error: io::Error| self.failed("Reading", name, &error);
+        let file = match self.opened(name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(failed)?,
+        };
+        match file.metadata().map_err(failed)?.is_file() {
+            true => Ok(Some(file)),
+            false => Err(self.not_regular(name, "changing as it is read")),
+        }
+    }
+
+    /// Opens what has a name now, which is neither followed nor waited for.
+    fn opened(&self, name: &Path) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).follow(FollowSymlinks::No).nonblock(true);
+        Ok(self.handle.open_with(name, &options)?.into_std())
+    }
+
+    /// Looks whether a regular file has a name; `None` where nothing has.
+    ///
+    /// # Errors
+    /// When it is no regular file, or lies elsewhere.
+    fn regular(&self, name: &Path) -> Result<Option<()>> {
+        let found = match self.handle.symlink_metadata(name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            found => found.map_err(|error| self.failed("Reading", name, &error))?,
+        };
+        let what = match FileType::from_raw_mode(found.mode()) {
+            FileType::RegularFile => return Ok(Some(())),
+            FileType::Directory => "a directory",
+            FileType::Symlink => "a symbolic link",
+            FileType::Fifo => "a named pipe",
+            FileType::Socket => "a socket",
+            FileType::CharacterDevice | FileType::BlockDevice => "a device",
+            FileType::Unknown => "of an unknown kind",
+        };
+        Err(self.not_regular(name, what))
+    }
+
+    fn not_regular(&self, name: &Path, what: &str) -> Failure {
+        Failure::new(
+            Exit::Failed,
+            "Not a regular file",
+            format!(
+                "{} is {what}: only regular files are read and written here.",
+                self.shown(name).display()
+            ),
+        )
+    }
+
+    fn failed(&self, doing: &str, name: &Path, error: &io::Error) -> Failure {
+        // The handle's own refusal comes from no call of the system.
+        let escapes =
+            error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none();
+        match escapes {
+            true => self.outside(name),
+            false => Failure::file(doing, &self.shown(name), error),
+        }
+    }
+
+    /// The refusal of what leads out of the folder: a manifest that somebody else wrote must not publish the reader's other files.
+    fn outside(&self, name: &Path) -> Failure {
+        Failure::new(
+            Exit::Failed,
+            "Outside of the folder",
+            format!(
+                "{} is not in {}: a manifest names what lies beside it.",
+                self.shown(name).display(),
+                self.path.display()
+            ),
+        )
+    }
+}
+
+impl TemporaryFile {
+    /// Gives the file its name.
+    ///
+    /// # Errors
+    /// When one is there that may not be replaced, or is no regular file.
+    pub(super) fn keep(self, replaces: bool) -> Result<()> {
+        let name = Path::new(&self.name);
+        let is_there = self.folder.has(name)?;
+        if is_there && !replaces {
+            return Err(self.taken());
+        }
+        let handle = &self.folder.handle;
+        let kept = match replaces {
+            true => handle.rename(&self.temporary, handle, name),
+            false => self.rename_to_free(),
+        };
+        kept.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => self.taken(),
+            _ => self.folder.failed("Writing", name, &error),
+        })
+    }
+
+    /// Gives the file a name that nothing may have, in one step.
+    fn rename_to_free(&self) -> io::Result<()> {
+        let handle = &self.folder.handle;
+        let new = RenameFlags::NOREPLACE;
+        match rustix::fs::renameat_with(handle, &self.temporary, handle, &self.name, new) {
+            // A file system that does not know how.
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
+                handle.hard_link(&self.temporary, handle, &self.name)
+            }
+            renamed => Ok(renamed?),
+        }
+    }
+
+    fn taken(&self) -> Failure {
+        let path = self.folder.shown(Path::new(&self.name));
+        Failure::here(format!("{} is there already.", path.display()))
+    }
+}
+
+impl Drop for TemporaryFile {
+    fn drop(&mut self) {
+        // One that has its name now is not there any more under this one.
+        let _ = self.folder.handle.remove_file(&self.temporary);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use rustix::fs::Mode;
+
+    use super::*;
+
+    /// A folder, and beside it a file that nobody may touch.
+    struct Trap {
+        root: tempfile::TempDir,
+        folder: Directory,
+    }
+
+    impl Trap {
+        fn new() -> Self {
+            let root = tempfile::tempdir().unwrap();
+            std::fs::write(root.path().join("victim"), "mine").unwrap();
+            let folder = Directory::make(&root.path().join("folder")).unwrap();
+            Self { root, folder }
+        }
+
+        fn at(&self, name: &str) -> PathBuf {
+            self.root.path().join("folder").join(name)
+        }
+    }
+
+    #[test]
+    fn names_that_lead_elsewhere_are_neither_read_nor_written() {
+        let trap = Trap::new();
+        symlink("..", trap.at("up")).unwrap();
+        symlink(trap.root.path(), trap.at("absolute")).unwrap();
+        let absolute = trap.root.path().join("victim");
+        for name in [
+            "../victim",
+            "a/../../victim",
+            "up/victim",
+            "absolute/victim",
+            absolute.to_str().unwrap(),
+        ] {
+            let name = Path::new(name);
+            let compared = trap.folder.compare(name, b"mine");
+            assert!(!matches!(
+                compared,
+                Ok(Compared::Same | Compared::Different)
+            ));
+            for failure in [
+                trap.folder.read(name).unwrap_err(),
+                trap.folder.write(name, b"theirs", true).unwrap_err(),
+            ] {
+                let said = failure.text();
+                let is_named =
+                    said.contains("Outside of the folder") || said.contains("No such file");
+                assert!(is_named, "{name:?}: {said}");
+            }
+        }
+        let kept = std::fs::read_to_string(trap.root.path().join("victim")).unwrap();
+        assert_eq!(kept, "mine");
+    }
+
+    #[test]
+    fn only_regular_files_are_read_and_replaced() {
+        let trap = Trap::new();
+        std::fs::write(trap.at("real"), "real").unwrap();
+        symlink("real", trap.at("inside")).unwrap();
+        symlink("../victim", trap.at("outside")).unwrap();
+        symlink("nowhere", trap.at("dangling")).unwrap();
+        std::fs::create_dir(trap.at("folder")).unwrap();
+        let fifo = FileType::Fifo;
+        let mode = Mode::RUSR | Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, trap.at("pipe"), fifo, mode, 0).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(trap.at("socket")).unwrap();
+        for (name, what) in [
+            ("inside", "symbolic link"),
+            ("outside", "symbolic link"),
+            ("dangling", "symbolic link"),
+            ("folder", "directory"),
+            ("pipe", "named pipe"),
+            ("socket", "socket"),
+        ] {
+            let name = Path::new(name);
+            for failure in [
+                trap.folder.read(name).unwrap_err(),
+                trap.folder.compare(name, b"").unwrap_err(),
+                trap.folder.write(name, b"new", true).unwrap_err(),
+                trap.folder.write(name, b"new", false).unwrap_err(),
+            ] {
+                let said = failure.text();
+                assert!(said.contains(what), "{name:?}: {said}");
+            }
+        }
+        assert_eq!(std::fs::read_to_string(trap.at("real")).unwrap(), "real");
+        let left = std::fs::read_dir(trap.at("")).unwrap().flatten();
+        assert_eq!(left.count(), 7, "no draft is left");
+    }
+
+    #[test]
+    fn a_file_is_replaced_only_where_that_is_wanted() {
+        let trap = Trap::new();
+        let name = Path::new("below/a.md");
+        assert_eq!(
+            trap.folder.compare(name, b"one").unwrap(),
+            Compared::Missing
+        );
+        trap.folder.write(name, b"one", false).unwrap();
+        assert_eq!(trap.folder.compare(name, b"one").unwrap(), Compared::Same);
+        assert_eq!(
+            trap.folder.compare(name, b"two").unwrap(),
+            Compared::Different
+        );
+        assert!(trap.folder.write(name, b"two", false).is_err());
+        // One that has come since it was looked for.
+        let draft = trap.folder.draft(Path::new("late"), USER_MODE).unwrap();
+        std::fs::write(trap.at("late"), "theirs").unwrap();
+        assert!(draft.rename_to_free().is_err());
+        drop(draft);
+        assert_eq!(std::fs::read_to_string(trap.at("late")).unwrap(), "theirs");
+        // Not even through another name of the same file.
+        std::fs::hard_link(trap.at("below/a.md"), trap.at("other")).unwrap();
+        trap.folder.write(name, b"two", true).unwrap();
+        assert_eq!(std::fs::read_to_string(trap.at("other")).unwrap(), "one");
+        assert_eq!(trap.folder.read(name).unwrap(), b"two");
+    }
+}

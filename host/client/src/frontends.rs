@@ -1,0 +1,299 @@
+//! `svc frontend …`: the pages of a project.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::api::Api;
+use super::difference::Difference;
+use super::error::{Failure, Result};
+use super::files::Directory;
+use super::output::{key_values, member, print_source, table_of};
+use super::projects::{self, Project, ProjectOption};
+use super::source::{STDIN, Source};
+use super::{CommonArgs, calls, confirm, secret};
+use svc_sources::ContentType;
+
+/// Lists, shows, compares and deletes frontends.
+#[derive(Debug, clap::Subcommand)]
+pub enum Frontend {
+    /// List the frontends of a project, oldest first
+    List {
+        #[command(flatten)]
+        of: ProjectOption,
+        #[command(flatten)]
+        common: CommonArgs,
+    },
+    /// Show what is known of a frontend
+    Show {
+        #[command(flatten)]
+        page: FrontendArgs,
+        #[command(flatten)]
+        common: CommonArgs,
+    },
+    /// Print the source of a frontend as it was published
+    Content {
+        #[command(flatten)]
+        page: FrontendArgs,
+        /// A revision in place of what is live
+        #[arg(long, value_name = "ID")]
+        revision: Option<String>,
+        #[command(flatten)]
+        to: OutputArgs,
+        #[command(flatten)]
+        common: CommonArgs,
+    },
+    /// Show how a file differs from what is live
+    Diff {
+        #[command(flatten)]
+        page: FrontendArgs,
+        /// The file; `-` is standard input
+        file: PathBuf,
+        #[command(flatten)]
+        common: CommonArgs,
+    },
+    /// List everything that was ever live, newest first
+    Releases {
+        #[command(flatten)]
+        page: FrontendArgs,
+        #[command(flatten)]
+        common: CommonArgs,
+    },
+    /// Move a quick share into a project, with its slug and its visits
+    Claim {
+        /// The share's id, as `svc publish` said
+        id: String,
+        /// Read the share's token from the first line of a file in place of asking for it
+        #[arg(long, value_name = "FILE")]
+        token_file: Option<PathBuf>,
+        #[command(flatten)]
+        of: ProjectOption,
+        #[command(flatten)]
+        common: CommonArgs,
+    },
+    /// Delete a frontend with its history
+    Delete {
+        #[command(flatten)]
+        page: FrontendArgs,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+        #[command(flatten)]
+        common: CommonArgs,
+    },
+}
+
+/// Which frontend a command is about.
+#[derive(Clone, Debug, clap::Args)]
+pub struct FrontendArgs {
+    /// The frontend: its slug or its id
+    slug: String,
+    #[command(flatten)]
+    of: ProjectOption,
+}
+
+/// Where a source goes.
+#[derive(Clone, Debug, clap::Args)]
+pub struct OutputArgs {
+    /// Write it into a file in place of standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace a file that is there
+    #[arg(long, requires = "output")]
+    force: bool,
+}
+
+/// A source with its revision.
+#[derive(Debug, Deserialize)]
+pub(super) struct Content {
+    pub(super) content: String,
+    #[serde(rename = "type")]
+    pub(super) content_type: ContentType,
+}
+
+/// A frontend that a command has found.
+#[derive(Debug)]
+pub(super) struct FrontendHandle {
+    pub(super) api: Api,
+    pub(super) project: Project,
+    pub(super) slug: String,
+}
+
+impl FrontendArgs {
+    /// Finds the project, and with it where the frontend is.
+    pub(super) async fn find(&self, common: &CommonArgs) -> Result<FrontendHandle> {
+        let api = Api::new(&common.remote)?;
+        let project = projects::find(&api, self.of.project.as_deref()).await?;
+        Ok(FrontendHandle {
+            api,
+            project,
+            slug: self.slug.clone(),
+        })
+    }
+}
+
+impl FrontendHandle {
+    /// The project and the slug, as paths have them.
+    pub(super) fn parts(&self) -> [&str; 2] {
+        [&self.project.id, &self.slug]
+    }
+
+    /// The source of a revision, or of what is live.
+    pub(super) async fn content(&self, revision: Option<&str>) -> Result<Content> {
+        let asked = self.api.call(&calls::CONTENT, &self.parts());
+        asked.query("revision_id", revision).read().await
+    }
+}
+
+impl Frontend {
+    pub(super) async fn run(self) -> Result<()> {
+        match self {
+            Self::List { of, common } => list(&of, &common).await,
+            Self::Show { page, common } => show(&page, &common).await,
+            Self::Content {
+                page,
+                revision,
+                to,
+                common,
+            } => content(&page, revision, to, &common).await,
+            Self::Diff { page, file, common } => diff(&page, &file, &common).await,
+            Self::Releases { page, common } => releases(&page, &common).await,
+            Self::Claim {
+                id,
+                token_file,
+                of,
+                common,
+            } => claim(&id, token_file.as_deref(), &of, &common).await,
+            Self::Delete { page, yes, common } => delete(&page, yes, &common).await,
+        }
+    }
+}
+
+async fn list(of: &ProjectOption, common: &CommonArgs) -> Result<()> {
+    let api = Api::new(&common.remote)?;
+    let project = projects::find(&api, of.project.as_deref()).await?;
+    let found = api.call(&calls::FRONTENDS, &[&project.id]).answer().await?;
+    let members = [
+        "slug",
+        "type",
+        "title",
+        "state",
+        "visits",
+        "updated_at",
+        "url",
+    ];
+    let text = table_of(&found["frontends"], &members);
+    common.out().answer(&found, &text)
+}
+
+async fn show(page: &FrontendArgs, common: &CommonArgs) -> Result<()> {
+    let found = page.find(common).await?;
+    let asked = found.api.call(&calls::FRONTEND, &found.parts());
+    let shown = asked.answer().await?;
+    let names = [
+        "slug",
+        "url",
+        "type",
+        "title",
+        "state",
+        "visits",
+        "created_at",
+        "updated_at",
+        "content_sha256",
+        "active_revision_id",
+        "revision_count",
+        "id",
+    ];
+    let text = key_values(&names.map(|name| (name, member(&shown, name))));
+    common.out().answer(&shown, &text)
+}
+
+async fn content(
+    page: &FrontendArgs,
+    revision: Option<String>,
+    to: OutputArgs,
+    common: &CommonArgs,
+) -> Result<()> {
+    let found = page.find(common).await?;
+    let asked = found.api.call(&calls::CONTENT, &found.parts());
+    let content = asked.query("revision_id", revision).answer().await?;
+    let text = content["content"].as_str().unwrap_or_default();
+    match to.output {
+        Some(path) if path.as_os_str() != STDIN => {
+            let (folder, name) = Directory::of(&path)?;
+            folder.write(&name, text.as_bytes(), to.force)?;
+            let document = json!({ "file": path.display().to_string(), "bytes": text.len() });
+            common.out().answer(&document, &path.display().to_string())
+        }
+        _ if common.json => common.out().answer(&content, ""),
+        // The author's own bytes, to be kept in a file.
+        _ => print_source(text),
+    }
+}
+
+async fn releases(page: &FrontendArgs, common: &CommonArgs) -> Result<()> {
+    let found = page.find(common).await?;
+    let asked = found.api.call(&calls::RELEASES, &found.parts());
+    let all = asked.answer().await?;
+    let text = table_of(&all["releases"], &["at", "kind", "message", "revision_id"]);
+    common.out().answer(&all, &text)
+}
+
+async fn claim(
+    id: &str,
+    token: Option<&Path>,
+    of: &ProjectOption,
+    common: &CommonArgs,
+) -> Result<()> {
+    let token = match token {
+        Some(file) => secret::from_file("token", file)?,
+        None => secret::ask("token")?,
+    };
+    let api = Api::new(&common.remote)?;
+    let project = projects::find(&api, of.project.as_deref()).await?;
+    let body = json!({ "id": id, "delete_token": token });
+    let claiming = api.call(&calls::CLAIM, &[&project.id]).body(body);
+    let claimed = claiming.answer().await?;
+    common.out().answer(&claimed, &member(&claimed, "url"))
+}
+
+async fn delete(page: &FrontendArgs, yes: bool, common: &CommonArgs) -> Result<()> {
+    let found = page.find(common).await?;
+    let (slug, project) = (&found.slug, &found.project.name);
+    let what = format!("Delete `{slug}` of `{project}` with its history");
+    confirm(common.out(), yes, &found.api, &what)?;
+    let deleting = found.api.call(&calls::DELETE_FRONTEND, &found.parts());
+    deleting.answer().await?;
+    let document = json!({ "slug": slug, "deleted": true });
+    common.out().answer(&document, &format!("deleted {slug}"))
+}
+
+async fn diff(page: &FrontendArgs, file: &Path, common: &CommonArgs) -> Result<()> {
+    let found = page.find(common).await?;
+    let live = found.content(None).await?;
+    let source = as_type(file, live.content_type)?;
+    let name = file.display().to_string();
+    let difference = Difference::between((&found.slug, &live.content), (&name, &source.content));
+    let document = json!({ "added": difference.added, "removed": difference.removed, "diff": difference.text });
+    common.out().answer(&document, &difference.text)
+}
+
+/// Reads a file for a frontend, whose type never changes.
+///
+/// # Errors
+/// When its name says another type.
+pub(super) fn as_type(file: &Path, content_type: ContentType) -> Result<Source> {
+    let source = Source::read(file, None)?;
+    if file.as_os_str() == STDIN || source.content_type == content_type {
+        return match source.content_type == content_type {
+            true => Ok(source),
+            false => Source::read(file, Some(content_type)),
+        };
+    }
+    Err(Failure::here(format!(
+        "{} is {} by its name, and the frontend is {content_type} for good: publish it under another slug.",
+        file.display(),
+        source.content_type
+    )))
+}

@@ -1,0 +1,254 @@
+//! Commands of the client: what people and their scripts do on a server, by REST alone.
+//!
+//! They stand beside the operators' commands (`cli`), which work on a data directory. A client's command finds its server by
+//! `--server`, by a profile of `svc login`, or by the environment, and starts nothing else.
+
+#![forbid(unsafe_code)]
+
+mod actions;
+mod answers;
+mod api;
+mod backends;
+pub mod calls;
+mod desktop;
+mod difference;
+mod error;
+mod files;
+mod frontends;
+mod login;
+mod manifest;
+mod output;
+mod params;
+mod profile;
+mod progress;
+mod projects;
+mod publish;
+mod push;
+mod results;
+mod revisions;
+mod secret;
+mod source;
+mod watching;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+use self::api::Api;
+use self::error::{Exit, Failure, Result};
+use self::output::{Output, print_error};
+use svc_base::terminal;
+use svc_sources::ContentType;
+
+pub use manifest::{Dev, DevSettings, StartedServer};
+pub use profile::Remote;
+pub use projects::ProjectChange;
+
+/// Commands of people and their scripts on a server.
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    /// Keep a credential for a server, from a prompt or from standard input
+    Login(login::Login),
+    /// Forget a credential
+    Logout(login::Logout),
+    /// List the profiles of `svc login`, and choose one
+    #[command(subcommand)]
+    Profile(login::ProfileCommand),
+    /// Publish files, and print their links; no login is needed
+    Publish(publish::Publish),
+    /// Delete a quick share
+    Unpublish(publish::Unpublish),
+    /// Update a page of a project from a file, by a draft that is made live
+    Push(push::Push),
+    /// Publish a file as a page of a project whenever it is saved
+    Watch(push::Watch),
+    /// Make the server like the folder that svc.toml describes
+    Apply(manifest::Apply),
+    /// Make the folder like the server
+    Pull(manifest::Pull),
+    /// List, show, compare and delete the pages of a project
+    #[command(subcommand)]
+    Frontend(frontends::Frontend),
+    /// List, compare, promote and roll back revisions of a page
+    #[command(subcommand)]
+    Revision(revisions::Revision),
+    /// Make, migrate, ask, copy and restore a project's database
+    #[command(subcommand)]
+    Backend(backends::Backend),
+    /// List, define and call actions
+    #[command(subcommand)]
+    Action(actions::Action),
+}
+
+/// Arguments that commands of the client have in common.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct CommonArgs {
+    #[command(flatten)]
+    remote: Remote,
+    /// Answer with one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+impl CommonArgs {
+    fn out(&self) -> Output {
+        Output { json: self.json }
+    }
+}
+
+impl Command {
+    /// Runs it, and tells how it ended.
+    pub async fn run(self) -> ExitCode {
+        // Programs are answered in JSON when a command fails, too; how it was asked for is known to each command alone.
+        let json = json_requested();
+        exit_code(json, self.work().await)
+    }
+
+    /// Runs `svc dev`, which shares its name with what is done to a server while developing. The program starts and stops the folder's
+    /// server: the client knows none but by its address.
+    pub async fn dev<S>(
+        dev: Dev,
+        start: impl AsyncFnOnce(DevSettings) -> anyhow::Result<StartedServer<S>>,
+        stop: impl AsyncFnOnce(S) -> anyhow::Result<()>,
+    ) -> ExitCode {
+        let json = json_requested();
+        exit_code(json, Box::pin(dev.run(start, stop)).await)
+    }
+
+    async fn work(self) -> Result<()> {
+        match self {
+            Self::Login(login) => login.run().await,
+            Self::Logout(logout) => logout.run(),
+            Self::Profile(profile) => profile.run(),
+            Self::Publish(publish) => publish.run().await,
+            Self::Unpublish(unpublish) => unpublish.run().await,
+            Self::Push(push) => push.run().await,
+            Self::Watch(watch) => watch.run().await,
+            Self::Apply(apply) => apply.run().await,
+            Self::Pull(pull) => pull.run().await,
+            Self::Frontend(frontend) => frontend.run().await,
+            Self::Revision(revision) => revision.run().await,
+            Self::Backend(backend) => backend.run().await,
+            Self::Action(action) => action.run().await,
+        }
+    }
+}
+
+/// Lists the caller's projects.
+pub async fn list_projects(remote: &Remote, json: bool) -> ExitCode {
+    exit_code(json, projects::list(remote, json).await)
+}
+
+/// Shows one of the caller's projects.
+pub async fn show_project(remote: &Remote, json: bool, project: &str) -> ExitCode {
+    exit_code(json, projects::show(remote, json, project).await)
+}
+
+/// Makes, changes or deletes a project.
+pub async fn change_project(change: ProjectChange) -> ExitCode {
+    exit_code(json_requested(), change.run().await)
+}
+
+fn json_requested() -> bool {
+    std::env::args_os().any(|argument| argument == "--json")
+}
+
+fn exit_code(json: bool, done: Result<()>) -> ExitCode {
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            report_failure(json, &failure);
+            ExitCode::from(failure.exit as u8)
+        }
+    }
+}
+
+/// Tells a person or a program why something failed.
+fn report_failure(json: bool, failure: &Failure) {
+    match json {
+        true => print_error(&terminal::json(&failure.document().to_string())),
+        false => print_error(&failure.text()),
+    }
+}
+
+/// Asks before something is done that was not said with `--yes`: what, and on which server.
+fn confirm(out: Output, yes: bool, api: &Api, what: &str) -> Result<()> {
+    if yes {
+        return Ok(());
+    }
+    let not_done = |detail: &str| Err(Failure::new(Exit::Planned, "Nothing was changed", detail));
+    if !out.can_ask() {
+        return not_done("`--yes` does it without asking.");
+    }
+    match ask_yes_no(&format!("{what} on {}?", api.address())) {
+        true => Ok(()),
+        false => not_done("You said no."),
+    }
+}
+
+/// Asks the person at the terminal; anything but a yes is a no.
+fn ask_yes_no(question: &str) -> bool {
+    let mut terminal = std::io::stderr();
+    let shown = write!(terminal, "{} [y/N] ", output::line(question));
+    let mut answer = String::new();
+    let read = shown
+        .and_then(|()| terminal.flush())
+        .and_then(|()| std::io::stdin().read_line(&mut answer));
+    read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
+}
+
+/// Does what leaves something to clear away when it is ended by Ctrl-C; everything else just ends.
+async fn interruptible<T>(work: impl Future<Output = Result<T>>, then: &str) -> Result<T> {
+    tokio::select! {
+        done = work => done,
+        _ = tokio::signal::ctrl_c() => Err(Failure::new(Exit::Interrupted, "Interrupted", then)),
+    }
+}
+
+/// Reads the name of a type on the command line.
+fn content_type() -> impl TypedValueParser<Value = ContentType> {
+    PossibleValuesParser::new(ContentType::NAMES).try_map(|name| {
+        let mut all = ContentType::ALL.into_iter();
+        all.find(|one| one.as_str() == name).ok_or("no such type")
+    })
+}
+
+/// Reads a time such as `90`, `30m`, `12h` or `7d`.
+fn seconds(text: &str) -> std::result::Result<u64, String> {
+    let (number, unit) = match text.strip_suffix(['s', 'm', 'h', 'd']) {
+        Some(number) => (number, &text[number.len()..]),
+        None => (text, "s"),
+    };
+    let unit = match unit {
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        _ => 1,
+    };
+    let number: Option<u64> = number.parse().ok();
+    let seconds = number.and_then(|number| number.checked_mul(unit));
+    seconds.ok_or_else(|| "write a number with s, m, h or d, such as 12h".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read() {
+        for (text, expected) in [
+            ("90", Some(90)),
+            ("90s", Some(90)),
+            ("30m", Some(1800)),
+            ("12h", Some(43_200)),
+            ("7d", Some(604_800)),
+            ("", None),
+            ("h", None),
+            ("1.5h", None),
+            ("99999999999999999999d", None),
+        ] {
+            assert_eq!(seconds(text).ok(), expected, "{text}");
+        }
+    }
+}

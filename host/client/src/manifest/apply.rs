@@ -1,0 +1,318 @@
+//! `svc apply`: makes the server like the folder.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::Folder;
+use super::once::create_or_replay;
+use super::plan::{Plan, batches, home};
+use super::state::State;
+use super::steps::Step;
+use crate::actions::ActionFile;
+use crate::api::Api;
+use crate::error::{Exit, Failure, Result};
+use crate::files::Directory;
+use crate::frontends::FrontendHandle;
+use crate::output::member;
+use crate::progress::Progress;
+use crate::projects::Project;
+use crate::push::NewSource;
+use crate::{CommonArgs, Output, calls, confirm, interruptible};
+use svc_base::fault;
+
+/// Advice where a plan ends in its middle.
+const RESUMES: &str = "What was done stays; `svc apply` goes on from there.";
+
+/// Makes the server like the folder: what is not in the folder stays.
+#[derive(Debug, clap::Args)]
+pub struct Apply {
+    /// The folder with svc.toml
+    #[arg(default_value = ".")]
+    folder: PathBuf,
+    /// Do what is planned without asking
+    #[arg(long)]
+    yes: bool,
+    /// Only show the plan
+    #[arg(long, conflicts_with = "yes")]
+    plan: bool,
+    /// Why it changes, for the history of the pages
+    #[arg(long, short)]
+    message: Option<String>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+impl Apply {
+    pub(crate) async fn run(self) -> Result<()> {
+        let out = self.common.out();
+        let folder = Folder::read(&Directory::open(&self.folder)?)?;
+        let api = Api::new(&self.common.remote)?.patient();
+        let state = State::of(&api, &folder.manifest.project).await?;
+        let plan = Plan::make(&api, &folder, state.as_ref()).await?;
+        for note in &plan.notes {
+            out.note(note);
+        }
+        if plan.steps.is_empty() {
+            return self.print_plan(
+                &plan,
+                true,
+                "nothing to do: the server is as the folder says",
+            );
+        }
+        out.note(&plan.text());
+        if self.plan {
+            return self.print_plan(&plan, false, "");
+        }
+        let what = match plan.lines.len() {
+            1 => "Make this change".to_owned(),
+            several => format!("Make these {several} changes"),
+        };
+        let what = format!("{what} to the project `{}`", folder.manifest.project);
+        if let Err(failure) = confirm(out, self.yes, &api, &what) {
+            // Programs get the plan, and the number that says that it was not done.
+            self.print_plan(&plan, false, "")?;
+            return Err(failure);
+        }
+        let applying = PlanRunner {
+            api: &api,
+            folder: &folder,
+            out,
+            message: self.message.as_deref(),
+            bar: Progress::steps("apply", plan.steps.len()),
+            then: RESUMES,
+        };
+        interruptible(applying.run(state, &plan), RESUMES).await?;
+        drop(applying);
+        self.print_plan(&plan, true, &format!("done: {} changes", plan.lines.len()))
+    }
+
+    fn print_plan(&self, plan: &Plan, applied: bool, text: &str) -> Result<()> {
+        let document = json!({ "plan": plan.document(), "applied": applied, "notes": plan.notes });
+        self.common.out().answer(&document, text)
+    }
+}
+
+/// The work of a plan. Killed at any point, the next plan has what is left.
+#[derive(Debug)]
+pub(super) struct PlanRunner<'a> {
+    pub(super) api: &'a Api,
+    pub(super) folder: &'a Folder,
+    pub(super) out: Output,
+    pub(super) message: Option<&'a str>,
+    pub(super) bar: Progress,
+    /// Advice where a step fails after others were done.
+    pub(super) then: &'static str,
+}
+
+impl PlanRunner<'_> {
+    /// Does what is planned, on the project as it was planned for.
+    pub(super) async fn run(&self, state: Option<State>, plan: &Plan) -> Result<()> {
+        let mut project = state.map(|state| state.project);
+        for (number, step) in plan.steps.iter().enumerate() {
+            let done = self.run_step(step, &mut project).await;
+            done.map_err(|failure| match number {
+                0 => failure,
+                _ => failure.hint(self.then),
+            })?;
+            fault::point(step.fault_point());
+            self.bar.add(1);
+        }
+        Ok(())
+    }
+
+    async fn run_step(&self, step: &Step, project: &mut Option<Project>) -> Result<()> {
+        match (step, &project) {
+            (Step::Project, _) => *project = Some(self.project().await?),
+            (step, Some(project)) => self.step(step, project).await?,
+            (_, None) => return Err(Failure::here("The plan has no project.")),
+        }
+        Ok(())
+    }
+
+    async fn project(&self) -> Result<Project> {
+        let manifest = &self.folder.manifest;
+        let body = json!({
+            "name": manifest.project,
+            "description": manifest.description,
+            "workspace": manifest.workspace,
+        });
+        let made =
+            create_or_replay(self.api, &calls::CREATE_PROJECT, &[], body, &calls::PROJECT).await?;
+        serde_json::from_value(made)
+            .map_err(|error| Failure::here(format!("The server made a project, and says: {error}")))
+    }
+
+    async fn step(&self, step: &Step, project: &Project) -> Result<()> {
+        let at = [project.id.as_str()];
+        match step {
+            Step::Project => Ok(()),
+            Step::Backend => {
+                let first = self.folder.migrations.first();
+                let first = first.ok_or_else(|| Failure::here("The plan has no migration."))?;
+                let body = json!({ "ddl": first.sql });
+                create_or_replay(self.api, &calls::CREATE_BACKEND, &at, body, &calls::BACKEND)
+                    .await
+                    .map_err(|failure| failure.in_file(&first.path))
+                    .map(drop)
+            }
+            Step::Migrate(number) => {
+                let migration = &self.folder.migrations[*number];
+                let asked = self.api.call(&calls::UPDATE_BACKEND, &at);
+                // The file's name tells readers of the ledger which one it was.
+                let body = json!({ "ddl": migration.sql, "note": migration.name });
+                asked
+                    .body(body)
+                    .answer()
+                    .await
+                    .map_err(|failure| failure.in_file(&migration.path))
+                    .map(drop)
+            }
+            Step::Actions(numbers) => {
+                for batch in batches(self.folder, numbers) {
+                    self.api
+                        .call(&calls::DEFINE_ACTIONS, &at)
+                        .body(batch)
+                        .answer()
+                        .await
+                        .map_err(|failure| ActionFile::blamed(failure, &self.folder.actions))?;
+                }
+                Ok(())
+            }
+            Step::Realtime(on) => {
+                let asked = self.api.call(&calls::UPDATE_BACKEND, &at);
+                asked
+                    .body(json!({ "realtime": on }))
+                    .answer()
+                    .await
+                    .map(drop)
+            }
+            Step::Agents(on) => {
+                let asked = self.api.call(&calls::UPDATE_BACKEND, &at);
+                asked.body(json!({ "agents": on })).answer().await.map(drop)
+            }
+            Step::Page(number) => self.create(*number, project).await,
+            Step::Change { page, slug, live } => {
+                self.change(*page, slug, live.as_deref(), project).await
+            }
+            Step::About => self.about(project).await,
+        }
+    }
+
+    async fn create(&self, number: usize, project: &Project) -> Result<()> {
+        let page = &self.folder.pages[number];
+        let body = json!({
+            "type": page.source.content_type,
+            "content": page.source.content,
+            "requested_slug": page.slug,
+            "title": page.title.as_ref().or(page.source.title.as_ref()),
+        });
+        let at = [project.id.as_str()];
+        let made = create_or_replay(
+            self.api,
+            &calls::CREATE_FRONTEND,
+            &at,
+            body,
+            &calls::FRONTEND,
+        )
+        .await;
+        let made = made.map_err(|failure| failure.in_file(&page.source.path))?;
+        self.warn(&page.source.path, &made);
+        let slug = member(&made, "slug");
+        if slug != page.slug {
+            self.note(&format!("`{}` was taken: the page is `{slug}`.", page.slug));
+        }
+        self.note(&format!("{} is at {}", page.slug, member(&made, "url")));
+        Ok(())
+    }
+
+    /// Changes a page by a draft, and only if it still shows what the plan has seen.
+    async fn change(
+        &self,
+        number: usize,
+        slug: &str,
+        live: Option<&str>,
+        project: &Project,
+    ) -> Result<()> {
+        let page = &self.folder.pages[number];
+        let found = FrontendHandle {
+            api: self.api.clone(),
+            project: project.clone(),
+            slug: slug.to_owned(),
+        };
+        let base = found.active().await?;
+        let revision = self
+            .api
+            .call(&calls::REVISION, &[&project.id, slug, &base])
+            .answer()
+            .await?;
+        if revision["content_sha256"].as_str() != live {
+            return Err(Failure::new(
+                Exit::Conflict,
+                "Somebody else has published",
+                format!(
+                    "`{slug}` is not any more what was planned for. `svc apply` makes a new plan; `svc pull` brings what is there."
+                ),
+            ));
+        }
+        let new = NewSource {
+            content: &page.source.content,
+            title: page.title.as_deref(),
+            message: self.message,
+        };
+        let draft = found.draft(&base, new).await;
+        let draft = draft.map_err(|failure| failure.in_file(&page.source.path))?;
+        let done = found.promote(&base, &draft, self.message).await?;
+        self.warn(&page.source.path, &done["frontend"]);
+        Ok(())
+    }
+
+    async fn about(&self, project: &Project) -> Result<()> {
+        let manifest = &self.folder.manifest;
+        let home = match &manifest.home {
+            // The page may have been made a moment ago.
+            Some(wanted) => {
+                let state = State::read(self.api, project.clone()).await?;
+                home(self.folder, &state, wanted)?
+            }
+            None => None,
+        };
+        let body = json!({ "description": manifest.description, "home": home });
+        self.api
+            .call(&calls::UPDATE_PROJECT, &[&project.id])
+            .body(body)
+            .answer()
+            .await
+            .map(drop)
+    }
+
+    /// Tells a person something above the bar.
+    fn note(&self, text: &str) {
+        self.bar.suspend(|| self.out.note(text));
+    }
+
+    fn warn(&self, file: &Path, made: &Value) {
+        for warning in made["warnings"].as_array().into_iter().flatten() {
+            self.note(&format!(
+                "warning: {}:{}: {}",
+                file.display(),
+                member(warning, "line"),
+                member(warning, "detail")
+            ));
+        }
+    }
+}
+
+/// Where the pages of a folder are, as `slug  URL`.
+pub(super) async fn addresses(api: &Api, folder: &Folder) -> Result<Vec<(String, String)>> {
+    let Some(state) = State::of(api, &folder.manifest.project).await? else {
+        return Ok(Vec::new());
+    };
+    let mut found = Vec::new();
+    for page in &folder.pages {
+        if let Some(frontend) = state.frontend(page, folder)? {
+            found.push((page.slug.clone(), frontend.url.clone()));
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,198 @@
+//! `svc dev`: the folder on a server of its own, applied again whenever something is saved.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::apply::{PlanRunner, addresses};
+use super::begin::begin;
+use super::plan::Plan;
+use super::state::State;
+use super::{FILE, Folder};
+use crate::api::Api;
+use crate::error::{Exit, Failure, Result};
+use crate::files::Directory;
+use crate::output::print_error;
+use crate::profile::{Target, address};
+use crate::progress::Progress;
+use crate::watching::FileWatcher;
+use crate::{Output, ask_yes_no, calls, report_failure};
+
+/// Settings of the server for a folder. It has stand-ins for sign-in and payments, and a workspace.
+#[derive(Clone, Debug)]
+pub struct DevSettings {
+    /// Data directory, which goes with the command.
+    pub data: PathBuf,
+    /// Address to listen on; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Where compiled guests are kept, if not in the user's cache directory.
+    pub cache: Option<PathBuf>,
+}
+
+/// A server that was started for a folder.
+#[derive(Debug)]
+pub struct StartedServer<S> {
+    /// The address of its API.
+    pub url: String,
+    /// Credential of the workspace for the folder's project.
+    pub credential: String,
+    /// The handle to stop it by.
+    pub server: S,
+}
+
+/// Serves the folder from a server of its own while you work on it.
+#[derive(Debug, clap::Args)]
+pub struct Dev {
+    /// The folder with svc.toml
+    #[arg(default_value = ".")]
+    folder: PathBuf,
+    /// Write svc.toml where there is none, for the pages of the folder or with a first one
+    #[arg(long)]
+    begin: bool,
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+    /// Where compiled guests are kept [default: the user's cache directory]
+    #[arg(long, env = "SVC_CACHE", value_name = "DIR", hide_env = true)]
+    cache: Option<PathBuf>,
+    /// Answer with one JSON document a line
+    #[arg(long)]
+    json: bool,
+}
+
+impl Dev {
+    pub(crate) async fn run<S>(
+        self,
+        start: impl AsyncFnOnce(DevSettings) -> anyhow::Result<StartedServer<S>>,
+        stop: impl AsyncFnOnce(S) -> anyhow::Result<()>,
+    ) -> Result<()> {
+        let out = Output { json: self.json };
+        // What cannot be read is said before anything is started.
+        self.begin_if_wanted(out)?;
+        Folder::read(&Directory::open(&self.folder)?)?;
+        let failed = |error: &dyn std::fmt::Display| {
+            Failure::here(format!(
+                "The server for the folder does not start: {error}."
+            ))
+        };
+        let stopped = async {
+            let (mut interrupt, mut terminate) = (
+                signal(SignalKind::interrupt())?,
+                signal(SignalKind::terminate())?,
+            );
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            std::io::Result::Ok(())
+        };
+        // It goes with the command, and nobody else reads it.
+        let data = tempfile::tempdir().map_err(|error| failed(&error))?;
+        let settings = DevSettings {
+            data: data.path().to_owned(),
+            listen: self.listen,
+            cache: self.cache.clone(),
+        };
+        let started = start(settings).await;
+        let StartedServer {
+            url,
+            credential,
+            server,
+        } = started.map_err(|error| failed(&format!("{error:#}")))?;
+        let done = tokio::select! {
+            done = self.serve(&url, credential, out) => done,
+            stopped = stopped => stopped.map_err(|error| failed(&error)),
+        };
+        if let Err(error) = stop(server).await {
+            print_error(&format!("the server did not stop in good order: {error:#}"));
+        }
+        done
+    }
+
+    /// Writes a manifest where there is none, if that is said or answered.
+    fn begin_if_wanted(&self, out: Output) -> Result<()> {
+        if self.begin {
+            Directory::make(&self.folder)?;
+        }
+        let folder = Directory::open(&self.folder)?;
+        if folder.has(Path::new(FILE))? {
+            return Ok(());
+        }
+        let path = folder.shown(Path::new(FILE));
+        let question = format!(
+            "{} is not there. Write one for the pages of the folder?",
+            path.display()
+        );
+        if self.begin || (out.can_ask() && ask_yes_no(&question)) {
+            for name in begin(&folder, &self.folder)? {
+                out.note(&format!("wrote {}", folder.shown(&name).display()));
+            }
+        }
+        Ok(())
+    }
+
+    async fn serve(&self, url: &str, credential: String, out: Output) -> Result<()> {
+        let api = Api::of(Target {
+            server: address(url.trim_end_matches('/'))?,
+            credential: Some(credential),
+        })?;
+        let api = api.patient();
+        let mut watching = FileWatcher::files(vec![self.folder.clone()]);
+        let mut told = Vec::new();
+        loop {
+            match self.apply(&api, out).await {
+                Ok(pages) => {
+                    if told != pages {
+                        let document = json!({ "server": url, "pages": pages.iter().map(|(slug, url)| json!({ "slug": slug, "url": url })).collect::<Vec<_>>() });
+                        let lines = pages.iter().map(|(slug, url)| format!("{slug:15} {url}"));
+                        out.answer(&document, &lines.collect::<Vec<_>>().join("\n"))?;
+                    }
+                    told = pages;
+                }
+                // What is wrong in the folder is mended with the next save.
+                Err(failure) => report_failure(self.json, &failure),
+            }
+            watching.changed().await;
+        }
+    }
+
+    /// Makes the server like the folder; returns where its pages are.
+    async fn apply(&self, api: &Api, out: Output) -> Result<Vec<(String, String)>> {
+        let folder = Folder::read(&Directory::open(&self.folder)?)?;
+        let name = &folder.manifest.project;
+        let mut state = State::of(api, name).await?;
+        let planned = match Plan::make(api, &folder, state.as_ref()).await {
+            // A migration is still being written, and its rows are nobody's: it begins anew.
+            Err(failure) if failure.exit == Exit::Conflict && state.is_some() => {
+                out.note("A migration has changed: the database begins anew.");
+                if let Some(old) = state.take() {
+                    api.call(&calls::DELETE_PROJECT, &[&old.project.id])
+                        .answer()
+                        .await?;
+                }
+                Plan::make(api, &folder, None).await
+            }
+            planned => planned,
+        };
+        let plan = planned?;
+        if plan.steps.is_empty() {
+            return addresses(api, &folder).await;
+        }
+        let applying = PlanRunner {
+            api,
+            folder: &folder,
+            // The plan is told below, and where the pages are once.
+            out: Output { json: true },
+            message: None,
+            bar: Progress::steps("apply", plan.steps.len()),
+            then: "The next save goes on.",
+        };
+        applying.run(state, &plan).await?;
+        drop(applying);
+        out.note(&plan.text());
+        out.note(&format!("applied {}", self.folder.join(FILE).display()));
+        addresses(api, &folder).await
+    }
+}

@@ -1,0 +1,339 @@
+//! A folder that says what a project is: `svc.toml`, pages, migrations and actions.
+
+mod apply;
+mod begin;
+mod dev;
+mod once;
+mod plan;
+mod pull;
+mod state;
+mod steps;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::actions::ActionFile;
+use super::error::{Exit, Failure, Result};
+use super::files::Directory;
+use super::source::Source;
+use svc_base::digest::Digest;
+use svc_base::names::is_slug;
+
+pub(super) use apply::Apply;
+pub use dev::{Dev, DevSettings, StartedServer};
+pub(super) use pull::Pull;
+
+/// The manifest's file.
+pub(super) const FILE: &str = "svc.toml";
+/// Where migrations are unless the manifest says.
+const MIGRATIONS: &str = "migrations";
+/// Where actions are unless the manifest says.
+const ACTIONS: &str = "actions";
+/// Extension of files of SQL.
+const SQL: &str = "sql";
+
+/// Content of a manifest.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Manifest {
+    /// The project's name.
+    pub(super) project: String,
+    /// Description of the project; left as it is, if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) description: Option<String>,
+    /// The workspace that owns it; needed only by who has several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) workspace: Option<String>,
+    /// The page that the project's address leads to; as it is, if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) home: Option<String>,
+    /// Whether the rooms are open; as they are, if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) realtime: Option<bool>,
+    /// Whether agents are offered the actions as tools; as it is, if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) agents: Option<bool>,
+    /// The folder of migrations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) migrations: Option<PathBuf>,
+    /// The folder of actions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) actions: Option<PathBuf>,
+    /// The pages by their slugs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) pages: BTreeMap<String, PageEntry>,
+}
+
+/// A page in a manifest: its file, or a table with more.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(
+    untagged,
+    expecting = "a file's name, or a table with `file` and perhaps `title`"
+)]
+pub(super) enum PageEntry {
+    /// The file alone.
+    File(PathBuf),
+    /// The file with a title.
+    Table(PageTable),
+}
+
+/// A page with its title.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PageTable {
+    pub(super) file: PathBuf,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) title: Option<String>,
+}
+
+impl PageEntry {
+    fn file(&self) -> &Path {
+        match self {
+            Self::File(file) => file,
+            Self::Table(table) => &table.file,
+        }
+    }
+
+    fn title(&self) -> Option<&str> {
+        match self {
+            Self::File(_) => None,
+            Self::Table(table) => table.title.as_deref(),
+        }
+    }
+}
+
+/// A migration in a file.
+#[derive(Clone, Debug)]
+pub(super) struct Migration {
+    /// The file's name.
+    pub(super) name: String,
+    /// The path of the file, as it is shown.
+    pub(super) path: PathBuf,
+    pub(super) sql: String,
+    pub(super) checksum: String,
+}
+
+/// A page with its source.
+#[derive(Clone, Debug)]
+pub(super) struct LocalPage {
+    /// The slug that is wanted.
+    pub(super) slug: String,
+    pub(super) title: Option<String>,
+    pub(super) source: Source,
+}
+
+/// A folder as it is.
+#[derive(Clone, Debug)]
+pub(super) struct Folder {
+    pub(super) manifest: Manifest,
+    /// In the order of their names.
+    pub(super) migrations: Vec<Migration>,
+    pub(super) actions: Vec<ActionFile>,
+    pub(super) pages: Vec<LocalPage>,
+}
+
+impl Manifest {
+    /// The project of a manifest in the working directory, if there is one. A file of that name that names no project is somebody
+    /// else's, such as a server's settings.
+    ///
+    /// # Errors
+    /// When it names a project and is no manifest, or is no regular file.
+    pub(super) fn project_here() -> Result<Option<String>> {
+        let here = Directory::open(Path::new("."))?;
+        // A server's settings may be for others to read.
+        if !here.has(Path::new(FILE))? || here.is_denied(Path::new(FILE)) {
+            return Ok(None);
+        }
+        let Ok(text) = String::from_utf8(here.read(Path::new(FILE))?) else {
+            return Ok(None);
+        };
+        let names_one =
+            toml::from_str::<toml::Table>(&text).is_ok_and(|table| table.contains_key("project"));
+        match names_one {
+            true => Ok(Some(Self::parse(&text, Path::new(FILE))?.project)),
+            false => Ok(None),
+        }
+    }
+
+    /// Reads the manifest of a folder.
+    ///
+    /// # Errors
+    /// When there is none, or it says what no manifest can.
+    pub(super) fn read(folder: &Directory) -> Result<Self> {
+        let name = Path::new(FILE);
+        let path = folder.shown(name);
+        match folder.has(name)? {
+            true => Self::parse(&folder.text(name)?, &path),
+            false => Err(Failure::new(
+                Exit::NotFound,
+                "No manifest",
+                format!(
+                    "{} is not there, which says what the project is. `svc dev --begin` writes one for the pages of the folder, `svc pull --project P` one for a project that is on a server.",
+                    path.display()
+                ),
+            )),
+        }
+    }
+
+    fn parse(text: &str, path: &Path) -> Result<Self> {
+        let shown = path.display();
+        let manifest: Self =
+            toml::from_str(text).map_err(|error| Failure::here(format!("{shown}: {error}")))?;
+        if let Some(slug) = manifest.pages.keys().find(|slug| !is_slug(slug)) {
+            return Err(Failure::here(format!(
+                "{shown}: the page `{slug}` cannot have that slug: use 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit."
+            )));
+        }
+        match &manifest.home {
+            Some(home) if !home.is_empty() && !manifest.pages.contains_key(home) => {
+                Err(Failure::here(format!(
+                    "{shown}: `home` is `{home}`, which is none of its pages."
+                )))
+            }
+            _ => Ok(manifest),
+        }
+    }
+
+    /// The folder of migrations.
+    pub(super) fn migrations(&self) -> &Path {
+        self.migrations.as_deref().unwrap_or(Path::new(MIGRATIONS))
+    }
+
+    /// The folder of actions.
+    pub(super) fn actions(&self) -> &Path {
+        self.actions.as_deref().unwrap_or(Path::new(ACTIONS))
+    }
+}
+
+impl Folder {
+    /// Reads a folder with everything that its manifest names.
+    ///
+    /// # Errors
+    /// When something cannot be read, is no regular file, or lies outside of the folder.
+    pub(super) fn read(folder: &Directory) -> Result<Self> {
+        let manifest = Manifest::read(folder)?;
+        let migrations = sql_files(folder, manifest.migrations(), manifest.migrations.is_some())?;
+        let migrations = migrations.iter().map(|name| migration(folder, name));
+        let actions = sql_files(folder, manifest.actions(), manifest.actions.is_some())?;
+        let actions = actions
+            .iter()
+            .map(|name| Ok(ActionFile::new(&folder.shown(name), folder.text(name)?)));
+        let pages = manifest.pages.iter().map(|(slug, entry)| {
+            let bytes = folder.read(entry.file())?;
+            Ok(LocalPage {
+                slug: slug.clone(),
+                title: entry.title().map(str::to_owned),
+                source: Source::of(&folder.shown(entry.file()), &bytes, None)?,
+            })
+        });
+        Ok(Self {
+            migrations: migrations.collect::<Result<_>>()?,
+            actions: actions.collect::<Result<_>>()?,
+            pages: pages.collect::<Result<_>>()?,
+            manifest,
+        })
+    }
+
+    /// Whether something in it has no place but in a database.
+    fn needs_backend(&self) -> bool {
+        let switched = [self.manifest.realtime, self.manifest.agents];
+        !self.actions.is_empty() || switched.contains(&Some(true))
+    }
+}
+
+/// The files of SQL in a folder, in the order of their names; none where the folder is not there and nobody named it.
+fn sql_files(folder: &Directory, below: &Path, is_named: bool) -> Result<Vec<PathBuf>> {
+    match folder.list(below, SQL)? {
+        Some(files) => Ok(files),
+        None if !is_named => Ok(Vec::new()),
+        None => Err(Failure::new(
+            Exit::NotFound,
+            "No such folder",
+            format!(
+                "{} is not there, and svc.toml names it.",
+                folder.shown(below).display()
+            ),
+        )),
+    }
+}
+
+fn migration(folder: &Directory, name: &Path) -> Result<Migration> {
+    let sql = folder.text(name)?;
+    let file = name.file_name().unwrap_or_default();
+    Ok(Migration {
+        name: file.to_string_lossy().into_owned(),
+        path: folder.shown(name),
+        checksum: Digest::of(sql.as_bytes()).to_string(),
+        sql,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(manifest: &str) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(FILE), manifest).unwrap();
+        folder
+    }
+
+    fn read(folder: &tempfile::TempDir) -> Result<Folder> {
+        Folder::read(&Directory::open(folder.path())?)
+    }
+
+    #[test]
+    fn a_folder_is_read_in_order() {
+        let folder = folder(
+            "project = \"Book\"\nhome = \"book\"\n[pages]\nbook = \"a.html\"\nnews = { file = \"n.md\", title = \"News\" }\n",
+        );
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir(at("migrations")).unwrap();
+        for (name, text) in [
+            ("a.html", "<h1>A"),
+            ("n.md", "# N"),
+            ("migrations/0002_b.sql", "B"),
+            ("migrations/0001_a.sql", "A"),
+            ("migrations/notes.txt", "no"),
+        ] {
+            std::fs::write(at(name), text).unwrap();
+        }
+        let read = read(&folder).unwrap();
+        let names: Vec<_> = read
+            .migrations
+            .iter()
+            .map(|one| one.name.as_str())
+            .collect();
+        assert_eq!(names, ["0001_a.sql", "0002_b.sql"]);
+        assert_eq!(read.pages[1].title.as_deref(), Some("News"));
+        assert!(read.actions.is_empty());
+    }
+
+    #[test]
+    fn what_no_manifest_can_say_is_refused() {
+        for (text, said) in [
+            ("", "project"),
+            ("project = \"a\"\npage = 1", "page"),
+            ("project = \"a\"\n[pages]\nA = \"a.md\"", "`A`"),
+            ("project = \"a\"\nhome = \"b\"", "home"),
+            ("project = \"a\"\n[pages]\na = 5", "a file's name"),
+            ("project = \"a\"\n[pages]\na = \"/etc/hostname\"", "Outside"),
+            ("project = \"a\"\nactions = \"..\"", "Outside"),
+            ("project = \"a\"\n[pages]\na = \"missing.md\"", "missing.md"),
+        ] {
+            let refused = read(&folder(text)).unwrap_err().text();
+            assert!(refused.contains(said), "{text}: {refused}");
+        }
+    }
+
+    #[test]
+    fn a_link_is_not_followed() {
+        let folder = folder("project = \"a\"\n[pages]\na = \"a.md\"");
+        let outside = tempfile::NamedTempFile::new().unwrap();
+        std::os::unix::fs::symlink(outside.path(), folder.path().join("a.md")).unwrap();
+        let refused = read(&folder).unwrap_err().text();
+        assert!(refused.contains("symbolic link"), "{refused}");
+    }
+}

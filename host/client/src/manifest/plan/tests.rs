@@ -1,0 +1,71 @@
+//! Plans of changes.
+
+use super::super::state::AppliedMigration;
+use super::super::{Manifest, Migration};
+use super::*;
+
+fn folder(migrations: &[&str]) -> Folder {
+    Folder {
+        manifest: Manifest::default(),
+        migrations: migrations
+            .iter()
+            .map(|sql| Migration {
+                name: format!("{sql}.sql"),
+                path: format!("{sql}.sql").into(),
+                sql: (*sql).to_owned(),
+                checksum: (*sql).to_owned(),
+            })
+            .collect(),
+        actions: Vec::new(),
+        pages: Vec::new(),
+    }
+}
+
+#[test]
+fn only_what_comes_after_the_ledger_is_pending() {
+    for (files, ledger, expected) in [
+        (&["a", "b"][..], &[][..], Some(&[0, 1][..])),
+        (&["a", "b"], &["a"], Some(&[1])),
+        (&["a", "b"], &["a", "b"], Some(&[])),
+        // Somebody else has migrated, and there is nothing to do here.
+        (&["a"], &["a", "b"], Some(&[])),
+        // It was changed after it was applied.
+        (&["a2", "b"], &["a", "b"], None),
+        (&["a", "c"], &["a", "b"], None),
+        // A new one between old ones.
+        (&["a", "a2", "b"], &["a", "b"], None),
+    ] {
+        let ledger = (1..)
+            .zip(ledger)
+            .map(|(version, checksum)| AppliedMigration {
+                version,
+                checksum: (*checksum).to_owned(),
+                sql: String::new(),
+            });
+        let found = pending(&folder(files), &ledger.collect::<Vec<_>>());
+        assert_eq!(found.ok().as_deref(), expected, "{files:?}");
+    }
+}
+
+#[test]
+fn batches_are_as_large_as_the_server_takes() {
+    let mut folder = folder(&[]);
+    folder.actions = (0..450)
+        .map(|number| ActionFile {
+            name: format!("a{number}"),
+            path: format!("a{number}.sql").into(),
+            sql: "x".repeat(if number < 10 { 60_000 } else { 10 }),
+        })
+        .collect();
+    let all: Vec<_> = (0..450).collect();
+    let sizes: Vec<_> = batches(&folder, &all)
+        .iter()
+        .map(|batch| batch["actions"].as_array().unwrap().len())
+        .collect();
+    assert_eq!(sizes.iter().sum::<usize>(), 450);
+    assert!(
+        sizes.iter().all(|size| (1..=200).contains(size)) && sizes[0] == 4,
+        "{sizes:?}"
+    );
+    assert!(batches(&folder, &[]).is_empty());
+}

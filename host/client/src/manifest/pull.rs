@@ -1,0 +1,345 @@
+//! `svc pull`: makes the folder like the server.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::state::{Frontend, State};
+use super::{FILE, Manifest, PageEntry, SQL, sql_files};
+use crate::api::Api;
+use crate::error::{Exit, Failure, Result};
+use crate::files::{Compared, Directory};
+use crate::source::Source;
+use crate::{CommonArgs, calls, confirm, projects};
+use svc_base::digest::Digest;
+
+/// The most bytes of all that a pull writes, which it holds in memory until everything has come.
+const MAX_BYTES: usize = 256 << 20;
+
+/// Makes the folder like the server: what is not on the server stays.
+#[derive(Debug, clap::Args)]
+pub struct Pull {
+    /// The folder; it is made if need be
+    #[arg(default_value = ".")]
+    folder: PathBuf,
+    /// The project, for a folder without svc.toml: its id, its name or its label
+    #[arg(long)]
+    project: Option<String>,
+    /// Replace files that differ without asking
+    #[arg(long)]
+    yes: bool,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// A file to write.
+#[derive(Debug)]
+struct PlannedFile {
+    /// Name of the file, below the folder.
+    name: PathBuf,
+    text: String,
+    /// Whether there is none yet.
+    is_new: bool,
+}
+
+/// Files that a folder lacks.
+#[derive(Debug)]
+struct PullPlan {
+    folder: Directory,
+    files: Vec<PlannedFile>,
+    /// Every name that the server's answers make.
+    names: BTreeSet<PathBuf>,
+    bytes: usize,
+    notes: Vec<String>,
+}
+
+impl Pull {
+    pub(crate) async fn run(self) -> Result<()> {
+        let api = Api::new(&self.common.remote)?.patient();
+        let manifest = match self.folder.exists() {
+            true => {
+                let folder = Directory::open(&self.folder)?;
+                let is_there = folder.has(Path::new(FILE))?;
+                is_there.then(|| Manifest::read(&folder)).transpose()?
+            }
+            false => None,
+        };
+        let state = match (&manifest, &self.project) {
+            (Some(manifest), None) => State::of(&api, &manifest.project)
+                .await?
+                .ok_or_else(|| no_such_project(&manifest.project))?,
+            (None, wanted) => {
+                let project = projects::find(&api, wanted.as_deref()).await?;
+                State::read(&api, project).await?
+            }
+            (Some(_), Some(_)) => {
+                return Err(Failure::here(format!(
+                    "{} names its project: leave `--project` out, or pull into another folder.",
+                    self.folder.join(FILE).display()
+                )));
+            }
+        };
+        let mut files = PullPlan {
+            folder: Directory::make(&self.folder)?,
+            files: Vec::new(),
+            names: BTreeSet::new(),
+            bytes: 0,
+            notes: Vec::new(),
+        };
+        let manifest = files.manifest(manifest, &state)?;
+        files.pages(&api, &manifest, &state).await?;
+        files.sql(&manifest, &state)?;
+        self.write(&files, &api, &state)
+    }
+
+    fn write(&self, files: &PullPlan, api: &Api, state: &State) -> Result<()> {
+        let out = self.common.out();
+        for note in &files.notes {
+            out.note(note);
+        }
+        let shown = |file: &PlannedFile| files.folder.shown(&file.name).display().to_string();
+        let lines = files
+            .files
+            .iter()
+            .map(|file| format!("{} {}", if file.is_new { '+' } else { '~' }, shown(file)));
+        let text = lines.collect::<Vec<_>>().join("\n");
+        let document = |written: bool| {
+            let names = |is_new: bool| {
+                let files = files.files.iter().filter(|file| file.is_new == is_new);
+                files
+                    .map(|file| Value::from(shown(file)))
+                    .collect::<Vec<_>>()
+            };
+            json!({ "new": names(true), "changed": names(false), "written": written, "notes": files.notes })
+        };
+        if files.files.is_empty() {
+            return out.answer(
+                &document(true),
+                "nothing to do: the folder is as the server says",
+            );
+        }
+        let changed = files.files.iter().filter(|file| !file.is_new).count();
+        if changed > 0 {
+            out.note(&text);
+            let what = format!(
+                "Replace {changed} {} (~) in {} by what the project `{}` has",
+                if changed == 1 { "file" } else { "files" },
+                self.folder.display(),
+                state.project.name
+            );
+            if let Err(failure) = confirm(out, self.yes, api, &what) {
+                out.answer(&document(false), "")?;
+                return Err(failure);
+            }
+        }
+        for file in &files.files {
+            let bytes = file.text.as_bytes();
+            files.folder.write(&file.name, bytes, !file.is_new)?;
+        }
+        out.answer(&document(true), &text)
+    }
+}
+
+impl PullPlan {
+    /// Adds a file as the server has it, unless the folder's is the same.
+    ///
+    /// # Errors
+    /// When two have one name, the name leads elsewhere, or all is too much.
+    fn add(&mut self, name: PathBuf, text: &str) -> Result<()> {
+        if !self.names.insert(name.clone()) {
+            return Err(Failure::new(
+                Exit::NoAnswer,
+                "Not an answer",
+                format!(
+                    "The server has two things that would both be {}. Nothing was written.",
+                    self.folder.shown(&name).display()
+                ),
+            ));
+        }
+        self.bytes += text.len();
+        if self.bytes > MAX_BYTES {
+            return Err(Failure::new(
+                Exit::NoAnswer,
+                "The project is too large",
+                format!(
+                    "It has more than {} MB, and so much is not pulled at once. Nothing was written; `svc frontend content` has single pages.",
+                    MAX_BYTES >> 20
+                ),
+            ));
+        }
+        let is_new = match self.folder.compare(&name, text.as_bytes())? {
+            Compared::Same => return Ok(()),
+            Compared::Missing => true,
+            Compared::Different => false,
+        };
+        self.files.push(PlannedFile {
+            is_new,
+            name,
+            text: text.to_owned(),
+        });
+        Ok(())
+    }
+
+    /// Adds what the manifest lacks, and returns it with that. One that is there is only ever longer: what its author wrote stays.
+    fn manifest(&mut self, there: Option<Manifest>, state: &State) -> Result<Manifest> {
+        let is_there = there.is_some();
+        let manifest = there.unwrap_or_else(|| manifest_of(state));
+        let mut entries = Vec::new();
+        for frontend in &state.frontends {
+            // A new manifest has pages of these slugs alone, whatever they look like beside each other.
+            if !is_there || !has_page_for(&manifest, state, frontend)? {
+                let extension = frontend.content_type.extensions()[0];
+                let file = format!("{}.{extension}", frontend.slug);
+                entries.push((frontend.slug.clone(), PageEntry::File(file.into())));
+            }
+        }
+        if !is_there {
+            let mut manifest = manifest;
+            manifest.pages.extend(entries);
+            let text =
+                toml::to_string(&manifest).map_err(|error| Failure::here(error.to_string()))?;
+            self.add(FILE.into(), &text)?;
+            return Ok(manifest);
+        }
+        if entries.is_empty() {
+            return Ok(manifest);
+        }
+        let path = self.folder.shown(Path::new(FILE));
+        let mut text = self.folder.text(Path::new(FILE))?;
+        for (slug, entry) in &entries {
+            text.push_str(&format!(
+                "\n[pages.{slug}]\nfile = \"{}\"\n",
+                entry.file().display()
+            ));
+        }
+        if let Ok(longer) = Manifest::parse(&text, &path) {
+            self.add(FILE.into(), &text)?;
+            return Ok(longer);
+        }
+        let slugs: Vec<_> = entries
+            .iter()
+            .map(|(slug, _)| format!("`{slug}`"))
+            .collect();
+        self.notes.push(format!(
+            "Name these pages in {} yourself, which has `pages` in one line: {}.",
+            path.display(),
+            slugs.join(", ")
+        ));
+        Ok(manifest)
+    }
+
+    async fn pages(&mut self, api: &Api, manifest: &Manifest, state: &State) -> Result<()> {
+        for (slug, entry) in &manifest.pages {
+            let is_other = |slug: &str| manifest.pages.contains_key(slug);
+            let Some(frontend) = state.frontend_of(slug, is_other)? else {
+                continue;
+            };
+            let path = self.folder.shown(entry.file());
+            if let Some(bytes) = self.folder.read_if_there(entry.file())? {
+                let source = Source::of(&path, &bytes, None)?;
+                let digest = Digest::of(source.content.as_bytes()).to_string();
+                if frontend.content_sha256.as_ref() == Some(&digest) {
+                    continue;
+                }
+                if bytes != source.content.as_bytes() {
+                    let note =
+                        "is published in another form than it has, and differs: it is not replaced";
+                    self.notes.push(format!("{} {note}.", path.display()));
+                    continue;
+                }
+            }
+            let parts = [state.project.id.as_str(), &frontend.slug];
+            let content = api.call(&calls::CONTENT, &parts).answer().await?;
+            let text = content["content"].as_str().unwrap_or_default();
+            self.add(entry.file().to_owned(), text)?;
+        }
+        Ok(())
+    }
+
+    /// The migrations that no file has, after those that are there, and the actions.
+    fn sql(&mut self, manifest: &Manifest, state: &State) -> Result<()> {
+        let Some(backend) = &state.backend else {
+            return Ok(());
+        };
+        let mut known = Vec::new();
+        for file in sql_files(&self.folder, manifest.migrations(), false)? {
+            known.push((super::migration(&self.folder, &file)?, file));
+        }
+        for applied in &backend.migrations {
+            if known
+                .iter()
+                .any(|(one, _)| one.checksum == applied.checksum)
+            {
+                continue;
+            }
+            let name = manifest
+                .migrations()
+                .join(format!("{:04}.{SQL}", applied.version));
+            for (one, file) in &known {
+                let version = backend.version(&one.checksum);
+                let before = version.is_some_and(|version| version < applied.version);
+                if *file == name || (*file < name) != before {
+                    let [file, name] = [file, &name].map(|name| self.folder.shown(name));
+                    return Err(misplaced_migration(&file, before, &name, applied.version));
+                }
+            }
+            self.add(name, &applied.sql)?;
+        }
+        for action in &backend.actions {
+            let name = format!("{}.{SQL}", action.name);
+            self.add(manifest.actions().join(name), &action.sql)?;
+        }
+        Ok(())
+    }
+}
+
+/// The refusal of a file that is on the wrong side of a migration which the server has and the folder does not.
+fn misplaced_migration(file: &Path, before: bool, path: &Path, version: u32) -> Failure {
+    let side = if before { "before" } else { "behind" };
+    Failure::new(
+        Exit::Conflict,
+        "The migrations differ",
+        format!(
+            "Migration {version} of the server belongs at {}: give {} a name that comes {side} it, and pull again.",
+            path.display(),
+            file.display()
+        ),
+    )
+}
+
+/// A manifest for a project as it is.
+fn manifest_of(state: &State) -> Manifest {
+    let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    let backend = state.backend.as_ref();
+    let rooms = backend.map(|backend| backend.realtime.enabled);
+    let tools = backend.map(|backend| backend.agents);
+    Manifest {
+        project: state.project.name.clone(),
+        description: text(&state.project.description),
+        home: text(&state.project.home),
+        realtime: rooms.filter(|on| *on),
+        agents: tools.filter(|on| *on),
+        ..Manifest::default()
+    }
+}
+
+/// Whether a manifest has a page for a frontend.
+fn has_page_for(manifest: &Manifest, state: &State, frontend: &Frontend) -> Result<bool> {
+    for slug in manifest.pages.keys() {
+        let is_other = |slug: &str| manifest.pages.contains_key(slug);
+        let found = state.frontend_of(slug, is_other)?;
+        if found.is_some_and(|found| found.slug == frontend.slug) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn no_such_project(name: &str) -> Failure {
+    Failure::new(
+        Exit::NotFound,
+        "No such project",
+        format!("You have no project `{name}`: `svc apply` makes it from the folder."),
+    )
+}

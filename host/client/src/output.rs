@@ -1,0 +1,132 @@
+//! Answers of client commands: text for people, one JSON document for programs.
+
+use std::io::{IsTerminal as _, Write as _};
+
+use serde_json::Value;
+
+use super::error::{Failure, Result};
+use svc_base::terminal;
+pub(super) use svc_base::terminal::{grid, line, plain, shell_word, short};
+
+/// Where answers go.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Output {
+    /// Whether a program reads.
+    pub(super) json: bool,
+}
+
+impl Output {
+    /// Prints an answer on standard output: the document for programs, else the text.
+    pub(super) fn answer(self, document: &Value, text: &str) -> Result<()> {
+        let out = match self.json {
+            true => terminal::json(&document.to_string()).into_owned(),
+            false => plain(text.trim_end()),
+        };
+        if out.is_empty() {
+            return Ok(());
+        }
+        print(out.as_bytes(), true)
+    }
+
+    /// Tells a person something beside the answer; programs have it in the document.
+    pub(super) fn note(self, text: &str) {
+        if !self.json && !text.is_empty() {
+            print_error(&plain(text));
+        }
+    }
+
+    /// Whether somebody can be asked.
+    pub(super) fn can_ask(self) -> bool {
+        !self.json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+    }
+}
+
+/// Writes bytes to standard output as they are. A reader that has gone has seen enough.
+pub(super) fn print(bytes: &[u8], line: bool) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    let written = out
+        .write_all(bytes)
+        .and_then(|()| if line { out.write_all(b"\n") } else { Ok(()) })
+        .and_then(|()| out.flush());
+    match written {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::here(
+            format!("Writing to standard output failed: {error}."),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Whether standard output is a terminal.
+pub(super) fn is_terminal() -> bool {
+    std::io::stdout().is_terminal()
+}
+
+/// Writes a text that somebody else wrote to standard output: its exact bytes to a file or a program, and harmless to a terminal.
+pub(super) fn print_source(text: &str) -> Result<()> {
+    match is_terminal() {
+        true => print(plain(text).as_bytes(), !text.ends_with('\n')),
+        false => print(text.as_bytes(), false),
+    }
+}
+
+/// Writes a line on standard error.
+pub(super) fn print_error(line: &str) {
+    // There is nobody left to tell that standard error is closed.
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+/// Names and values, one pair a line, the values below each other.
+pub(super) fn key_values(lines: &[(&str, String)]) -> String {
+    let longest = lines.iter().map(|(name, _)| name.len()).max();
+    let width = longest.unwrap_or_default().max(10);
+    let shown = lines
+        .iter()
+        .map(|(name, value)| format!("{name:width$}  {}", line(value)));
+    shown.collect::<Vec<_>>().join("\n")
+}
+
+/// A member as text: nothing for null, a string without its quotes, anything else as JSON.
+pub(super) fn text_of(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// A member of a document as text; a dash where there is nothing.
+pub(super) fn member(document: &Value, name: &str) -> String {
+    match document.get(name).map(text_of) {
+        Some(text) if !text.is_empty() => text,
+        _ => "-".to_owned(),
+    }
+}
+
+/// Rows of a list, by the names of their members.
+pub(super) fn table_of(list: &Value, members: &[&str]) -> String {
+    let rows = list.as_array().into_iter().flatten();
+    let rows = rows.map(|row| members.iter().map(|name| member(row, name)).collect());
+    grid(members, &rows.collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nobody_steers_the_terminal() {
+        assert_eq!(plain("a\u{1b}[2J\nb\u{202e}"), "a\\u{1b}[2J\nb\\u{202e}");
+        let rows = json!([{"slug": "lönger", "n": 1}, {"slug": "a\nb\r", "n": null}]);
+        assert_eq!(
+            table_of(&rows, &["slug", "n"]),
+            "slug    n\nlönger  1\na\\nb\\r  -"
+        );
+        assert_eq!(table_of(&json!([]), &["slug"]), "");
+        let one = [("id", "1".to_owned()), ("content_sha256", "2".to_owned())];
+        assert_eq!(key_values(&one), "id              1\ncontent_sha256  2");
+        let forged = [("title", "A\nurl         http://b".to_owned())];
+        assert_eq!(key_values(&forged), "title       A\\nurl         http://b");
+    }
+}

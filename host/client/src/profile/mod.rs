@@ -1,0 +1,279 @@
+//! Servers and credentials of a user: named profiles in a file that only the user reads.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use super::error::{Exit, Failure, Result};
+
+/// The profile of a login that names none.
+pub(super) const DEFAULT: &str = "default";
+/// Where `svc serve` listens unless told otherwise.
+const DEFAULT_SERVER: &str = "http://localhost:8080";
+/// The name of our directory among those of other programs.
+const DIRECTORY: &str = "svc";
+/// The name of the file in it.
+const FILE: &str = "profiles.toml";
+
+/// How a command finds its server and its credential.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Remote {
+    /// The profile to use, as `svc login --profile` named it [default: the one logged in last]
+    #[arg(long, value_name = "NAME", conflicts_with = "server")]
+    profile: Option<String>,
+    /// The server to speak to in place of a profile's [default: http://localhost:8080 without a login]
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+}
+
+/// Variables of the environment.
+#[derive(Clone, Debug, Default)]
+struct Environment {
+    profile: Option<String>,
+    server: Option<String>,
+    credential: Option<String>,
+}
+
+/// A server, and what it is told about the caller.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) server: Url,
+    pub(super) credential: Option<String>,
+}
+
+impl std::fmt::Debug for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Target")
+            .field("server", &self.server.as_str())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A server with the credential for it.
+#[derive(Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Profile {
+    pub(super) server: Url,
+    pub(super) credential: String,
+}
+
+/// All profiles of a user.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Profiles {
+    /// The one that is used where none is named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) current: Option<String>,
+    #[serde(default)]
+    pub(super) profiles: BTreeMap<String, Profile>,
+}
+
+impl Remote {
+    /// Whether the command line says where to go.
+    pub fn is_named(&self) -> bool {
+        self.profile.is_some() || self.server.is_some()
+    }
+
+    /// The name of the profile on the command line or in the environment.
+    pub(super) fn profile(&self) -> Option<String> {
+        self.profile.clone().or_else(|| environment().profile)
+    }
+
+    /// The server, and the credential that belongs to it: a credential goes to no other server than its own.
+    ///
+    /// # Errors
+    /// When the profile is not there, or the address is none.
+    pub(super) fn target(&self) -> Result<Target> {
+        self.resolve(environment(), &Profiles::read()?)
+    }
+
+    fn resolve(&self, environment: Environment, known: &Profiles) -> Result<Target> {
+        let server = match (&self.profile, &self.server) {
+            (None, Some(server)) => Some(server.clone()),
+            (None, None) => environment.server,
+            (Some(_), _) => None,
+        };
+        if let Some(server) = server {
+            let server = address(&server)?;
+            let kept = || {
+                let mut same = known.profiles.values().filter(|one| one.server == server);
+                same.next().map(|one| one.credential.clone())
+            };
+            return Ok(Target {
+                credential: environment.credential.or_else(kept),
+                server,
+            });
+        }
+        let named = self.profile.clone().or(environment.profile);
+        let Some(name) = named.or_else(|| known.current.clone()) else {
+            return Ok(Target {
+                server: address(DEFAULT_SERVER)?,
+                credential: environment.credential,
+            });
+        };
+        let profile = known.profiles.get(&name).ok_or_else(|| {
+            Failure::new(
+                Exit::NotFound,
+                "No such profile",
+                format!("There is no profile `{name}`: `svc login --profile {name} URL` makes it, `svc profile list` has those that there are."),
+            )
+        })?;
+        Ok(Target {
+            server: profile.server.clone(),
+            credential: Some(profile.credential.clone()),
+        })
+    }
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "which server a client speaks to is the user's environment to say, and a credential must not be an argument"
+)]
+fn environment() -> Environment {
+    let named = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    Environment {
+        profile: named("SVC_PROFILE"),
+        server: named("SVC_SERVER"),
+        credential: named("SVC_CREDENTIAL"),
+    }
+}
+
+/// The address of a server as everybody writes it, without what follows the host. One without a scheme is meant with https, and on
+/// this machine without.
+///
+/// # Errors
+/// When it is none.
+pub(super) fn address(text: &str) -> Result<Url> {
+    let written = |scheme: &str| match text.contains("://") {
+        true => text.to_owned(),
+        false => format!("{scheme}://{text}"),
+    };
+    let wrong = |why: &str| {
+        let detail = format!(
+            "`{text}` is not the address of a server: {why}. Write it as https://svc.example."
+        );
+        Failure::new(Exit::Failed, "Not an address", detail)
+    };
+    let parsed = |scheme| {
+        let url = Url::parse(&written(scheme));
+        url.map_err(|error| wrong(&error.to_string()))
+    };
+    let plain = parsed("http")?;
+    let url = match is_local(&plain) {
+        true => plain,
+        false => parsed("https")?,
+    };
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(wrong("it must begin with http:// or https://"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(wrong(
+            "it has a user or a password, which no address may have",
+        ));
+    }
+    if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
+        return Err(wrong("it goes on after the host"));
+    }
+    Ok(url)
+}
+
+/// Whether a server is on this machine, by its name or address.
+fn is_local(server: &Url) -> bool {
+    match server.host() {
+        Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+/// Whether what is sent to a server can be read on the way.
+pub(super) fn is_unencrypted(server: &Url) -> bool {
+    server.scheme() == "http" && !is_local(server)
+}
+
+/// The user's directory of settings.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "where the user's directories are is the environment's to say"
+)]
+fn directory() -> Result<PathBuf> {
+    let named = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+    let named = named.filter(|path| path.is_absolute());
+    let base = named.or_else(|| Some(std::env::home_dir()?.join(".config")));
+    base.map(|base| base.join(DIRECTORY)).ok_or_else(|| {
+        Failure::here(
+            "You have no home directory: set XDG_CONFIG_HOME, which is where profiles are kept.",
+        )
+    })
+}
+
+impl Profiles {
+    /// Those that the user has; none where there is no file.
+    ///
+    /// # Errors
+    /// When other users can read the file, or it does not hold profiles.
+    pub(super) fn read() -> Result<Self> {
+        match directory() {
+            Ok(directory) => Self::read_from(&directory),
+            Err(_) => Ok(Self::default()),
+        }
+    }
+
+    fn read_from(directory: &Path) -> Result<Self> {
+        let path = directory.join(FILE);
+        let shown = path.display();
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Self::default());
+            }
+            Err(error) => return Err(Failure::file("Reading", &path, &error)),
+        };
+        let found = std::fs::metadata(&path);
+        let mode = found.map_err(|error| Failure::file("Reading", &path, &error))?;
+        if mode.mode() & 0o077 != 0 {
+            return Err(Failure::here(format!(
+                "Other users can reach {shown}, which holds credentials (mode {:04o}): chmod 600 it. If they may have read it, revoke its keys.",
+                mode.mode() & 0o7777
+            )));
+        }
+        // The parser quotes the line that it does not take, which may hold a credential.
+        toml::from_str(&text).map_err(|error| {
+            let line = error.span().map_or(1, |at| text[..at.start].matches('\n').count() + 1);
+            Failure::here(format!("{shown} holds no profiles: line {line} is not what `svc login` writes. Mend or delete it."))
+        })
+    }
+
+    /// Writes them, in one step, where only the user reads them.
+    pub(super) fn write(&self) -> Result<PathBuf> {
+        let directory = directory()?;
+        self.write_to(&directory)?;
+        Ok(directory.join(FILE))
+    }
+
+    fn write_to(&self, directory: &Path) -> Result<()> {
+        let path = directory.join(FILE);
+        let failed = |error: std::io::Error| Failure::file("Writing", &path, &error);
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory)
+            .map_err(failed)?;
+        let text = toml::to_string(self).map_err(|error| Failure::here(error.to_string()))?;
+        // It is made with mode 0600.
+        let mut file = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
+        file.write_all(text.as_bytes())
+            .and_then(|()| file.as_file().sync_all())
+            .map_err(failed)?;
+        file.persist(&path).map_err(|error| failed(error.error))?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+//! Signs on standard error that something is under way; none where that is no terminal.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// How often a sign moves.
+const TICK: Duration = Duration::from_millis(100);
+
+/// A sign that goes when it is dropped.
+#[derive(Debug)]
+pub(super) struct Progress(ProgressBar);
+
+impl Progress {
+    /// Something that takes a moment.
+    pub(super) fn spinner(name: &'static str) -> Self {
+        let bar = Self::new(None, "{msg} {spinner} {elapsed}", name);
+        bar.0.enable_steady_tick(TICK);
+        bar
+    }
+
+    /// Steps, of which there are so many.
+    pub(super) fn steps(name: &'static str, all: usize) -> Self {
+        let all = u64::try_from(all).unwrap_or(u64::MAX);
+        Self::new(Some(all), "{msg:10} [{bar:40}] {pos}/{len}", name)
+    }
+
+    /// Bytes, of which nobody may know how many there are.
+    pub(super) fn bytes(name: &'static str, all: Option<u64>) -> Self {
+        let template = match all {
+            Some(_) => "{msg:10} [{bar:40}] {bytes}/{total_bytes} {bytes_per_sec} {eta}",
+            None => "{msg:10} {bytes} {bytes_per_sec}",
+        };
+        Self::new(all, template, name)
+    }
+
+    fn new(all: Option<u64>, template: &str, name: &'static str) -> Self {
+        let bar = ProgressBar::with_draw_target(all, ProgressDrawTarget::stderr());
+        // Its form is written above, so it is one.
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        bar.set_message(name);
+        Self(bar)
+    }
+
+    /// Lets something be written while the sign is away.
+    pub(super) fn suspend(&self, write: impl FnOnce()) {
+        self.0.suspend(write);
+    }
+
+    /// Goes on by so much.
+    pub(super) fn add(&self, more: usize) {
+        self.0.inc(u64::try_from(more).unwrap_or(u64::MAX));
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

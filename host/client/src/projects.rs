@@ -1,0 +1,254 @@
+//! `svc project …`, and how every command finds the project that it is about.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::api::Api;
+use super::error::{Exit, Failure, Result};
+use super::manifest::Manifest;
+use super::output::{key_values, line, member, table_of};
+use super::profile::Remote;
+use super::{CommonArgs, calls, confirm};
+
+/// How many projects a message names.
+const NAMED: usize = 20;
+
+/// Parts of a project that are needed.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Project {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) host_label: String,
+    pub(super) description: Option<String>,
+    pub(super) home: Option<String>,
+    pub(super) backend: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Projects {
+    projects: Vec<Project>,
+}
+
+/// Which project a command is about.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct ProjectOption {
+    /// The project: its id, its name or its label [default: that of ./svc.toml, else the only one]
+    #[arg(long)]
+    pub(super) project: Option<String>,
+}
+
+/// Makes, changes and deletes projects.
+#[derive(Debug, clap::Subcommand)]
+pub enum ProjectChange {
+    /// Make a project
+    Create {
+        /// Name for people
+        name: String,
+        /// Description of the project
+        #[arg(long)]
+        description: Option<String>,
+        /// How long it lives, as in 12h or 30d [default: for good]
+        #[arg(long, value_name = "TIME", value_parser = super::seconds)]
+        ttl: Option<u64>,
+        /// The workspace that will own it; needed only by who has several
+        #[arg(long)]
+        workspace: Option<String>,
+        /// Where, and how it is answered.
+        #[command(flatten)]
+        common: CommonArgs,
+    },
+    /// Change a project's name, description or home page
+    Update {
+        /// Id, name or label of the project
+        project: String,
+        /// A new name
+        #[arg(long)]
+        name: Option<String>,
+        /// A new description; an empty one clears it
+        #[arg(long)]
+        description: Option<String>,
+        /// The slug that the project's address leads to; an empty one for the oldest page
+        #[arg(long, value_name = "SLUG")]
+        home: Option<String>,
+        /// Where, and how it is answered.
+        #[command(flatten)]
+        common: CommonArgs,
+    },
+    /// Delete a project with its pages and its database
+    Delete {
+        /// Id, name or label of the project
+        project: String,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+        /// Where, and how it is answered.
+        #[command(flatten)]
+        common: CommonArgs,
+    },
+}
+
+impl ProjectChange {
+    pub(super) async fn run(self) -> Result<()> {
+        match self {
+            Self::Create {
+                name,
+                description,
+                ttl,
+                workspace,
+                common,
+            } => {
+                let body = json!({ "name": name, "description": description, "ttl_seconds": ttl, "workspace": workspace });
+                let api = Api::new(&common.remote)?;
+                let made = api
+                    .call(&calls::CREATE_PROJECT, &[])
+                    .body(body)
+                    .answer()
+                    .await?;
+                common.out().answer(&made, &member(&made, "id"))
+            }
+            Self::Update {
+                project,
+                name,
+                description,
+                home,
+                common,
+            } => {
+                let api = Api::new(&common.remote)?;
+                let project = find(&api, Some(&project)).await?;
+                let body = json!({ "name": name, "description": description, "home": home });
+                let changed = api
+                    .call(&calls::UPDATE_PROJECT, &[&project.id])
+                    .body(body)
+                    .answer()
+                    .await?;
+                common.out().answer(&changed, &details_text(&changed))
+            }
+            Self::Delete {
+                project,
+                yes,
+                common,
+            } => {
+                let api = Api::new(&common.remote)?;
+                let project = find(&api, Some(&project)).await?;
+                let what = format!("Delete `{}` with its pages and its database", project.name);
+                confirm(common.out(), yes, &api, &what)?;
+                api.call(&calls::DELETE_PROJECT, &[&project.id])
+                    .answer()
+                    .await?;
+                let document = json!({ "id": project.id, "deleted": true });
+                common
+                    .out()
+                    .answer(&document, &format!("deleted {}", project.id))
+            }
+        }
+    }
+}
+
+/// Lists the caller's projects.
+pub(super) async fn list(remote: &Remote, json: bool) -> Result<()> {
+    let api = Api::new(remote)?;
+    let projects = api.call(&calls::PROJECTS, &[]).answer().await?;
+    let members = ["host_label", "name", "url", "expires_at", "id"];
+    let text = table_of(&projects["projects"], &members);
+    super::Output { json }.answer(&projects, &text)
+}
+
+/// Shows a project with its members.
+pub(super) async fn show(remote: &Remote, json: bool, wanted: &str) -> Result<()> {
+    let api = Api::new(remote)?;
+    let project = find(&api, Some(wanted)).await?;
+    let detail = api.call(&calls::PROJECT, &[&project.id]).answer().await?;
+    let members = table_of(&detail["members"], &["slug", "type", "state", "visits"]);
+    let text = format!("{}\n\n{members}", details_text(&detail));
+    super::Output { json }.answer(&detail, &text)
+}
+
+fn details_text(project: &Value) -> String {
+    let names = [
+        "name",
+        "description",
+        "host_label",
+        "url",
+        "home",
+        "created_at",
+        "expires_at",
+        "id",
+    ];
+    key_values(&names.map(|name| (name, member(project, name))))
+}
+
+/// All projects of the caller.
+pub(super) async fn all(api: &Api) -> Result<Vec<Project>> {
+    let found: Projects = api.call(&calls::PROJECTS, &[]).read().await?;
+    Ok(found.projects)
+}
+
+/// The project that is wanted, by its id, its label or its name; where none is, that of the manifest here, else the only one.
+pub(super) async fn find(api: &Api, wanted: Option<&str>) -> Result<Project> {
+    let here = match wanted {
+        Some(_) => None,
+        None => Manifest::project_here()?,
+    };
+    let found = all(api).await?;
+    let Some(wanted) = wanted.or(here.as_deref()) else {
+        return single_project(found);
+    };
+    let by = |is: &dyn Fn(&Project) -> bool| found.iter().filter(|one| is(one)).collect::<Vec<_>>();
+    let mut matching = by(&|one| one.id == wanted || one.host_label == wanted);
+    if matching.is_empty() {
+        matching = by(&|one| one.name == wanted);
+    }
+    match matching[..] {
+        [one] => Ok(one.clone()),
+        [] => Err(Failure::new(
+            Exit::NotFound,
+            "No such project",
+            format!(
+                "You have no project `{wanted}`: {}",
+                labels_sentence(&found)
+            ),
+        )),
+        _ => Err(Failure::new(
+            Exit::Conflict,
+            "Several projects",
+            format!(
+                "{} projects are called `{wanted}`: name one by its label. {}",
+                matching.len(),
+                labels_sentence(&found)
+            ),
+        )),
+    }
+}
+
+fn single_project(mut found: Vec<Project>) -> Result<Project> {
+    match (found.pop(), found.is_empty()) {
+        (Some(one), true) => Ok(one),
+        (None, _) => Err(Failure::new(
+            Exit::NotFound,
+            "No project",
+            "You have no project: `svc project create NAME` makes one.",
+        )),
+        (Some(one), false) => {
+            found.push(one);
+            Err(Failure::here(format!(
+                "Which project? Name one with `--project`. {}",
+                labels_sentence(&found)
+            )))
+        }
+    }
+}
+
+/// A sentence with the labels of projects.
+fn labels_sentence(found: &[Project]) -> String {
+    let named = found.iter().take(NAMED);
+    let mut labels: Vec<_> = named
+        .map(|one| format!("`{}` ({})", one.host_label, line(&one.name)))
+        .collect();
+    if found.len() > NAMED {
+        labels.push(format!("{} more", found.len() - NAMED));
+    }
+    match labels.is_empty() {
+        true => "there is none.".to_owned(),
+        false => format!("You have {}.", labels.join(", ")),
+    }
+}

@@ -1,0 +1,208 @@
+//! `svc publish` and `svc unpublish`.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::api::Api;
+use super::error::{Exit, Failure, Result};
+use super::output::{member, text_of};
+use super::progress::Progress;
+use super::source::{STDIN, Source};
+use super::{CommonArgs, calls, desktop, projects, secret};
+use svc_sources::ContentType;
+
+/// Publishes files: as quick shares, or as frontends of a project.
+#[derive(Debug, clap::Args)]
+pub struct Publish {
+    /// The files; `-` is standard input
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Make frontends of this project in place of quick shares: its id, its name or its label
+    #[arg(long)]
+    project: Option<String>,
+    /// The slug that you would like; of one file
+    #[arg(long, value_name = "SLUG")]
+    name: Option<String>,
+    /// The page's title; of one file [default: the content's own]
+    #[arg(long)]
+    title: Option<String>,
+    /// Type of the files [default: as their names say]
+    #[arg(long = "type", value_parser = super::content_type())]
+    content_type: Option<ContentType>,
+    /// How long a share lives, as in 30m, 12h or 2d [default: as long as it may]
+    #[arg(long, value_name = "TIME", value_parser = super::seconds, conflicts_with = "project")]
+    expires_in: Option<u64>,
+    /// The first reader is the last
+    #[arg(long, conflicts_with = "project")]
+    one_time: bool,
+    /// Ask for a password that readers must know, or read it from standard input
+    #[arg(long, conflicts_with = "project")]
+    password: bool,
+    /// Read the password from the first line of a file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["project", "password"])]
+    password_file: Option<PathBuf>,
+    /// Put the link on the clipboard
+    #[arg(long)]
+    copy: bool,
+    /// Open the page in the browser
+    #[arg(long)]
+    open: bool,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// Deletes a quick share.
+#[derive(Debug, clap::Args)]
+pub struct Unpublish {
+    /// The share's id, as `svc publish` said
+    id: String,
+    /// Read the token from the first line of a file in place of asking for it
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+impl Publish {
+    pub(super) async fn run(self) -> Result<()> {
+        let alone = self.name.is_some() || self.title.is_some();
+        if self.files.len() > 1 && alone {
+            return Err(Failure::here(
+                "`--name` and `--title` are for one file: publish the files one by one.",
+            ));
+        }
+        let reads_stdin = self.files.iter().any(|file| file.as_os_str() == STDIN);
+        if self.password && reads_stdin {
+            return Err(Failure::here(
+                "Standard input cannot be the page and the password: use `--password-file`.",
+            ));
+        }
+        let password = match &self.password_file {
+            Some(file) => Some(secret::from_file("password", file)?),
+            None if self.password => Some(secret::ask("password")?),
+            None => None,
+        };
+        let sources = self
+            .files
+            .iter()
+            .map(|file| Source::read(file, self.content_type));
+        let sources = sources.collect::<Result<Vec<_>>>()?;
+        let api = Api::new(&self.common.remote)?;
+        let project = match &self.project {
+            Some(wanted) => Some(projects::find(&api, Some(wanted)).await?),
+            None => None,
+        };
+        let mut made = Vec::new();
+        for source in &sources {
+            let spinner = Progress::spinner("publishing");
+            let published = match &project {
+                Some(project) => self.frontend(&api, &project.id, source).await,
+                None => self.share(&api, source, password.as_deref()).await,
+            };
+            drop(spinner);
+            let published =
+                published.map_err(|failure| match source.path.as_os_str() == STDIN {
+                    true => failure,
+                    false => failure.in_file(&source.path),
+                })?;
+            self.tell(&published)?;
+            made.push(published);
+        }
+        self.finish(&made)
+    }
+
+    async fn share(&self, api: &Api, source: &Source, password: Option<&str>) -> Result<Value> {
+        let body = json!({
+            "content": source.content,
+            "type": source.content_type,
+            "name": self.name,
+            "title": self.title.as_ref().or(source.title.as_ref()),
+            "expires_in": self.expires_in,
+            "one_time": self.one_time.then_some(true),
+            "password": password,
+        });
+        // A share is nobody's, so that a credential that has ended stands in nobody's way.
+        let asked = api.call(&calls::DEPLOY, &[]).bearer(None);
+        asked.body(body).answer().await
+    }
+
+    async fn frontend(&self, api: &Api, project: &str, source: &Source) -> Result<Value> {
+        let body = json!({
+            "content": source.content,
+            "type": source.content_type,
+            "requested_slug": self.name.clone().or_else(|| source.slug()),
+            "title": self.title.as_ref().or(source.title.as_ref()),
+        });
+        api.call(&calls::CREATE_FRONTEND, &[project])
+            .body(body)
+            .answer()
+            .await
+    }
+
+    /// Tells a person about one page: the link alone is on standard output.
+    fn tell(&self, published: &Value) -> Result<()> {
+        let out = self.common.out();
+        if !out.json {
+            out.answer(published, &member(published, "url"))?;
+        }
+        if let Some(token) = published.get("delete_token") {
+            let (id, until) = (member(published, "id"), member(published, "expires_at"));
+            out.note(&format!(
+                "It is there until {until}. To delete it before, `svc unpublish {id}` and this token:\n  {}",
+                text_of(token)
+            ));
+        }
+        for warning in published["warnings"].as_array().into_iter().flatten() {
+            out.note(&format!(
+                "warning: line {}: {}",
+                member(warning, "line"),
+                member(warning, "detail")
+            ));
+        }
+        Ok(())
+    }
+
+    fn finish(&self, made: &[Value]) -> Result<()> {
+        let out = self.common.out();
+        if out.json {
+            out.answer(&json!({ "published": made }), "")?;
+        }
+        let urls: Vec<_> = made.iter().map(|one| member(one, "url")).collect();
+        if self.copy && !desktop::copy(&urls.join("\n")) {
+            out.note("warning: nothing here copies to a clipboard (pbcopy, wl-copy, xclip, xsel)");
+        }
+        if self.open && !urls.iter().all(|url| desktop::open(url)) {
+            out.note("warning: nothing here opens a browser (xdg-open, open)");
+        }
+        Ok(())
+    }
+}
+
+impl Unpublish {
+    pub(super) async fn run(self) -> Result<()> {
+        let token = match &self.token_file {
+            Some(file) => secret::from_file("token", file)?,
+            None => secret::ask("token")?,
+        };
+        let api = Api::new(&self.common.remote)?;
+        let asked = api
+            .call(&calls::DELETE_SHARE, &[&self.id])
+            .bearer(Some(&token));
+        asked
+            .answer()
+            .await
+            .map_err(|failure| match failure.is_missing() {
+                true => Failure::new(
+                    Exit::NotFound,
+                    "Nothing to delete",
+                    "There is no share of this id, or the token is another's.",
+                ),
+                false => failure,
+            })?;
+        let document = json!({ "id": self.id, "deleted": true });
+        self.common
+            .out()
+            .answer(&document, &format!("deleted {}", self.id))
+    }
+}

@@ -1,0 +1,271 @@
+//! `svc push` and `svc watch`: a file becomes what a frontend shows, by a draft that is promoted.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::api::Api;
+use super::difference::Difference;
+use super::error::{Exit, Failure, Result};
+use super::frontends::{FrontendHandle, as_type};
+use super::output::member;
+use super::projects::{self, ProjectOption};
+use super::revisions::note;
+use super::source::{STDIN, Source, slug_of};
+use super::watching::FileWatcher;
+use super::{CommonArgs, calls, report_failure};
+
+/// Updates a frontend from a file.
+#[derive(Debug, clap::Args)]
+pub struct Push {
+    /// The file; `-` is standard input
+    file: PathBuf,
+    #[command(flatten)]
+    of: ProjectOption,
+    /// The frontend's slug [default: as the file is called]
+    #[arg(long)]
+    slug: Option<String>,
+    /// Make a draft with a preview, and leave what is live
+    #[arg(long, conflicts_with = "promote")]
+    draft: bool,
+    /// Make it live, which is the default
+    #[arg(long)]
+    promote: bool,
+    /// A new title
+    #[arg(long)]
+    title: Option<String>,
+    /// Why it changes
+    #[arg(long, short)]
+    message: Option<String>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// Publishes a file whenever it is saved.
+#[derive(Debug, clap::Args)]
+pub struct Watch {
+    /// The file
+    file: PathBuf,
+    #[command(flatten)]
+    of: ProjectOption,
+    /// The frontend's slug [default: as the file is called]
+    #[arg(long)]
+    slug: Option<String>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// A new source for a frontend.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NewSource<'a> {
+    pub(super) content: &'a str,
+    pub(super) title: Option<&'a str>,
+    pub(super) message: Option<&'a str>,
+}
+
+impl Push {
+    pub(super) async fn run(self) -> Result<()> {
+        let out = self.common.out();
+        let slug = self.slug.clone().map_or_else(|| slug_for(&self.file), Ok)?;
+        let found = find(&self.of, slug, &self.common).await?;
+        // The revision first: what is compared is then what is expected to be live.
+        let base = found
+            .active()
+            .await
+            .map_err(|failure| unknown(failure, &found))?;
+        let live = found.content(Some(&base)).await?;
+        let source = as_type(&self.file, live.content_type)?;
+        let name = self.file.display().to_string();
+        let difference =
+            Difference::between((&found.slug, &live.content), (&name, &source.content));
+        if difference.text.is_empty() && self.title.is_none() {
+            let document = json!({ "changed": false, "revision_id": base });
+            return out.answer(
+                &document,
+                &format!(
+                    "nothing has changed: {} is what is live",
+                    self.file.display()
+                ),
+            );
+        }
+        out.note(&difference.text);
+        let new = NewSource {
+            content: &source.content,
+            title: self.title.as_deref(),
+            message: self.message.as_deref(),
+        };
+        let draft = found.draft(&base, new).await?;
+        let document = |url: &Value, live: bool| {
+            json!({
+                "changed": true, "live": live, "url": url, "revision": draft["revision"], "preview_url": draft["preview_url"],
+                "added": difference.added, "removed": difference.removed,
+            })
+        };
+        if self.draft {
+            out.note(&format!(
+                "The draft is {}. What is live has not changed.",
+                member(&draft["revision"], "revision_id")
+            ));
+            return out.answer(
+                &document(&draft["preview_url"], false),
+                &member(&draft, "preview_url"),
+            );
+        }
+        let done = found
+            .promote(&base, &draft, self.message.as_deref())
+            .await?;
+        out.note(&note(&done));
+        let url = &done["frontend"]["url"];
+        out.answer(&document(url, true), url.as_str().unwrap_or_default())
+    }
+}
+
+impl FrontendHandle {
+    /// Makes a draft on top of a revision.
+    pub(super) async fn draft(&self, base: &str, new: NewSource<'_>) -> Result<Value> {
+        let body = json!({
+            "base_revision_id": base,
+            "content": new.content,
+            "title": new.title,
+            "message": new.message,
+        });
+        self.api
+            .call(&calls::CREATE_REVISION, &self.parts())
+            .body(body)
+            .answer()
+            .await
+    }
+
+    /// Makes a draft live on top of what it was made from.
+    pub(super) async fn promote(
+        &self,
+        base: &str,
+        draft: &Value,
+        message: Option<&str>,
+    ) -> Result<Value> {
+        let revision = draft["revision"]["revision_id"]
+            .as_str()
+            .unwrap_or_default();
+        self.release(&calls::PROMOTE, revision, base, message).await
+    }
+}
+
+impl Watch {
+    pub(super) async fn run(self) -> Result<()> {
+        if self.file.as_os_str() == STDIN {
+            return Err(Failure::here(
+                "Only a file can be watched: standard input ends.",
+            ));
+        }
+        let slug = self.slug.clone().map_or_else(|| slug_for(&self.file), Ok)?;
+        // Where the first try cannot work, no later one will.
+        let mut found = find(&self.of, slug, &self.common).await?;
+        found.api = found.api.patient();
+        let mut watching = FileWatcher::files(vec![self.file.clone()]);
+        self.publish_first(&mut found).await?;
+        let mut ours = found.active().await?;
+        loop {
+            watching.changed().await;
+            match self.publish_change(&found, Some(&ours)).await {
+                Ok(now) => ours = now,
+                Err(failure) if matches!(failure.exit, Exit::Conflict | Exit::Credential) => {
+                    return Err(failure);
+                }
+                // A file that does not render, or is away for a moment, may be mended with the next save.
+                Err(failure) => report_failure(self.common.json, &failure),
+            }
+        }
+    }
+
+    /// Publishes the file for the first time, and tells where.
+    async fn publish_first(&self, found: &mut FrontendHandle) -> Result<()> {
+        let there = found
+            .api
+            .call(&calls::FRONTEND, &found.parts())
+            .answer()
+            .await;
+        let page = match there {
+            Ok(page) => {
+                self.publish_change(found, None).await?;
+                page
+            }
+            Err(failure) if failure.is_missing() => {
+                let source = Source::read(&self.file, None)?;
+                let body = json!({
+                    "content": source.content, "type": source.content_type,
+                    "requested_slug": found.slug, "title": source.title,
+                });
+                let asked = found
+                    .api
+                    .call(&calls::CREATE_FRONTEND, &[&found.project.id]);
+                asked.body(body).answer().await?
+            }
+            Err(failure) => return Err(failure),
+        };
+        // The slug that was wanted may have been somebody else's.
+        found.slug = member(&page, "slug");
+        let document = json!({ "url": page["url"], "slug": page["slug"] });
+        self.common.out().answer(&document, &member(&page, "url"))
+    }
+
+    /// Publishes the file if it differs from what is live, which must be `ours`; returns what is live then.
+    async fn publish_change(&self, found: &FrontendHandle, ours: Option<&str>) -> Result<String> {
+        let base = found.active().await?;
+        if ours.is_some_and(|ours| ours != base) {
+            return Err(Failure::new(
+                Exit::Conflict,
+                "Somebody else has published",
+                format!(
+                    "`{}` shows another revision now, {base}: look at it, then watch the file again.",
+                    found.slug
+                ),
+            ));
+        }
+        let live = found.content(Some(&base)).await?;
+        let source = as_type(&self.file, live.content_type)?;
+        if source.content == live.content {
+            return Ok(base);
+        }
+        let new = NewSource {
+            content: &source.content,
+            title: None,
+            message: None,
+        };
+        let draft = found.draft(&base, new).await?;
+        found.promote(&base, &draft, None).await?;
+        let size = Difference::between(("", &live.content), ("", &source.content)).size();
+        self.common
+            .out()
+            .note(&format!("published {} ({size})", self.file.display()));
+        Ok(member(&draft["revision"], "revision_id"))
+    }
+}
+
+async fn find(of: &ProjectOption, slug: String, common: &CommonArgs) -> Result<FrontendHandle> {
+    let api = Api::new(&common.remote)?;
+    let project = projects::find(&api, of.project.as_deref()).await?;
+    Ok(FrontendHandle { api, project, slug })
+}
+
+fn slug_for(file: &Path) -> Result<String> {
+    slug_of(file).ok_or_else(|| {
+        Failure::here(format!(
+            "{} makes no slug: name one with `--slug`.",
+            file.display()
+        ))
+    })
+}
+
+fn unknown(failure: Failure, found: &FrontendHandle) -> Failure {
+    match failure.is_missing() {
+        true => Failure::new(
+            Exit::NotFound,
+            "No such frontend",
+            format!(
+                "`{}` has no frontend `{}`: name another with `--slug`, or make it with `svc publish FILE --project {} --name {}`.",
+                found.project.name, found.slug, found.project.host_label, found.slug
+            ),
+        ),
+        false => failure,
+    }
+}

@@ -1,0 +1,208 @@
+//! `svc revision …`: the history of a frontend.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::difference::Difference;
+use super::error::Result;
+use super::frontends::{FrontendArgs, FrontendHandle};
+use super::output::{key_values, member, shell_word, table_of};
+use super::{CommonArgs, calls};
+
+/// How many revisions are listed unless the command says.
+const DEFAULT_LIMIT: u32 = 20;
+
+/// Lists, shows, compares and releases revisions.
+#[derive(Debug, clap::Subcommand)]
+pub enum Revision {
+    /// List the revisions of a frontend, newest first
+    List {
+        #[command(flatten)]
+        page: FrontendArgs,
+        /// How many
+        #[arg(long, default_value_t = DEFAULT_LIMIT)]
+        limit: u32,
+        /// `next_cursor` of the answer before
+        #[arg(long)]
+        cursor: Option<String>,
+        #[command(flatten)]
+        common: CommonArgs,
+    },
+    /// Show what is known of a revision
+    Show {
+        #[command(flatten)]
+        page: FrontendArgs,
+        /// The revision's id
+        revision: String,
+        #[command(flatten)]
+        common: CommonArgs,
+    },
+    /// Show how a revision differs from another, or from what is live
+    Diff {
+        #[command(flatten)]
+        page: FrontendArgs,
+        /// The revision's id
+        revision: String,
+        /// The older one [default: what is live]
+        #[arg(long, value_name = "ID")]
+        from: Option<String>,
+        #[command(flatten)]
+        common: CommonArgs,
+    },
+    /// Make a revision live
+    Promote {
+        #[command(flatten)]
+        release: ReleaseArgs,
+        #[command(flatten)]
+        common: CommonArgs,
+    },
+    /// Make live again what was live before
+    Rollback {
+        #[command(flatten)]
+        release: ReleaseArgs,
+        #[command(flatten)]
+        common: CommonArgs,
+    },
+}
+
+/// Revision to make live.
+#[derive(Debug, clap::Args)]
+pub struct ReleaseArgs {
+    #[command(flatten)]
+    page: FrontendArgs,
+    /// The revision's id
+    revision: String,
+    /// Revision that you believe is live: if it is not, nothing happens [default: what is live now]
+    #[arg(long, value_name = "ID")]
+    expect: Option<String>,
+    /// Reason for the release
+    #[arg(long, short)]
+    message: Option<String>,
+}
+
+/// Live revision, with the newest revisions.
+#[derive(Debug, Deserialize)]
+pub(super) struct ActiveRevision {
+    pub(super) active_revision_id: String,
+}
+
+impl FrontendHandle {
+    /// The revision that is live.
+    pub(super) async fn active(&self) -> Result<String> {
+        let asked = self.api.call(&calls::REVISIONS, &self.parts());
+        let active: ActiveRevision = asked.query("limit", Some(1)).read().await?;
+        Ok(active.active_revision_id)
+    }
+}
+
+impl Revision {
+    pub(super) async fn run(self) -> Result<()> {
+        match self {
+            Self::List {
+                page,
+                limit,
+                cursor,
+                common,
+            } => list(&page, limit, cursor, &common).await,
+            Self::Show {
+                page,
+                revision,
+                common,
+            } => show(&page, &revision, &common).await,
+            Self::Diff {
+                page,
+                revision,
+                from,
+                common,
+            } => {
+                let found = page.find(&common).await?;
+                let old = found.content(from.as_deref()).await?;
+                let new = found.content(Some(&revision)).await?;
+                let old = (from.as_deref().unwrap_or("live"), old.content.as_str());
+                let difference = Difference::between(old, (&revision, &new.content));
+                let document = json!({ "added": difference.added, "removed": difference.removed, "diff": difference.text });
+                common.out().answer(&document, &difference.text)
+            }
+            Self::Promote { release, common } => release.run(&calls::PROMOTE, &common).await,
+            Self::Rollback { release, common } => release.run(&calls::ROLLBACK, &common).await,
+        }
+    }
+}
+
+async fn list(
+    page: &FrontendArgs,
+    limit: u32,
+    cursor: Option<String>,
+    common: &CommonArgs,
+) -> Result<()> {
+    let found = page.find(common).await?;
+    let asked = found.api.call(&calls::REVISIONS, &found.parts());
+    let asked = asked.query("limit", Some(limit)).query("cursor", cursor);
+    let list = asked.answer().await?;
+    let members = ["revision_id", "state", "kind", "created_at", "message"];
+    if let Some(next) = list["next_cursor"].as_str() {
+        let note = format!("There are more: --cursor {}", shell_word(next));
+        common.out().note(&note);
+    }
+    let text = table_of(&list["revisions"], &members);
+    common.out().answer(&list, &text)
+}
+
+async fn show(page: &FrontendArgs, revision: &str, common: &CommonArgs) -> Result<()> {
+    let found = page.find(common).await?;
+    let [project, slug] = found.parts();
+    let asked = found.api.call(&calls::REVISION, &[project, slug, revision]);
+    let shown = asked.answer().await?;
+    let names = [
+        "revision_id",
+        "state",
+        "kind",
+        "title",
+        "message",
+        "created_at",
+        "promoted_at",
+        "content_sha256",
+    ];
+    let text = key_values(&names.map(|name| (name, member(&shown, name))));
+    common.out().answer(&shown, &text)
+}
+
+impl ReleaseArgs {
+    async fn run(self, call: &'static calls::Call, common: &CommonArgs) -> Result<()> {
+        let found = self.page.find(common).await?;
+        let expected = match self.expect {
+            Some(expected) => expected,
+            None => found.active().await?,
+        };
+        let done = found
+            .release(call, &self.revision, &expected, self.message.as_deref())
+            .await?;
+        common.out().note(&note(&done));
+        common
+            .out()
+            .answer(&done, &member(&done["frontend"], "url"))
+    }
+}
+
+impl FrontendHandle {
+    /// Makes a revision live, unless something else than expected is.
+    pub(super) async fn release(
+        &self,
+        call: &'static calls::Call,
+        revision: &str,
+        expected: &str,
+        message: Option<&str>,
+    ) -> Result<Value> {
+        let body = json!({
+            "revision_id": revision,
+            "expected_active_revision_id": expected,
+            "message": message,
+        });
+        self.api.call(call, &self.parts()).body(body).answer().await
+    }
+}
+
+/// Compares a release with what is live now, for people.
+pub(super) fn note(released: &Value) -> String {
+    released["note"].as_str().unwrap_or_default().to_owned()
+}

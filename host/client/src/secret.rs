@@ -1,0 +1,52 @@
+//! Secrets that a person types or a program sends: never arguments, which every user of the machine can read.
+
+use std::io::{BufRead as _, IsTerminal as _};
+use std::path::Path;
+
+use super::error::{Failure, Result};
+
+/// The longest secret, in bytes.
+const MAX_BYTES: u64 = 4096;
+
+/// Asks for a secret at the terminal without showing it, or reads the first line of standard input where that is none.
+///
+/// # Errors
+/// When there is none.
+pub(super) fn ask(what: &str) -> Result<String> {
+    let input = std::io::stdin();
+    let secret = if input.is_terminal() {
+        rpassword::prompt_password(format!("{what}: "))
+    } else {
+        let mut line = String::new();
+        let mut few = std::io::Read::take(input.lock(), MAX_BYTES);
+        few.read_line(&mut line).map(|_| line)
+    };
+    let secret =
+        secret.map_err(|error| Failure::here(format!("The {what} cannot be read: {error}.")))?;
+    checked(what, &secret)
+}
+
+/// Reads the first line of a file.
+///
+/// # Errors
+/// When there is none.
+pub(super) fn from_file(what: &str, path: &Path) -> Result<String> {
+    let failed = |error: std::io::Error| Failure::file("Reading", path, &error);
+    let file = std::fs::File::open(path).map_err(failed)?;
+    let mut line = String::new();
+    let few = std::io::Read::take(file, MAX_BYTES);
+    std::io::BufReader::new(few)
+        .read_line(&mut line)
+        .map_err(failed)?;
+    checked(what, &line)
+}
+
+fn checked(what: &str, line: &str) -> Result<String> {
+    let secret = line.trim_end_matches(['\r', '\n']);
+    if secret.is_empty() {
+        return Err(Failure::here(format!(
+            "The {what} is empty: type it when you are asked, or send it on standard input."
+        )));
+    }
+    Ok(secret.to_owned())
+}

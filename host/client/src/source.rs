@@ -1,0 +1,187 @@
+//! Sources: files of the user, or standard input, as pages to publish.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use super::error::{Failure, Result};
+use svc_base::names::slugified;
+use svc_sources::ContentType;
+use svc_sources::files;
+
+/// Name of standard input among files.
+pub(super) const STDIN: &str = "-";
+/// The most bytes that are read at all. How large a page may be is the server's to say; this is far above it.
+pub(super) const MAX_BYTES: u64 = 64 << 20;
+/// The longest title, in characters.
+const MAX_TITLE: usize = 200;
+
+/// A page to publish.
+#[derive(Clone, Debug)]
+pub(super) struct Source {
+    /// Where it comes from.
+    pub(super) path: PathBuf,
+    /// Type of the source.
+    pub(super) content_type: ContentType,
+    /// Text of the source, as it is published.
+    pub(super) content: String,
+    /// The title of what cannot have one of its own.
+    pub(super) title: Option<String>,
+}
+
+impl Source {
+    /// Reads a file, or standard input for `-`. The type is what is wanted, else what the name says.
+    ///
+    /// # Errors
+    /// When it cannot be read, is no text, or is far too large.
+    pub(super) fn read(path: &Path, wanted: Option<ContentType>) -> Result<Self> {
+        Self::of(path, &bytes(path)?, wanted)
+    }
+
+    /// Makes a source of the bytes of a file.
+    ///
+    /// # Errors
+    /// When they are no text.
+    pub(super) fn of(path: &Path, bytes: &[u8], wanted: Option<ContentType>) -> Result<Self> {
+        let shown = path.display();
+        let text = files::text(bytes);
+        let text = text.map_err(|error| Failure::here(format!("{shown}: {error}")))?;
+        let (name, wanted) = match path.as_os_str() == STDIN {
+            // What comes without a name is most often a text that somebody wrote.
+            true => (String::new(), wanted.or(Some(ContentType::Markdown))),
+            false => (file_name(path), wanted),
+        };
+        let (content_type, content) = files::source(&name, wanted, text);
+        // HTML and Markdown have titles of their own; code in a block, data and drawings do not.
+        let own = content_type == ContentType::Html
+            || (content_type == ContentType::Markdown && content == text);
+        Ok(Self {
+            path: path.to_owned(),
+            content_type,
+            content,
+            title: (!own && !name.is_empty()).then(|| name.chars().take(MAX_TITLE).collect()),
+        })
+    }
+
+    /// The slug that the file's name makes; `None` where it makes none.
+    pub(super) fn slug(&self) -> Option<String> {
+        slug_of(&self.path)
+    }
+}
+
+/// The slug that a file's name makes without its extension.
+pub(super) fn slug_of(path: &Path) -> Option<String> {
+    let slug = slugified(path.file_stem()?.to_str()?);
+    (!slug.is_empty()).then_some(slug)
+}
+
+fn file_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// Reads a file, or standard input for `-`, that is meant for a server.
+///
+/// # Errors
+/// When it cannot be read, or is far too large.
+pub(super) fn bytes(path: &Path) -> Result<Vec<u8>> {
+    if path.as_os_str() == STDIN {
+        return bounded(std::io::stdin().lock(), path);
+    }
+    let failed = |error| Failure::file("Reading", path, &error);
+    let file = std::fs::File::open(path).map_err(failed)?;
+    let found = file.metadata().map_err(failed)?;
+    if found.is_dir() {
+        return Err(Failure::here(format!(
+            "{} is a directory: name the files in it. `svc apply` publishes a whole folder.",
+            path.display()
+        )));
+    }
+    if found.len() > MAX_BYTES {
+        return Err(too_large(path, found.len()));
+    }
+    bounded(file, path)
+}
+
+/// Reads a text in the same way, as it is.
+///
+/// # Errors
+/// When it cannot be read, is no text, or is far too large.
+pub(super) fn text(path: &Path) -> Result<String> {
+    utf8(bytes(path)?, path)
+}
+
+/// Reads the bytes of a file as a text.
+///
+/// # Errors
+/// When they are none.
+pub(super) fn utf8(bytes: Vec<u8>, path: &Path) -> Result<String> {
+    let text = String::from_utf8(bytes);
+    text.map_err(|_| Failure::here(format!("{} is no text in UTF-8.", path.display())))
+}
+
+fn bounded(from: impl std::io::Read, path: &Path) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let read = from.take(MAX_BYTES + 1).read_to_end(&mut bytes);
+    let read = read.map_err(|error| Failure::file("Reading", path, &error))?;
+    match u64::try_from(read) {
+        Ok(read) if read <= MAX_BYTES => Ok(bytes),
+        _ => Err(too_large(path, MAX_BYTES + 1)),
+    }
+}
+
+/// The refusal of a file that no server takes.
+pub(super) fn too_large(path: &Path, bytes: u64) -> Failure {
+    Failure::here(format!(
+        "{} has {} MB or more, and a server takes about one. Nothing was sent.",
+        path.display(),
+        bytes / 1_000_000
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_make_slugs() {
+        for (file, slug) in [
+            ("a/Guest Book.html", Some("guest-book")),
+            ("notes.v2.md", Some("notes-v2")),
+            ("_x_.md", Some("x")),
+            ("日本.md", None),
+            ("-", None),
+        ] {
+            assert_eq!(slug_of(Path::new(file)).as_deref(), slug, "{file}");
+        }
+        let long = format!("{}.md", "a-".repeat(60));
+        assert!(svc_base::names::is_slug(
+            &slug_of(Path::new(&long)).unwrap()
+        ));
+    }
+
+    #[test]
+    fn what_has_no_title_of_its_own_is_called_as_the_file() {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, text, content_type, title) in [
+            ("a.md", "# A", ContentType::Markdown, None),
+            ("a.html", "<p>A", ContentType::Html, None),
+            ("a.csv", "a,b", ContentType::Csv, Some("a.csv")),
+            (
+                "main.rs",
+                "fn main() {}",
+                ContentType::Markdown,
+                Some("main.rs"),
+            ),
+        ] {
+            let path = directory.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            let source = Source::read(&path, None).unwrap();
+            assert_eq!(source.content_type, content_type, "{name}");
+            assert_eq!(source.title.as_deref(), title, "{name}");
+        }
+        let bytes = directory.path().join("a.png");
+        std::fs::write(&bytes, b"\x89PNG\r\n\0").unwrap();
+        assert!(Source::read(&bytes, None).is_err());
+        assert!(Source::read(directory.path(), None).is_err());
+    }
+}

@@ -1,0 +1,43 @@
+//! Calls of a database: a statement, or several in one transaction.
+
+use std::sync::Arc;
+
+use super::batch::{BatchError, Step, Work};
+use super::error::RunError;
+use super::open::Database;
+use super::pace::Pace;
+use super::run::{Call, ResultJson};
+
+impl Database {
+    /// Runs a statement; a write is durable when it is answered.
+    ///
+    /// # Errors
+    /// [`RunError`]; nothing is changed then.
+    pub async fn call(&self, call: Call, pace: &Arc<Pace>) -> Result<ResultJson, RunError> {
+        let answer = if call.writes {
+            let work = Work::Call(call);
+            let written = self.write(work, Arc::clone(pace)).await;
+            written.map_err(|failure| failure.error)
+        } else {
+            // A read fills nothing but the disk that its temporary files are on.
+            self.read(call, pace).await.map_err(|error| match error {
+                RunError::DatabaseFull => RunError::DiskFull,
+                other => other,
+            })
+        };
+        answer.map_err(|error| self.settings.full_disk_or_database(error))
+    }
+
+    /// Runs statements in one transaction: all or none, durable when it is answered.
+    ///
+    /// # Errors
+    /// [`BatchError`]; nothing is changed then.
+    pub async fn batch(&self, steps: Vec<Step>) -> Result<ResultJson, BatchError> {
+        let pace = Work::pace(&steps);
+        let written = self.write(Work::Batch(steps), pace).await;
+        written.map_err(|failure| BatchError {
+            error: self.settings.full_disk_or_database(failure.error),
+            ..failure
+        })
+    }
+}

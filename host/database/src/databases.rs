@@ -1,0 +1,331 @@
+//! The databases of an installation: opened as they are needed, and closed as they are not.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::error::{RunError, disk_error, internal};
+use super::files::Files;
+use super::handle::Settings;
+use super::history::Terms;
+use super::lanes::Lanes;
+use super::limits::{Limits, MIGRATION, ResultLimits};
+use super::migrate::{self, Migrated, Script, ScriptError};
+use super::open::Database;
+use super::process;
+use super::schema::{self, Inventory, Schema};
+use super::shares::Owner;
+use super::touched::Touched;
+use super::watchdog::Watchdog;
+use super::writer::Writers;
+use svc_base::Stopwatch;
+use svc_base::clock::Clock;
+use svc_base::fault;
+use svc_base::ids::{BackendId, WorkspaceId};
+use svc_base::sync::lock;
+
+/// How many databases are open at once: as many as an installation has by default, since opening one anew costs
+/// more than most calls.
+pub(super) const OPEN: usize = 256;
+/// A database that nobody has called for so long is closed.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// The databases of an installation.
+#[derive(Debug)]
+pub struct Databases {
+    pub(super) files: Files,
+    pub(super) writers: Writers,
+    pub(super) lanes: Arc<Lanes>,
+    pub(super) limits: ResultLimits,
+    most_bytes: u64,
+    open: Mutex<Open>,
+    /// Workspaces of the databases: those of one workspace share what it has of the lanes.
+    workspaces: Mutex<HashMap<BackendId, WorkspaceId>>,
+    watchdog: Watchdog,
+    clock: Stopwatch,
+}
+
+/// The open databases, and those that are just being removed, which nobody opens again.
+#[derive(Debug, Default)]
+struct Open {
+    entries: HashMap<BackendId, Entry>,
+    ending: HashSet<BackendId>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    database: Arc<Database>,
+    /// By the registry's clock.
+    used: Duration,
+}
+
+impl Databases {
+    /// The databases below `data`; none is opened yet.
+    ///
+    /// # Errors
+    /// When a directory cannot be opened, or the system has no threads.
+    pub fn open(data: &Path, limits: &Limits, clock: Clock) -> anyhow::Result<Self> {
+        let files = Files::open(&data.join("backends"))?;
+        process::set_up(&data.join("tmp"))?;
+        let terms = Terms {
+            clock,
+            most_bytes: limits.history_bytes,
+            free_disk: limits.free_disk_bytes,
+        };
+        Ok(Self {
+            writers: Writers::start(files.clone(), terms)?,
+            files,
+            lanes: Arc::new(Lanes::start()?),
+            limits: ResultLimits {
+                rows: limits.query_rows,
+                bytes: usize::try_from(limits.result_bytes).unwrap_or(usize::MAX),
+                time: Duration::from_millis(limits.statement_ms),
+            },
+            most_bytes: limits.database_bytes,
+            open: Mutex::default(),
+            workspaces: Mutex::default(),
+            watchdog: Watchdog::start()?,
+            clock: Stopwatch::start(),
+        })
+    }
+
+    /// Notes whose databases are, before they are first used.
+    pub fn belong(&self, owners: impl IntoIterator<Item = (BackendId, WorkspaceId)>) {
+        self.workspaces().extend(owners);
+    }
+
+    fn owner(&self, database: BackendId) -> Owner {
+        Owner {
+            workspace: self.workspaces().get(&database).copied(),
+            database,
+        }
+    }
+
+    fn workspaces(&self) -> MutexGuard<'_, HashMap<BackendId, WorkspaceId>> {
+        lock(&self.workspaces)
+    }
+
+    /// The directories of the databases.
+    pub fn files(&self) -> &Files {
+        &self.files
+    }
+
+    /// A database, opened if it is not.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn get(&self, id: BackendId) -> Result<Arc<Database>, RunError> {
+        let now = self.clock.elapsed();
+        let mut open = self.lock();
+        if let Some(entry) = open.entries.get_mut(&id) {
+            entry.used = now;
+            return Ok(Arc::clone(&entry.database));
+        }
+        if open.ending.contains(&id) {
+            return Err(RunError::Closed);
+        }
+        let closed = (open.entries.len() >= OPEN).then(|| take_oldest(&mut open.entries));
+        let (lanes, writers) = (Arc::clone(&self.lanes), self.writers.clone());
+        let (owner, settings) = (self.owner(id), self.settings(&id));
+        let database = Database::new(owner, settings, self.limits, lanes, writers)?;
+        let entry = Entry {
+            database: Arc::clone(&database),
+            used: now,
+        };
+        open.entries.insert(id, entry);
+        drop(open);
+        self.close(closed.flatten());
+        Ok(database)
+    }
+
+    /// Makes a new database with its first script, durably.
+    ///
+    /// # Errors
+    /// [`ScriptError`]; nothing is left then.
+    pub async fn create(
+        self: &Arc<Self>,
+        id: BackendId,
+        script: Script,
+    ) -> Result<Inventory, ScriptError> {
+        let (answer, answered) = oneshot::channel();
+        let me = Arc::clone(self);
+        let job = Box::new(move || {
+            // A caller that has gone away leaves a directory that nobody refers to, which the next start removes.
+            let _ = answer.send(me.make(&id, &script));
+        });
+        if !self.lanes.long(self.owner(id), job) {
+            return Err(RunError::Busy.into());
+        }
+        answered
+            .await
+            .unwrap_or_else(|_| Err(RunError::Closed.into()))
+    }
+
+    fn make(&self, id: &BackendId, script: &Script) -> Result<Inventory, ScriptError> {
+        let disk = |error: std::io::Error| disk_error(&error);
+        self.files.make(id).map_err(disk)?;
+        let budget = self.limits.time * MIGRATION;
+        let made = self
+            .writers
+            .create(*id, &self.settings(id))
+            .map_err(ScriptError::from)
+            .and_then(|writer| {
+                migrate::create(&writer.handle, script, budget).map_err(|failure| {
+                    let error = self.settings(id).full_disk_or_database(failure.error);
+                    ScriptError { error, ..failure }
+                })?;
+                let inventory = schema::inventory(&writer.handle.connection).map_err(internal)?;
+                writer.close();
+                Ok(inventory)
+            })
+            .and_then(|inventory| {
+                fault::point("provision.made");
+                self.files.sync(id).map_err(disk)?;
+                Ok(inventory)
+            });
+        if made.is_err()
+            && let Err(error) = self.files.remove(id)
+        {
+            // The next start removes it.
+            tracing::warn!(%error, "a database that was not made cannot be removed");
+        }
+        made
+    }
+
+    /// Applies a script to a database, in its turn.
+    ///
+    /// # Errors
+    /// [`ScriptError`]; nothing of the script is kept then.
+    pub async fn migrate(&self, id: BackendId, script: Script) -> Result<Migrated, ScriptError> {
+        let budget = self.limits.time * MIGRATION;
+        self.get(id)?
+            .with_writer(move |writer| Ok(migrate::migrate(&writer.handle, &script, budget)))
+            .await?
+            .map_err(|failure| ScriptError {
+                error: self.settings(&id).full_disk_or_database(failure.error),
+                ..failure
+            })
+    }
+
+    /// Lists the content of a database.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub async fn inventory(&self, id: BackendId) -> Result<Inventory, RunError> {
+        self.get(id)?.inspect(schema::inventory).await
+    }
+
+    /// The schema of a database.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub async fn schema(&self, id: BackendId) -> Result<Schema, RunError> {
+        self.get(id)?.inspect(schema::schema).await
+    }
+
+    /// The SQL of a database's views.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub async fn views(&self, id: BackendId) -> Result<Vec<String>, RunError> {
+        self.get(id)?.inspect(schema::view_sql).await
+    }
+
+    /// Has `follow` told what commits may have changed: once they are durable, and before their callers are answered.
+    pub fn follow(&self, follow: impl Fn(BackendId, Touched) + Send + Sync + 'static) {
+        self.writers.follower().follow(follow);
+    }
+
+    /// Tells the follower that anything about a database may have changed.
+    pub fn announce(&self, id: BackendId) {
+        self.writers.follower().tell(id, Touched::All);
+    }
+
+    /// Forgets a database, whose calls end, and removes it. Blocks.
+    pub fn remove(&self, id: &BackendId) -> std::io::Result<()> {
+        let entry = {
+            let mut open = self.lock();
+            open.ending.insert(*id);
+            open.entries.remove(id)
+        };
+        if let Some(entry) = entry {
+            entry.database.close();
+        }
+        let removed = self.files.remove(id);
+        self.workspaces().remove(id);
+        self.lock().ending.remove(id);
+        removed
+    }
+
+    /// Closes databases in the short lane: it copies their logs, which takes a while.
+    fn close(&self, entries: impl IntoIterator<Item = Entry>) {
+        for entry in entries {
+            self.lanes
+                .soon(entry.database.owner, Box::new(move || drop(entry)));
+        }
+    }
+
+    /// Closes what nobody has called for a while.
+    pub fn close_idle(&self) {
+        let now = self.clock.elapsed();
+        let idle: Vec<Entry> = {
+            let mut open = self.lock();
+            open.entries
+                .extract_if(|_, entry| {
+                    now.saturating_sub(entry.used) > IDLE && Arc::strong_count(&entry.database) == 1
+                })
+                .map(|(_, entry)| entry)
+                .collect()
+        };
+        self.close(idle);
+    }
+
+    /// Has histories take what was committed, so that a crash blurs no more than the last minute.
+    pub fn remember(&self) {
+        let open: Vec<Arc<Database>> = {
+            let open = self.lock();
+            let databases = open.entries.values().map(|entry| &entry.database);
+            databases.map(Arc::clone).collect()
+        };
+        open.iter().for_each(|database| database.remember());
+    }
+
+    /// Closes all databases, when what runs in them has ended. Blocks.
+    pub fn close_all(&self) {
+        let entries: Vec<Entry> = self.lock().entries.drain().map(|(_, e)| e).collect();
+        drop(entries);
+    }
+
+    /// Waits until all that is being closed is closed. Blocks.
+    pub fn await_closed(&self) {
+        self.writers.await_closed();
+    }
+
+    pub(super) fn settings(&self, id: &BackendId) -> Settings {
+        let clock = self.writers.terms().clock.clone();
+        Settings::new(self.files.path(id), self.most_bytes, clock, &self.watchdog)
+    }
+
+    /// How many databases are open.
+    #[cfg(test)]
+    pub(super) fn open_count(&self) -> usize {
+        self.lock().entries.len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        lock(&self.open)
+    }
+}
+
+/// Makes room for another database. One that is in use stays; then there are more for a while.
+fn take_oldest(open: &mut HashMap<BackendId, Entry>) -> Option<Entry> {
+    let oldest = open
+        .iter()
+        .filter(|(_, entry)| Arc::strong_count(&entry.database) == 1)
+        .min_by_key(|(_, entry)| entry.used)
+        .map(|(id, _)| *id)?;
+    open.remove(&oldest)
+}

@@ -1,0 +1,63 @@
+//! Connections of a database that read, kept open between calls.
+
+use std::sync::Mutex;
+
+use super::error::RunError;
+use super::handle::{Handle, Settings};
+use svc_base::sync::lock;
+
+/// How many connections of a database read at once.
+const READERS: usize = 4;
+
+/// The readers of a database.
+#[derive(Debug, Default)]
+pub(super) struct Readers(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    idle: Vec<Handle>,
+    open: usize,
+}
+
+impl Readers {
+    /// Returns a reader, if one is idle or may be opened.
+    pub(super) fn idle(&self, settings: &Settings) -> Result<Option<Handle>, RunError> {
+        let mut readers = lock(&self.0);
+        if let Some(reader) = readers.idle.pop() {
+            return Ok(Some(reader));
+        }
+        if readers.open >= READERS {
+            return Ok(None);
+        }
+        readers.open += 1;
+        drop(readers);
+        Handle::reader(settings)
+            .map(Some)
+            .inspect_err(|_| lock(&self.0).open -= 1)
+    }
+
+    /// Returns a reader, past the bound if all are taken: the lanes have few threads.
+    pub(super) fn take(&self, settings: &Settings) -> Result<Handle, RunError> {
+        if let Some(reader) = self.idle(settings)? {
+            return Ok(reader);
+        }
+        let reader = Handle::reader(settings)?;
+        lock(&self.0).open += 1;
+        Ok(reader)
+    }
+
+    /// Keeps a reader for the next call, if there are not enough.
+    pub(super) fn put_back(&self, reader: Handle) {
+        let mut readers = lock(&self.0);
+        if readers.idle.len() < READERS {
+            readers.idle.push(reader);
+        } else {
+            readers.open -= 1;
+        }
+    }
+
+    /// Closes the idle readers.
+    pub(super) fn close(&self) {
+        *lock(&self.0) = State::default();
+    }
+}

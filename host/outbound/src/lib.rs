@@ -1,0 +1,253 @@
+//! The one client of other servers: every call is bounded in time and in bytes, and follows no redirect.
+//!
+//! Which authorities are believed is the machine's to say. A machine that names none, such as an empty container, has no HTTPS
+//! but all the rest. The program brings no list of its own: that would age with it, and nobody could take an authority out.
+
+#![forbid(unsafe_code)]
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, StatusCode};
+use reqwest::redirect::Policy;
+use reqwest::{Certificate, ClientBuilder};
+
+/// How long a connection may take to be made.
+const CONNECT_TIME: Duration = Duration::from_secs(5);
+/// The most bytes of an answer's body, unless a caller says otherwise.
+const BODY_BYTES: usize = 1 << 20;
+
+/// This machine's own addresses; a port of 0 stands for that of the URL.
+const LOOPBACK: [SocketAddr; 2] = [
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0),
+    SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), 0),
+];
+
+/// The error of HTTPS on a machine that believes nobody.
+pub const NO_AUTHORITIES: &str = "this machine has no certificates of authorities, so HTTPS cannot be spoken: install them (the package `ca-certificates`), or name a file of them by SSL_CERT_FILE, and start the program again";
+
+/// The client; clones share its connections.
+#[derive(Clone, Debug)]
+pub struct Outbound {
+    client: reqwest::Client,
+    is_believing: bool,
+}
+
+/// An answer, read to its end.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// Status of the answer.
+    pub status: StatusCode,
+    /// Headers of the answer.
+    pub headers: HeaderMap,
+    /// Body of the answer.
+    pub body: Bytes,
+}
+
+/// Why there is no answer. Its text names neither the address nor what was sent.
+#[derive(Debug, thiserror::Error)]
+pub enum OutboundError {
+    /// No whole answer came in time.
+    #[error("no answer in time")]
+    Timeout,
+    /// The answer is larger than an answer may be.
+    #[error("an answer of more bytes than it may have")]
+    TooLarge,
+    /// There is no connection, so nothing was sent.
+    #[error("{0}")]
+    Unconnected(String),
+    /// The transfer failed.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<reqwest::Error> for OutboundError {
+    fn from(error: reqwest::Error) -> Self {
+        if error.is_connect() {
+            Self::Unconnected(error.without_url().to_string())
+        } else if error.is_timeout() {
+            Self::Timeout
+        } else {
+            Self::Failed(error.without_url().to_string())
+        }
+    }
+}
+
+/// A client to be, with the one provider of cryptography.
+pub fn builder() -> ClientBuilder {
+    // The first to ask sets the provider for the process; a later one finds it set.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    // This machine (RFC 6761, section 6.3), where no file of hosts and no resolver says so, too.
+    reqwest::Client::builder().resolve_to_addrs("localhost", &LOOPBACK)
+}
+
+/// Builds a client of the authorities that the machine believes, and says whether there are any: without them it speaks HTTP alone.
+///
+/// # Errors
+/// When there is no client even so.
+pub fn build(settings: impl Fn() -> ClientBuilder) -> reqwest::Result<(reqwest::Client, bool)> {
+    match settings().build() {
+        Ok(client) => Ok((client, true)),
+        // Other errors recur without root certificates.
+        Err(_) => Ok((settings().tls_certs_only([]).build()?, false)),
+    }
+}
+
+fn settings() -> ClientBuilder {
+    builder()
+        .connect_timeout(CONNECT_TIME)
+        .redirect(Policy::none())
+}
+
+impl Outbound {
+    /// A client that believes the authorities of the machine.
+    ///
+    /// # Errors
+    /// When there is no client.
+    pub fn new() -> anyhow::Result<Self> {
+        let (client, is_believing) = build(settings)?;
+        Ok(Self {
+            client,
+            is_believing,
+        })
+    }
+
+    /// Whether any authority is believed; without, every call by HTTPS fails with [`NO_AUTHORITIES`].
+    pub fn is_believing(&self) -> bool {
+        self.is_believing
+    }
+
+    /// A client that believes the certificates of a file, and no others.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or holds none.
+    pub fn believing(roots: &Path) -> anyhow::Result<Self> {
+        let shown = roots.display();
+        let text = std::fs::read(roots).with_context(|| format!("reading {shown}"))?;
+        let roots = Certificate::from_pem_bundle(&text);
+        let roots = roots.with_context(|| format!("reading certificates in {shown}"))?;
+        if roots.is_empty() {
+            bail!("{shown} holds no certificates in PEM");
+        }
+        Ok(Self {
+            client: settings().tls_certs_only(roots).build()?,
+            is_believing: true,
+        })
+    }
+
+    /// Sends what `call` makes, and reads the answer, both within `time`.
+    ///
+    /// # Errors
+    /// [`OutboundError`]; whether the other side acted is not known then.
+    pub async fn call(
+        &self,
+        time: Duration,
+        call: impl FnOnce(&reqwest::Client) -> reqwest::RequestBuilder,
+    ) -> Result<Answer, OutboundError> {
+        let request = call(&self.client).timeout(time).build()?;
+        self.send(request, |_| BODY_BYTES).await
+    }
+
+    /// Sends a request that bounds its own time, and reads an answer of as many bytes as one of its status may have.
+    ///
+    /// # Errors
+    /// [`OutboundError`]; whether the other side acted is not known then.
+    pub async fn send(
+        &self,
+        request: reqwest::Request,
+        most: impl Fn(StatusCode) -> usize + Send,
+    ) -> Result<Answer, OutboundError> {
+        if !self.is_believing && request.url().scheme() == "https" {
+            return Err(OutboundError::Failed(NO_AUTHORITIES.to_owned()));
+        }
+        let mut response = self.client.execute(request).await?;
+        let most = most(response.status());
+        let mut body = BytesMut::new();
+        while let Some(part) = response.chunk().await? {
+            if body.len() + part.len() > most {
+                return Err(OutboundError::TooLarge);
+            }
+            body.extend_from_slice(&part);
+        }
+        Ok(Answer {
+            status: response.status(),
+            headers: std::mem::take(response.headers_mut()),
+            body: body.freeze(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// A server that answers every connection with `head`, then with `byte` as long as anybody reads.
+    async fn server(head: &'static str, byte: Option<u8>) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let _ = stream.read(&mut [0; 4096]).await;
+                let _ = stream.write_all(head.as_bytes()).await;
+                while let Some(byte) = byte {
+                    if stream.write_all(&[byte; 65536]).await.is_err() {
+                        break;
+                    }
+                }
+                // Without more to say it keeps the connection open and says nothing.
+                let _ = stream.read(&mut [0; 1]).await;
+            }
+        });
+        format!("http://{address}/")
+    }
+
+    #[test]
+    fn roots_are_certificates_in_a_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let missing = file.path().with_extension("missing");
+        let made = rcgen::generate_simple_self_signed(vec!["a.example".into()]).unwrap();
+        for (text, says) in [
+            ("", Some("holds no certificates")),
+            ("nothing", Some("holds no certificates")),
+            (made.cert.pem().as_str(), None),
+        ] {
+            std::fs::write(file.path(), text).unwrap();
+            let error = Outbound::believing(file.path())
+                .err()
+                .map(|e| format!("{e:#}"));
+            assert_eq!(error.is_some(), says.is_some(), "{text}: {error:?}");
+            assert!(error.unwrap_or_default().contains(says.unwrap_or_default()));
+        }
+        let error = format!("{:#}", Outbound::believing(&missing).unwrap_err());
+        assert!(error.contains("reading"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_call_is_bounded_whatever_the_other_side_does() {
+        let client = Outbound::new().unwrap();
+        let get = async |url: String, millis: u64| {
+            let time = Duration::from_millis(millis);
+            client.call(time, |client| client.get(url)).await
+        };
+        let endless = "HTTP/1.1 200 OK\r\n\r\n";
+        let found = get(server(endless, Some(b'x')).await, 30_000).await;
+        assert!(matches!(found, Err(OutboundError::TooLarge)), "{found:?}");
+        let silent = "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n";
+        let found = get(server(silent, None).await, 200).await;
+        assert!(matches!(found, Err(OutboundError::Timeout)), "{found:?}");
+        let moved = "HTTP/1.1 302 Found\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n";
+        let found = get(server(moved, None).await, 30_000).await.unwrap();
+        assert_eq!(found.status, StatusCode::FOUND);
+        let error = get("http://127.0.0.1:1/secret".to_owned(), 30_000)
+            .await
+            .unwrap_err();
+        assert!(matches!(error, OutboundError::Unconnected(_)), "{error:?}");
+        assert!(!error.to_string().contains("secret"), "{error}");
+    }
+}

@@ -1,0 +1,360 @@
+//! Work that waits for a thread of a lane, by flow: whose flow has used less of the threads comes first.
+//!
+//! The order is that of start-time fair queueing. A flow is charged the time for which its work holds threads; one that begins to wait
+//! is charged at least as much as what began last, so that nobody saves up turns. So a page of twenty small drawings does not wait
+//! for twenty large ones of another client, however these are spread over requests.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use super::flow::{Class, Flow};
+
+/// How many jobs of one flow may wait, of a client without a credential and of any other.
+const FLOW_WAITING: (usize, usize) = (64, 256);
+/// How many flows without work are remembered with what they have used.
+const REMEMBERED: usize = 1024;
+
+/// Order in which flows take their turns.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Order {
+    /// By class, and within one by use.
+    Class,
+    /// By use alone.
+    Use,
+}
+
+/// Which flows a thread takes work of.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Serves {
+    /// All of them.
+    Everybody,
+    /// Callers with a credential alone, so that nobody else can hold all threads.
+    Owners,
+}
+
+/// Bounds of a queue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// Threads that serve everybody; there is one more, for owners.
+    pub(super) threads: usize,
+    /// How many jobs of one class may wait.
+    pub(super) waiting: usize,
+    /// Order of the flows.
+    pub(super) order: Order,
+}
+
+/// Jobs that wait, and what the flows that they belong to have used.
+#[derive(Debug)]
+pub(super) struct FairQueue<J> {
+    bounds: Bounds,
+    flows: HashMap<Flow, Backlog<J>>,
+    waiting: [usize; Class::ALL.len()],
+    previews_running: usize,
+    /// What the flow that began last had used by then, for each rank of the order.
+    floors: [Duration; Class::ALL.len()],
+    /// Number of the next job.
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Backlog<J> {
+    jobs: VecDeque<(u64, J)>,
+    /// Jobs that hold a thread.
+    running: usize,
+    /// Time for which jobs have held a thread.
+    used: Duration,
+}
+
+impl<J> Backlog<J> {
+    fn is_idle(&self) -> bool {
+        self.jobs.is_empty() && self.running == 0
+    }
+}
+
+impl<J> FairQueue<J> {
+    pub(super) fn new(bounds: Bounds) -> Self {
+        Self {
+            bounds,
+            flows: HashMap::new(),
+            waiting: Default::default(),
+            previews_running: 0,
+            floors: Default::default(),
+            next: 0,
+        }
+    }
+
+    /// Adds a job; returns its number, or `None` where too many wait.
+    pub(super) fn add(&mut self, flow: Flow, job: J) -> Option<u64> {
+        let class = flow.class();
+        if self.waiting[class as usize] >= self.bounds.waiting {
+            return None;
+        }
+        self.forget_idle();
+        let floor = self.floors[self.rank(class)];
+        let most = match class {
+            Class::Stranger | Class::Preview => FLOW_WAITING.0,
+            Class::Owner | Class::Server => FLOW_WAITING.1,
+        };
+        let backlog = self.flows.entry(flow).or_insert(Backlog {
+            jobs: VecDeque::new(),
+            running: 0,
+            used: floor,
+        });
+        if backlog.jobs.len() >= most {
+            return None;
+        }
+        if backlog.is_idle() {
+            backlog.used = backlog.used.max(floor);
+        }
+        let number = self.next;
+        self.next += 1;
+        backlog.jobs.push_back((number, job));
+        self.waiting[class as usize] += 1;
+        Some(number)
+    }
+
+    /// Takes a job out that is not to run any more, if it still waits.
+    pub(super) fn remove(&mut self, flow: &Flow, number: u64) -> Option<J> {
+        let backlog = self.flows.get_mut(flow)?;
+        let place = backlog.jobs.iter().position(|(at, _)| *at == number)?;
+        let (_, job) = backlog.jobs.remove(place)?;
+        self.waiting[flow.class() as usize] -= 1;
+        Some(job)
+    }
+
+    /// Takes the next job for a thread; [`FairQueue::done`] gives the thread back.
+    pub(super) fn take(&mut self, serves: Serves) -> Option<(Flow, J)> {
+        let order = |(flow, backlog): &(&Flow, &Backlog<J>)| {
+            let first = backlog.jobs.front().map_or(u64::MAX, |(number, _)| *number);
+            (self.rank(flow.class()), backlog.used, first)
+        };
+        let may_begin =
+            |(flow, backlog): &(&Flow, &Backlog<J>)| self.may_begin(flow, backlog, serves);
+        let next = self.flows.iter().filter(may_begin).min_by_key(order);
+        let flow = next?.0.clone();
+        let rank = self.rank(flow.class());
+        let backlog = self.flows.get_mut(&flow)?;
+        let (_, job) = backlog.jobs.pop_front()?;
+        backlog.running += 1;
+        self.floors[rank] = self.floors[rank].max(backlog.used);
+        self.waiting[flow.class() as usize] -= 1;
+        self.previews_running += usize::from(flow.class() == Class::Preview);
+        Some((flow, job))
+    }
+
+    /// Gives back the thread of a job, which it held for so long.
+    pub(super) fn done(&mut self, flow: &Flow, held: Duration) {
+        let floor = self.floors[self.rank(flow.class())];
+        let Some(backlog) = self.flows.get_mut(flow) else {
+            return;
+        };
+        backlog.running -= 1;
+        backlog.used += held;
+        self.previews_running -= usize::from(flow.class() == Class::Preview);
+        if backlog.is_idle() && backlog.used <= floor {
+            self.flows.remove(flow);
+        }
+    }
+
+    /// Takes out all that waits.
+    pub(super) fn drain(&mut self) -> Vec<J> {
+        self.waiting = Default::default();
+        let backlogs = self.flows.values_mut();
+        backlogs
+            .flat_map(|backlog| std::mem::take(&mut backlog.jobs))
+            .map(|(_, job)| job)
+            .collect()
+    }
+
+    /// Counts the jobs of a class that wait.
+    pub(super) fn waiting(&self, class: Class) -> usize {
+        self.waiting[class as usize]
+    }
+
+    /// Whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.iter().all(|waiting| *waiting == 0)
+    }
+
+    fn may_begin(&self, flow: &Flow, backlog: &Backlog<J>, serves: Serves) -> bool {
+        let threads = self.bounds.threads;
+        let half = (threads / 2).max(1);
+        let class = flow.class();
+        let share = match class {
+            // There is one thread more, which is for all owners.
+            Class::Owner | Class::Server => threads,
+            Class::Stranger | Class::Preview => half,
+        };
+        let is_served = serves == Serves::Everybody || class == Class::Owner;
+        let is_full = class == Class::Preview && self.previews_running >= half;
+        !backlog.jobs.is_empty() && backlog.running < share && is_served && !is_full
+    }
+
+    fn rank(&self, class: Class) -> usize {
+        match self.bounds.order {
+            Order::Class => class as usize,
+            Order::Use => 0,
+        }
+    }
+
+    /// Forgets what idle flows have used where there are too many of them.
+    fn forget_idle(&mut self) {
+        if self.flows.len() > REMEMBERED {
+            self.flows.retain(|_, backlog| !backlog.is_idle());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const MOMENT: Duration = Duration::from_millis(10);
+
+    fn queue(threads: usize, order: Order) -> FairQueue<u32> {
+        FairQueue::new(Bounds {
+            threads,
+            waiting: 100,
+            order,
+        })
+    }
+
+    fn owner(name: &str) -> Flow {
+        Flow::Owner(name.into())
+    }
+
+    fn stranger(number: u8) -> Flow {
+        Flow::stranger([192, 0, 2, number].into())
+    }
+
+    fn taken(queue: &mut FairQueue<u32>) -> Option<u32> {
+        queue.take(Serves::Everybody).map(|(_, job)| job)
+    }
+
+    #[test]
+    fn owners_come_before_strangers_and_previews_last() {
+        let mut queue = queue(4, Order::Class);
+        queue.add(stranger(1).preview(), 4);
+        queue.add(Flow::Server, 3);
+        queue.add(stranger(1), 2);
+        queue.add(owner("a"), 1);
+        let all = [(); 4].map(|()| taken(&mut queue).unwrap());
+        assert_eq!(all, [1, 2, 3, 4]);
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn by_use_no_class_comes_first() {
+        let mut queue = queue(4, Order::Use);
+        queue.add(owner("a"), 1);
+        taken(&mut queue);
+        queue.done(&owner("a"), SECOND);
+        queue.add(owner("a"), 2);
+        queue.add(stranger(1), 3);
+        assert_eq!(taken(&mut queue), Some(3));
+    }
+
+    #[test]
+    fn who_has_used_less_comes_first_however_work_is_spread_over_requests() {
+        let mut queue = queue(1, Order::Class);
+        let (greedy, modest) = (stranger(1), stranger(2));
+        queue.add(greedy.clone(), 1);
+        assert_eq!(taken(&mut queue), Some(1));
+        queue.add(modest.clone(), 10);
+        queue.add(greedy.clone(), 2);
+        queue.done(&greedy, SECOND);
+        // Each small job comes to the queue only after the one before it, as the drawings of a page do.
+        for small in 10..20 {
+            assert_eq!(taken(&mut queue), Some(small));
+            queue.done(&modest, MOMENT);
+            queue.add(modest.clone(), small + 1);
+        }
+    }
+
+    #[test]
+    fn nobody_saves_up_turns() {
+        let mut queue = queue(1, Order::Class);
+        let (busy, late) = (stranger(1), stranger(2));
+        for job in 0..10 {
+            queue.add(busy.clone(), job);
+            assert_eq!(taken(&mut queue), Some(job));
+            queue.done(&busy, SECOND);
+        }
+        // Ten seconds of another flow are no credit of a new one: the two take turns.
+        for job in 0..2 {
+            queue.add(late.clone(), 20 + job);
+            queue.add(busy.clone(), 30 + job);
+        }
+        let mut order = Vec::new();
+        for _ in 0..4 {
+            let (flow, job) = queue.take(Serves::Everybody).unwrap();
+            queue.done(&flow, SECOND);
+            order.push(job);
+        }
+        assert_eq!(order, [20, 30, 21, 31]);
+    }
+
+    #[test]
+    fn no_stranger_holds_more_than_half_and_the_thread_of_owners_is_theirs() {
+        let mut queue = queue(4, Order::Class);
+        for job in 0..4 {
+            queue.add(stranger(1), job);
+        }
+        assert!(taken(&mut queue).is_some() && taken(&mut queue).is_some());
+        assert_eq!(taken(&mut queue), None, "it has its share");
+        queue.add(stranger(2), 10);
+        assert!(queue.take(Serves::Owners).is_none());
+        queue.add(owner("a"), 20);
+        assert_eq!(queue.take(Serves::Owners), Some((owner("a"), 20)));
+        assert_eq!(taken(&mut queue), Some(10));
+        queue.done(&stranger(1), MOMENT);
+        assert_eq!(taken(&mut queue), Some(2));
+    }
+
+    #[test]
+    fn all_previews_together_hold_half_of_the_threads() {
+        let mut queue = queue(2, Order::Class);
+        for client in 1..=3 {
+            queue.add(stranger(client).preview(), u32::from(client));
+        }
+        assert!(taken(&mut queue).is_some());
+        assert_eq!(taken(&mut queue), None);
+        queue.add(stranger(4), 10);
+        assert_eq!(taken(&mut queue), Some(10));
+    }
+
+    #[test]
+    fn a_flow_and_a_class_fill_up_alone() {
+        let mut queue = queue(1, Order::Class);
+        let mut added = 0;
+        while queue.add(stranger(1), 0).is_some() {
+            added += 1;
+        }
+        assert_eq!(added, FLOW_WAITING.0);
+        while queue.add(stranger(2), 0).is_some() {
+            added += 1;
+        }
+        assert_eq!(added, 100, "the class is full");
+        assert!(queue.add(stranger(3), 0).is_none());
+        assert!(queue.add(owner("a"), 0).is_some());
+    }
+
+    #[test]
+    fn what_is_removed_never_runs_and_idle_flows_are_forgotten() {
+        let mut queue = queue(1, Order::Class);
+        let number = queue.add(stranger(1), 1).unwrap();
+        assert_eq!(queue.remove(&stranger(1), number), Some(1));
+        assert_eq!(queue.remove(&stranger(1), number), None);
+        assert_eq!(taken(&mut queue), None);
+        for client in 0..=u8::MAX {
+            for network in 0..8 {
+                let flow = Flow::stranger([10, 0, network, client].into());
+                queue.add(flow.clone(), 0).unwrap();
+                taken(&mut queue).unwrap();
+                queue.done(&flow, SECOND);
+            }
+        }
+        assert!(queue.flows.len() <= REMEMBERED + 1, "{}", queue.flows.len());
+    }
+}

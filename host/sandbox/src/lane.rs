@@ -1,0 +1,498 @@
+//! Lanes: threads for work that occupies one. Pages are made in one lane, and what must not wait for them is done in another.
+//!
+//! The threads have a low priority, so that a flood of such work never starves page views. Flows share them fairly
+//! (`fair_queue.rs`), and one thread of each lane serves owners alone. A job that cannot start soon is refused rather than
+//! kept, and one that nobody waits for any more is told to stop.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::sync::oneshot;
+
+use super::fair_queue::{Bounds, FairQueue, Order, Serves};
+use super::flow::Flow;
+use super::metrics::{LaneLabels, Metrics};
+use svc_base::Stopwatch;
+use svc_base::threads::{NICENESS, Threads, lower_priority_to};
+use svc_base::turns::{Turn, answer_of};
+
+/// A guest's stack lies on the thread that calls it, below the host's own frames.
+const STACK_BYTES: usize = 4 << 20;
+/// How many jobs of one class may wait for a thread of a lane.
+const WAITING: usize = 512;
+/// How long a job waits for a thread before it is refused.
+const WAIT: Duration = Duration::from_secs(5);
+/// Niceness of the threads that owners and passwords wait for: pages of others take no processor time from them, and they take none from
+/// page views.
+const SOONER: i32 = NICENESS / 2;
+
+/// Settings of a lane.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LaneConfig {
+    /// Name in metrics and of the threads.
+    pub(super) name: &'static str,
+    /// How many threads serve everybody; at least one is started. One more serves owners.
+    pub(super) threads: usize,
+    /// How much nicer those that serve everybody are than the rest of the process.
+    pub(super) niceness: i32,
+    /// Order in which flows take their turns.
+    pub(super) order: Order,
+    /// How many jobs of one class may wait; one more is refused at once.
+    pub(super) waiting: usize,
+    /// How long a job waits for a thread before it is refused.
+    pub(super) wait: Duration,
+}
+
+impl LaneConfig {
+    /// The lane that pages are made in: drawn, compressed, edited.
+    pub(super) const fn pages(threads: usize) -> Self {
+        Self {
+            name: "pages",
+            threads,
+            niceness: NICENESS,
+            order: Order::Class,
+            waiting: WAITING,
+            wait: WAIT,
+        }
+    }
+
+    /// The lane for what is short and never waits for a page: SQL is judged, passwords are hashed.
+    pub(super) const fn checks(threads: usize) -> Self {
+        Self {
+            name: "checks",
+            niceness: SOONER,
+            order: Order::Use,
+            ..Self::pages(threads)
+        }
+    }
+}
+
+/// No thread was free in time; the job has not run and never will.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("no worker thread was free in time")]
+pub struct Busy;
+
+/// Tells a job that nobody waits for its answer any more.
+#[derive(Clone, Debug, Default)]
+pub struct StopSignal(Arc<AtomicBool>);
+
+impl StopSignal {
+    /// Whether the job may stop.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Threads with a fair queue. Dropping a lane refuses what waits, finishes what runs, and joins the threads.
+#[derive(Debug)]
+pub struct Lane {
+    shared: Arc<Shared>,
+    threads: Threads,
+    wait: Duration,
+}
+
+impl Lane {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    ///
+    /// The operating system refuses a thread.
+    pub(super) fn start(config: LaneConfig, metrics: Metrics) -> anyhow::Result<Self> {
+        let threads = config.threads.max(1);
+        let bounds = Bounds {
+            threads,
+            waiting: config.waiting,
+            order: config.order,
+        };
+        let shared = Arc::new(Shared {
+            name: config.name,
+            state: Mutex::new(State {
+                queue: FairQueue::new(bounds),
+                closed: false,
+            }),
+            changed: Condvar::new(),
+            metrics,
+        });
+        let mut lane = Self {
+            shared,
+            threads: Threads::default(),
+            wait: config.wait,
+        };
+        for number in 0..threads {
+            let name = format!("svc-{}-{number}", config.name);
+            lane.start_thread(name, Serves::Everybody, config.niceness)?;
+        }
+        let name = format!("svc-{}-own", config.name);
+        lane.start_thread(name, Serves::Owners, config.niceness.min(SOONER))?;
+        Ok(lane)
+    }
+
+    fn start_thread(&mut self, name: String, serves: Serves, niceness: i32) -> anyhow::Result<()> {
+        let shared = Arc::clone(&self.shared);
+        let work = move || {
+            lower_priority_to(niceness);
+            shared.work(serves);
+        };
+        let started = self.threads.start(name, Some(STACK_BYTES), work);
+        started.context("cannot start a worker thread")
+    }
+
+    /// Runs `job` on one of the threads as a part of the task's flow, and returns what it returns.
+    ///
+    /// A caller that stops waiting takes its job with it if it has not started; one that has started is told by its signal.
+    /// A panic in the job is the caller's, as if it had called the job itself; the thread survives it.
+    ///
+    /// # Errors
+    ///
+    /// [`Busy`] when too many jobs wait, when no thread was free in time, or when the lane is being dropped. The job
+    /// does not run then.
+    pub async fn run<T, F>(&self, job: F) -> Result<T, Busy>
+    where
+        F: FnOnce(&StopSignal) -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let (sender, receiver) = oneshot::channel::<Result<T, Box<dyn Any + Send>>>();
+        let stop = StopSignal::default();
+        let seen = stop.clone();
+        let run = Box::new(move || {
+            let outcome = catch_unwind(AssertUnwindSafe(|| job(&seen)));
+            // A caller that has gone misses nothing.
+            let _ = sender.send(outcome);
+        });
+        let ticket = self.shared.enqueue(Flow::current(), stop, run)?;
+        match answer_of(receiver, &ticket.turn, self.wait).await {
+            Some(Ok(value)) => Ok(value),
+            Some(Err(panic)) => resume_unwind(panic),
+            None => Err(Busy),
+        }
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        let waiting = {
+            let mut state = self.shared.lock();
+            state.closed = true;
+            state.queue.drain()
+        };
+        self.shared.changed.notify_all();
+        drop(waiting);
+    }
+}
+
+struct Shared {
+    name: &'static str,
+    state: Mutex<State>,
+    changed: Condvar,
+    metrics: Metrics,
+}
+
+struct State {
+    queue: FairQueue<Job>,
+    closed: bool,
+}
+
+struct Job {
+    turn: Arc<Turn>,
+    run: Box<dyn FnOnce() + Send>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it holds the lock, and the queue is whole between any two of its operations.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn labels(&self, flow: &Flow) -> LaneLabels {
+        LaneLabels {
+            lane: self.name,
+            class: flow.class().as_str(),
+        }
+    }
+
+    fn enqueue(
+        &self,
+        flow: Flow,
+        stop: StopSignal,
+        run: Box<dyn FnOnce() + Send>,
+    ) -> Result<Ticket<'_>, Busy> {
+        let labels = self.labels(&flow);
+        let turn = Turn::new();
+        let job = Job {
+            turn: Arc::clone(&turn),
+            run,
+        };
+        let mut state = self.lock();
+        let added = match state.closed {
+            true => None,
+            false => state.queue.add(flow.clone(), job),
+        };
+        self.note_waiting(&state, &flow);
+        drop(state);
+        let Some(number) = added else {
+            self.metrics.refused.get_or_create(&labels).inc();
+            return Err(Busy);
+        };
+        // Which thread may take it depends on the flow: all of them look.
+        self.changed.notify_all();
+        Ok(Ticket {
+            shared: self,
+            flow,
+            number,
+            turn,
+            stop,
+        })
+    }
+
+    fn work(&self, serves: Serves) {
+        let mut done = None;
+        while let Some((flow, job)) = self.next(serves, done.take()) {
+            let stopwatch = Stopwatch::start();
+            if job.turn.begin() {
+                let labels = self.labels(&flow);
+                let running = self.metrics.running.get_or_create_owned(&labels);
+                running.inc();
+                let wait = self.metrics.queue_wait.get_or_create_owned(&labels);
+                wait.observe(job.turn.queued_seconds());
+                (job.run)();
+                running.dec();
+            }
+            done = Some((flow, stopwatch.elapsed()));
+        }
+    }
+
+    /// Returns the next job, or `None` when the lane is being dropped, for a thread that has `done` a job of a flow.
+    fn next(&self, serves: Serves, done: Option<(Flow, Duration)>) -> Option<(Flow, Job)> {
+        let mut state = self.lock();
+        if let Some((flow, held)) = done {
+            state.queue.done(&flow, held);
+            if !state.queue.is_empty() {
+                // The flow may begin another job, on any thread.
+                self.changed.notify_all();
+            }
+        }
+        loop {
+            if let Some((flow, job)) = state.queue.take(serves) {
+                self.note_waiting(&state, &flow);
+                return Some((flow, job));
+            }
+            if state.closed {
+                return None;
+            }
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn note_waiting(&self, state: &State, flow: &Flow) {
+        let waiting = i64::try_from(state.queue.waiting(flow.class())).unwrap_or(i64::MAX);
+        let gauge = self.metrics.waiting.get_or_create_owned(&self.labels(flow));
+        gauge.set(waiting);
+    }
+}
+
+/// A caller's hold on its job: dropping it takes the job out of the queue, or tells it to stop.
+struct Ticket<'a> {
+    shared: &'a Shared,
+    flow: Flow,
+    number: u64,
+    turn: Arc<Turn>,
+    stop: StopSignal,
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        self.stop.set();
+        self.turn.give_up();
+        if self.turn.is_given_up() {
+            let mut state = self.shared.lock();
+            let job = state.queue.remove(&self.flow, self.number);
+            self.shared.note_waiting(&state, &self.flow);
+            drop(state);
+            // What a job holds may be large, or lock something: it is dropped after the lock.
+            drop(job);
+            let labels = self.shared.labels(&self.flow);
+            self.shared.metrics.refused.get_or_create(&labels).inc();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
+
+    use super::super::flow::Class;
+    use super::*;
+    use std::thread;
+
+    fn lane(threads: usize, waiting: usize, wait: Duration) -> Lane {
+        let config = LaneConfig {
+            waiting,
+            wait,
+            ..LaneConfig::pages(threads)
+        };
+        Lane::start(config, Metrics::default()).unwrap()
+    }
+
+    fn waiting(lane: &Lane) -> usize {
+        lane.shared.lock().queue.waiting(Class::Server)
+    }
+
+    /// Occupies the only thread until the sender is used or dropped.
+    async fn occupy(lane: &Arc<Lane>) -> mpsc::Sender<()> {
+        let (release, released) = mpsc::channel::<()>();
+        let (started, start) = oneshot::channel();
+        let lane = lane.clone();
+        tokio::spawn(async move {
+            let job = move |_: &StopSignal| {
+                let _ = started.send(());
+                let _ = released.recv();
+            };
+            let _ = lane.run(job).await;
+        });
+        start.await.unwrap();
+        release
+    }
+
+    #[tokio::test]
+    async fn a_job_answers_what_it_returns() {
+        let lane = lane(2, 4, Duration::from_secs(5));
+        assert_eq!(lane.run(|_| 6 * 7).await, Ok(42));
+        let name = lane.run(|_| thread::current().name().map(str::to_owned));
+        assert!(name.await.unwrap().unwrap().starts_with("svc-pages-"));
+    }
+
+    #[tokio::test]
+    async fn the_threads_are_nicer_than_the_rest() {
+        let lane = lane(1, 4, Duration::from_secs(5));
+        let ours = rustix::process::getpriority_process(None).unwrap();
+        let theirs = lane.run(|_| rustix::process::getpriority_process(None).unwrap());
+        assert_eq!(theirs.await, Ok(NICENESS.max(ours)));
+    }
+
+    #[tokio::test]
+    async fn a_job_that_cannot_start_in_time_is_refused_and_never_runs() {
+        let lane = Arc::new(lane(1, 4, Duration::from_millis(500)));
+        let release = occupy(&lane).await;
+        let ran = Arc::new(AtomicBool::new(false));
+        let flag = ran.clone();
+        let late = lane.run(move |_| flag.store(true, Ordering::SeqCst));
+        assert_eq!(late.await, Err(Busy));
+        drop(release);
+        assert_eq!(lane.run(|_| 1).await, Ok(1));
+        assert!(!ran.load(Ordering::SeqCst));
+    }
+
+    #[tokio::test]
+    async fn a_job_that_has_started_is_waited_for() {
+        let lane = lane(1, 4, Duration::from_millis(500));
+        let slow = lane.run(|_| {
+            thread::sleep(Duration::from_millis(700));
+            5
+        });
+        assert_eq!(slow.await, Ok(5));
+    }
+
+    #[tokio::test]
+    async fn the_queue_is_bounded() {
+        let lane = Arc::new(lane(1, 1, Duration::from_secs(5)));
+        let release = occupy(&lane).await;
+        let waits = tokio::spawn({
+            let lane = lane.clone();
+            async move { lane.run(|_| 1).await }
+        });
+        while waiting(&lane) == 0 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(lane.run(|_| 2).await, Err(Busy));
+        drop(release);
+        assert_eq!(waits.await.unwrap(), Ok(1));
+    }
+
+    #[tokio::test]
+    async fn a_caller_that_goes_takes_its_job_along() {
+        let lane = Arc::new(lane(1, 1, Duration::from_secs(5)));
+        let release = occupy(&lane).await;
+        let gone = tokio::time::timeout(Duration::from_millis(20), lane.run(|_| 1)).await;
+        assert!(gone.is_err());
+        assert_eq!(waiting(&lane), 0);
+        drop(release);
+    }
+
+    #[tokio::test]
+    async fn a_caller_that_goes_stops_its_job() {
+        let lane = Arc::new(lane(1, 1, Duration::from_secs(5)));
+        let (started, start) = oneshot::channel();
+        let endless = lane.run(|stop| {
+            let _ = started.send(());
+            while !stop.is_set() {
+                thread::yield_now();
+            }
+        });
+        tokio::select! {
+            ended = endless => panic!("it ended by itself: {ended:?}"),
+            started = start => started.unwrap(),
+        }
+        assert_eq!(lane.run(|_| 1).await, Ok(1), "its thread is free again");
+    }
+
+    #[tokio::test]
+    async fn an_owner_has_a_thread_whatever_others_hold() {
+        let lane = Arc::new(lane(1, 4, Duration::from_secs(5)));
+        let release = occupy(&lane).await;
+        let owner = Flow::Owner("usr_1".into());
+        assert_eq!(owner.scope(lane.run(|_| 1)).await, Ok(1));
+        drop(release);
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_the_callers_and_the_thread_survives() {
+        let lane = Arc::new(lane(1, 4, Duration::from_secs(5)));
+        let panicking = lane.clone();
+        let failed = tokio::spawn(async move { panicking.run(|_| panic!("on purpose")).await });
+        assert!(failed.await.unwrap_err().is_panic());
+        assert_eq!(lane.run(|_| 1).await, Ok(1));
+    }
+
+    #[tokio::test]
+    async fn dropping_the_lane_finishes_what_runs() {
+        let done = Arc::new(AtomicBool::new(false));
+        let lane = Arc::new(lane(1, 4, Duration::from_secs(5)));
+        let (started, start) = oneshot::channel();
+        let run = Box::new({
+            let done = done.clone();
+            move || {
+                let _ = started.send(());
+                thread::sleep(Duration::from_millis(50));
+                done.store(true, Ordering::SeqCst);
+            }
+        });
+        let job = lane
+            .shared
+            .enqueue(Flow::Server, StopSignal::default(), run);
+        start.await.unwrap();
+        drop(job);
+        drop(lane);
+        assert!(done.load(Ordering::SeqCst));
+    }
+}

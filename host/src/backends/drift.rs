@@ -1,0 +1,108 @@
+//! The parts of a schema that no migration has made: somebody has changed the file beside the server.
+
+use std::collections::HashSet;
+
+use super::model::LedgerEntry;
+use super::service::Backends;
+use crate::content::Digest;
+use svc_base::ids::BackendId;
+use svc_database::{Inventory, Schema};
+
+/// Of how many backends it is known that schema and ledger agree.
+pub(super) const AGREED: usize = 1024;
+
+impl Backends {
+    /// Names the parts of a schema that a ledger does not make. Where its scripts cannot be run any more nothing is known, and none is named.
+    pub(super) async fn unrecorded(
+        &self,
+        id: BackendId,
+        inventory: &Inventory,
+        ledger: &[LedgerEntry],
+    ) -> Vec<String> {
+        let recorded = |version| ledger.iter().any(|entry| entry.version == version);
+        if !inventory.markers.iter().all(|m| recorded(m.version)) {
+            // Of a migration that is yet to be recorded the detail says more.
+            return Vec::new();
+        }
+        let state = state(&inventory.schema, ledger);
+        if self.agreed.get(&id) == Some(state) {
+            return Vec::new();
+        }
+        let scripts = ledger.iter().map(|entry| entry.sql.clone()).collect();
+        match self.databases.schema_of(id, scripts).await {
+            Ok(made) => {
+                let more = beyond(&inventory.schema, &made);
+                if more.is_empty() {
+                    self.agreed.insert(id, state);
+                }
+                more
+            }
+            Err(error) => {
+                tracing::debug!(%error, backend = %id, "schema and ledger cannot be compared");
+                Vec::new()
+            }
+        }
+    }
+}
+
+/// A digest of the names of a schema and of the scripts of a ledger.
+fn state(schema: &Schema, ledger: &[LedgerEntry]) -> Digest {
+    let mut text = names(schema).join("\n");
+    for entry in ledger {
+        text.push('\n');
+        text.push_str(&entry.checksum);
+    }
+    Digest::of(text.as_bytes())
+}
+
+/// The names of what a schema has and another has not. Of a table that the other does not have, its columns are not named.
+fn beyond(schema: &Schema, other: &Schema) -> Vec<String> {
+    let known: HashSet<String> = names(other).into_iter().collect();
+    let mut more = Vec::new();
+    for table in &schema.tables {
+        let name = table_name(&table.name);
+        if !known.contains(&name) {
+            more.push(name);
+            continue;
+        }
+        let columns = table.columns.iter();
+        more.extend(
+            columns
+                .map(|column| column_name(&table.name, &column.name))
+                .filter(|name| !known.contains(name)),
+        );
+    }
+    let rest = indexes_and_views(schema);
+    more.extend(rest.filter(|name| !known.contains(name)));
+    more
+}
+
+fn names(schema: &Schema) -> Vec<String> {
+    let mut names = Vec::new();
+    for table in &schema.tables {
+        names.push(table_name(&table.name));
+        let columns = table.columns.iter();
+        names.extend(columns.map(|column| column_name(&table.name, &column.name)));
+    }
+    names.extend(indexes_and_views(schema));
+    names
+}
+
+fn table_name(table: &str) -> String {
+    format!("table `{table}`")
+}
+
+fn column_name(table: &str, column: &str) -> String {
+    format!("column `{column}` of `{table}`")
+}
+
+fn indexes_and_views(schema: &Schema) -> impl Iterator<Item = String> {
+    let indexes = schema.indexes.iter();
+    let indexes = indexes.map(|index| format!("index `{}` on `{}`", index.name, index.table));
+    indexes.chain(
+        schema
+            .views
+            .iter()
+            .map(|view| format!("view `{}`", view.name)),
+    )
+}

@@ -1,0 +1,116 @@
+//! Frames that the server sends, as bytes: encoded once, and shared by everybody who gets them.
+
+use bytes::buf::Writer;
+use bytes::{BufMut, Bytes, BytesMut};
+use tungstenite::protocol::CloseFrame;
+use tungstenite::protocol::frame::coding::{Data, OpCode};
+use tungstenite::protocol::frame::{Frame, FrameHeader};
+
+use super::Close;
+
+/// Bytes of the longest header of a frame that is not masked.
+const LONGEST_HEADER: usize = 10;
+
+/// Appends a text message.
+pub fn append_text(out: &mut BytesMut, text: &str) {
+    out.reserve(LONGEST_HEADER + text.len());
+    append_text_header(out, text.len());
+    out.put_slice(text.as_bytes());
+}
+
+/// Encodes a text message.
+pub fn text_frame(text: &str) -> Bytes {
+    let mut out = BytesMut::new();
+    append_text(&mut out, text);
+    out.freeze()
+}
+
+/// Encodes a text message in three parts, so that the one in the middle is shared and not copied.
+pub fn text_parts(before: &str, shared: &Bytes, behind: &'static str) -> [Bytes; 3] {
+    let length = before.len() + shared.len() + behind.len();
+    let mut head = BytesMut::with_capacity(LONGEST_HEADER + before.len());
+    append_text_header(&mut head, length);
+    head.put_slice(before.as_bytes());
+    let behind = Bytes::from_static(behind.as_bytes());
+    [head.freeze(), shared.clone(), behind]
+}
+
+/// Encodes a ping without a payload.
+pub fn ping() -> Bytes {
+    encode(Frame::ping(Bytes::new()))
+}
+
+/// Encodes a close frame.
+pub fn close(close: Close) -> Bytes {
+    encode(Frame::close(Some(CloseFrame {
+        code: close.code.into(),
+        reason: close.reason.into(),
+    })))
+}
+
+/// Encodes the answer to a client's close frame, which says the same.
+pub(super) fn close_answer(close: Option<CloseFrame>) -> Bytes {
+    encode(Frame::close(close))
+}
+
+fn append_text_header(out: &mut BytesMut, length: usize) {
+    let header = FrameHeader {
+        opcode: OpCode::Data(Data::Text),
+        ..FrameHeader::default()
+    };
+    // Memory takes all that is written to it.
+    let _ = header.format(length as u64, &mut out.writer());
+}
+
+fn encode(frame: Frame) -> Bytes {
+    let mut out: Writer<BytesMut> = BytesMut::with_capacity(frame.len()).writer();
+    // Memory takes all that is written to it.
+    let _ = frame.format(&mut out);
+    out.into_inner().freeze()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_written_in_the_shortest_form() {
+        assert_eq!(&text_frame("hi")[..], [0x81, 2, b'h', b'i']);
+        assert_eq!(&text_frame(&"x".repeat(125))[..2], [0x81, 125]);
+        assert_eq!(&text_frame(&"x".repeat(126))[..4], [0x81, 126, 0, 126]);
+        assert_eq!(
+            &text_frame(&"x".repeat(65_535))[..4],
+            [0x81, 126, 0xff, 0xff]
+        );
+        assert_eq!(
+            &text_frame(&"x".repeat(65_536))[..10],
+            [0x81, 127, 0, 0, 0, 0, 0, 1, 0, 0]
+        );
+    }
+
+    #[test]
+    fn control_frames_have_their_codes() {
+        assert_eq!(&ping()[..], [0x89, 0]);
+        assert_eq!(&close_answer(None)[..], [0x88, 0]);
+        assert_eq!(close(Close::SLOW)[2..4], 1013_u16.to_be_bytes());
+    }
+
+    #[test]
+    fn reasons_fit_into_a_close_frame() {
+        for close in [
+            Close::STOPPED,
+            Close::ENDED,
+            Close::SILENT,
+            Close::PROTOCOL,
+            Close::BINARY,
+            Close::TEXT,
+            Close::FLOOD,
+            Close::DISABLED,
+            Close::LARGE,
+            Close::SLOW,
+        ] {
+            // A control frame has 125 bytes at most, two of which are the code.
+            assert!(close.reason.len() <= 123, "{close:?}");
+        }
+    }
+}

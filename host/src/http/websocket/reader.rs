@@ -1,0 +1,280 @@
+//! Reader of what a client sends: tungstenite's protocol, fed with bytes as they arrive.
+
+use std::io::{self, Read, Write};
+
+use bytes::Bytes;
+use tungstenite::protocol::{Role, WebSocketConfig, WebSocketContext};
+use tungstenite::{Error, Message};
+
+use super::{Close, frame};
+
+/// Bytes of the buffer that each socket keeps while nothing comes. A longer frame has one of its own length.
+const BUFFER: usize = 512;
+
+/// Message or control frame of a client, complete.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// A text message.
+    Text(&'a str),
+    /// A ping; its answer follows.
+    Ping,
+    /// A pong.
+    Pong,
+    /// Frames that answer pings.
+    Answer(Bytes),
+    /// The client closes: the frame that answers it. Nothing comes after it.
+    Close(Bytes),
+}
+
+/// Decision about the rest of the bytes after an event.
+pub type Flow = Result<(), Close>;
+
+/// Protocol state of a connection, without its I/O.
+#[derive(Debug)]
+pub struct Reader {
+    protocol: WebSocketContext,
+    closed: bool,
+}
+
+impl Reader {
+    /// Makes a reader of messages that have at most `most` bytes, in however many frames they come.
+    pub fn new(most: usize) -> Self {
+        let config = WebSocketConfig::default()
+            .read_buffer_size(BUFFER)
+            .write_buffer_size(0)
+            .max_message_size(Some(most))
+            .max_frame_size(Some(most));
+        Self {
+            protocol: WebSocketContext::new(Role::Server, Some(config)),
+            closed: false,
+        }
+    }
+
+    /// Takes bytes as they arrive, and hands every whole message and control frame to `on`.
+    ///
+    /// # Errors
+    /// The reason to close: of a frame that breaks the protocol, or `on`'s own. Nothing may be fed after it.
+    pub fn feed(&mut self, arrived: &[u8], on: &mut dyn FnMut(Event<'_>) -> Flow) -> Flow {
+        let mut arrived = Arrived {
+            bytes: arrived,
+            answers: Vec::new(),
+        };
+        while !self.closed {
+            let read = self.protocol.read(&mut arrived);
+            if !arrived.answers.is_empty() {
+                on(Event::Answer(std::mem::take(&mut arrived.answers).into()))?;
+            }
+            match read {
+                Ok(Message::Text(text)) => on(Event::Text(&text))?,
+                Ok(Message::Binary(_)) => return Err(Close::BINARY),
+                Ok(Message::Ping(_)) => on(Event::Ping)?,
+                Ok(Message::Pong(_)) => on(Event::Pong)?,
+                Ok(Message::Close(close)) => {
+                    self.closed = true;
+                    on(Event::Close(frame::close_answer(close)))?;
+                }
+                // Only writers have raw frames.
+                Ok(Message::Frame(_)) => {}
+                Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(());
+                }
+                Err(error) => return Err(reason(&error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the client has sent its close frame.
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+}
+
+/// Maps a violation of the protocol to the code of its close frame.
+fn reason(error: &Error) -> Close {
+    match error {
+        Error::Capacity(_) => Close::LARGE,
+        Error::Utf8(_) => Close::TEXT,
+        _ => Close::PROTOCOL,
+    }
+}
+
+/// Stream of bytes that have arrived, which keeps what is written to it.
+struct Arrived<'a> {
+    bytes: &'a [u8],
+    answers: Vec<u8>,
+}
+
+impl Read for Arrived<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.bytes.is_empty() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        self.bytes.read(buffer)
+    }
+}
+
+impl Write for Arrived<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.answers.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Encodes a client's frame.
+    fn client(first: u8, payload: &[u8]) -> Vec<u8> {
+        let mask = [0x37, 0xfa, 0x21, 0x3d];
+        let mut frame = vec![first];
+        match payload.len() {
+            short @ ..=125 => frame.push(0x80 | u8::try_from(short).unwrap()),
+            long => {
+                frame.push(0x80 | 126);
+                frame.extend(u16::try_from(long).unwrap().to_be_bytes());
+            }
+        }
+        frame.extend(mask);
+        let masked = payload.iter().zip(mask.iter().cycle());
+        frame.extend(masked.map(|(byte, mask)| byte ^ mask));
+        frame
+    }
+
+    /// Reads bytes in pieces of `step`; returns what they come to, and the code of a refusal.
+    fn read(bytes: &[u8], step: usize) -> (Vec<String>, Option<u16>) {
+        let mut reader = Reader::new(300);
+        let mut seen = Vec::new();
+        for piece in bytes.chunks(step) {
+            let fed = reader.feed(piece, &mut |event| {
+                seen.push(match event {
+                    Event::Text(text) => text.to_owned(),
+                    Event::Ping => "ping".to_owned(),
+                    Event::Pong => "pong".to_owned(),
+                    Event::Answer(frame) => format!("answer {}", frame[2..].escape_ascii()),
+                    Event::Close(frame) => format!("close {}", frame[2..].escape_ascii()),
+                });
+                Ok(())
+            });
+            if let Err(close) = fed {
+                return (seen, Some(close.code));
+            }
+        }
+        (seen, None)
+    }
+
+    #[track_caller]
+    fn check(bytes: &[u8], seen: &[&str], close: Option<u16>) {
+        for step in [1, 2, 3, 7, bytes.len().max(1)] {
+            let (found, code) = read(bytes, step);
+            assert_eq!(
+                (found, code),
+                (seen.iter().map(|text| (*text).to_owned()).collect(), close),
+                "by {step}"
+            );
+        }
+    }
+
+    #[test]
+    fn messages_arrive_however_they_are_cut() {
+        let long = "x".repeat(300);
+        check(&client(0x81, b"hello"), &["hello"], None);
+        check(&client(0x81, b""), &[""], None);
+        check(&client(0x81, "häß".as_bytes()), &["häß"], None);
+        check(&client(0x81, long.as_bytes()), &[&long], None);
+        let parts = [client(0x01, b"he"), client(0x00, b""), client(0x80, b"llo")].concat();
+        check(&parts, &["hello"], None);
+        // Half of a character in each frame.
+        let halves = [client(0x01, &[0xc3]), client(0x80, &[0xa4])].concat();
+        check(&halves, &["ä"], None);
+        let between = [
+            client(0x01, b"a"),
+            client(0x89, b"p"),
+            client(0x8a, b""),
+            client(0x80, b"b"),
+        ];
+        check(&between.concat(), &["ping", "answer p", "pong", "ab"], None);
+        let two = [client(0x81, b"a"), client(0x81, b"b")].concat();
+        check(&two, &["a", "b"], None);
+    }
+
+    #[test]
+    fn each_ping_is_answered() {
+        let pings = [client(0x89, b"1"), client(0x89, b""), client(0x89, b"3")];
+        let seen = ["ping", "answer 1", "ping", "answer ", "ping", "answer 3"];
+        check(&pings.concat(), &seen, None);
+    }
+
+    #[test]
+    fn a_close_frame_is_the_last() {
+        let after = [
+            client(0x88, &1000_u16.to_be_bytes()),
+            client(0x81, b"late"),
+            vec![0xff; 9],
+        ];
+        check(&after.concat(), &[r"close \x03\xe8"], None);
+        check(&client(0x88, b""), &["close "], None);
+        check(&client(0x88, b"\x0f\xa0bye"), &[r"close \x0f\xa0bye"], None);
+        check(&client(0x88, b"\x03"), &[], Some(1002));
+        check(&client(0x88, b"\x03\xe8\xff"), &[], Some(1007));
+        // Codes that no client may send are answered with 1002.
+        for code in [0_u16, 999, 1004, 1005, 1006, 1015, 2999, 5000] {
+            let (seen, refused) = read(&client(0x88, &code.to_be_bytes()), 64);
+            assert_eq!(refused, None, "{code}");
+            assert!(seen[0].starts_with(r"close \x03\xea"), "{code}: {seen:?}");
+        }
+    }
+
+    #[test]
+    fn what_breaks_the_protocol_is_refused() {
+        let long = vec![b'x'; 126];
+        for (bytes, code) in [
+            // Reserved bits; the first is what compression sets.
+            (client(0xc1, b"a"), 1002),
+            (client(0xa1, b"a"), 1002),
+            (client(0x91, b"a"), 1002),
+            // Opcodes that nothing has.
+            (client(0x83, b"a"), 1002),
+            (client(0x8b, b"a"), 1002),
+            // Not masked.
+            (vec![0x81, 0x01, b'a'], 1002),
+            // Control frames in parts, or too long.
+            (client(0x09, b""), 1002),
+            (client(0x89, &long), 1002),
+            // A continuation of nothing, and a message within a message.
+            (client(0x80, b"a"), 1002),
+            ([client(0x01, b"a"), client(0x81, b"b")].concat(), 1002),
+            ([client(0x01, b"a"), client(0x82, b"b")].concat(), 1002),
+            // Binary, whole and in parts.
+            (client(0x82, b"a"), 1003),
+            ([client(0x02, b"a"), client(0x80, b"b")].concat(), 1003),
+            // No UTF-8, whole and in parts.
+            (client(0x81, &[0xff]), 1007),
+            ([client(0x01, &[0xc3]), client(0x80, b"x")].concat(), 1007),
+        ] {
+            check(&bytes, &[], Some(code));
+        }
+    }
+
+    #[test]
+    fn a_message_has_its_most_however_it_is_cut() {
+        let at_most = [client(0x01, &[b'x'; 200]), client(0x80, &[b'x'; 100])].concat();
+        assert_eq!(read(&at_most, 64).1, None);
+        let above = [client(0x01, &[b'x'; 200]), client(0x80, &[b'x'; 101])].concat();
+        check(&above, &[], Some(1009));
+        check(&client(0x81, &[b'x'; 301]), &[], Some(1009));
+        // Refused before any of it is there.
+        let header = |length: &[u8]| [length, &[0; 4]].concat();
+        check(&header(&[0x81, 0xfe, 0x01, 0x2d]), &[], Some(1009));
+        check(
+            &header(&[&[0x81, 0xff][..], &[0xff; 8]].concat()),
+            &[],
+            Some(1009),
+        );
+    }
+}

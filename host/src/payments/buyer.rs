@@ -1,0 +1,68 @@
+//! The buyer of a request, for checkouts and for the list of payments.
+
+use http::HeaderMap;
+use ring::digest::{SHA256, digest};
+
+use crate::control;
+use crate::deployments::pages::Page;
+use crate::http::cookies::{HostCookie, host_token, token};
+use crate::http::hosts::Host;
+use crate::visitors::{Identity, Visitors};
+use svc_base::ids::DeploymentId;
+
+/// A visitor of a page that sells, as far as is known.
+#[derive(Clone, Debug, Default)]
+pub struct Buyer {
+    /// The visitor, if signed in.
+    pub user: Option<Identity>,
+    /// The checkout cookie's value, which nobody has looked up yet.
+    pub token: Option<String>,
+    /// The value of the cookie under its name without a prefix, where visitors come over https: what a browser was given before names had
+    /// prefixes. A sibling may have set it, so it only shows what was bought with it then.
+    pub former_token: Option<String>,
+    /// Whether visitors come over https, so that nobody else can have set `token`.
+    pub secure: bool,
+}
+
+impl Buyer {
+    /// Finds the buyer of a request to a page.
+    pub async fn of(
+        visitors: &Visitors,
+        host: &Host,
+        page: &Page,
+        headers: &HeaderMap,
+    ) -> Result<Self, control::Error> {
+        let session = visitors.caller(host, page, headers).await?;
+        let (name, secure) = (cookie_name(&page.id), visitors.is_secure());
+        let former = if secure { token(headers, &name) } else { None };
+        Ok(Self {
+            user: session.map(|session| session.identity()),
+            token: host_token(headers, &name, secure).map(str::to_owned),
+            former_token: former.map(str::to_owned),
+            secure,
+        })
+    }
+}
+
+impl Buyer {
+    /// Whether nothing identifies the buyer.
+    pub fn is_unknown(&self) -> bool {
+        self.user.is_none() && self.token.is_none() && self.former_token.is_none()
+    }
+}
+
+/// Returns the checkout cookie of the frontend at `slug`.
+pub(super) fn cookie(page: &DeploymentId, slug: &str, secure: bool) -> HostCookie {
+    HostCookie::of_page(&cookie_name(page), slug, secure)
+}
+
+fn cookie_name(page: &DeploymentId) -> String {
+    format!("svc_checkout_{page}")
+}
+
+/// Hashes a cookie's value for the database.
+pub(super) fn hash(token: &str) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
+    bytes
+}

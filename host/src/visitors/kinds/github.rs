@@ -1,0 +1,153 @@
+//! Sign-in by GitHub, which speaks OAuth 2.0 and has no ID tokens: its API names the visitor of an access token.
+
+use http::header;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use url::Url;
+
+use super::oauth::{self, Client};
+use super::{CallbackAnswer, Exchange};
+use crate::issuers::CALL_TIME;
+use crate::outbound::{Answer, Outbound};
+use crate::visitors::model::{AuthError, Failure, Profile, SignedIn};
+
+/// Name that GitHub demands of its clients.
+const AGENT: &str = "svc";
+
+#[derive(Deserialize)]
+struct Tokens {
+    access_token: String,
+}
+
+#[derive(Deserialize)]
+struct User {
+    id: u64,
+    login: String,
+    name: Option<String>,
+    avatar_url: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Email {
+    email: String,
+    primary: bool,
+    verified: bool,
+}
+
+/// GitHub, or an installation of its own.
+#[derive(Debug)]
+pub(in crate::visitors) struct Github {
+    client: Client,
+}
+
+impl Github {
+    pub(super) fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    pub(super) fn authorization(&self, exchange: &Exchange, state: &str) -> Result<Url, Failure> {
+        let address = self.page("/login/oauth/authorize")?;
+        Ok(self.client.authorization(address, exchange, state))
+    }
+
+    pub(super) async fn signed_in(
+        &self,
+        answer: &CallbackAnswer,
+        exchange: &Exchange,
+    ) -> Result<SignedIn, Failure> {
+        let answer = self.show_code(oauth::code_of(answer)?, exchange).await?;
+        let tokens: Tokens = oauth::read(&answer, "a code")?;
+        let api = Api {
+            outbound: &self.client.outbound,
+            token: &tokens.access_token,
+        };
+        let user: User = api.get(self.api("/user")?).await?;
+        let wants_email = self.client.asks_for("user:email") || self.client.asks_for("user");
+        let email = if wants_email {
+            let emails: Vec<Email> = api.get(self.api("/user/emails")?).await?;
+            let primary = emails.into_iter().find(|one| one.primary && one.verified);
+            primary.map(|one| one.email)
+        } else {
+            None
+        };
+        Ok(SignedIn {
+            issuer: self.base().to_owned(),
+            subject: user.id.to_string(),
+            profile: Profile {
+                email,
+                name: user
+                    .name
+                    .filter(|name| !name.is_empty())
+                    .or(Some(user.login)),
+                picture: user.avatar_url,
+                locale: None,
+            }
+            .checked(),
+        })
+    }
+
+    /// Finds out whether GitHub knows the client: it describes itself nowhere.
+    pub(super) async fn faults(&self, redirect_uri: &str) -> Vec<String> {
+        let (code, exchange) = oauth::no_code(redirect_uri);
+        let shown = self.show_code(code, &exchange).await;
+        self.client.fault(shown, true).into_iter().collect()
+    }
+
+    /// Shows a code to the token endpoint.
+    async fn show_code(&self, code: &str, exchange: &Exchange) -> Result<Answer, Failure> {
+        let settings = &self.client.settings;
+        let form = [
+            ("grant_type", "authorization_code"),
+            ("code", code),
+            ("redirect_uri", exchange.redirect_uri.as_str()),
+            ("code_verifier", exchange.verifier.as_str()),
+            ("client_id", settings.client_id.as_str()),
+            ("client_secret", settings.client_secret.as_str()),
+        ];
+        let endpoint = self.page("/login/oauth/access_token")?;
+        let call = self.client.outbound.call(CALL_TIME, |client| {
+            oauth::posted(client.post(endpoint), &form).header(header::USER_AGENT, AGENT)
+        });
+        Ok(call.await?)
+    }
+
+    /// Returns an address of GitHub's pages, or of an installation of its own.
+    fn page(&self, path: &str) -> Result<Url, Failure> {
+        address(&format!("{}{path}", self.base()))
+    }
+
+    /// Returns an address of its API.
+    fn api(&self, path: &str) -> Result<Url, Failure> {
+        match self.base() {
+            "https://github.com" => address(&format!("https://api.github.com{path}")),
+            own => address(&format!("{own}/api/v3{path}")),
+        }
+    }
+
+    fn base(&self) -> &str {
+        self.client.settings.issuer.trim_end_matches('/')
+    }
+}
+
+fn address(text: &str) -> Result<Url, Failure> {
+    Url::parse(text).map_err(|error| Failure::new(AuthError::ProviderError, error.to_string()))
+}
+
+/// GitHub's API, on behalf of a visitor.
+struct Api<'a> {
+    outbound: &'a Outbound,
+    token: &'a str,
+}
+
+impl Api<'_> {
+    async fn get<T: DeserializeOwned>(&self, address: Url) -> Result<T, Failure> {
+        let call = self.outbound.call(CALL_TIME, |client| {
+            client
+                .get(address)
+                .bearer_auth(self.token)
+                .header(header::ACCEPT, "application/vnd.github+json")
+                .header(header::USER_AGENT, AGENT)
+        });
+        oauth::read(&call.await?, "who signed in")
+    }
+}

@@ -1,0 +1,190 @@
+//! The parts of OAuth 2.0's code flow that kinds of sign-in share.
+
+use http::{StatusCode, header};
+use reqwest::RequestBuilder;
+use serde::Deserialize;
+use url::Url;
+
+use super::{CallbackAnswer, Exchange};
+use crate::config::Provider as Settings;
+use crate::outbound::{Answer, Outbound, OutboundError};
+use crate::visitors::model::{AuthError, Failure};
+use crate::visitors::state::challenge;
+
+/// A code that nobody gave out: an endpoint that is shown it says first whether it knows the client.
+const NO_CODE: &str = "none-svc-provider-check";
+/// A secret of PKCE that fits no code, in the form that one has.
+const NO_VERIFIER: &str = "none-none-none-none-none-none-none-none-none-none";
+/// Codes with which a token endpoint refuses a client that it does not know, or that shows another secret.
+const UNKNOWN: [&str; 3] = [
+    "invalid_client",
+    "unauthorized_client",
+    "incorrect_client_credentials",
+];
+
+/// This installation as a client of a provider.
+#[derive(Debug)]
+pub(super) struct Client {
+    pub(super) settings: Settings,
+    pub(super) outbound: Outbound,
+}
+
+impl From<OutboundError> for Failure {
+    fn from(error: OutboundError) -> Self {
+        let told = match error {
+            OutboundError::TooLarge => AuthError::ProviderError,
+            OutboundError::Timeout | OutboundError::Unconnected(_) | OutboundError::Failed(_) => {
+                AuthError::ProviderUnavailable
+            }
+        };
+        Self::new(told, error.to_string())
+    }
+}
+
+impl Client {
+    pub(super) fn new(settings: Settings, outbound: Outbound) -> Self {
+        Self { settings, outbound }
+    }
+
+    /// Adds to the address of an authorization endpoint what asks for a code.
+    pub(super) fn authorization(&self, mut address: Url, exchange: &Exchange, state: &str) -> Url {
+        address
+            .query_pairs_mut()
+            .append_pair("response_type", "code")
+            .append_pair("client_id", &self.settings.client_id)
+            .append_pair("redirect_uri", &exchange.redirect_uri)
+            .append_pair("scope", &self.settings.scopes.join(" "))
+            .append_pair("state", state)
+            .append_pair("code_challenge", &challenge(&exchange.verifier))
+            .append_pair("code_challenge_method", "S256");
+        address
+    }
+
+    /// Whether a sign-in asks for a scope.
+    pub(super) fn asks_for(&self, scope: &str) -> bool {
+        self.settings.scopes.iter().any(|one| one == scope)
+    }
+
+    /// Reads from the answer to a code that nobody gave out what is wrong with the client. Some providers answer 404 to a client that they do
+    /// not know.
+    pub(super) fn fault(
+        &self,
+        shown: Result<Answer, Failure>,
+        missing_is_unknown: bool,
+    ) -> Option<String> {
+        let name = &self.settings.name;
+        let answer = match shown {
+            Ok(answer) => answer,
+            Err(failure) => {
+                return Some(format!(
+                    "the token endpoint does not answer: {}: check that this machine reaches it",
+                    failure.cause
+                ));
+            }
+        };
+        let code = refusal(&answer).unwrap_or_default();
+        let unknown = UNKNOWN.contains(&code.as_str())
+            || answer.status == StatusCode::UNAUTHORIZED
+            || missing_is_unknown && answer.status == StatusCode::NOT_FOUND;
+        if unknown {
+            return Some(format!(
+                "the provider does not take the client: check `client_id` and `client_secret` of providers.{name}, and that the secret has not expired"
+            ));
+        }
+        if answer.status.is_server_error() || answer.status.is_redirection() {
+            return Some(format!(
+                "the token endpoint answers with {}: check `issuer`, and try again later",
+                answer.status.as_u16()
+            ));
+        }
+        None
+    }
+}
+
+/// Returns a code that nobody gave out, and values that fit none.
+pub(super) fn no_code(redirect_uri: &str) -> (&'static str, Exchange) {
+    let exchange = Exchange {
+        redirect_uri: redirect_uri.to_owned(),
+        nonce: String::new(),
+        verifier: NO_VERIFIER.to_owned(),
+    };
+    (NO_CODE, exchange)
+}
+
+/// Returns the code of an answer.
+///
+/// # Errors
+/// The provider's error, or that there is no code.
+pub(super) fn code_of(answer: &CallbackAnswer) -> Result<&str, Failure> {
+    if let Some(error) = &answer.error {
+        return Err(refused(error));
+    }
+    let code = answer.code.as_deref().filter(|code| !code.is_empty());
+    code.ok_or_else(|| Failure::new(AuthError::ProviderError, "it answered without a code"))
+}
+
+/// Reads a provider's error (RFC 6749, section 4.1.2.1, and OpenID Connect Core, section 3.1.2.6).
+fn refused(error: &str) -> Failure {
+    const DENIED: [&str; 6] = [
+        "access_denied",
+        "login_required",
+        "interaction_required",
+        "consent_required",
+        "account_selection_required",
+        "user_cancelled_login",
+    ];
+    match error {
+        denied if DENIED.contains(&denied) => Failure::new(
+            AuthError::AccessDenied,
+            "the visitor or the provider said no",
+        ),
+        "temporarily_unavailable" => Failure::new(
+            AuthError::ProviderUnavailable,
+            "it says that it is not available",
+        ),
+        _ => Failure::new(AuthError::ProviderError, "it answered with an error"),
+    }
+}
+
+/// Makes a request a POST of a form that is answered in JSON.
+pub(super) fn posted(call: RequestBuilder, form: &[(&str, &str)]) -> RequestBuilder {
+    let mut body = form_urlencoded::Serializer::new(String::new());
+    body.extend_pairs(form);
+    call.header(header::ACCEPT, "application/json")
+        .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+        .body(body.finish())
+}
+
+/// Reads an answer that must be a success in JSON.
+pub(super) fn read<T: serde::de::DeserializeOwned>(
+    answer: &Answer,
+    asked: &str,
+) -> Result<T, Failure> {
+    let failed = |cause: String| Failure::new(AuthError::ProviderError, cause);
+    let status = answer.status.as_u16();
+    match refusal(answer) {
+        Some(code) => Err(failed(format!("it refused {asked}: {status} {code}"))),
+        None if !answer.status.is_success() => {
+            Err(failed(format!("it answered {asked} with {status}")))
+        }
+        None => serde_json::from_slice(&answer.body)
+            .map_err(|_| failed(format!("its answer to {asked} cannot be read"))),
+    }
+}
+
+/// Returns the code with which an answer refuses: GitHub does so with a 200.
+fn refusal(answer: &Answer) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Refusal {
+        error: String,
+    }
+    let refusal = serde_json::from_slice::<Refusal>(&answer.body).ok();
+    refusal
+        .map(|refusal| refusal.error)
+        .filter(|code| is_code(code))
+}
+
+/// Whether this is one of OAuth's codes, which may be logged, and not something else that was put there.
+fn is_code(text: &str) -> bool {
+    (1..=60).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
+}

@@ -1,0 +1,272 @@
+//! Sign-in by OpenID Connect: the visitor comes back with a code, which an ID token is given out for.
+
+use http::header;
+use serde::Deserialize;
+use url::Url;
+
+use super::oauth::{self, Client};
+use super::{CallbackAnswer, Exchange};
+use crate::config::{Address, AddressError};
+use crate::issuers::{self, CALL_TIME, IdClaims, Issuer, IssuerError, Metadata};
+use crate::outbound::Answer;
+use crate::visitors::model::{AuthError, Failure, Profile, SignedIn};
+use svc_base::clock::Clock;
+
+/// Answer of the token endpoint.
+#[derive(Deserialize)]
+struct Tokens {
+    id_token: Option<String>,
+    access_token: Option<String>,
+}
+
+/// Claims of an issuer about the person for whom an access token stands.
+#[derive(Deserialize)]
+struct UserInfo {
+    sub: Option<String>,
+    #[serde(flatten)]
+    profile: issuers::Profile,
+}
+
+impl From<IssuerError> for Failure {
+    fn from(error: IssuerError) -> Self {
+        let told = match error {
+            IssuerError::Unreachable(_) => AuthError::ProviderUnavailable,
+            IssuerError::Unusable(_) => AuthError::ProviderError,
+            IssuerError::Token(_) => AuthError::TokenInvalid,
+        };
+        Self::new(told, error.to_string())
+    }
+}
+
+/// An issuer that speaks OpenID Connect.
+#[derive(Debug)]
+pub(in crate::visitors) struct Oidc {
+    client: Client,
+    issuer: Issuer,
+    /// Name under which subjects are stored, if not the issuer's own.
+    stored_as: Option<&'static str>,
+}
+
+impl Oidc {
+    pub(super) fn new(
+        client: Client,
+        clock: &Clock,
+        stored_as: Option<&'static str>,
+    ) -> Result<Self, AddressError> {
+        let address = Address::parse(&client.settings.issuer)?;
+        Ok(Self {
+            issuer: Issuer::new(address, client.outbound.clone(), clock.clone()),
+            client,
+            stored_as,
+        })
+    }
+
+    pub(super) async fn authorization(
+        &self,
+        exchange: &Exchange,
+        state: &str,
+    ) -> Result<Url, Failure> {
+        let metadata = self.issuer.metadata().await?;
+        let endpoint = metadata.authorization_endpoint.clone();
+        let endpoint = endpoint.ok_or_else(|| lacks("authorization_endpoint"))?;
+        let mut address = self.client.authorization(endpoint, exchange, state);
+        address
+            .query_pairs_mut()
+            .append_pair("nonce", &exchange.nonce);
+        Ok(address)
+    }
+
+    pub(super) async fn signed_in(
+        &self,
+        answer: &CallbackAnswer,
+        exchange: &Exchange,
+    ) -> Result<SignedIn, Failure> {
+        let metadata = self.issuer.metadata().await?;
+        let named = answer.iss.as_deref();
+        check_issuer(&metadata, named)?;
+        let shown = self.show_code(&metadata, oauth::code_of(answer)?, exchange);
+        let tokens: Tokens = oauth::read(&shown.await?, "a code")?;
+        let id_token = tokens.id_token.ok_or_else(|| {
+            let cause = "it answered a code without an ID token";
+            Failure::new(AuthError::ProviderError, cause)
+        })?;
+        let client_id = &self.client.settings.client_id;
+        let claims = self.issuer.id_token(&id_token, client_id, &exchange.nonce);
+        let claims = claims.await?;
+        // One that stands for many tenants says in its answer which of them it is.
+        if named.is_some_and(|named| named != claims.issuer) {
+            let cause = "its answer names another issuer than the ID token";
+            return Err(Failure::new(AuthError::TokenInvalid, cause));
+        }
+        let claims = match (&metadata.userinfo_endpoint, tokens.access_token) {
+            (Some(endpoint), Some(token)) if self.leaves_out(&claims) => {
+                self.completed(claims, endpoint, &token).await?
+            }
+            _ => claims,
+        };
+        Ok(SignedIn {
+            issuer: self.stored_as.map_or(claims.issuer, str::to_owned),
+            subject: claims.subject,
+            profile: Profile {
+                email: claims.email.filter(|_| claims.email_verified),
+                name: claims.name,
+                picture: claims.picture,
+                locale: claims.locale,
+            }
+            .checked(),
+        })
+    }
+
+    /// Reads what an issuer says of itself, and finds out whether it knows the client.
+    pub(super) async fn faults(&self, redirect_uri: &str) -> Vec<String> {
+        let metadata = match self.issuer.metadata().await {
+            Ok(metadata) => metadata,
+            Err(error) => return vec![fault(&error, "`issuer`")],
+        };
+        let mut faults = missing(&metadata);
+        match self.issuer.keys().await {
+            Err(error) => faults.push(fault(&error, "`jwks_uri` of its discovery document")),
+            Ok(keys) if keys.count() == 0 => {
+                faults.push("the issuer has no key that can verify an ID token".to_owned());
+            }
+            Ok(_) => {}
+        }
+        if metadata.token_endpoint.is_some() {
+            let (code, exchange) = oauth::no_code(redirect_uri);
+            let shown = self.show_code(&metadata, code, &exchange).await;
+            faults.extend(self.client.fault(shown, false));
+        }
+        faults
+    }
+
+    /// Shows a code to the token endpoint.
+    async fn show_code(
+        &self,
+        metadata: &Metadata,
+        code: &str,
+        exchange: &Exchange,
+    ) -> Result<Answer, Failure> {
+        let endpoint = metadata.token_endpoint.clone();
+        let endpoint = endpoint.ok_or_else(|| lacks("token_endpoint"))?;
+        let settings = &self.client.settings;
+        let mut form = vec![
+            ("grant_type", "authorization_code"),
+            ("code", code),
+            ("redirect_uri", exchange.redirect_uri.as_str()),
+            ("code_verifier", exchange.verifier.as_str()),
+        ];
+        let secret = settings.client_secret.as_str();
+        let in_body = secret.is_empty() || metadata.secret_in_body;
+        if in_body {
+            form.push(("client_id", &settings.client_id));
+        }
+        if in_body && !secret.is_empty() {
+            form.push(("client_secret", secret));
+        }
+        let call = self.client.outbound.call(CALL_TIME, |client| {
+            let call = oauth::posted(client.post(endpoint), &form);
+            if in_body {
+                call
+            } else {
+                // RFC 6749, section 2.3.1: each is encoded as in a form.
+                call.basic_auth(encoded(&settings.client_id), Some(encoded(secret)))
+            }
+        });
+        Ok(call.await?)
+    }
+
+    /// Whether a token leaves out what was asked for: some issuers tell it only when asked again.
+    fn leaves_out(&self, claims: &IdClaims) -> bool {
+        (claims.email.is_none() && self.client.asks_for("email"))
+            || (claims.name.is_none() && self.client.asks_for("profile"))
+    }
+
+    /// Fills in what the issuer tells of the visitor of an access token.
+    async fn completed(
+        &self,
+        mut claims: IdClaims,
+        endpoint: &Url,
+        token: &str,
+    ) -> Result<IdClaims, Failure> {
+        let call = self.client.outbound.call(CALL_TIME, |client| {
+            let call = client.get(endpoint.clone()).bearer_auth(token);
+            call.header(header::ACCEPT, "application/json")
+        });
+        let answer = call.await?;
+        let info = answer
+            .status
+            .is_success()
+            .then(|| serde_json::from_slice::<UserInfo>(&answer.body));
+        let Some(Ok(info)) = info else {
+            // The ID token suffices to know the visitor.
+            tracing::info!(
+                status = answer.status.as_u16(),
+                "a provider tells no more of who signed in"
+            );
+            return Ok(claims);
+        };
+        // OpenID Connect Core, section 5.3.2: an answer about somebody else is not used.
+        if info.sub.as_deref() != Some(claims.subject.as_str()) {
+            return Err(Failure::new(
+                AuthError::TokenInvalid,
+                "what it tells of who signed in is about somebody else",
+            ));
+        }
+        let told = info.profile;
+        if claims.email.is_none() {
+            claims.email = told.email;
+            claims.email_verified = told.email_verified;
+        }
+        claims.name = claims.name.or(told.name);
+        claims.picture = claims.picture.or(told.picture);
+        claims.locale = claims.locale.or(told.locale);
+        Ok(claims)
+    }
+}
+
+fn lacks(member: &str) -> Failure {
+    let cause = format!("its discovery document has no `{member}`");
+    Failure::new(AuthError::ProviderError, cause)
+}
+
+/// Checks that an answer names the issuer that was asked, if it names one (RFC 9207): the code of another one is not sent on.
+fn check_issuer(metadata: &Metadata, named: Option<&str>) -> Result<(), Failure> {
+    match named {
+        Some(named) if !metadata.is_issuer(named) => Err(Failure::new(
+            AuthError::ProviderError,
+            "its answer names another issuer",
+        )),
+        None if metadata.names_itself => Err(Failure::new(
+            AuthError::ProviderError,
+            "its answer names no issuer, though it says that its answers do",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn encoded(text: &str) -> String {
+    form_urlencoded::byte_serialize(text.as_bytes()).collect()
+}
+
+/// Lists the endpoints without which nobody can sign in.
+fn missing(metadata: &Metadata) -> Vec<String> {
+    let endpoints = [
+        ("authorization_endpoint", &metadata.authorization_endpoint),
+        ("token_endpoint", &metadata.token_endpoint),
+    ];
+    let missing = endpoints
+        .into_iter()
+        .filter(|(_, endpoint)| endpoint.is_none());
+    let faults = missing
+        .map(|(name, _)| format!("the issuer names no `{name}`: nobody can sign in with it"));
+    faults.collect()
+}
+
+fn fault(error: &IssuerError, asked: &str) -> String {
+    match error {
+        IssuerError::Unreachable(_) => {
+            format!("{error}: check {asked}, and that this machine reaches it")
+        }
+        IssuerError::Unusable(_) | IssuerError::Token(_) => format!("{error}: check {asked}"),
+    }
+}

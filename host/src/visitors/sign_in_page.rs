@@ -1,0 +1,90 @@
+//! Frontends with sign-in.
+
+use std::sync::Arc;
+
+use svc_base::names::is_slug;
+
+use super::Visitors;
+use super::model::VisitorError;
+use super::providers::Provider;
+use super::state::PendingSignIn;
+use crate::deployments::pages::Page;
+use crate::http::hosts::Host;
+use crate::projects::Project;
+
+/// A frontend with sign-in.
+#[derive(Clone, Debug)]
+pub(super) struct SignInPage {
+    /// Slug of the page.
+    pub slug: String,
+    /// The frontend.
+    pub frontend: Arc<Page>,
+    /// Project of the page.
+    pub project: Project,
+    /// Origin of the page.
+    pub origin: String,
+}
+
+impl Visitors {
+    /// The frontend of a slug on the host that was asked.
+    ///
+    /// # Errors
+    /// `NoSignIn` for a quick share, and those of a page.
+    pub(super) async fn frontend(
+        &self,
+        host: &Host,
+        slug: &str,
+    ) -> Result<Arc<Page>, VisitorError> {
+        let page = self.deployments.visited(host, slug).await?;
+        match self.origin(&page) {
+            Some(_) => Ok(page),
+            None => Err(VisitorError::NoSignIn),
+        }
+    }
+
+    /// The frontend of a slug on the host that was asked, with its project.
+    ///
+    /// # Errors
+    /// Like [`Visitors::frontend`].
+    pub(super) async fn sign_in_page(
+        &self,
+        host: &Host,
+        slug: &str,
+    ) -> Result<SignInPage, VisitorError> {
+        let page = self.deployments.visited(host, slug).await?;
+        let project = self.project_of(&page).await?;
+        let (Some(project), Some(origin)) = (project, self.origin(&page)) else {
+            return Err(VisitorError::NoSignIn);
+        };
+        Ok(SignInPage {
+            slug: slug.to_owned(),
+            frontend: page,
+            project,
+            origin,
+        })
+    }
+
+    /// The frontend that a pending sign-in began on.
+    ///
+    /// # Errors
+    /// `Gone` if another deployment has its slug by now, and those of [`Visitors::sign_in_page`].
+    pub(super) async fn page_of(
+        &self,
+        sign_in: &PendingSignIn,
+    ) -> Result<SignInPage, VisitorError> {
+        if !is_slug(&sign_in.slug) {
+            return Err(VisitorError::Gone);
+        }
+        let page = self.sign_in_page(&Host::Sites, &sign_in.slug).await?;
+        if page.frontend.id != sign_in.deployment {
+            return Err(VisitorError::Gone);
+        }
+        Ok(page)
+    }
+
+    /// The providers that a project offers.
+    pub(super) fn offered(&self, project: &Project) -> Vec<Arc<Provider>> {
+        let allowed = self.providers.allowed(project.allowed_providers.as_deref());
+        allowed.cloned().collect()
+    }
+}

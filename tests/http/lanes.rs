@@ -1,0 +1,448 @@
+//! The lanes that pages are made in: who waits for whom, what stops where nobody waits any more, and what one page may use.
+
+use http::Method;
+use reqwest::RequestBuilder;
+use serde_json::{Value, json};
+use svc_tests::{Answer, Ask, TestServer, hostile, until};
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+
+use crate::account::Owner;
+use crate::house::{GUESTS, House};
+
+/// Sources that the hostile renderer works on without end, and that it renders at once.
+const ENDLESS: &str = "l";
+const HARMLESS: &str = "a";
+/// Time that no test waits for, in milliseconds.
+const NEVER: u64 = 3_600_000;
+
+/// Returns how many threads of a lane serve everybody.
+fn threads() -> u64 {
+    std::thread::available_parallelism().unwrap().get() as u64
+}
+
+/// Returns how many of them one client may hold.
+fn share() -> u64 {
+    (threads() / 2).max(1)
+}
+
+/// A server whose numbers can be read.
+struct Measured {
+    server: TestServer,
+    /// Where the hostile renderer lies, if it serves.
+    _guests: Option<TempDir>,
+}
+
+impl Measured {
+    /// A server whose renderer works as long as its page says.
+    async fn with_hostile_renderer() -> Self {
+        let guests = TempDir::new().unwrap();
+        let folder = guests.path().join("render");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("000001-hostile.wasm"), hostile::renderer()).unwrap();
+        let endless = |limits: &mut svc::config::Limits| {
+            (limits.render_fuel, limits.page_fuel) = (1 << 60, 1 << 60);
+            (limits.render_ms, limits.page_ms) = (NEVER, NEVER);
+            limits.page_processor_ms = NEVER;
+        };
+        let builder = TestServer::builder().limits(endless).settings(|settings| {
+            settings.guests = Some(guests.path().to_owned());
+            settings.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()];
+            settings.ops_listen = Some(([127, 0, 0, 1], 0).into());
+        });
+        let server = builder.start().await;
+        let ready = async || (server.get("/readyz").answer().await.status == 200).then_some(());
+        until("the guests to be loaded", ready).await;
+        Self {
+            server,
+            _guests: Some(guests),
+        }
+    }
+
+    /// A server with the guests that are built in.
+    async fn with_built_in_guests() -> Self {
+        let builder = TestServer::builder();
+        let server = builder
+            .settings(|s| s.ops_listen = Some(([127, 0, 0, 1], 0).into()))
+            .start()
+            .await;
+        Self {
+            server,
+            _guests: None,
+        }
+    }
+
+    /// Reads a number; one that nothing was counted in is 0.
+    async fn number(&self, name: &str) -> f64 {
+        let ops = self.server.server().ops_address().unwrap();
+        let client = svc_tests::http_client().build().unwrap();
+        let answer = client.get(format!("http://{ops}/metrics")).answer().await;
+        let text = answer.text();
+        let mut lines = text.lines();
+        let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        value.map_or(0.0, |value| value.parse().unwrap())
+    }
+
+    /// Counts the jobs of a class that hold a thread of the lane for pages.
+    async fn running(&self, class: &str) -> f64 {
+        let labels = format!("{{lane=\"pages\",class=\"{class}\"}}");
+        self.number(&format!("svc_worker_running{labels}")).await
+    }
+
+    /// Counts those that wait for one.
+    async fn waiting(&self, class: &str) -> f64 {
+        let labels = format!("{{lane=\"pages\",class=\"{class}\"}}");
+        self.number(&format!("svc_worker_waiting{labels}")).await
+    }
+
+    async fn until_running(&self, class: &str, jobs: u64) {
+        let what = format!("{jobs} jobs of a {class} to run");
+        let look = async || (self.running(class).await == jobs as f64).then_some(());
+        until(&what, look).await;
+    }
+
+    async fn until_waiting(&self, class: &str, jobs: u64) {
+        let what = format!("{jobs} jobs of a {class} to wait");
+        let look = async || (self.waiting(class).await == jobs as f64).then_some(());
+        until(&what, look).await;
+    }
+
+    /// Calls of the renderer that ended so.
+    async fn rendered(&self, outcome: &str) -> f64 {
+        let labels = format!("{{function=\"render\",outcome=\"{outcome}\"}}");
+        self.number(&format!("svc_guest_calls_total{labels}")).await
+    }
+
+    fn from(&self, client: u64, path: &str, body: &Value) -> RequestBuilder {
+        let address = format!("192.0.2.{client}");
+        self.server
+            .json(path, body)
+            .header("x-forwarded-for", address)
+    }
+
+    fn share_of(&self, client: u64, content: &str) -> RequestBuilder {
+        let body = json!({ "type": "markdown", "content": content });
+        self.from(client, "/api/v1/deploy", &body)
+    }
+
+    fn preview_of(&self, client: u64, content: &str) -> RequestBuilder {
+        let body = json!({ "type": "markdown", "content": content });
+        self.from(client, "/_svc/preview", &body)
+    }
+
+    /// Has as many strangers as there are threads hold them all.
+    async fn held_by_strangers(&self) -> Vec<JoinHandle<Answer>> {
+        let all = (0..threads()).map(|client| begun(self.share_of(client, ENDLESS)));
+        let all = all.collect();
+        self.until_running("stranger", threads()).await;
+        all
+    }
+}
+
+/// Sends a request, and again where it has waited for a thread in vain; aborting it hangs up.
+fn begun(request: RequestBuilder) -> JoinHandle<Answer> {
+    tokio::spawn(async move {
+        loop {
+            let answer = request.try_clone().unwrap().answer().await;
+            if answer.status != 503 {
+                return answer;
+            }
+        }
+    })
+}
+
+fn hang_up(requests: &[JoinHandle<Answer>]) {
+    requests.iter().for_each(JoinHandle::abort);
+}
+
+fn tool_call(site: &Measured) -> RequestBuilder {
+    let arguments = json!({ "type": "markdown", "content": ENDLESS });
+    let call = json!({ "name": "deploy_asset", "arguments": arguments });
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call });
+    site.from(1, "/mcp", &message)
+        .header("mcp-protocol-version", "2025-11-25")
+        .header("accept", "application/json, text/event-stream")
+}
+
+#[tokio::test]
+async fn a_guest_stops_when_the_client_that_it_works_for_hangs_up() {
+    let site = Measured::with_hostile_renderer().await;
+    let stored = site.server.stored();
+    let form = format!("content={ENDLESS}&type=markdown");
+    let doors = [
+        ("stranger", site.share_of(1, ENDLESS)),
+        (
+            "stranger",
+            site.share_of(1, ENDLESS).header("idempotency-key", "k"),
+        ),
+        (
+            "stranger",
+            site.server
+                .request(Method::PUT, "/api/v1/deploy/endless.md")
+                .body(ENDLESS),
+        ),
+        (
+            "stranger",
+            site.server
+                .post("/_svc/share")
+                .header("content-type", "application/x-www-form-urlencoded")
+                .body(form),
+        ),
+        ("stranger", tool_call(&site)),
+        ("preview", site.preview_of(1, ENDLESS)),
+    ];
+    for (number, (class, request)) in (1_u32..).zip(doors) {
+        let request = begun(request);
+        site.until_running(class, 1).await;
+        request.abort();
+        let stopped =
+            async || (site.rendered("abandoned").await == f64::from(number)).then_some(());
+        until("the guest to stop", stopped).await;
+        site.until_running(class, 0).await;
+    }
+    assert_eq!(site.number("svc_guest_instances").await, 0.0);
+    assert_eq!(site.server.stored(), stored, "nothing was stored");
+    // A request that was given up is no first answer: the key is free.
+    let again = site.share_of(1, HARMLESS).header("idempotency-key", "k");
+    let free = async || {
+        let answer = again.try_clone().unwrap().answer().await;
+        (answer.status != 409).then_some(answer)
+    };
+    until("the key to be free", free).await.expect(201);
+}
+
+#[tokio::test]
+async fn a_page_that_is_stored_is_published_though_its_client_hangs_up() {
+    let site = Measured::with_built_in_guests().await;
+    // Nothing is written while somebody else writes.
+    let rows = rusqlite::Connection::open(site.server.data().join("control.db")).unwrap();
+    rows.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let body = json!({ "content": "kept", "name": "kept" });
+    let request = begun(site.server.json("/api/v1/deploy", &body));
+    let stored = async || {
+        let count = site.number("svc_publish_seconds_count{part=\"store\"}");
+        (count.await == 1.0).then_some(())
+    };
+    until("the page to be stored", stored).await;
+    request.abort();
+    assert!(request.await.unwrap_err().is_cancelled());
+    rows.execute_batch("ROLLBACK").unwrap();
+    let published = async || {
+        let answer = site.server.get("/kept").answer().await;
+        (answer.status == 200).then_some(answer)
+    };
+    let page = until("the page to be published", published).await;
+    assert_eq!(page.text(), "kept");
+}
+
+#[tokio::test]
+async fn a_client_takes_what_waits_for_it_along() {
+    let site = Measured::with_hostile_renderer().await;
+    let (runs, waits) = (share(), 3);
+    let all: Vec<_> = (0..runs + waits)
+        .map(|_| begun(site.share_of(1, ENDLESS)))
+        .collect();
+    site.until_running("stranger", runs).await;
+    site.until_waiting("stranger", waits).await;
+    hang_up(&all);
+    site.until_waiting("stranger", 0).await;
+    site.until_running("stranger", 0).await;
+    assert_eq!(site.rendered("abandoned").await, runs as f64);
+    site.share_of(1, HARMLESS).answer().await.expect(201);
+    assert_eq!(site.rendered("ok").await, 1.0, "what waited never ran");
+}
+
+#[tokio::test]
+async fn a_page_of_a_project_that_nobody_waits_for_leaves_nothing() {
+    let site = Measured::with_hostile_renderer().await;
+    let owner = Owner::new(&site.server, "acme").await;
+    let project = owner.project(&site.server, "Lanes").await;
+    let path = format!("/api/v1/projects/{project}/frontends");
+    let page = |content: &str| {
+        let body = json!({ "type": "markdown", "content": content, "requested_slug": "page" });
+        owner.request(&site.server, Method::POST, &path).json(&body)
+    };
+    let request = begun(page(ENDLESS));
+    site.until_running("owner", 1).await;
+    request.abort();
+    site.until_running("owner", 0).await;
+    let gone = async || {
+        let listed = owner
+            .get(&site.server, &format!("/{project}/frontends"))
+            .await;
+        let frontends = listed.expect(200).json()["frontends"].take();
+        frontends.as_array().unwrap().is_empty().then_some(())
+    };
+    until("the frontend to be gone", gone).await;
+    let made = page(HARMLESS).answer().await.expect(201).json();
+    assert_eq!(made["slug"], "page");
+}
+
+#[tokio::test]
+async fn owners_gates_and_passwords_never_wait_for_pages_of_strangers() {
+    let site = Measured::with_hostile_renderer().await;
+    let protected =
+        json!({ "type": "markdown", "content": HARMLESS, "name": "safe", "password": "sesame" });
+    let answer = site.from(9, "/api/v1/deploy", &protected).answer().await;
+    answer.expect(201);
+    let house = House::on(site.server, GUESTS).await;
+    let site = Measured {
+        server: house.server,
+        _guests: site._guests,
+    };
+    let held = site.held_by_strangers().await;
+
+    let (owner, project) = (&house.owner, &house.project);
+    owner.frontend(&site.server, project, "another").await;
+    let actions =
+        json!({ "actions": [{ "name": "count", "sql": "SELECT count(*) AS n FROM guests" }] });
+    let path = format!("/{project}/backend/actions");
+    let defined = owner.send(&site.server, Method::PUT, &path, &actions).await;
+    defined.expect(200);
+    site.server.unlock("safe", "sesame").await;
+    // A share of somebody with a credential is an owner's work, too.
+    let share = json!({ "type": "markdown", "content": HARMLESS });
+    let share = owner
+        .request(&site.server, Method::POST, "/api/v1/deploy")
+        .json(&share);
+    share.answer().await.expect(201);
+
+    assert_eq!(site.running("stranger").await, threads() as f64);
+    let next = begun(site.share_of(100, HARMLESS));
+    site.until_waiting("stranger", 1).await;
+    held[0].abort();
+    next.await.unwrap().expect(201);
+    hang_up(&held);
+    site.until_running("stranger", 0).await;
+}
+
+#[tokio::test]
+async fn nobody_holds_the_threads_of_others() {
+    let site = Measured::with_hostile_renderer().await;
+    let (greedy, modest) = (
+        Owner::new(&site.server, "greedy").await,
+        Owner::new(&site.server, "modest").await,
+    );
+    let share_by = |owner: &Owner, content: &str| {
+        let body = json!({ "type": "markdown", "content": content });
+        owner
+            .request(&site.server, Method::POST, "/api/v1/deploy")
+            .json(&body)
+    };
+    let held: Vec<_> = (0..threads() + 3)
+        .map(|_| begun(share_by(&greedy, ENDLESS)))
+        .collect();
+    site.until_running("owner", threads()).await;
+    site.until_waiting("owner", 3).await;
+    let other = begun(share_by(&modest, HARMLESS));
+    other.await.unwrap().expect(201);
+    site.until_waiting("owner", 3).await;
+    hang_up(&held);
+    site.until_running("owner", 0).await;
+
+    let held: Vec<_> = (0..share() + 3)
+        .map(|_| begun(site.preview_of(1, ENDLESS)))
+        .collect();
+    site.until_running("preview", share()).await;
+    site.until_waiting("preview", 3).await;
+    if threads() > share() {
+        let published = begun(site.share_of(2, HARMLESS));
+        published.await.unwrap().expect(201);
+        // All previews together hold no more than one client may.
+        let other = begun(site.preview_of(2, ENDLESS));
+        site.until_waiting("preview", 4).await;
+        assert_eq!(site.running("preview").await, share() as f64);
+        other.abort();
+    }
+    hang_up(&held);
+    site.until_running("preview", 0).await;
+}
+
+#[tokio::test]
+async fn a_preview_waits_for_every_page_that_is_published() {
+    let site = Measured::with_hostile_renderer().await;
+    let held = site.held_by_strangers().await;
+    // It came first, and would hold the thread for good.
+    let preview = begun(site.preview_of(100, ENDLESS));
+    site.until_waiting("preview", 1).await;
+    let share = begun(site.share_of(101, HARMLESS));
+    site.until_waiting("stranger", 1).await;
+    held[0].abort();
+    share.await.unwrap().expect(201);
+    site.until_running("preview", 1).await;
+    preview.abort();
+    hang_up(&held);
+    site.until_running("stranger", 0).await;
+}
+
+/// Markdown with some diagrams that are all alike.
+fn with_diagrams(count: usize) -> String {
+    let diagram = "```mermaid\nflowchart TD\n  A[Order] --> B{Paid?}\n  B -->|yes| C[Ship]\n  B -->|no| D[Wait]\n```\n\n";
+    format!("# Diagrams\n\n{}", diagram.repeat(count))
+}
+
+#[tokio::test]
+async fn a_page_has_one_budget_with_all_its_drawings() {
+    let site = Measured::with_built_in_guests().await;
+    let share = |count| json!({ "type": "markdown", "content": with_diagrams(count) });
+    let whole = site.server.deploy(&share(1)).await;
+    assert_eq!(whole.get("warnings"), None);
+    let spent = async |function: &str| {
+        let name = format!("svc_guest_fuel_sum{{function=\"{function}\"}}");
+        site.number(&name).await as u64
+    };
+    let (render, draw) = (spent("render").await, spent("draw").await);
+    let enough_for = async |server: TestServer, fuel: u64| {
+        server.restart_with(|s| s.limits.page_fuel = fuel).await
+    };
+
+    // For the text of five, which is little more than that of one, and for two drawings and a half.
+    let server = enough_for(site.server, 2 * render + draw * 5 / 2).await;
+    let made = server.deploy(&share(5)).await;
+    let warnings = made["warnings"].as_array().unwrap();
+    let lines: Vec<_> = warnings
+        .iter()
+        .map(|w| w["line"].as_u64().unwrap())
+        .collect();
+    assert!(lines.is_sorted() && lines[0] > 7, "{warnings:?}");
+    let drawn = 5 - warnings.len();
+    assert!((1..=2).contains(&drawn), "{warnings:?}");
+    for warning in warnings {
+        assert_eq!(warning["code"], "diagram_not_drawn");
+        let detail = warning["detail"].as_str().unwrap();
+        assert!(
+            detail.contains("The page has used up its budget of fuel"),
+            "{detail}"
+        );
+    }
+    let path = format!("/{}", made["slug"].as_str().unwrap());
+    let page = server.get(&path).answer().await.expect(200);
+    let notes = page.text().matches("This diagram is not drawn.").count();
+    assert_eq!(notes, warnings.len());
+
+    // A page that is one diagram fails with it.
+    let server = enough_for(server, draw / 2).await;
+    let diagram = with_diagrams(1);
+    let diagram = diagram
+        .split("```mermaid\n")
+        .nth(1)
+        .unwrap()
+        .replace("```", "");
+    let answer = server
+        .json(
+            "/api/v1/deploy",
+            &json!({ "type": "mermaid", "content": diagram }),
+        )
+        .answer()
+        .await;
+    assert_eq!(answer.problem(400, "render_failed")["budget"], "fuel");
+
+    // A preview may use a quarter of what suffices for the page.
+    let server = enough_for(server, 2 * render + draw * 6).await;
+    let made = server.deploy(&share(5)).await;
+    assert_eq!(made.get("warnings"), None);
+    let preview = server.json("/_svc/preview", &share(5)).answer().await;
+    let preview = preview.expect(200).json();
+    let html = preview["html"].as_str().unwrap();
+    assert!(html.contains("This diagram is not drawn."), "{html}");
+}

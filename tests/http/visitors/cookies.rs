@@ -1,0 +1,163 @@
+//! Cookies that a sibling below the same sites domain might set.
+
+use http::{HeaderMap, HeaderValue, Method, header};
+use serde_json::{Value, json};
+use svc_tests::browser::Browser;
+
+use super::place::{Place, provider};
+use super::stub::Stub;
+
+/// A place whose visitors come over https, through a proxy.
+async fn secure(stub: &Stub) -> Place {
+    let providers = vec![provider("acme", stub)];
+    Place::with(|settings| {
+        settings.base_url = Some("https://svc.test".parse().unwrap());
+        settings.sites_domain = Some("pages.test".to_owned());
+        settings.providers = providers;
+    })
+    .await
+}
+
+/// The one cookie of a browser whose name ends so.
+fn held(browser: &Browser, part: &str) -> (String, String, Vec<String>) {
+    let mut found = browser.cookies.iter().filter(|one| one.name.contains(part));
+    let (one, none) = (found.next().expect("a cookie"), found.next());
+    assert_eq!(none, None, "{part}");
+    let mut attributes: Vec<_> = one.line.split("; ").skip(1).map(str::to_owned).collect();
+    attributes.sort();
+    (one.name.clone(), one.value.clone(), attributes)
+}
+
+/// Who is signed in by a line of cookies.
+async fn user(place: &Place, cookies: &str) -> Value {
+    let mut browser = place.browser();
+    let headers = HeaderMap::from_iter([(header::COOKIE, cookies.parse().unwrap())]);
+    let status = place.url("/auth/status");
+    let answer = browser.ask(Method::GET, &status, headers, None).await;
+    answer.expect(200).json()["user"].clone()
+}
+
+#[tokio::test]
+async fn over_https_only_the_pages_own_host_sets_them() {
+    let stub = Stub::start().await;
+    let place = secure(&stub).await;
+    let mut ada = place.browser();
+    assert_eq!(place.walk(&mut ada, "acme").await, place.url(""));
+    let page = place.house.server.server().app().deployments.page("room");
+    let id = page.await.unwrap().id;
+    let (name, token, attributes) = held(&ada, "svc_session_");
+    assert_eq!(name, format!("__Host-svc_session_{id}"));
+    assert_eq!(
+        attributes,
+        [
+            "HttpOnly",
+            "Max-Age=2592000",
+            "Path=/",
+            "SameSite=Lax",
+            "Secure"
+        ]
+    );
+    let (name, _, attributes) = held(&ada, "svc_sign_in");
+    assert_eq!(name, "__Host-svc_sign_in");
+    assert!(attributes.contains(&"Secure".to_owned()), "{attributes:?}");
+    assert_ne!(place.user(&mut ada).await, Value::Null);
+
+    let other = "x".repeat(43);
+    for (cookies, signed_in) in [
+        (format!("__Host-svc_session_{id}={token}"), true),
+        // What a sibling has set for all of the domain beside it.
+        (
+            format!("svc_session_{id}={other}; __Host-svc_session_{id}={token}"),
+            true,
+        ),
+        (format!("svc_session_{id}={token}"), false),
+        (format!("__host-svc_session_{id}={token}"), false),
+        (
+            format!("__Host-svc_session_{id}={token}; __Host-svc_session_{id}={other}"),
+            false,
+        ),
+    ] {
+        let found = user(&place, &cookies).await;
+        assert_eq!(found != Value::Null, signed_in, "{cookies}");
+    }
+    // Signed out, it is taken away where it was set.
+    let own = HeaderMap::from_iter([(header::ORIGIN, place.origin.parse().unwrap())]);
+    let out = ada.ask(Method::POST, &place.url("/auth/logout"), own, None);
+    let out = out.await.expect(204);
+    let taken = out.header("set-cookie").unwrap();
+    for attribute in ["Secure", "Path=/", "Max-Age=0"] {
+        assert!(taken.split("; ").any(|one| one == attribute), "{taken}");
+    }
+    assert_eq!(place.user(&mut ada).await, Value::Null);
+}
+
+#[tokio::test]
+async fn of_several_cookies_of_one_name_none_counts() {
+    let place = Place::developing().await;
+    let mut ada = place.browser();
+    let form = "name=Ada&email=ada%40example.com";
+    place.sign_in(&mut ada, form, "").await;
+    let (name, token, _) = held(&ada, "svc_session_");
+    let other = "x".repeat(43);
+    for (cookies, signed_in) in [
+        (format!("{name}={token}"), true),
+        (format!("a=b; {name}={token}; {name}x={other}"), true),
+        (format!("{name}={token}; {name}={other}"), false),
+        (format!("{name}={other}; {name}={token}"), false),
+        (format!("{name}={token}; {name}={token}"), false),
+        (format!("{name}={token}; {name}="), false),
+    ] {
+        let found = user(&place, &cookies).await;
+        assert_eq!(found != Value::Null, signed_in, "{cookies}");
+    }
+    // What a browser is known by while it signs in is the same.
+    let begun = place.browser().get(&place.url("/auth/login")).await;
+    let cookie = begun.expect(302).header("set-cookie").unwrap().to_owned();
+    let cookie = cookie.split(';').next().unwrap();
+    let again = async |line: String| {
+        let headers =
+            HeaderMap::from_iter([(header::COOKIE, HeaderValue::try_from(line).unwrap())]);
+        let login = place.url("/auth/login");
+        let mut browser = place.browser();
+        let answer = browser.ask(Method::GET, &login, headers, None).await;
+        answer.expect(302).header("set-cookie").unwrap().to_owned()
+    };
+    assert!(again(cookie.to_owned()).await.starts_with(cookie));
+    let doubled = again(format!("{cookie}; svc_sign_in={other}")).await;
+    assert!(
+        !doubled.starts_with(cookie) && !doubled.contains(&other),
+        "{doubled}"
+    );
+}
+
+#[tokio::test]
+async fn with_https_every_answer_has_browsers_stay_there() {
+    let stub = Stub::start().await;
+    let place = secure(&stub).await;
+    let server = &place.house.server;
+    let share = json!({ "content": "x", "name": "share" });
+    server.deploy(&share).await;
+    for (method, host, path, status) in [
+        ("GET", "svc.test", "/share", 200),
+        ("HEAD", "svc.test", "/share", 200),
+        ("GET", "svc.test", "/nothing", 404),
+        ("GET", "svc.test", "/api/v1/projects", 401),
+        ("PUT", "svc.test", "/share", 405),
+        ("OPTIONS", "svc.test", "/api/v1/deploy", 204),
+        ("GET", "svc.test", "/share/", 308),
+        ("GET", "svc.test", "/healthz", 200),
+        ("POST", "svc.test", "/room/api/op", 400),
+        ("GET", "nobody.pages.test", "/room", 404),
+        ("GET", "evil.example", "/share", 421),
+    ] {
+        let request =
+            format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        let answer = server.raw(request).await;
+        assert_eq!(answer.status, status, "{method} {path}");
+        let header = answer.header("strict-transport-security");
+        assert_eq!(header, Some("max-age=31536000"), "{method} {path}");
+    }
+    let plain = Place::developing().await;
+    let answer = plain.browser().get(&plain.url("")).await.expect(200);
+    assert_eq!(answer.header("strict-transport-security"), None);
+}
