@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-/// Behaviours of a renderer with a source that begins with one of the words `trap`, `spin`, `lies` and `slow`.
+/// Behaviours of a renderer with a source that begins with one of the words `trap`, `spin`, `lies`, `deny` and `slow`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manners {
     /// Renders it like any other.
     Good,
-    /// Traps, never ends, or names a diagram where there can be none.
+    /// Traps, never ends, names a diagram where there can be none, or does not know the type.
     Bad,
     /// Takes a second or two for it.
     Slow,
@@ -49,6 +49,18 @@ pub fn renderer(sign: &str, manners: Manners) -> Vec<u8> {
     };
     let core = core(&mut pieces, sign, manners);
     wat::parse_str(format!("(component {TYPES} {core} {EXPORTS})")).unwrap()
+}
+
+/// The answer `unsupported`.
+const UNSUPPORTED: &str =
+    "(local.set $answer (call $alloc (i32.const 0) (i32.const 0) (i32.const 4) (i32.const 32)))
+    (i32.store8 (local.get $answer) (i32.const 1))
+    (i32.store8 offset=4 (local.get $answer) (i32.const 2))
+    (return (local.get $answer))";
+
+/// A renderer of `svc:render@1.0.0`; its pages are signed by `before`.
+pub fn renderer_of_interface_1() -> Vec<u8> {
+    parse(include_str!("../guests/render-1/renderer.wat"))
 }
 
 /// A component with another digest that does the same: with a custom section, which means nothing.
@@ -164,7 +176,9 @@ fn core(pieces: &mut Pieces, sign: &str, manners: Manners) -> String {
     let (early, late) = match manners {
         Manners::Good => (String::new(), String::new()),
         Manners::Bad => (
-            misbehaves("trap", "unreachable") + &misbehaves("spin", "(loop $again (br $again))"),
+            misbehaves("trap", "unreachable")
+                + &misbehaves("spin", "(loop $again (br $again))")
+                + &misbehaves("deny", UNSUPPORTED),
             misbehaves("lies", "(local.set $start (i32.const 99999999))"),
         ),
         Manners::Slow => (

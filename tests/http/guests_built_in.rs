@@ -3,8 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use svc::guests::check::{Bench, check};
-use svc_sandbox::{GuestLimits, Limits, PageLimits, World, built_in};
+use serde_json::json;
+use svc::guests::check::{Bench, check, questioned};
+use svc_sandbox::{
+    FirstCode, GuestLimits, Interface, Limits, PageLimits, Sandbox, SandboxConfig, World, built_in,
+};
+
+use crate::svc;
 
 fn bench() -> Bench {
     let wall = Duration::from_secs(60);
@@ -51,7 +56,68 @@ async fn the_guests_that_are_built_in_pass() {
             .unwrap();
         assert!(checked.passed(), "{checked:#?}");
         assert_eq!(checked.component.world, Some(world));
-        assert_eq!(checked.component.version.as_deref(), Some(world.version()));
+        assert_eq!(
+            checked.component.version.as_deref(),
+            Some(Interface::current(world).version())
+        );
         assert!(checked.corpus.unwrap().cases > 40);
     }
+}
+
+/// Baseline code answers while optimised code is being compiled: it stands the same questions.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_guests_that_are_built_in_pass_with_baseline_code() {
+    let bench = bench();
+    let baseline = Sandbox::start(SandboxConfig {
+        limits: bench.limits,
+        first_code: FirstCode::BaselineOnly,
+        ..SandboxConfig::new(bench.cache.clone())
+    });
+    let baseline = baseline.unwrap();
+    for world in World::ALL {
+        let stood = questioned(&bench, &baseline, world, &|_, _| {})
+            .await
+            .unwrap();
+        assert_eq!(stood.failed, 0, "{stood:#?}");
+        assert!(stood.cases > 40);
+    }
+}
+
+#[tokio::test]
+async fn the_first_start_says_how_far_it_is() {
+    let (data, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let cache = home.path().join("compiled");
+    let cache = [("SVC_CACHE", cache.to_str().unwrap())];
+    let server = svc().serve_with(&cache, &[], data.path(), &[]).await;
+    let (mut said, mut seen) = (String::new(), String::new());
+    loop {
+        let probe = server.get("/readyz").await;
+        if probe.status == 200 {
+            break;
+        }
+        assert_eq!(probe.status, 503, "{probe:?}");
+        said.push_str(probe.text());
+        let page = server.get("/").await;
+        if page.text().contains("is still compiling the renderer") {
+            assert_eq!(page.headers["cache-control"], "no-store");
+            seen = page.text().to_owned();
+        }
+    }
+    assert!(
+        said.contains("compiling the renderer for this machine"),
+        "{said}"
+    );
+    assert!(said.contains("publishing waits for it"), "{said}");
+    assert!(seen.contains("What you publish now waits for it"), "{seen}");
+    let share = json!({ "type": "markdown", "content": "# x", "name": "first" });
+    server.json("/api/v1/deploy", &share).await.expect(201);
+    // Once it is ready the page is as ever.
+    let page = server.get("/").await;
+    assert!(!page.text().contains("still compiling"));
+    let log = server.stderr();
+    assert!(
+        log.contains("baseline") && log.contains("compiled a guest"),
+        "{log}"
+    );
+    server.kill().await;
 }

@@ -40,6 +40,22 @@ function succeed(share, asked) {
   drafts.set(null);
 }
 
+const waiting = Object.assign(document.createElement('p'), { className: 'soft', role: 'status' });
+send.after(waiting);
+
+/** Says how far a server is that still prepares its renderer, for as long as publishing waits for it. */
+async function tellPreparing() {
+  let preparing = true;
+  while (sending && preparing) {
+    await new Promise((wake) => setTimeout(wake, 1000));
+    const answer = await fetch(`${api}/readyz`).catch(() => undefined);
+    preparing = answer?.status === 503;
+    const said = preparing ? await answer.text().catch(() => '') : '';
+    waiting.textContent = sending && said ? `The server is still ${said.trim()}.` : '';
+  }
+  waiting.textContent = '';
+}
+
 form.addEventListener('submit', async (event) => {
   event.preventDefault();
   if (sending) return;
@@ -54,6 +70,7 @@ form.addEventListener('submit', async (event) => {
   sending = true;
   send.setAttribute('aria-disabled', 'true');
   fail('');
+  tellPreparing();
   try {
     const answer = await call('/api/v1/deploy', 'POST', { body: share });
     if (answer.ok) succeed(await answer.json(), share);

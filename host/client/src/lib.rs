@@ -150,7 +150,8 @@ pub async fn change_project(change: ProjectChange) -> ExitCode {
     exit_code(json_requested(), change.run().await)
 }
 
-fn json_requested() -> bool {
+/// Whether the command line asks for one JSON document.
+pub fn json_requested() -> bool {
     std::env::args_os().any(|argument| argument == "--json")
 }
 

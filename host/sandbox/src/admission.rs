@@ -12,23 +12,18 @@ use wasmtime::component::Component;
 use wasmtime::component::types::ComponentItem;
 
 use super::bindings::gate::GatePre;
-use super::bindings::render::RenderPre;
-use super::cache::Cache;
+use super::cache::{Cache, Tier};
 use super::engine::GuestEngine;
+use super::interface::{Interface, Names};
 use super::limits::GuestLimits;
 use super::metrics::Metrics;
 use super::registry::{GuestWorld, prepare};
 use super::values::{GuestDigest, World};
+use super::versions::Renderer;
 use super::wasi;
 
 /// The largest component that is looked at, in bytes.
 pub const COMPONENT_BYTES: u64 = 64 << 20;
-
-/// The interfaces that make a component a guest.
-const EXPORTS: [(World, &str); 2] = [
-    (World::Render, "svc:render/renderer"),
-    (World::Gate, "svc:gate/judge"),
-];
 
 /// Findings about a component.
 #[derive(Clone, Debug, Serialize)]
@@ -39,8 +34,10 @@ pub struct Inspection {
     pub bytes: u64,
     /// World of the component; absent where it is no guest.
     pub world: Option<World>,
-    /// The version of the world.
+    /// The version of the world's package that it speaks.
     pub version: Option<String>,
+    /// The first version of this program that refuses that; absent for the current one.
+    pub taken_until: Option<&'static str>,
     /// Imports that the component asks for.
     pub imports: Vec<String>,
     /// Why it may not serve: a sentence each. Empty for one that may.
@@ -52,13 +49,14 @@ pub struct Inspection {
 /// # Errors
 /// The cache's or the engine's; what is wrong with the component is in the answer.
 pub fn inspect(cache_dir: &Path, limits: GuestLimits, bytes: &[u8]) -> anyhow::Result<Inspection> {
-    let engine = GuestEngine::new(1, limits, Metrics::default())?;
+    let engine = GuestEngine::new(Tier::Optimised, 1, limits, Metrics::default())?;
     let cache = Cache::open(cache_dir.to_owned())?;
     let mut found = Inspection {
         digest: GuestDigest::of(bytes),
         bytes: bytes.len() as u64,
         world: None,
         version: None,
+        taken_until: None,
         imports: Vec::new(),
         refused: Vec::new(),
     };
@@ -66,38 +64,39 @@ pub fn inspect(cache_dir: &Path, limits: GuestLimits, bytes: &[u8]) -> anyhow::R
         found.refused.push(too_large(found.bytes));
         return Ok(found);
     }
-    let component = match cache.load(engine.engine(), bytes) {
+    let names = match Names::of(bytes) {
+        Ok(names) => names,
+        Err(error) => {
+            found.refused.push(format!("{error:#}"));
+            return Ok(found);
+        }
+    };
+    found.imports = names.imports;
+    let interface = Interface::among(&names.exports);
+    let known = interface.map(|known| (known.world(), known.version().to_owned()));
+    let spoken = || names.exports.iter().find_map(|export| spoken(export));
+    let Some((world, version)) = known.or_else(spoken) else {
+        found.refused.push(no_guest(&names.exports));
+        return Ok(found);
+    };
+    (found.world, found.version) = (Some(world), Some(version.clone()));
+    let Some(interface) = interface else {
+        let taken = Interface::taken(world);
+        found.refused.push(format!(
+            "it is a guest of svc:{world}@{version}; this host takes {taken}"
+        ));
+        return Ok(found);
+    };
+    found.taken_until = interface.taken_until();
+    let component = match cache.load(&engine.compiler(), bytes) {
         Ok(component) => component,
         Err(error) => {
             found.refused.push(format!("{error:#}"));
             return Ok(found);
         }
     };
-    let kind = component.component_type();
-    let imports = kind.imports(engine.engine());
-    found.imports = imports.map(|(name, _)| name.to_owned()).collect();
-    let exports: Vec<&str> = kind
-        .exports(engine.engine())
-        .map(|(name, _)| name)
-        .collect();
-    let spoken = exports.iter().find_map(|export| {
-        let (name, version) = export.split_once('@')?;
-        let (world, _) = EXPORTS.iter().find(|(_, known)| *known == name)?;
-        Some((*world, version.to_owned()))
-    });
-    let Some((world, version)) = spoken else {
-        found.refused.push(no_guest(&exports));
-        return Ok(found);
-    };
-    if version != world.version() {
-        found.refused.push(format!(
-            "it is a guest of svc:{world}@{version}; this host speaks {}",
-            world.version()
-        ));
-    }
-    (found.world, found.version) = (Some(world), Some(version));
     let admitted = match world {
-        World::Render => admit::<RenderPre<_>>(&engine, &component),
+        World::Render => admit::<Renderer>(&engine, &component),
         World::Gate => admit::<GatePre<_>>(&engine, &component),
     };
     if let Err(error) = admitted {
@@ -106,9 +105,21 @@ pub fn inspect(cache_dir: &Path, limits: GuestLimits, bytes: &[u8]) -> anyhow::R
     Ok(found)
 }
 
+/// Reads the world and the version off an export of a guest, be the version known or not.
+fn spoken(export: &str) -> Option<(World, String)> {
+    let (name, version) = export.split_once('@')?;
+    let known = |world: &World| {
+        Interface::current(*world)
+            .export()
+            .starts_with(&format!("{name}@"))
+    };
+    let world = World::ALL.into_iter().find(known)?;
+    Some((world, version.to_owned()))
+}
+
 /// Says what a guest exports, and what a component exports instead.
-fn no_guest(exports: &[&str]) -> String {
-    let known = EXPORTS.map(|(world, name)| format!("{name}@{}", world.version()));
+fn no_guest(exports: &[String]) -> String {
+    let known = World::ALL.map(|world| Interface::current(world).export());
     let known = known.join(" or ");
     match exports {
         [] => format!("it exports nothing; a guest exports {known}"),

@@ -10,6 +10,11 @@ pub(super) mod render {
     wasmtime::component::bindgen!({ path: "../../wit/render", world: "render" });
 }
 
+/// The interface before the current one: see `versions.rs`.
+pub(super) mod render_1 {
+    wasmtime::component::bindgen!({ path: "../../wit/render-1", world: "render" });
+}
+
 pub(super) mod gate {
     wasmtime::component::bindgen!({ path: "../../wit/gate", world: "gate" });
 }

@@ -7,8 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::bindings::gate::GatePre;
-use super::bindings::render::RenderPre;
-use super::cache::Cache;
+use super::cache::{Cache, Tier};
 use super::engine::GuestEngine;
 use super::gate;
 use super::limits::GuestLimits;
@@ -16,6 +15,7 @@ use super::metrics::Metrics;
 use super::registry::{GuestWorld, built_in, prepare};
 use super::renderer;
 use super::values::{Purpose, Source, World};
+use super::versions::Renderer;
 use super::wasi::CallState;
 use svc_base::Stopwatch;
 
@@ -37,7 +37,7 @@ pub struct Cost {
 /// Guests to call.
 pub struct Calls {
     engine: GuestEngine,
-    render: RenderPre<CallState>,
+    render: Renderer,
     gate: GatePre<CallState>,
 }
 
@@ -54,7 +54,8 @@ impl Calls {
     ///
     /// The cache is refused, or a guest cannot be loaded.
     pub fn new(cache_dir: PathBuf, gate: Option<&[u8]>) -> anyhow::Result<Self> {
-        let engine = GuestEngine::new(1, GuestLimits::DEFAULT, Metrics::default())?;
+        let engine =
+            GuestEngine::new(Tier::Optimised, 1, GuestLimits::DEFAULT, Metrics::default())?;
         let cache = Cache::open(cache_dir)?;
         let gate = gate.unwrap_or(built_in(World::Gate));
         let render = loaded(&engine, &cache, built_in(World::Render))?;
@@ -76,7 +77,7 @@ impl Calls {
         self.call(World::Render, |store, made| {
             let world = self.render.instantiate(&mut *store)?;
             made();
-            let result = world.svc_render_renderer().call_render(store, &source)?;
+            let result = world.render(store, &source)?;
             Ok(result.is_ok())
         })
     }
@@ -90,7 +91,7 @@ impl Calls {
         self.call(World::Render, |store, made| {
             let world = self.render.instantiate(&mut *store)?;
             made();
-            let result = world.svc_render_renderer().call_draw(store, text, 0)?;
+            let result = world.draw(store, text, 0)?;
             Ok(result.is_ok())
         })
     }
@@ -137,5 +138,5 @@ fn loaded<W: GuestWorld>(
     cache: &Cache,
     component: &[u8],
 ) -> anyhow::Result<W> {
-    prepare(engine, &cache.load(engine.engine(), component)?)
+    prepare(engine, &cache.load(&engine.compiler(), component)?)
 }

@@ -8,9 +8,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use wasmtime::component::Linker;
 use wasmtime::{
     Config, Enabled, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, Store,
-    Trap, UpdateDeadline, WasmBacktraceDetails,
+    Strategy, Trap, UpdateDeadline, WasmBacktraceDetails,
 };
 
+use super::cache::{Compiler, Tier};
 use super::lane::StopSignal;
 use super::limits::{GuestLimits, Limits, PageLimits, TABLE_ELEMENTS, Ticker};
 use super::metrics::{CallUsage, Metrics};
@@ -129,8 +130,10 @@ impl From<Limits> for Allowance {
 #[error("nobody waits for its result any more")]
 struct Abandoned;
 
-/// One engine with what every call on it needs.
+/// One engine with what every call on it needs: it compiles and runs code of one tier.
 pub(super) struct GuestEngine {
+    tier: Tier,
+    instances: usize,
     engine: Engine,
     linker: Linker<CallState>,
     limits: GuestLimits,
@@ -147,19 +150,20 @@ impl fmt::Debug for GuestEngine {
 impl GuestEngine {
     /// An engine for at most `instances` calls at once, with what each may use.
     pub(super) fn new(
+        tier: Tier,
         instances: usize,
         limits: GuestLimits,
         metrics: Metrics,
     ) -> anyhow::Result<Self> {
         let memory_bytes = limits.render.memory_bytes.max(limits.gate.memory_bytes);
-        let config = config(instances, memory_bytes)?;
-        let engine = Engine::new(&config)
-            .map_err(anyhow::Error::from)
-            .context("cannot set up the engine for guests")?;
+        let pool = pool(instances, memory_bytes)?;
+        let engine = engine(config(tier).allocation_strategy(pool))?;
         let mut linker = Linker::new(&engine);
         wasi::add_to_linker(&mut linker)?;
         let ticker = Ticker::start(engine.clone())?;
         Ok(Self {
+            tier,
+            instances,
             engine,
             linker,
             limits,
@@ -170,6 +174,29 @@ impl GuestEngine {
 
     pub(super) fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    /// Makes an engine of another tier with the same budgets, for as many calls at once.
+    pub(super) fn with_tier(&self, tier: Tier) -> anyhow::Result<Self> {
+        Self::new(tier, self.instances, self.limits, self.metrics.clone())
+    }
+
+    pub(super) fn tier(&self) -> Tier {
+        self.tier
+    }
+
+    /// Returns its compiler, which takes all cores: for a caller that waits.
+    pub(super) fn compiler(&self) -> Compiler<'_> {
+        Compiler {
+            tier: self.tier,
+            compiles: &self.engine,
+            runs: &self.engine,
+        }
+    }
+
+    /// Makes an engine that compiles the same code on the calling thread alone: behind other work.
+    pub(super) fn background(&self) -> anyhow::Result<Engine> {
+        engine(config(self.tier).parallel_compilation(false))
     }
 
     pub(super) fn linker(&self) -> &Linker<CallState> {
@@ -329,7 +356,14 @@ fn is_below_memory(error: &wasmtime::Error) -> bool {
     fault.is_some_and(|address| address >= RESERVATION - FRAME)
 }
 
-fn config(instances: usize, memory_bytes: usize) -> anyhow::Result<Config> {
+fn engine(config: &Config) -> anyhow::Result<Engine> {
+    Engine::new(config)
+        .map_err(anyhow::Error::from)
+        .context("cannot set up the engine for guests")
+}
+
+/// Where instances have their memories and tables, for so many at once.
+fn pool(instances: usize, memory_bytes: usize) -> anyhow::Result<InstanceAllocationStrategy> {
     let count = u32::try_from(instances).context("that many instances at once")?;
     let reservation = usize::try_from(RESERVATION).context("the sandbox needs 64 bits")?;
     anyhow::ensure!(
@@ -356,10 +390,13 @@ fn config(instances: usize, memory_bytes: usize) -> anyhow::Result<Config> {
         .pagemap_scan(Enabled::No)
         .linear_memory_keep_resident(MEMORY_KEPT)
         .table_keep_resident(TABLE_KEPT);
+    Ok(InstanceAllocationStrategy::Pooling(pool))
+}
 
+/// The settings of a tier, but for where instances lie: code that one engine of a tier compiles runs on another.
+fn config(tier: Tier) -> Config {
     let mut config = Config::new();
     config
-        .allocation_strategy(InstanceAllocationStrategy::Pooling(pool))
         .consume_fuel(true)
         .epoch_interruption(true)
         .max_wasm_stack(STACK)
@@ -367,6 +404,10 @@ fn config(instances: usize, memory_bytes: usize) -> anyhow::Result<Config> {
         .memory_guard_size(GUARD)
         .memory_may_move(false)
         .memory_init_cow(true)
+        .strategy(match tier {
+            Tier::Baseline => Strategy::Winch,
+            Tier::Optimised => Strategy::Cranelift,
+        })
         .cranelift_opt_level(OptLevel::Speed)
         .wasm_backtrace_details(WasmBacktraceDetails::Disable)
         // What components of stable Rust do not use, nor those that others make. Arithmetic in constants and more than one memory
@@ -383,5 +424,5 @@ fn config(instances: usize, memory_bytes: usize) -> anyhow::Result<Config> {
         .wasm_tail_call(false)
         .wasm_threads(false)
         .wasm_wide_arithmetic(false);
-    Ok(config)
+    config
 }

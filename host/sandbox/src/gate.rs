@@ -42,7 +42,7 @@ impl From<CallFailure> for GateFailure {
 impl From<NotReady> for GateFailure {
     fn from(unready: NotReady) -> Self {
         match unready {
-            NotReady::Loading => Self::Busy,
+            NotReady::Loading => Self::Preparing,
             NotReady::Failed(error) => Self::Broken(error),
         }
     }
@@ -75,16 +75,16 @@ async fn attempt(
     sql: Arc<str>,
     purpose: Purpose,
 ) -> Attempt<Result<Verdict, GateFailure>> {
-    let engine = Arc::clone(&inner.engine);
-    let span = engine::span(Function::Check, guest.digest);
+    let function = Function::Check;
+    let allowance = Allowance::from(*inner.engine.limits(function.world()));
+    let span = engine::span(function, guest.digest);
     let (asked, judge) = (Arc::clone(&sql), Arc::clone(&guest));
     let job = move |stop: &StopSignal| {
-        let purpose = sent(purpose);
-        let function = Function::Check;
-        let allowance = Allowance::from(*engine.limits(function.world()));
+        let (purpose, code) = (sent(purpose), judge.code());
         span.in_scope(|| {
+            let engine = &code.engine;
             engine.call((function, &judge.tally), allowance, stop, |store| {
-                let world = judge.world.instantiate(&mut *store)?;
+                let world = code.world.instantiate(&mut *store)?;
                 world.svc_gate_judge().call_check(store, &asked, purpose)
             })
         })

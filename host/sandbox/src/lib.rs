@@ -21,10 +21,12 @@ mod engine;
 mod fair_queue;
 mod flow;
 mod gate;
+mod interface;
 mod lane;
 mod limits;
 mod metrics;
 mod page;
+mod preparing;
 mod registry;
 mod renderer;
 mod slot;
@@ -33,6 +35,7 @@ mod tally;
 mod tests;
 mod trial;
 mod values;
+mod versions;
 mod wasi;
 
 use std::path::PathBuf;
@@ -41,7 +44,7 @@ use std::thread::{self, JoinHandle};
 
 use anyhow::Context as _;
 
-use cache::Cache;
+use cache::{Cache, Tier};
 use engine::GuestEngine;
 use lane::LaneConfig;
 use registry::Registry;
@@ -52,9 +55,11 @@ pub use calls::{Calls, Cost};
 pub use choice::{Choice, Choices, Origin, newest_first};
 pub use flow::{Class, Flow};
 pub use gate::{SCRIPT_BYTES, STATEMENT_BYTES};
+pub use interface::Interface;
 pub use lane::{Busy, Lane, StopSignal};
 pub use limits::{GuestLimits, LEAST_GATE_MEMORY, LEAST_RENDER_MEMORY, Limits, PageLimits};
 pub use metrics::Metrics;
+pub use preparing::Preparing;
 pub use registry::{Applied, built_in};
 pub use renderer::{DIAGRAM_BYTES, DIAGRAMS};
 pub use svc_sources::{ContentType, UnknownContentType};
@@ -65,6 +70,19 @@ pub use values::{
     RenderFailure, Rendered, RuntimeScript, Source, SourcePlace, Statement, StatementKind,
     UndrawnDiagram, Verdict, World,
 };
+
+/// The code that the guests built into the host begin with where the cache has no optimised code of them. Every budget holds for both
+/// kinds.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum FirstCode {
+    /// Optimised code, for which calls wait.
+    #[default]
+    Optimised,
+    /// Baseline code, which is ready sooner and slower to run, until optimised code has been compiled behind it.
+    Baseline,
+    /// Baseline code alone, whatever the cache has: for tests of it.
+    BaselineOnly,
+}
 
 /// Settings of a sandbox.
 #[derive(Clone, Debug)]
@@ -77,6 +95,8 @@ pub struct SandboxConfig {
     pub limits: GuestLimits,
     /// How many threads a lane has for everybody; see [`SandboxConfig::default_threads`]. It has one more for owners.
     pub threads: usize,
+    /// Code that the guests built in begin with.
+    pub first_code: FirstCode,
 }
 
 impl SandboxConfig {
@@ -88,6 +108,7 @@ impl SandboxConfig {
             cache_dir,
             limits: GuestLimits::DEFAULT,
             threads: Self::default_threads(),
+            first_code: FirstCode::default(),
         }
     }
 
@@ -134,18 +155,23 @@ impl Sandbox {
         // A thread makes its next instance after its last one is gone; the other half is for guests that are being checked.
         let threads = pages.threads + checks.threads + 2;
         let engine = Arc::new(GuestEngine::new(
+            Tier::Optimised,
             threads * 2,
             config.limits,
             metrics.clone(),
         )?);
         let pages = Arc::new(Lane::start(pages, metrics.clone())?);
         let checks = Arc::new(Lane::start(checks, metrics.clone())?);
-        let registry = Arc::new(Registry::new(engine.clone(), cache, metrics.clone()));
+        let registry = Registry::new(engine.clone(), config.first_code, cache, metrics.clone());
+        let registry = Arc::new(registry);
         let loader = thread::Builder::new()
             .name("svc-guests".to_owned())
             .spawn({
                 let (registry, guests) = (registry.clone(), config.guests);
-                move || registry.load(&guests)
+                move || {
+                    registry.load(&guests);
+                    optimise_behind(registry);
+                }
             })
             .context("cannot start the thread that loads guests")?;
         Ok(Self {
@@ -159,6 +185,13 @@ impl Sandbox {
                 loader: Mutex::new(Some(loader)),
             }),
         })
+    }
+
+    /// Returns what is being compiled before both guests serve; `None` once they do, and before a compilation begins.
+    #[must_use]
+    pub fn preparing(&self) -> Option<Preparing> {
+        let registry = &self.inner.registry;
+        registry.preparing().filter(|_| !registry.loaded())
     }
 
     /// Whether both guests serve. Calls may be made before: they wait.
@@ -265,6 +298,18 @@ impl Sandbox {
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
         &self.inner.metrics
+    }
+}
+
+/// Has guests that serve with baseline code go on with optimised code, on a thread that nobody waits for: a compilation cannot be
+/// interrupted, and a server that stops has no use for it.
+fn optimise_behind(registry: Arc<Registry>) {
+    if !registry.has_baseline_code() {
+        return;
+    }
+    let thread = thread::Builder::new().name("svc-optimise".to_owned());
+    if let Err(error) = thread.spawn(move || registry.optimise()) {
+        tracing::error!(%error, "there is no thread to optimise guests: they go on with baseline code, which is slower");
     }
 }
 

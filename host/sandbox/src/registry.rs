@@ -5,6 +5,7 @@
 //! calls see is one pointer that changes.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,17 +15,20 @@ use anyhow::Context as _;
 use wasmtime::Store;
 use wasmtime::component::{Component, InstancePre};
 
+use super::FirstCode;
 use super::admission::{check_imports, read};
 use super::bindings::gate::GatePre;
-use super::bindings::render::RenderPre;
-use super::cache::Cache;
+use super::cache::{Cache, Compiler, Tier};
 use super::choice::{Choice, Choices, Origin};
 use super::engine::GuestEngine;
+use super::interface::Interface;
 use super::metrics::{Metrics, WorldLabels};
-use super::slot::{Guest, Slot};
-use super::tally::Tally;
+use super::preparing::{Preparing, Progress};
+use super::slot::{Guest, GuestCode, Slot};
 use super::values::{GuestDigest, World};
+use super::versions::Renderer;
 use super::wasi::CallState;
+use svc_base::threads::lower_priority;
 
 static RENDER: &[u8] = include_bytes!(env!("SVC_GUEST_RENDER"));
 static GATE: &[u8] = include_bytes!(env!("SVC_GUEST_GATE"));
@@ -46,6 +50,9 @@ pub(super) trait GuestWorld: Sized + Send + Sync + 'static {
     /// Prepares what calls begin from, if the component exports the world.
     fn prepare(instance: InstancePre<CallState>) -> wasmtime::Result<Self>;
 
+    /// Returns the interface that it speaks.
+    fn interface(&self) -> Interface;
+
     /// Makes an instance and looks up the exports with their types.
     fn probe(&self, store: &mut Store<CallState>) -> wasmtime::Result<()>;
 
@@ -53,11 +60,15 @@ pub(super) trait GuestWorld: Sized + Send + Sync + 'static {
     fn slot(registry: &Registry) -> &Slot<Self>;
 }
 
-impl GuestWorld for RenderPre<CallState> {
+impl GuestWorld for Renderer {
     const WORLD: World = World::Render;
 
     fn prepare(instance: InstancePre<CallState>) -> wasmtime::Result<Self> {
         Self::new(instance)
+    }
+
+    fn interface(&self) -> Interface {
+        Self::interface(self)
     }
 
     fn probe(&self, store: &mut Store<CallState>) -> wasmtime::Result<()> {
@@ -74,6 +85,10 @@ impl GuestWorld for GatePre<CallState> {
 
     fn prepare(instance: InstancePre<CallState>) -> wasmtime::Result<Self> {
         Self::new(instance)
+    }
+
+    fn interface(&self) -> Interface {
+        Interface::Gate1
     }
 
     fn probe(&self, store: &mut Store<CallState>) -> wasmtime::Result<()> {
@@ -108,6 +123,9 @@ pub(super) fn prepare<W: GuestWorld>(
     Ok(world)
 }
 
+/// Makes the engine of baseline code, or returns the one that was made.
+type MakeEngine<'m> = &'m dyn Fn() -> Option<Arc<GuestEngine>>;
+
 /// Result of a choice.
 #[derive(Clone, Debug, Default)]
 pub struct Applied {
@@ -119,19 +137,29 @@ pub struct Applied {
 
 /// The guests of both worlds.
 pub(super) struct Registry {
+    /// Runs optimised code.
     engine: Arc<GuestEngine>,
+    first_code: FirstCode,
+    progress: Progress,
     cache: Cache,
     metrics: Metrics,
     stopped: AtomicBool,
-    pub(super) render: Slot<RenderPre<CallState>>,
+    pub(super) render: Slot<Renderer>,
     pub(super) gate: Slot<GatePre<CallState>>,
 }
 
 impl Registry {
     /// No guests yet.
-    pub(super) fn new(engine: Arc<GuestEngine>, cache: Cache, metrics: Metrics) -> Self {
+    pub(super) fn new(
+        engine: Arc<GuestEngine>,
+        first_code: FirstCode,
+        cache: Cache,
+        metrics: Metrics,
+    ) -> Self {
         Self {
             engine,
+            first_code,
+            progress: Progress::default(),
             cache,
             metrics,
             stopped: AtomicBool::new(false),
@@ -148,16 +176,85 @@ impl Registry {
             on_trial: false,
             ..choice.clone()
         };
+        let made = OnceCell::new();
+        let baseline = || made.get_or_init(|| self.baseline_engine()).clone();
         // The gate first: it is by far the smaller.
-        self.apply_to(&self.gate, &first(&choices.gate));
-        self.apply_to(&self.render, &first(&choices.render));
+        self.apply_to(&self.gate, &first(&choices.gate), Some(&baseline));
+        self.apply_to(&self.render, &first(&choices.render), Some(&baseline));
+    }
+
+    /// Makes the engine of baseline code; `None` where the first code is to be optimised, or the processor has no baseline compiler
+    /// that is supported.
+    fn baseline_engine(&self) -> Option<Arc<GuestEngine>> {
+        if self.first_code == FirstCode::Optimised || !cfg!(target_arch = "x86_64") {
+            return None;
+        }
+        let made = self.engine.with_tier(Tier::Baseline);
+        made.inspect_err(|error| {
+            tracing::warn!(
+                error = format!("{error:#}"),
+                "there is no baseline code: publishing waits for optimised code"
+            );
+        })
+        .ok()
+        .map(Arc::new)
+    }
+
+    /// Whether a guest serves with baseline code that is to be replaced.
+    pub(super) fn has_baseline_code(&self) -> bool {
+        fn of<W: GuestWorld>(slot: &Slot<W>) -> bool {
+            slot.known().iter().any(is_baseline)
+        }
+        self.first_code == FirstCode::Baseline && (of(&self.render) || of(&self.gate))
+    }
+
+    /// Compiles optimised code for guests that serve with baseline code, and has them go on with it. Blocks, at a low priority.
+    pub(super) fn optimise(&self) {
+        lower_priority();
+        let optimised = self
+            .optimise_guest(&self.render)
+            .and_then(|()| self.optimise_guest(&self.gate));
+        if let Err(error) = optimised {
+            tracing::error!(
+                error = format!("{error:#}"),
+                "there is no optimised code: a guest goes on with baseline code, which is slower"
+            );
+        }
+    }
+
+    fn optimise_guest<W: GuestWorld>(&self, slot: &Slot<W>) -> anyhow::Result<()> {
+        let guest = slot.known().into_iter().find(is_baseline);
+        let Some(guest) = guest.filter(|_| !self.stopped.load(Ordering::Relaxed)) else {
+            return Ok(());
+        };
+        let component = built_in(W::WORLD);
+        let background = self.engine.background()?;
+        let compiler = Compiler {
+            compiles: &background,
+            ..self.engine.compiler()
+        };
+        let compiled = self.cache.load(&compiler, component)?;
+        let optimised = GuestCode {
+            world: prepare(&self.engine, &compiled)?,
+            engine: Arc::clone(&self.engine),
+        };
+        let baseline = guest.code();
+        guest.replace_code(optimised);
+        self.cache.remove(&baseline.engine.compiler(), component);
+        tracing::info!(guest = %W::WORLD, digest = %guest.digest, "a guest goes on with optimised code");
+        Ok(())
+    }
+
+    /// Returns what is being compiled now.
+    pub(super) fn preparing(&self) -> Option<Preparing> {
+        self.progress.now()
     }
 
     /// Applies the choice for one world.
     pub(super) fn apply(&self, world: World, choice: &Choice) -> Applied {
         match world {
-            World::Render => self.apply_to(&self.render, choice),
-            World::Gate => self.apply_to(&self.gate, choice),
+            World::Render => self.apply_to(&self.render, choice, None),
+            World::Gate => self.apply_to(&self.gate, choice, None),
         }
     }
 
@@ -171,7 +268,13 @@ impl Registry {
         self.gate.loaded() && self.render.loaded()
     }
 
-    fn apply_to<W: GuestWorld>(&self, slot: &Slot<W>, choice: &Choice) -> Applied {
+    /// Applies a choice; `baseline` makes the engine of the first code where nothing serves yet.
+    fn apply_to<W: GuestWorld>(
+        &self,
+        slot: &Slot<W>,
+        choice: &Choice,
+        baseline: Option<MakeEngine<'_>>,
+    ) -> Applied {
         let known = slot.known();
         let mut applied = Applied::default();
         let mut left = choice.origins.iter();
@@ -180,7 +283,7 @@ impl Registry {
             if self.stopped.load(Ordering::Relaxed) {
                 return applied;
             }
-            match self.guest::<W>(origin, &known) {
+            match self.guest::<W>(origin, &known, baseline) {
                 Ok(guest) => {
                     found = Some((origin, guest));
                     break;
@@ -210,12 +313,17 @@ impl Registry {
                 .inc();
         }
         if was != Some(guest.digest) {
-            tracing::info!(guest = %W::WORLD, from = %origin, digest = %guest.digest, "a guest serves");
+            let interface = guest.code().world.interface();
+            tracing::info!(guest = %W::WORLD, from = %origin, digest = %guest.digest, %interface, "a guest serves");
+            if let Some(end) = interface.taken_until() {
+                let current = Interface::current(W::WORLD);
+                tracing::warn!(guest = %W::WORLD, from = %origin, %interface, "a guest speaks an earlier interface, which svc {end} refuses: build it against {current}");
+            }
         }
         if choice.on_trial {
             let known = slot.known();
             let before = left
-                .filter_map(|origin| self.guest::<W>(origin, &known).ok())
+                .filter_map(|origin| self.guest::<W>(origin, &known, None).ok())
                 .find(|before| before.digest != guest.digest);
             slot.stand_by(&guest, before);
         }
@@ -227,6 +335,7 @@ impl Registry {
         &self,
         origin: &Origin,
         known: &[Arc<Guest<W>>],
+        baseline: Option<MakeEngine<'_>>,
     ) -> anyhow::Result<Arc<Guest<W>>> {
         let loaded = |digest: &GuestDigest| known.iter().find(|guest| guest.digest == *digest);
         if let Origin::File {
@@ -252,11 +361,39 @@ impl Registry {
         if let Some(guest) = loaded(&digest) {
             return Ok(Arc::clone(guest));
         }
-        Ok(Arc::new(Guest {
-            world: self.admit(&bytes)?,
-            digest,
-            tally: Tally::new()?,
-        }))
+        let first = match (origin, baseline) {
+            (Origin::BuiltIn, Some(make)) => self.baseline_code(&bytes, make),
+            // Only this program's own components are run by the baseline compiler, which is the younger of the two.
+            _ => None,
+        };
+        let code = match first {
+            Some(code) => code,
+            None => GuestCode {
+                world: self.admit(&bytes)?,
+                engine: Arc::clone(&self.engine),
+            },
+        };
+        Ok(Arc::new(Guest::new(digest, code)?))
+    }
+
+    /// Returns baseline code of a component; `None` where the cache has optimised code, or there is no baseline compiler.
+    fn baseline_code<W: GuestWorld>(
+        &self,
+        bytes: &[u8],
+        make: MakeEngine<'_>,
+    ) -> Option<GuestCode<W>> {
+        let is_only = self.first_code == FirstCode::BaselineOnly;
+        if !is_only && self.cache.find(&self.engine.compiler(), bytes).is_some() {
+            return None;
+        }
+        let engine = make()?;
+        match self.compiled(&engine, bytes) {
+            Ok(world) => Some(GuestCode { engine, world }),
+            Err(error) => {
+                tracing::warn!(guest = %W::WORLD, error = format!("{error:#}"), "there is no baseline code: publishing waits for optimised code");
+                None
+            }
+        }
     }
 
     /// Compiles a component, or finds it compiled, and checks that it may serve as a guest of the world.
@@ -265,9 +402,26 @@ impl Registry {
     ///
     /// It is no component, or [`prepare`] refuses it.
     pub(super) fn admit<W: GuestWorld>(&self, bytes: &[u8]) -> anyhow::Result<W> {
-        let component = self.cache.load(self.engine.engine(), bytes)?;
-        prepare(&self.engine, &component)
+        self.compiled(&self.engine, bytes)
     }
+
+    /// Compiles a component with an engine, or finds it compiled, and reports how far that is.
+    fn compiled<W: GuestWorld>(&self, engine: &GuestEngine, bytes: &[u8]) -> anyhow::Result<W> {
+        let compiler = engine.compiler();
+        let component = match self.cache.find(&compiler, bytes) {
+            Some(found) => found,
+            None => {
+                let compile = || self.cache.load(&compiler, bytes);
+                self.progress
+                    .during(W::WORLD, bytes.len() as u64, compile)?
+            }
+        };
+        prepare(engine, &component)
+    }
+}
+
+fn is_baseline<W>(guest: &Arc<Guest<W>>) -> bool {
+    guest.code().engine.tier() == Tier::Baseline
 }
 
 impl Origin {

@@ -6,7 +6,6 @@ use bytes::Bytes;
 use wasmtime::Store;
 
 use super::Inner;
-use super::bindings::render::RenderPre;
 use super::bindings::render::exports::svc::render::renderer as wit;
 use super::bindings::render::svc::render::types;
 use super::drawings::{note, spans, splice};
@@ -20,6 +19,7 @@ use super::trial::{Attempt, End, settle};
 use super::values::{
     Budget, Malformed, RenderFailure, Rendered, Source, SourcePlace, UndrawnDiagram,
 };
+use super::versions::Renderer;
 use super::wasi::CallState;
 use svc_sources::ContentType;
 
@@ -35,7 +35,7 @@ const UNSUPPORTED: &str = "Diagrams of this kind are not drawn here.";
 /// How much of a guest's message to an author is passed on, in characters.
 pub(super) const MESSAGE_CHARS: usize = 1000;
 
-type RenderGuest = Arc<Guest<RenderPre<CallState>>>;
+type RenderGuest = Arc<Guest<Renderer>>;
 
 impl From<Busy> for RenderFailure {
     fn from(_: Busy) -> Self {
@@ -56,7 +56,7 @@ impl From<CallFailure> for RenderFailure {
 impl From<NotReady> for RenderFailure {
     fn from(unready: NotReady) -> Self {
         match unready {
-            NotReady::Loading => Self::Busy,
+            NotReady::Loading => Self::Preparing,
             NotReady::Failed(error) => Self::Broken(error),
         }
     }
@@ -93,9 +93,15 @@ async fn attempt(
         used: CallUsage::default(),
     };
     let outcome = calls.page(&source).await;
-    if calls.end == End::Answered && matches!(outcome, Err(RenderFailure::Broken(_))) {
-        calls.guest.tally.count_rejected();
-        calls.end = End::Broken;
+    if calls.end == End::Answered {
+        match outcome {
+            Err(RenderFailure::Broken(_)) => {
+                calls.guest.tally.count_rejected();
+                calls.end = End::Broken;
+            }
+            Err(RenderFailure::Unsupported(_)) => calls.end = End::Unsupported,
+            _ => {}
+        }
     }
     Attempt {
         outcome,
@@ -123,10 +129,7 @@ impl Calls<'_> {
                 RenderFailure::Malformed(self::malformed(malformed))
             }
             types::RenderError::TooLarge => RenderFailure::Budget(Budget::PageBytes),
-            types::RenderError::Unsupported => RenderFailure::Broken(anyhow::anyhow!(
-                "the guest does not render {}",
-                source.content_type
-            )),
+            types::RenderError::Unsupported => RenderFailure::Unsupported(source.content_type),
         })?;
         let wit::Page {
             html,
@@ -198,7 +201,11 @@ impl Calls<'_> {
         match drawing {
             Ok(Some(svg)) => Ok(Ok(svg)),
             Ok(None) if is_diagram => undrawn(UNSUPPORTED.to_owned(), first),
-            Err(RenderFailure::Busy) => Err(RenderFailure::Busy),
+            Err(
+                failure @ (RenderFailure::Busy
+                | RenderFailure::Preparing
+                | RenderFailure::Unsupported(_)),
+            ) => Err(failure),
             Err(failure) if is_diagram => Err(failure),
             Ok(None) => undrawn(UNSUPPORTED.to_owned(), first),
             // A page of text with a diagram's source in it is still a page.
@@ -238,7 +245,7 @@ impl Calls<'_> {
         self.call(Function::Render, move |world, store| {
             let source = sent(&source);
             let world = world.instantiate(&mut *store)?;
-            world.svc_render_renderer().call_render(store, &source)
+            world.render(store, &source)
         })
         .await
     }
@@ -248,7 +255,7 @@ impl Calls<'_> {
         // Each diagram takes its turn in the queue: a page of twenty does not hold a thread for the time of twenty.
         let drawn = self.call(Function::Draw, move |world, store| {
             let world = world.instantiate(&mut *store)?;
-            world.svc_render_renderer().call_draw(store, &text, number)
+            world.draw(store, &text, number)
         });
         match drawn.await? {
             Ok(svg) => Ok(Some(svg)),
@@ -265,17 +272,19 @@ impl Calls<'_> {
     async fn call<T: Send + 'static>(
         &mut self,
         function: Function,
-        body: impl FnOnce(&RenderPre<CallState>, &mut Store<CallState>) -> wasmtime::Result<T>
-        + Send
-        + 'static,
+        body: impl FnOnce(&Renderer, &mut Store<CallState>) -> wasmtime::Result<T> + Send + 'static,
     ) -> Result<T, RenderFailure> {
-        let (engine, guest) = (Arc::clone(&self.inner.engine), Arc::clone(&self.guest));
+        let guest = Arc::clone(&self.guest);
         let span = engine::span(function, guest.digest);
-        let allowance = self.left.allowance(*engine.limits(function.world()));
+        let allowance = self
+            .left
+            .allowance(*self.inner.engine.limits(function.world()));
         let job = move |stop: &StopSignal| {
+            let code = guest.code();
             span.in_scope(|| {
+                let engine = &code.engine;
                 engine.call((function, &guest.tally), allowance, stop, |store| {
-                    body(&guest.world, store)
+                    body(&code.world, store)
                 })
             })
         };

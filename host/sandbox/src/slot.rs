@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::sync::watch;
 
+use super::engine::GuestEngine;
 use super::tally::{Tally, Usage};
 use super::values::GuestDigest;
 
@@ -14,11 +15,37 @@ const LOADING: Duration = Duration::from_secs(60);
 
 /// A guest that is loaded.
 pub(super) struct Guest<W> {
-    /// Prepared instance that calls begin from.
-    pub(super) world: W,
+    code: ArcSwap<GuestCode<W>>,
     pub(super) digest: GuestDigest,
     /// Counters of the guest's calls.
     pub(super) tally: Tally,
+}
+
+/// Compiled code of a guest, with the engine that runs it.
+pub(super) struct GuestCode<W> {
+    pub(super) engine: Arc<GuestEngine>,
+    /// Prepared instance that calls begin from.
+    pub(super) world: W,
+}
+
+impl<W> Guest<W> {
+    pub(super) fn new(digest: GuestDigest, code: GuestCode<W>) -> anyhow::Result<Self> {
+        Ok(Self {
+            code: ArcSwap::from_pointee(code),
+            digest,
+            tally: Tally::new()?,
+        })
+    }
+
+    /// Returns the code for a call: the fastest that there is by now.
+    pub(super) fn code(&self) -> Arc<GuestCode<W>> {
+        self.code.load_full()
+    }
+
+    /// Has calls that come after this one begin from other code of the same component.
+    pub(super) fn replace_code(&self, code: GuestCode<W>) {
+        self.code.store(Arc::new(code));
+    }
 }
 
 /// Guest that answers calls.

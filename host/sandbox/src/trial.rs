@@ -32,6 +32,8 @@ pub(super) enum End {
     Broken,
     /// Without fuel, memory, time or stack.
     Exhausted(Budget),
+    /// With the answer that it does not know the type of the source.
+    Unsupported,
     /// Not at all: there was no thread, or nobody waited for the answer any more.
     Busy,
 }
@@ -67,15 +69,15 @@ pub struct Fallen {
     pub why: String,
 }
 
-/// How long a caller whose call trapped waits for a second question.
+/// How long a caller waits for a second question where the first was not answered for a reason of the guest's own.
 const WAIT: Duration = Duration::from_secs(5);
 
 /// Second questions of both worlds, and the guests that lost their places by them.
 #[derive(Debug, Default)]
 pub(super) struct Trials {
-    /// For each world those about traps and those about budgets, so that inputs that are too large, which are easy to
-    /// make, do not hide a trap.
-    turns: [[Turns; 2]; 2],
+    /// For each world those about traps, about budgets and about types, so that inputs that are too large or of a type that
+    /// no guest knows, which are easy to make, do not hide a trap.
+    turns: [[Turns; 3]; 2],
     fallen: Mutex<Vec<Fallen>>,
 }
 
@@ -95,15 +97,22 @@ impl Turns {
 impl Trials {
     fn of(&self, world: World, end: End) -> &Turns {
         let world = usize::from(world == World::Gate);
-        &self.turns[world][usize::from(end == End::Broken)]
+        let kind = match end {
+            End::Broken => 0,
+            End::Unsupported => 1,
+            _ => 2,
+        };
+        &self.turns[world][kind]
     }
 
-    /// A turn to ask a second question; `None` if it is not to be asked now. Traps wait for their turn: there may
-    /// be many before the first is known to be the guest's.
+    /// A turn to ask a second question; `None` if it is not to be asked now. Traps and unknown types wait for their turn: there
+    /// may be many before the first is known to be the guest's.
     async fn turn(&self, world: World, end: End) -> Option<tokio::sync::MutexGuard<'_, ()>> {
         let turns = self.of(world, end);
         let turn = match end {
-            End::Broken => tokio::time::timeout(WAIT, turns.turn.lock()).await.ok()?,
+            End::Broken | End::Unsupported => {
+                tokio::time::timeout(WAIT, turns.turn.lock()).await.ok()?
+            }
             _ => turns.turn.try_lock().ok()?,
         };
         let resting = turns
@@ -127,7 +136,7 @@ impl Trials {
 /// How deep a stack became is not measured; what it took to fill it is fuel.
 fn speaks_against(end: End, used: &CallUsage, before: &CallUsage, limits: &Limits) -> bool {
     match end {
-        End::Broken => true,
+        End::Broken | End::Unsupported => true,
         End::Exhausted(Budget::Fuel | Budget::Time | Budget::Stack) => {
             before.fuel.saturating_mul(2) <= used.fuel
         }
@@ -148,7 +157,7 @@ where
     F: Future<Output = Attempt<T>>,
 {
     let before = match (first.end, &serving.before) {
-        (End::Broken | End::Exhausted(_), Some(before)) => before,
+        (End::Broken | End::Exhausted(_) | End::Unsupported, Some(before)) => before,
         _ => return first.outcome,
     };
     let Some(_turn) = inner.trials.turn(W::WORLD, first.end).await else {
@@ -182,6 +191,9 @@ impl Inner {
         let why = match end {
             End::Exhausted(budget) => {
                 format!("it ran out of its budget of {budget} on what the guest before it handles")
+            }
+            End::Unsupported => {
+                "it does not know a type of content that the guest before it renders".to_owned()
             }
             _ => "it trapped on what the guest before it handles".to_owned(),
         };
@@ -233,7 +245,9 @@ mod tests {
             assert!(speaks_against(end, &spent, &half, &limits), "{budget}");
             assert!(!speaks_against(end, &spent, &more, &limits), "{budget}");
         }
-        assert!(speaks_against(End::Broken, &spent, &more, &limits));
+        for end in [End::Broken, End::Unsupported] {
+            assert!(speaks_against(end, &spent, &more, &limits));
+        }
         for end in [End::Answered, End::Busy, End::Exhausted(Budget::PageBytes)] {
             assert!(!speaks_against(end, &spent, &half, &limits));
         }
@@ -250,7 +264,9 @@ mod tests {
         drop(turn);
         let memory = End::Exhausted(Budget::Memory);
         assert!(trials.turn(world, memory).await.is_none());
-        assert!(trials.turn(world, End::Broken).await.is_some());
+        for end in [End::Broken, End::Unsupported] {
+            assert!(trials.turn(world, end).await.is_some());
+        }
         assert!(trials.turn(World::Gate, fuel).await.is_some());
     }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub use super::page::{
     Foot, Malformed, Rendered, RuntimeScript, Source, SourcePlace, UndrawnDiagram,
 };
+use svc_sources::ContentType;
 
 /// A budget that a call can run out of.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -58,7 +59,13 @@ pub enum RenderFailure {
     /// The source needs more than a call may use: its author's to shrink.
     #[error("rendering it takes more than its budget of {0}")]
     Budget(Budget),
-    /// No thread was free within 5 s, or the guests are still being loaded: to be tried again.
+    /// The renderer that serves does not know the type: for the operator to install one that does.
+    #[error("it does not render {0}")]
+    Unsupported(ContentType),
+    /// The renderer is still being compiled: to be tried again.
+    #[error("the renderer is still being prepared")]
+    Preparing,
+    /// No thread was free within 5 s: to be tried again.
     #[error("the renderer is busy")]
     Busy,
     /// The guest failed: ours to repair. The text is for the log and never for a client.
@@ -164,7 +171,10 @@ pub enum GateFailure {
     /// Judging it takes more than a call may use: its author's to shrink.
     #[error("judging it takes more than its budget of {0}")]
     Budget(Budget),
-    /// No thread was free within 5 s, or the guests are still being loaded: to be tried again.
+    /// The gate is still being compiled: to be tried again.
+    #[error("the gate is still being prepared")]
+    Preparing,
+    /// No thread was free within 5 s: to be tried again.
     #[error("the gate is busy")]
     Busy,
     /// The guest failed: ours to repair. The text is for the log and never for a client.
@@ -185,15 +195,6 @@ pub enum World {
 impl World {
     /// Both, in the order of the documentation.
     pub const ALL: [Self; 2] = [Self::Render, Self::Gate];
-
-    /// The version of its package that this host speaks.
-    #[must_use]
-    pub const fn version(self) -> &'static str {
-        match self {
-            Self::Render => "2.0.0",
-            Self::Gate => "1.0.0",
-        }
-    }
 
     /// The name on the command line, in the log, and of its folder.
     #[must_use]

@@ -315,7 +315,7 @@ impl From<GateFailure> for BackendError {
             GateFailure::Budget(budget) => Self::TooMuchToJudge(format!(
                 "Judging the SQL takes more than its budget of {budget}: make it shorter or simpler."
             )),
-            GateFailure::Busy => Self::GateBusy,
+            GateFailure::Busy | GateFailure::Preparing => Self::GateBusy,
             GateFailure::Broken(error) => Self::Internal(error),
         }
     }

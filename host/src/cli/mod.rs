@@ -22,6 +22,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use clap::{CommandFactory as _, Parser, Subcommand};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::backup as restores;
 use crate::client;
@@ -131,10 +132,20 @@ pub fn main() -> ExitCode {
     match done {
         Ok(code) => code,
         Err(error) => {
-            say(&format!("error: {error:#}"));
+            let detail = format!("{error:#}");
+            if client::json_requested() {
+                // Where standard output is closed, standard error still has the reason.
+                let _ = print(&failure(&detail).to_string());
+            }
+            say(&format!("error: {detail}"));
             ExitCode::FAILURE
         }
     }
+}
+
+/// Writes a failure for programs, in the form that the client's commands have.
+fn failure(detail: &str) -> Value {
+    json!({ "error": { "title": "Not done", "detail": detail, "exit": 1 } })
 }
 
 impl OperatorArgs {

@@ -39,6 +39,10 @@ impl From<PublishError> for Problem {
             )
             .with("budget", budget.as_str()),
             PublishError::Cap(reached) => reached.into(),
+            PublishError::Unsupported(content_type) => Self::new(
+                Code::RenderFailed,
+                format!("The renderer of this server does not know the type `{content_type}`. Publish the content as another type, such as `html`, or ask the server's operator for a renderer that knows it."),
+            ),
             PublishError::Capacity(detail) => Self::new(Code::CapacityReached, detail),
             PublishError::Abandoned(abandoned) => abandoned.into(),
             PublishError::Internal(error) => failed(&error),

@@ -21,7 +21,8 @@ use crate::control;
 use svc_base::ProcessorStopwatch;
 use svc_base::random::NoRandomness;
 use svc_sandbox::{
-    Budget, Busy, Foot, GuestDigest, Malformed, RenderFailure, RuntimeScript, Source, StopSignal,
+    Budget, Busy, ContentType, Foot, GuestDigest, Malformed, RenderFailure, RuntimeScript, Source,
+    StopSignal,
 };
 
 /// How long a slug is that the service chooses.
@@ -43,6 +44,9 @@ pub enum PublishError {
     /// The source needs more than a budget allows.
     #[error("the {} budget ran out", .0.as_str())]
     Budget(Budget),
+    /// No renderer of the server knows the type.
+    #[error("no renderer knows {0}")]
+    Unsupported(ContentType),
     /// The server has no room for it.
     #[error("{0}")]
     Capacity(&'static str),
@@ -59,6 +63,7 @@ pub enum PublishError {
 
 const DISK_FULL: &str = "The server's disk is nearly full. Try again later.";
 const NO_WORKER: &str = "All render workers are busy. Try again in a minute.";
+const PREPARING: &str = "The server is still preparing its renderer, as it does after its first start. Try again in a minute.";
 const DATABASE_BUSY: &str = "The server is busy with maintenance. Try again in a minute.";
 
 impl PublishError {
@@ -73,6 +78,8 @@ impl From<RenderFailure> for PublishError {
         match failure {
             RenderFailure::Malformed(malformed) => Self::Malformed(malformed),
             RenderFailure::Budget(budget) => Self::Budget(budget),
+            RenderFailure::Unsupported(content_type) => Self::Unsupported(content_type),
+            RenderFailure::Preparing => Self::Capacity(PREPARING),
             RenderFailure::Busy => Self::Capacity(NO_WORKER),
             RenderFailure::Broken(error) => Self::Internal(error),
         }

@@ -113,12 +113,25 @@ pub async fn check(
         checked.component.world,
     ) {
         let candidate = bench.sandbox(world, candidate(file, &checked.component))?;
-        checked.corpus = Some(match world {
-            World::Render => renders(&candidate, bench.page_bytes, watch).await,
-            World::Gate => judges(bench, &candidate, watch).await?,
-        });
+        checked.corpus = Some(questioned(bench, &candidate, world, watch).await?);
     }
     Ok(checked)
+}
+
+/// Asks the guest of a sandbox the questions of the corpus.
+///
+/// # Errors
+/// What has nothing to do with the guest: the cache's, the engine's.
+pub async fn questioned(
+    bench: &Bench,
+    candidate: &Sandbox,
+    world: World,
+    watch: Watch<'_>,
+) -> anyhow::Result<Stood> {
+    Ok(match world {
+        World::Render => renders(candidate, bench.page_bytes, watch).await,
+        World::Gate => judges(bench, candidate, watch).await?,
+    })
 }
 
 /// The component of a file and no other.

@@ -154,7 +154,7 @@ impl Guides {
         }
         let document = match self.rendered(served::whole(name, &entry.text)).await {
             Ok(page) => Some(Arc::new(compressed(page, page_headers()).await?)),
-            Err(RenderFailure::Busy) => return Ok(Some(text)),
+            Err(RenderFailure::Busy | RenderFailure::Preparing) => return Ok(Some(text)),
             Err(error) => {
                 tracing::warn!(guide = name, %error, "a guide cannot be rendered, and is served as it is written");
                 None

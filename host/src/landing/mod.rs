@@ -16,6 +16,7 @@ pub mod routes;
 use std::io;
 use std::sync::Arc;
 
+use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use maud::{DOCTYPE, PreEscaped, html};
@@ -25,6 +26,7 @@ use crate::config::Config;
 use crate::http::NOSNIFF;
 use crate::http::document::{Document, REVALIDATE};
 use svc_database::FUNCTIONS;
+use svc_sandbox::Preparing;
 
 /// The origin that stands in the texts of `host/assets`, which show commands as people run them at home.
 const SAMPLE_ORIGIN: &str = "http://localhost:8080";
@@ -79,6 +81,24 @@ impl Landing {
         }
     }
 
+    /// The landing page of a server whose guests are still being compiled: its form says how far that is.
+    pub fn while_preparing(&self, is_elsewhere: bool, preparing: &Preparing) -> Response {
+        let api = match is_elsewhere {
+            true => page::Api::Elsewhere,
+            false => page::Api::Here,
+        };
+        let page = page::landing(&self.config, api);
+        let note = html! {
+            p.soft role="status" {
+                "This server has just been started and is still " (preparing) ". What you publish now waits for it."
+            }
+        };
+        let send = r#"<div class="send">"#;
+        let noted = format!("{send}{}", note.into_string());
+        let headers = page_headers(page.policy, HeaderValue::from_static("no-store"));
+        (headers, page.html.replacen(send, &noted, 1)).into_response()
+    }
+
     /// The documents, made at the first call: a start need not wait for their compression.
     ///
     /// # Errors
@@ -98,12 +118,7 @@ impl Documents {
     fn new(config: &Config) -> io::Result<Self> {
         let page = |api| {
             let page = page::landing(config, api);
-            let mut headers = headers(HTML, REVALIDATE, Some(page.policy));
-            // Without scripts the form's POST must carry its origin, which `no-referrer` would turn into `null`.
-            headers.insert(
-                header::REFERRER_POLICY,
-                HeaderValue::from_static("same-origin"),
-            );
+            let headers = page_headers(page.policy, REVALIDATE);
             // What a stranger waits for fits into the first flight of a connection.
             Document::dense(Bytes::from(page.html), &headers)
         };
@@ -131,6 +146,17 @@ impl Documents {
 /// A text of ours with the installation's address in place of the sample's.
 fn at_origin(text: &str, base_url: &str) -> String {
     text.replace(SAMPLE_ORIGIN, base_url)
+}
+
+/// Headers of the landing page.
+fn page_headers(policy: HeaderValue, cache: HeaderValue) -> HeaderMap {
+    let mut headers = headers(HTML, cache, Some(policy));
+    // Without scripts the form's POST must carry its origin, which `no-referrer` would turn into `null`.
+    headers.insert(
+        header::REFERRER_POLICY,
+        HeaderValue::from_static("same-origin"),
+    );
+    headers
 }
 
 fn headers(kind: HeaderValue, cache: HeaderValue, policy: Option<HeaderValue>) -> HeaderMap {

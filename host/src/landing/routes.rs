@@ -17,7 +17,7 @@ use crate::http::context::Context;
 use crate::http::extract::{UnreadBody, check_characters};
 use crate::http::hosts::Host;
 use crate::http::problem::Problem;
-use svc_sandbox::{ContentType, Flow};
+use svc_sandbox::{ContentType, Flow, Sandbox};
 
 /// Source to look at before it is published.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
@@ -57,9 +57,13 @@ pub struct PreviewAnswer {
 )]
 pub async fn page(
     State(landing): State<Arc<Landing>>,
+    State(sandbox): State<Sandbox>,
     context: Context,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    if let Some(preparing) = sandbox.preparing() {
+        return Ok(landing.while_preparing(context.host == Host::Landing, &preparing));
+    }
     let documents = documents(&landing).await?;
     match context.host {
         Host::Landing => documents.page_elsewhere.answer(&headers),

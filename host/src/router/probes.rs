@@ -20,7 +20,7 @@ pub(super) async fn healthz() -> &'static str {
 
 /// Whether requests are served
 ///
-/// Pages are served at once; publishing waits until the guests are loaded.
+/// Pages are served at once; publishing waits until the guests are loaded, which a first start compiles: the text says how far that is.
 #[utoipa::path(
     get, path = "/readyz", tag = "operation",
     responses(
@@ -33,19 +33,14 @@ pub(super) async fn readyz(State(app): State<SharedApp>) -> Response {
         .control
         .read(|c| c.query_row("SELECT 1", [], |_| Ok(())))
         .await;
-    let (status, text) = match database {
-        Err(_) => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the control database does not answer\n",
-        ),
-        Ok(()) if !app.sandbox.loaded() => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the guests are still loading\n",
-        ),
-        Ok(()) => return "ready\n".into_response(),
+    let text = match (database, app.sandbox.preparing()) {
+        (Err(_), _) => "the control database does not answer\n".to_owned(),
+        (Ok(()), Some(preparing)) => format!("{preparing}; publishing waits for it\n"),
+        (Ok(()), None) if !app.sandbox.loaded() => "the guests are still loading\n".to_owned(),
+        (Ok(()), None) => return "ready\n".into_response(),
     };
     (
-        status,
+        StatusCode::SERVICE_UNAVAILABLE,
         [(header::RETRY_AFTER, HeaderValue::from_static("60"))],
         text,
     )

@@ -91,8 +91,8 @@ impl Host {
                     }
                     (Err(GateFailure::Refused(ours)), Err(theirs)) => {
                         assert_eq!(ours.statement, theirs.statement);
-                        let place = ours.position.map(|place| place.offset);
-                        assert_eq!(place, Some(theirs.place.offset));
+                        let position = ours.position.map(|position| position.offset);
+                        assert_eq!(position, Some(theirs.position.offset));
                     }
                     (Err(GateFailure::Budget(_)), _) => {}
                     (ours, theirs) => {

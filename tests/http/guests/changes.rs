@@ -98,6 +98,32 @@ async fn a_change_is_in_effect_when_it_is_answered() {
     );
 }
 
+/// A component is stored by its command and chosen by the server: another operator's change in between removes nothing.
+#[tokio::test]
+async fn operators_who_install_at_once_all_install() {
+    let (server, folder) = (start().await, TempDir::new().unwrap());
+    let files = ["one", "two", "three", "four"].map(|sign| file(&folder, sign, Manners::Good));
+    let installs = files.iter().map(|file| {
+        let arguments = ["install", "--no-replay", file.to_str().unwrap()];
+        let server = &server;
+        async move { guest(server, &arguments).await }
+    });
+    for output in futures_util::future::join_all(installs).await {
+        let answer: Value = serde_json::from_str(&output.stdout).unwrap();
+        // Another change may have come right after it, which it then says.
+        let told = answer["failures"].to_string();
+        let done = answer["effect"] == "switched" || told.contains("changed again");
+        assert!(done, "{answer}");
+    }
+    let render = status(&server).await["render"].clone();
+    assert_eq!(render["history"].as_array().unwrap().len(), files.len());
+    let kept = std::fs::read_dir(server.data().join("guests/render")).unwrap();
+    let is_component = |name: &str| name.ends_with(".wasm");
+    let kept =
+        kept.filter(|entry| is_component(entry.as_ref().unwrap().file_name().to_str().unwrap()));
+    assert_eq!(kept.count(), files.len());
+}
+
 #[tokio::test]
 async fn a_rollback_from_a_guest_that_does_not_serve_changes_nothing() {
     let (server, folder) = (start().await, TempDir::new().unwrap());
@@ -198,6 +224,12 @@ async fn what_no_guest_handles_brings_none_down() {
         let failed = server.json("/api/v1/deploy", &body).answer().await;
         failed.problem(500, "internal");
     }
+    // A type that no guest knows is not the server's failure: its author hears which it is, and what to do.
+    let body = json!({ "type": "markdown", "content": "deny me" });
+    let unknown = server.json("/api/v1/deploy", &body).answer().await;
+    let unknown = unknown.problem(400, "render_failed");
+    let detail = unknown["detail"].as_str().unwrap();
+    assert!(detail.contains("type `markdown`"), "{detail}");
     assert_eq!(signed(page(&server, "# x").await.text()), Some("second"));
     let status = status(&server).await;
     assert_eq!(status["render"]["digest"], installed["digest"]);

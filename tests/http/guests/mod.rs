@@ -1,6 +1,7 @@
 //! Guests that operators check, install and roll back while the server runs, and those that are rolled back by themselves.
 
 mod changes;
+mod interfaces;
 
 use std::path::{Path, PathBuf};
 
@@ -346,7 +347,12 @@ async fn another_gate_serves_and_judges_actions_again() {
 
 #[tokio::test]
 async fn a_guest_that_fails_where_the_one_before_does_not_is_rolled_back() {
-    for word in ["trap", "spin", "lies"] {
+    for (word, told) in [
+        ("trap", "it trapped"),
+        ("spin", "its budget of fuel"),
+        ("lies", "it trapped"),
+        ("deny", "does not know a type of content"),
+    ] {
         let builder = TestServer::builder().system_clock();
         let server = builder.limits(|l| l.render_fuel = 50_000_000).start().await;
         let folder = TempDir::new().unwrap();
@@ -367,7 +373,10 @@ async fn a_guest_that_fails_where_the_one_before_does_not_is_rolled_back() {
         let render = &status["render"];
         assert_eq!(render["digest"], installed["previous"], "{word}");
         let why = render["history"][2]["why"].as_str().unwrap();
-        assert!(why.contains("guest before"), "{why}");
+        assert!(
+            why.contains("guest before") && why.contains(told),
+            "{word}: {why}"
+        );
         let metrics = server.server().app().metrics.encode().unwrap();
         let line = r#"svc_guest_rollbacks_total{world="render"} 1"#;
         assert!(metrics.contains(line), "{metrics}");

@@ -88,7 +88,9 @@ async fn it_is_sent_home_and_nothing_else_is() {
     let visits = server.visits("room").await;
     ask(&server, &format!("localhost:{port}"), "/room", &OPENED).await;
     assert_eq!(server.visits("room").await, visits, "no view");
-    let disabled = server.command(&svc(), &["deployment", "disable", "room"]);
+    let disable = ["deployment", "disable", "room"];
+    let program = svc();
+    let disabled = server.command(&program, &disable);
     assert!(disabled.await.success);
     let host = format!("localhost:{port}");
     ask(&server, &host, "/room", &OPENED).await.expect(403);

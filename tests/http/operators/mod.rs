@@ -1,6 +1,7 @@
 //! Operators: commands beside a running server, settings, signals, and what is printed where.
 
 mod checks;
+mod failures;
 mod namespaces;
 mod process;
 mod settings;

@@ -82,7 +82,8 @@ async fn over_https_only_the_pages_own_host_sets_them() {
     }
     // Signed out, it is taken away where it was set.
     let own = HeaderMap::from_iter([(header::ORIGIN, place.origin.parse().unwrap())]);
-    let out = ada.ask(Method::POST, &place.url("/auth/logout"), own, None);
+    let logout = place.url("/auth/logout");
+    let out = ada.ask(Method::POST, &logout, own, None);
     let out = out.await.expect(204);
     let taken = out.header("set-cookie").unwrap();
     for attribute in ["Secure", "Path=/", "Max-Age=0"] {

@@ -4,8 +4,8 @@
 //! directory must be the user's own and closed to everyone else, and a file that is not whole (a full disk, a
 //! torn copy) is noticed by its checksum and compiled again.
 //!
-//! `<engine>-<component>.cwasm` holds the code, `….crc32` beside it eight hexadecimal digits, and `compile.lock` keeps two
-//! processes from compiling the same guest at once. `<engine>` is a hash of the engine's version, its settings and
+//! `<engine>-<component>.cwasm` holds the code, `….crc32` beside it eight hexadecimal digits, and one lock for each tier keeps two
+//! processes from compiling the same guest at once. `<engine>` is a hash of the engine's version, its settings with the tier, and
 //! the processor's features; `<component>` is the component's SHA-256. Anything may be deleted at any time; what has not been loaded for longest is, once there is too much.
 
 use std::fs::{self, DirBuilder, File};
@@ -26,6 +26,40 @@ use svc_base::Stopwatch;
 
 /// How much code is kept, in bytes: several data directories and versions of the host share it.
 const KEPT: u64 = 512 << 20;
+
+/// How much work the compiler puts into code. Fuel, memory, time and stack are bounded alike in both.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Tier {
+    /// Code that is ready soon: for a server that has none yet.
+    Baseline,
+    /// Code that is fast.
+    Optimised,
+}
+
+impl Tier {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Baseline => "baseline",
+            Self::Optimised => "optimised",
+        }
+    }
+
+    /// The name of its lock: a server that has no code yet does not wait for another's optimised code.
+    const fn lock(self) -> &'static str {
+        match self {
+            Self::Baseline => "baseline.lock",
+            Self::Optimised => "compile.lock",
+        }
+    }
+}
+
+/// The engine that compiles code of a tier, and the one that runs it: their settings differ in nothing that running depends on.
+#[derive(Debug)]
+pub(super) struct Compiler<'e> {
+    pub(super) tier: Tier,
+    pub(super) compiles: &'e Engine,
+    pub(super) runs: &'e Engine,
+}
 
 /// The directory of compiled guests.
 #[derive(Debug)]
@@ -60,44 +94,64 @@ impl Cache {
         )
     }
 
+    /// Finds the compiled form of `component`; `None` where it has yet to be compiled.
+    pub(super) fn find(&self, compiler: &Compiler<'_>, component: &[u8]) -> Option<Component> {
+        read(compiler.runs, &self.path(compiler, component))
+    }
+
     /// The compiled form of `component`, from the cache where it has one and into it where it has not.
     ///
     /// # Errors
     ///
     /// The component does not compile. A cache that fails is a warning in the log.
-    pub(super) fn load(&self, engine: &Engine, component: &[u8]) -> anyhow::Result<Component> {
-        let path = self.dir.join(file_name(engine, component));
-        if let Some(found) = read(engine, &path) {
+    pub(super) fn load(
+        &self,
+        compiler: &Compiler<'_>,
+        component: &[u8],
+    ) -> anyhow::Result<Component> {
+        if let Some(found) = self.find(compiler, component) {
             return Ok(found);
         }
         // Held until the end: who waited for it finds the file. Without it the work is done twice, and no worse.
-        let _lock = lock(&self.dir.join("compile.lock"));
-        if let Some(found) = read(engine, &path) {
+        let _lock = lock(&self.dir.join(compiler.tier.lock()));
+        if let Some(found) = self.find(compiler, component) {
             return Ok(found);
         }
-        let stopwatch = Stopwatch::start();
+        let (stopwatch, tier) = (Stopwatch::start(), compiler.tier.as_str());
         tracing::info!(
+            tier,
             bytes = component.len(),
             "compiling a guest for the first time on this machine; pages are served meanwhile"
         );
-        let code =
-            compiled(|| engine.precompile_component(component)).context("it does not compile")?;
+        let code = compiled(|| compiler.compiles.precompile_component(component))
+            .context("it does not compile")?;
         tracing::info!(
+            tier,
             code_bytes = code.len(),
             milliseconds = stopwatch.elapsed().as_millis(),
             "compiled a guest"
         );
+        let path = self.path(compiler, component);
         if let Err(error) = write(&path, &code) {
             let path = path.display();
             tracing::warn!(%path, %error, "cannot keep a compiled guest; the next start compiles it again");
-        } else if let Some(found) = read(engine, &path) {
+        } else if let Some(found) = read(compiler.runs, &path) {
             self.prune(KEPT);
             // From the file rather than from `code`: the system then shares and drops its pages.
             return Ok(found);
         }
-        deserialize(engine, &code)
+        deserialize(compiler.runs, &code)
             .map_err(anyhow::Error::from)
             .context("it does not load")
+    }
+
+    /// Removes the compiled form of `component`, where there is one.
+    pub(super) fn remove(&self, compiler: &Compiler<'_>, component: &[u8]) {
+        remove(&self.path(compiler, component));
+    }
+
+    fn path(&self, compiler: &Compiler<'_>, component: &[u8]) -> PathBuf {
+        self.dir.join(file_name(compiler.compiles, component))
     }
 
     /// Removes the code that has not been loaded for longest, beyond so many bytes.
@@ -121,11 +175,15 @@ impl Cache {
             if bytes <= kept {
                 continue;
             }
-            // Processes that have mapped a file keep it.
-            for extension in ["cwasm", "crc32"] {
-                let _ = fs::remove_file(path.with_extension(extension));
-            }
+            remove(&path);
         }
+    }
+}
+
+/// Removes code with its checksum. Processes that have mapped the file keep it.
+fn remove(path: &Path) {
+    for extension in ["cwasm", "crc32"] {
+        let _ = fs::remove_file(path.with_extension(extension));
     }
 }
 

@@ -10,6 +10,14 @@ fn engine(fuel: bool) -> Engine {
     Engine::new(&config).unwrap()
 }
 
+fn compiler(engine: &Engine) -> Compiler<'_> {
+    Compiler {
+        tier: Tier::Optimised,
+        compiles: engine,
+        runs: engine,
+    }
+}
+
 #[test]
 fn a_compiler_that_panics_is_an_error() {
     let error = compiled(|| panic!("on purpose")).unwrap_err();
@@ -67,14 +75,14 @@ fn a_cache_that_others_could_write_is_refused() {
 #[test]
 fn what_is_compiled_is_found_again() {
     let (_parent, dir, cache) = opened();
-    cache.load(&engine(false), &component()).unwrap();
+    cache.load(&compiler(&engine(false)), &component()).unwrap();
     let path = only(&dir, "cwasm");
     let written = fs::metadata(&path).unwrap().ino();
-    cache.load(&engine(false), &component()).unwrap();
+    cache.load(&compiler(&engine(false)), &component()).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().ino(), written);
     only(&dir, "crc32");
     // Other settings make other code.
-    cache.load(&engine(true), &component()).unwrap();
+    cache.load(&compiler(&engine(true)), &component()).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().ino(), written);
 }
 
@@ -82,7 +90,7 @@ fn what_is_compiled_is_found_again() {
 fn what_is_not_whole_is_compiled_again() {
     let (_parent, dir, cache) = opened();
     let engine = engine(false);
-    cache.load(&engine, &component()).unwrap();
+    cache.load(&compiler(&engine), &component()).unwrap();
     let path = only(&dir, "cwasm");
     let good = fs::read(&path).unwrap();
 
@@ -99,7 +107,7 @@ fn what_is_not_whole_is_compiled_again() {
     for spoil in spoil {
         spoil();
         assert!(super::read(&engine, &path).is_none());
-        cache.load(&engine, &component()).unwrap();
+        cache.load(&compiler(&engine), &component()).unwrap();
         assert!(super::read(&engine, &path).is_some());
     }
 }
@@ -114,14 +122,14 @@ fn what_was_not_loaded_for_longest_is_removed() {
     };
     let path = |number: usize| dir.join(file_name(&engine, &numbered(number)));
     for number in 0..4 {
-        cache.load(&engine, &numbered(number)).unwrap();
+        cache.load(&compiler(&engine), &numbered(number)).unwrap();
     }
     let long_ago = SystemTime::UNIX_EPOCH;
     for number in [0, 2] {
         let file = File::options().append(true).open(path(number)).unwrap();
         file.set_modified(long_ago).unwrap();
     }
-    cache.load(&engine, &numbered(0)).unwrap();
+    cache.load(&compiler(&engine), &numbered(0)).unwrap();
     let all: u64 = (0..4)
         .map(|number| fs::metadata(path(number)).unwrap().len())
         .sum();

@@ -2,6 +2,7 @@
 
 mod hostile;
 mod refused;
+mod tiers;
 mod trial;
 
 use std::fs;
@@ -307,8 +308,10 @@ async fn without_a_thread_in_time_a_call_is_busy() {
 /// A registry of its own, of which nothing is loaded.
 fn registry() -> Registry {
     let metrics = Metrics::default();
-    let engine = GuestEngine::new(2, GuestLimits::DEFAULT, metrics.clone()).unwrap();
-    Registry::new(Arc::new(engine), Cache::open(cache_dir()).unwrap(), metrics)
+    let engine =
+        GuestEngine::new(Tier::Optimised, 2, GuestLimits::DEFAULT, metrics.clone()).unwrap();
+    let cache = Cache::open(cache_dir()).unwrap();
+    Registry::new(Arc::new(engine), FirstCode::Optimised, cache, metrics)
 }
 
 #[test]

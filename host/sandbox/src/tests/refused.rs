@@ -3,7 +3,7 @@
 use super::*;
 
 use super::super::bindings::gate::GatePre;
-use super::super::bindings::render::RenderPre;
+use super::super::versions::Renderer;
 use super::super::wasi::CallState;
 
 /// Why neither world takes a component.
@@ -16,7 +16,7 @@ fn refusals(component: &[u8]) -> [String; 2] {
     };
     [
         words(registry.admit::<GatePre<CallState>>(component).err()),
-        words(registry.admit::<RenderPre<CallState>>(component).err()),
+        words(registry.admit::<Renderer>(component).err()),
     ]
 }
 

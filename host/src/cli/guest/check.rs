@@ -179,6 +179,12 @@ impl Report {
                 found.digest, found.bytes
             )?;
         }
+        if let Some(end) = found.taken_until {
+            writeln!(
+                text,
+                "svc {end} refuses this interface: build it against the current one"
+            )?;
+        }
         for why in &found.refused {
             writeln!(text, "refused: {why}")?;
         }

@@ -5,13 +5,13 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use super::{Place, told};
+use super::{Place, Site, told};
 use crate::deployments::rerender::{self, Progress};
 use crate::guests::Record;
 use crate::guests::record::Change;
 use crate::guests::status::{Said, Serves, is_served, read};
 use svc_base::clock::{Clock, Timestamp};
-use svc_sandbox::{GuestDigest, Spread, Usage, World, built_in};
+use svc_sandbox::{GuestDigest, Interface, Spread, Usage, World, built_in, read as read_component};
 
 /// How many changes are shown to people.
 const SHOWN: usize = 5;
@@ -30,8 +30,10 @@ struct Status {
 
 #[derive(Debug, Serialize)]
 struct GuestStatus {
-    /// The package and its version that the guest speaks.
-    interface: String,
+    /// The package and its version that the guest speaks; absent for a file that is no guest of this host.
+    interface: Option<String>,
+    /// The first version of this program that refuses that interface; absent for the current one.
+    taken_until: Option<&'static str>,
     /// Digest of the guest that is chosen.
     digest: GuestDigest,
     built_in: bool,
@@ -66,7 +68,8 @@ pub(super) async fn run(place: &Place) -> anyhow::Result<ExitCode> {
             }
             Record::default()
         });
-        Ok(guest(world, record, serves))
+        let interface = interface(&site, world, &record);
+        Ok(guest(world, interface, record, serves))
     };
     let status = Status {
         server_running: is_served(&site.data)?,
@@ -78,13 +81,27 @@ pub(super) async fn run(place: &Place) -> anyhow::Result<ExitCode> {
     place.args.answer(&status, &text(&status)?)
 }
 
-fn guest(world: World, record: Record, serves: Serves) -> GuestStatus {
+/// Finds the interface of the guest that is chosen.
+fn interface(site: &Site, world: World, record: &Record) -> Option<Interface> {
+    match record.top() {
+        None => Some(Interface::current(world)),
+        Some(top) => Interface::of(&read_component(&site.folder(world).component_path(top)).ok()?),
+    }
+}
+
+fn guest(
+    world: World,
+    interface: Option<Interface>,
+    record: Record,
+    serves: Serves,
+) -> GuestStatus {
     let own = GuestDigest::of(built_in(world));
     let top = record.top().cloned();
     let before = record.serving.iter().rev().nth(1);
     let now = Clock::system().now();
     GuestStatus {
-        interface: format!("svc:{world}@{}", world.version()),
+        interface: interface.map(|interface| interface.to_string()),
+        taken_until: interface.and_then(Interface::taken_until),
         digest: top.as_ref().map_or(own, |top| top.digest),
         built_in: top.is_none(),
         bytes: top
@@ -108,11 +125,18 @@ fn text(status: &Status) -> Result<String, std::fmt::Error> {
             (Some(from), Some(at)) => format!("installed {at} from {}", from.escape_debug()),
             _ => "built in".to_owned(),
         };
+        let interface = guest.interface.as_deref().unwrap_or("no known interface");
         writeln!(
             text,
-            "{}  {}  {} bytes, {origin}",
-            guest.interface, guest.digest, guest.bytes
+            "{interface}  {}  {} bytes, {origin}",
+            guest.digest, guest.bytes
         )?;
+        if let Some(end) = guest.taken_until {
+            writeln!(
+                text,
+                "    svc {end} refuses this interface: build the guest against the current one"
+            )?;
+        }
         if let Some(serving) = guest.serving.filter(|serving| *serving != guest.digest) {
             writeln!(text, "    NOT SERVING: {serving} serves instead")?;
         }

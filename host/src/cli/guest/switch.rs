@@ -61,7 +61,7 @@ impl Install {
         let from = std::path::absolute(&self.file)?.display().to_string();
         // Here, for the server need not see the file: what it is to read lies in its own directory.
         let folder = site.folder(world);
-        tokio::task::spawn_blocking(move || folder.store(&bytes)).await??;
+        let _held = tokio::task::spawn_blocking(move || folder.store(&bytes)).await??;
         let digest = report.digest();
         let change = Switch::Install { digest, from };
         answer(&self.place, &site, (world, change), Some(report)).await

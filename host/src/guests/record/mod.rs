@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::components::{NEW, check_owner, installed_by_hand, is_ours};
 use crate::data_lock::make_private;
 use svc_base::clock::Timestamp;
+use svc_base::file_lock::FileLock;
 use svc_base::{disk, fault};
 use svc_sandbox::{Choice, Choices, Fallen, GuestDigest, Origin, World, newest_first};
 
@@ -128,10 +129,8 @@ pub enum RecordError {
     /// Nothing was installed, or all of it was rolled back.
     #[error("the built-in {0} guest serves: there is none before it")]
     NothingBefore(World),
-    /// A component was removed before it was chosen.
-    #[error(
-        "component {0} is not in the folder of guests any more, since another change came first: run this again"
-    )]
+    /// A component is to serve that is not in the folder.
+    #[error("component {0} is not in the folder of guests: install its file again")]
     Gone(GuestDigest),
     /// Another guest serves by now than the one that was to be replaced.
     #[error("another guest serves meanwhile")]
@@ -145,6 +144,13 @@ impl From<io::Error> for RecordError {
     fn from(error: io::Error) -> Self {
         Self::Broken(error.into())
     }
+}
+
+/// Keeps a stored component in its folder until it is dropped, or its process ends.
+#[derive(Debug)]
+#[must_use]
+pub struct HeldComponent {
+    _lock: FileLock,
 }
 
 /// The folder of a world's guests.
@@ -166,6 +172,11 @@ impl Folder {
     /// Where the record is.
     pub fn record_path(&self) -> PathBuf {
         self.path.join(RECORD)
+    }
+
+    /// Returns where an installed component is.
+    pub fn component_path(&self, installed: &Installed) -> PathBuf {
+        self.path.join(&installed.file)
     }
 
     /// Reads the record of choices.
@@ -216,18 +227,26 @@ impl Folder {
         }
     }
 
-    /// Stores a component under its digest, durably. It may be chosen then; a change before that may remove it again.
+    /// Stores a component under its digest, durably. It may be chosen then, and stays in the folder until it is chosen or the
+    /// returned hold is dropped: other changes do not remove it meanwhile.
     ///
     /// # Errors
     /// The disk's, or a folder of somebody else's.
-    pub fn store(&self, component: &[u8]) -> Result<(), RecordError> {
+    pub fn store(&self, component: &[u8]) -> Result<HeldComponent, RecordError> {
         check_owner(&self.path)?;
         make_private(&self.path)?;
         let dir = disk::open(&self.path)?;
-        let _turn = self.lock()?;
-        disk::replace(&dir, &named(&GuestDigest::of(component)), component)?;
+        let _lock = self.lock()?;
+        let name = named(&GuestDigest::of(component));
+        // A file that is whole is kept: another command may hold that very file until it is chosen.
+        if dir.read(&name).ok().as_deref() != Some(component) {
+            disk::replace(&dir, &name, component)?;
+        }
+        let held = FileLock::shared(File::open(self.path.join(&name))?)?;
         fault::point("install.stored");
-        Ok(())
+        let locked = || RecordError::Broken(anyhow::anyhow!("another process keeps {name} locked"));
+        let _lock = held.ok_or_else(locked)?;
+        Ok(HeldComponent { _lock })
     }
 
     /// Lets a component that is stored serve from now on. Durable when it answers.
@@ -241,7 +260,7 @@ impl Folder {
         now: Timestamp,
     ) -> Result<Record, RecordError> {
         let dir = disk::open(&self.path)?;
-        let _turn = self.lock()?;
+        let _lock = self.lock()?;
         let mut record = self.read()?;
         if record.top().is_some_and(|top| top.digest == digest) {
             return Err(RecordError::Serves);
@@ -265,7 +284,7 @@ impl Folder {
         record.changed(ChangeKind::Install, now, None);
         self.write(&dir, &record)?;
         fault::point("install.recorded");
-        self.tidy(&dir, &record);
+        self.remove_unused(&dir, &record);
         Ok(record)
     }
 
@@ -283,7 +302,7 @@ impl Folder {
             return Err(RecordError::NothingBefore(self.world));
         }
         let dir = disk::open(&self.path)?;
-        let _turn = self.lock()?;
+        let _lock = self.lock()?;
         let mut record = self.read()?;
         let top = record
             .serving
@@ -294,7 +313,7 @@ impl Folder {
         }
         record.changed(ChangeKind::Rollback, now, None);
         self.write(&dir, &record)?;
-        self.tidy(&dir, &record);
+        self.remove_unused(&dir, &record);
         Ok(record)
     }
 
@@ -304,7 +323,7 @@ impl Folder {
             return Ok(());
         }
         let dir = disk::open(&self.path)?;
-        let _turn = self.lock()?;
+        let _lock = self.lock()?;
         let mut record = self.read()?;
         let before = record.serving.len();
         record.serving.retain(|one| one.digest != fallen.guest);
@@ -313,7 +332,7 @@ impl Folder {
         }
         record.changed(ChangeKind::Automatic, now, Some(fallen.why.clone()));
         self.write(&dir, &record)?;
-        self.tidy(&dir, &record);
+        self.remove_unused(&dir, &record);
         Ok(())
     }
 
@@ -352,18 +371,26 @@ impl Folder {
         Ok(disk::replace(dir, RECORD, &text)?)
     }
 
-    /// Removes components that nothing names any more. What cannot be removed is removed with the next change.
-    fn tidy(&self, dir: &Dir, record: &Record) {
+    /// Removes components that neither the record names nor a command holds. What cannot be removed is removed with the next change.
+    fn remove_unused(&self, dir: &Dir, record: &Record) {
         let Ok(entries) = dir.entries() else { return };
         for name in entries
             .flatten()
             .filter_map(|entry| entry.file_name().into_string().ok())
         {
             let kept = record.serving.iter().any(|kept| kept.file == name);
-            if (is_ours(Path::new(&name)) || name.ends_with(NEW)) && !kept {
+            let ours = is_ours(Path::new(&name)) || name.ends_with(NEW);
+            if ours && !kept && !self.is_held(&name) {
                 let _ = disk::remove_file(dir, &name);
             }
         }
+    }
+
+    /// Whether a command holds a component that it has stored and that is yet to be chosen.
+    fn is_held(&self, name: &str) -> bool {
+        let file = File::open(self.path.join(name));
+        file.and_then(FileLock::alone)
+            .is_ok_and(|lock| lock.is_none())
     }
 }
 

@@ -11,7 +11,7 @@ fn folder() -> (tempfile::TempDir, Folder) {
 }
 
 fn install_at(folder: &Folder, component: &[u8], now: Timestamp) -> Result<Record, RecordError> {
-    folder.store(component)?;
+    let _held = folder.store(component)?;
     folder.choose(GuestDigest::of(component), "here".to_owned(), now)
 }
 
@@ -156,12 +156,26 @@ fn what_was_put_there_by_hand_serves_until_something_is_installed() {
 fn only_a_component_that_is_stored_is_chosen() {
     let (_guests, folder) = folder();
     let [a, b] = [b"a", b"b"].map(|bytes| GuestDigest::of(bytes));
-    folder.store(b"b").unwrap();
-    // A change that comes between removes what nothing names.
+    drop(folder.store(b"b").unwrap());
+    // What a command has left that ended before it chose is removed by the next change.
     install(&folder, b"a");
     let gone = folder.choose(b, String::new(), NOW);
     assert!(matches!(gone, Err(RecordError::Gone(digest)) if digest == b));
     assert_eq!(serving(&folder.read().unwrap()), [a]);
+}
+
+#[test]
+fn a_component_that_a_command_has_stored_outlives_the_changes_of_others() {
+    let (_guests, folder) = folder();
+    let [a, b] = [b"a", b"b"].map(|bytes| GuestDigest::of(bytes));
+    let held = folder.store(b"b").unwrap();
+    // Another command stores the same component and ends first, without its choice.
+    drop(folder.store(b"b").unwrap());
+    install(&folder, b"a");
+    let chosen = folder.choose(b, String::new(), NOW).unwrap();
+    drop(held);
+    assert_eq!(serving(&chosen), [a, b]);
+    assert_eq!(components(&folder), 2);
 }
 
 #[test]

@@ -282,7 +282,7 @@ type VerdictAnswer = Result<Vec<Statement>, String>;
 async fn rendered(guest: &Sandbox, source: Source) -> anyhow::Result<PageAnswer> {
     match guest.render(source).await {
         Ok(page) => Ok(Ok(page.html)),
-        Err(RenderFailure::Busy) => bail!("no thread was free to render"),
+        Err(failure @ (RenderFailure::Busy | RenderFailure::Preparing)) => bail!("{failure}"),
         Err(failure) => Ok(Err(failure.to_string())),
     }
 }
@@ -290,7 +290,7 @@ async fn rendered(guest: &Sandbox, source: Source) -> anyhow::Result<PageAnswer>
 async fn judged(guest: &Sandbox, piece: &kept_sql::KeptSql) -> anyhow::Result<VerdictAnswer> {
     match guest.check_sql(piece.sql.as_str(), piece.purpose).await {
         Ok(statements) => Ok(Ok(statements)),
-        Err(GateFailure::Busy) => bail!("no thread was free to judge"),
+        Err(failure @ (GateFailure::Busy | GateFailure::Preparing)) => bail!("{failure}"),
         Err(failure) => Ok(Err(failure.to_string())),
     }
 }

@@ -1,0 +1,239 @@
+//! Renderers of the interfaces that this host takes, called in one way: an adapter for the interface before the current one.
+//!
+//! A guest of `svc:render@1.0.0` knows five types of content by an enumeration, is always given a title, and says neither what a
+//! page is called nor on which line a diagram begins. It writes no foot, and nothing for previews of links.
+
+use wasmtime::component::InstancePre;
+use wasmtime::{Result, Store};
+
+use super::bindings::render::svc::render::types;
+use super::bindings::{render, render_1};
+use super::interface::Interface;
+use super::wasi::CallState;
+use render_1::svc::render::types as before;
+
+/// A renderer that calls begin from.
+pub(super) enum Renderer {
+    /// Of the current interface.
+    Current(render::RenderPre<CallState>),
+    /// Of the one before.
+    Before(render_1::RenderPre<CallState>),
+}
+
+/// An instance of a renderer, for one call.
+pub(super) enum RendererInstance {
+    Current(render::Render),
+    Before(render_1::Render),
+}
+
+impl Renderer {
+    /// Looks up the exports of the newest interface that the component speaks.
+    pub(super) fn new(instance: InstancePre<CallState>) -> Result<Self> {
+        let before = Interface::Render1.export();
+        let current = Interface::Render2.export();
+        let component = instance.component();
+        let exports = |name: &str| component.get_export_index(None, name).is_some();
+        if exports(before) && !exports(current) {
+            return render_1::RenderPre::new(instance).map(Self::Before);
+        }
+        render::RenderPre::new(instance).map(Self::Current)
+    }
+
+    /// Returns the interface that the component speaks.
+    pub(super) const fn interface(&self) -> Interface {
+        match self {
+            Self::Current(_) => Interface::Render2,
+            Self::Before(_) => Interface::Render1,
+        }
+    }
+
+    /// Makes an instance in a store.
+    pub(super) fn instantiate(&self, store: &mut Store<CallState>) -> Result<RendererInstance> {
+        match self {
+            Self::Current(guest) => guest.instantiate(store).map(RendererInstance::Current),
+            Self::Before(guest) => guest.instantiate(store).map(RendererInstance::Before),
+        }
+    }
+}
+
+impl RendererInstance {
+    /// Renders a page.
+    pub(super) fn render(
+        &self,
+        store: &mut Store<CallState>,
+        source: &types::Source,
+    ) -> Result<std::result::Result<types::Page, types::RenderError>> {
+        match self {
+            Self::Current(guest) => guest.svc_render_renderer().call_render(store, source),
+            Self::Before(guest) => {
+                let Some(earlier) = earlier_source(source) else {
+                    return Ok(Err(types::RenderError::Unsupported));
+                };
+                let rendered = guest.svc_render_renderer().call_render(store, &earlier)?;
+                Ok(rendered
+                    .map(|page| current_page(page, source))
+                    .map_err(current_render_error))
+            }
+        }
+    }
+
+    /// Draws a page's diagram of a number, from 0.
+    pub(super) fn draw(
+        &self,
+        store: &mut Store<CallState>,
+        text: &str,
+        number: u32,
+    ) -> Result<std::result::Result<String, types::DrawError>> {
+        match self {
+            Self::Current(guest) => guest.svc_render_renderer().call_draw(store, text, number),
+            Self::Before(guest) => {
+                let drawn = guest.svc_render_renderer().call_draw(store, text, number)?;
+                Ok(drawn.map_err(current_draw_error))
+            }
+        }
+    }
+}
+
+/// Returns the title that a page was given, else the name that was wished for.
+fn title(source: &types::Source) -> Option<&String> {
+    source.title.as_ref().or(source.name.as_ref())
+}
+
+/// Returns a source as the interface before has it; `None` for a type that it does not know.
+fn earlier_source(source: &types::Source) -> Option<before::Source> {
+    let content_type = match source.content_type.as_str() {
+        "html" => before::ContentType::Html,
+        "markdown" => before::ContentType::Markdown,
+        "mermaid" => before::ContentType::Mermaid,
+        "json" => before::ContentType::Json,
+        "csv" => before::ContentType::Csv,
+        _ => return None,
+    };
+    Some(before::Source {
+        content_type,
+        // Guests of that interface write "Untitled" for an empty one.
+        title: title(source).cloned().unwrap_or_default(),
+        text: source.text.clone(),
+        runtime: source.runtime.as_ref().map(|script| before::RuntimeScript {
+            src: script.src.clone(),
+            slug: script.slug.clone(),
+        }),
+        page_bytes: source.page_bytes,
+    })
+}
+
+fn current_page(page: before::Page, source: &types::Source) -> types::Page {
+    let mut lines = DiagramLines::new(&source.text);
+    let diagrams = page.diagrams.into_iter().map(|diagram| types::Diagram {
+        line: lines.next(&diagram.text),
+        text: diagram.text,
+        start: diagram.start,
+        end: diagram.end,
+    });
+    types::Page {
+        html: page.html,
+        diagrams: diagrams.collect(),
+        title: title(source).cloned(),
+    }
+}
+
+fn current_malformed(malformed: before::Malformed) -> types::Malformed {
+    types::Malformed {
+        message: malformed.message,
+        place: Some(types::Place {
+            line: malformed.place.line,
+            column: malformed.place.column,
+        }),
+    }
+}
+
+fn current_render_error(error: before::RenderError) -> types::RenderError {
+    match error {
+        before::RenderError::Malformed(malformed) => {
+            types::RenderError::Malformed(current_malformed(malformed))
+        }
+        before::RenderError::TooLarge => types::RenderError::TooLarge,
+    }
+}
+
+fn current_draw_error(error: before::DrawError) -> types::DrawError {
+    match error {
+        before::DrawError::Malformed(malformed) => {
+            types::DrawError::Malformed(current_malformed(malformed))
+        }
+        before::DrawError::Unsupported => types::DrawError::Unsupported,
+        before::DrawError::TooLarge(bytes) => types::DrawError::TooLarge(bytes),
+        before::DrawError::TooComplex => types::DrawError::TooComplex,
+    }
+}
+
+/// Finds the lines on which the diagrams of a source begin, in their order.
+struct DiagramLines<'s> {
+    left: &'s str,
+    line: u32,
+}
+
+impl<'s> DiagramLines<'s> {
+    fn new(source: &'s str) -> Self {
+        Self {
+            left: source,
+            line: 1,
+        }
+    }
+
+    /// Returns the line on which the next diagram with this text begins; where the text does not stand in the source as it is, such as
+    /// in a quotation, the line on which the diagram before it ends.
+    fn next(&mut self, text: &str) -> u32 {
+        let text = text.trim_end();
+        let Some(at) = self.left.find(text).filter(|_| !text.is_empty()) else {
+            return self.line;
+        };
+        let (before, rest) = self.left.split_at(at);
+        let begins = self.line.saturating_add(line_breaks(before));
+        self.line = begins.saturating_add(line_breaks(text));
+        self.left = &rest[text.len()..];
+        begins
+    }
+}
+
+fn line_breaks(text: &str) -> u32 {
+    u32::try_from(text.matches('\n').count()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_diagrams_are_found_in_their_order() {
+        let source = "# x\n\n```mermaid\ngraph TD\nA-->B\n```\n\n> ```mermaid\n> pie\n> ```\n\n```mermaid\ngraph TD\nA-->B\n```\n";
+        let mut lines = DiagramLines::new(source);
+        assert_eq!(lines.next("graph TD\nA-->B\n"), 4);
+        assert_eq!(
+            lines.next("pie\n\"a\": 1"),
+            5,
+            "it is not in the source as it is"
+        );
+        assert_eq!(lines.next("\n"), 5);
+        assert_eq!(lines.next("graph TD\nA-->B\n"), 13);
+    }
+
+    #[test]
+    fn a_type_that_the_interface_before_does_not_know_is_not_sent() {
+        let source = |content_type: &str| types::Source {
+            content_type: content_type.to_owned(),
+            title: None,
+            name: Some("name".to_owned()),
+            text: "x".to_owned(),
+            runtime: None,
+            page_bytes: 1,
+            foot: None,
+            is_private: false,
+        };
+        for known in ["html", "markdown", "mermaid", "json", "csv"] {
+            let earlier = earlier_source(&source(known)).unwrap();
+            assert_eq!(earlier.title, "name");
+        }
+        assert!(earlier_source(&source("asciidoc")).is_none());
+    }
+}
