@@ -98,8 +98,7 @@ impl Deployments {
             return self.publish_once(once, deployed, keep).await;
         }
         let stored = self.store_made(share.content, &page).await?;
-        let (address, now) = (deployment.address(), deployment.created_at);
-        let room = self.room();
+        let (address, now, room) = (deployment.address(), deployment.created_at, self.room());
         self.publish(stored, address, now, move |tx, published| {
             deployment.source = Some(published.source);
             deployment.artifact = Some(published.artifact);

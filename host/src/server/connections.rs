@@ -150,6 +150,7 @@ struct Connection {
     speakers: Arc<Speakers>,
     peer: IpAddr,
     stop: watch::Receiver<bool>,
+    /// Held until the connection ends: the server's stop waits for it.
     watcher: Watcher,
     /// Held until the connection ends or is a WebSocket, which has limits of its own.
     permit: Permit,
@@ -205,7 +206,6 @@ impl Connection {
             routers,
             peer,
             stop,
-            // The server's stop waits until it is dropped.
             watcher: _watcher,
             permit: _permit,
             ..

@@ -80,8 +80,7 @@ impl Server {
             stopped.clone(),
         ))];
         let redirect_address = redirect.as_ref().and_then(|one| one.local_addr().ok());
-        let names = Names::new(&app.config);
-        let proxies = app.config.trusted_proxies.clone();
+        let (names, proxies) = (Names::new(&app.config), app.config.trusted_proxies.clone());
         let redirect = redirect.map(|at| redirect::serve(at, names, proxies, stopped.clone()));
         serving.extend(redirect.map(tokio::spawn));
         let ops_address = ops.as_ref().and_then(|ops| ops.local_addr().ok());

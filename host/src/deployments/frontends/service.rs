@@ -198,42 +198,37 @@ impl Deployments {
         let (stored, page) = self
             .make_live(source, &frontend.slug, project.expires_at)
             .await?;
-        let (title, warnings) = (page.title, page.warnings);
-        let content_bytes = content.len() as u64;
+        let (title, warnings, content_bytes) = (page.title, page.warnings, content.len() as u64);
         fault::point("republish.stored");
         let (baseline, revision) = (self.new_revision_id()?, self.new_revision_id()?);
         let (id, now) = (frontend.id, self.clock.now());
+        let address = address_of(&frontend, &project);
         let mut frontend = self
-            .publish(
-                stored,
-                address_of(&frontend, &project),
-                now,
-                move |tx, published| {
-                    let mut frontend = Self::active_in(tx, &project.id, &id)?;
-                    Self::ensure_workflow(tx, &mut frontend, baseline, now)?;
-                    let kind = RevisionKind::Publish;
-                    let made = NewRevision {
-                        id: revision,
-                        title: &title,
-                        source: published.source,
-                        preview: None,
-                        bytes: content_bytes,
-                        message: None,
-                        kind,
-                    };
-                    revisions::insert(tx, &id, &made, now)?;
-                    let released = Released {
-                        revision,
-                        kind,
-                        message: None,
-                        title: &title,
-                        published,
-                    };
-                    revisions::release(tx, &frontend, &released, now)?;
-                    projects::did(tx, &project.id, Act::FrontendPublish, &id, now)?;
-                    Self::active_in(tx, &project.id, &id)
-                },
-            )
+            .publish(stored, address, now, move |tx, published| {
+                let mut frontend = Self::active_in(tx, &project.id, &id)?;
+                Self::ensure_workflow(tx, &mut frontend, baseline, now)?;
+                let kind = RevisionKind::Publish;
+                let made = NewRevision {
+                    id: revision,
+                    title: &title,
+                    source: published.source,
+                    preview: None,
+                    bytes: content_bytes,
+                    message: None,
+                    kind,
+                };
+                revisions::insert(tx, &id, &made, now)?;
+                let released = Released {
+                    revision,
+                    kind,
+                    message: None,
+                    title: &title,
+                    published,
+                };
+                revisions::release(tx, &frontend, &released, now)?;
+                projects::did(tx, &project.id, Act::FrontendPublish, &id, now)?;
+                Self::active_in(tx, &project.id, &id)
+            })
             .await?;
         frontend.warnings = warnings;
         fault::point("republish.committed");
