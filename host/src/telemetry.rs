@@ -57,6 +57,8 @@ pub struct Metrics {
     pages: RouteMetrics,
     /// Calls of actions, the next most.
     calls: RouteMetrics,
+    /// Connections that were closed because there were too many.
+    pub connections_refused: Counter,
 }
 
 /// The numbers of a route whose usual answers are counted without a look-up.
@@ -85,6 +87,12 @@ impl Metrics {
         let tool_latency =
             Family::<ByTool, Histogram>::new_with_constructor(|| Histogram::new(BUCKETS));
         registry.register("svc_tool_seconds", "Time of a call", tool_latency.clone());
+        let connections_refused = Counter::default();
+        registry.register(
+            "svc_connections_refused",
+            "Connections closed because there were too many",
+            connections_refused.clone(),
+        );
         register(&mut registry);
         let of_route = |route: &'static str, usual: &[u16]| RouteMetrics {
             route,
@@ -110,6 +118,7 @@ impl Metrics {
             latency,
             tools,
             tool_latency,
+            connections_refused,
         }
     }
 

@@ -19,6 +19,12 @@ pub fn is_slug(text: &str) -> bool {
         && bytes.iter().all(|b| alphanumeric(b) || *b == b'-')
 }
 
+/// Whether `text` has the form of a UUID, as ids have: 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12.
+pub fn is_uuid(text: &str) -> bool {
+    let groups = text.split('-').map(str::len);
+    text.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit()) && groups.eq([8, 4, 4, 4, 12])
+}
+
 /// Whether `name` can be an action's: `^[a-z][a-z0-9_]{0,63}$`.
 pub fn is_action_name(name: &str) -> bool {
     name.len() <= ACTION
@@ -76,6 +82,21 @@ mod tests {
         let longer = "a".repeat(64);
         for bad in ["", "-a", "a-", "A", "a_b", "a.b", "ä", "a b", &longer] {
             assert!(!is_slug(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn uuids() {
+        assert!(is_uuid("0198c0de-0000-7000-8000-00000000000f"));
+        assert!(is_uuid("00000000-0000-0000-0000-000000000000"));
+        for other in [
+            "0198c0de00007000800000000000000f",
+            "0198c0de-0000-7000-8000-00000000000g",
+            "0198c0de-0000-7000-8000-00000000000f-2",
+            "0198c0de-0000-7000-80000-0000000000f",
+            "notes",
+        ] {
+            assert!(!is_uuid(other), "{other}");
         }
     }
 

@@ -12,7 +12,7 @@ use super::views::{
 use crate::access::{Admin, Asking, Owner, Viewer};
 use crate::control::answers::Keep;
 use crate::http::problem::Problem;
-use crate::workspaces::{Caller, Plan};
+use crate::workspaces::{Caller, MostOwned, Plan};
 
 /// Returns who calls, with its workspaces.
 pub async fn me(accounts: Accounts, by: Asking<Viewer>) -> Result<Me, Problem> {
@@ -35,7 +35,7 @@ pub async fn list(accounts: Accounts, by: Asking<Viewer>) -> Result<WorkspaceLis
 /// Makes a workspace, whose owner is the caller: a user.
 ///
 /// # Errors
-/// `invalid_request`, `slug_conflict`.
+/// `forbidden` beyond what a user owns, `plan_limit`, `invalid_request`, `slug_conflict`.
 pub async fn create(
     accounts: Accounts,
     by: UserScope,
@@ -44,7 +44,11 @@ pub async fn create(
 ) -> Result<WorkspaceView, Problem> {
     let caller = Caller::User(by.user.clone());
     let (display_name, slug) = input.checked()?;
-    let most = accounts.config().limits.workspaces_per_user;
+    let limits = &accounts.config().limits;
+    let most = MostOwned {
+        all: limits.workspaces_per_user,
+        free: limits.free_workspaces_per_user,
+    };
     let as_seen = caller.clone();
     let keep = keep.of(move |seen| WorkspaceView::new(seen, &as_seen));
     let workspaces = accounts.workspaces();

@@ -67,7 +67,7 @@ pub async fn list(
     params(("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request answer what the first did, for 24 hours.")),
     request_body = CreateWorkspace,
     responses((status = 201, description = "Made.", body = WorkspaceView)),
-    extensions(("x-problems" = json!("owner body idempotency_conflict forbidden slug_conflict"))),
+    extensions(("x-problems" = json!("owner body idempotency_conflict forbidden plan_limit slug_conflict"))),
     security(("bearer" = []))
 )]
 pub async fn create(

@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 
 use super::occupancy::Occupancy;
 use crate::access::Abandoned;
+use crate::config::CapReached;
 use crate::control;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, ProjectId};
@@ -270,6 +271,9 @@ pub enum BackendError {
     /// There is no room for more.
     #[error("{0}")]
     Capacity(&'static str),
+    /// A cap is reached.
+    #[error(transparent)]
+    Cap(#[from] CapReached),
     /// A statement failed.
     #[error(transparent)]
     Run(#[from] RunError),

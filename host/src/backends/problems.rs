@@ -122,6 +122,7 @@ impl From<BackendError> for Problem {
                 Self { detail, ..why }.with("migration", version)
             }
             BackendError::Capacity(why) => Self::new(Code::CapacityReached, why),
+            BackendError::Cap(reached) => reached.into(),
             BackendError::GateBusy => Self::new(
                 Code::CapacityReached,
                 "No worker was free to judge the SQL. Try again in a minute.",

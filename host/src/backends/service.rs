@@ -21,12 +21,10 @@ use crate::deployments::{self, Deployments};
 use crate::projects::{self, Project};
 use svc_base::clock::Clock;
 use svc_base::fault;
-use svc_base::ids::{BackendId, ProjectId};
+use svc_base::ids::{BackendId, ProjectId, WorkspaceId};
 use svc_base::random::Random;
 use svc_database::{Databases, Schema};
 use svc_sandbox::Sandbox;
-
-const TOO_MANY: &str = "The server has as many backends as it may. Try again later.";
 
 /// The backends of an installation.
 #[derive(Debug)]
@@ -111,7 +109,7 @@ impl Backends {
             return Err(BackendError::Exists);
         }
         let script = while_awaited(self.judged(new.ddl, None)).await??;
-        self.check_room().await?;
+        self.check_room(project.workspace.id).await?;
         let backend = Backend {
             id: BackendId::new(&self.clock, &self.random).map_err(anyhow::Error::from)?,
             project: project.id,
@@ -141,7 +139,7 @@ impl Backends {
                 unrecorded: Vec::new(),
                 actions: Vec::new(),
             };
-            self.record(detail, keep).await
+            self.record(detail, project.workspace.id, keep).await
         };
         let recorded = recorded.await;
         if recorded.is_err()
@@ -156,7 +154,12 @@ impl Backends {
     }
 
     /// Makes a new database the project's backend, and its frontends' that never had one.
-    async fn record(&self, detail: Detail, keep: Keep<Detail>) -> Result<Detail, BackendError> {
+    async fn record(
+        &self,
+        detail: Detail,
+        workspace: WorkspaceId,
+        keep: Keep<Detail>,
+    ) -> Result<Detail, BackendError> {
         let (config, now) = (Arc::clone(&self.config), self.clock.now());
         self.control
             .write(move |tx| {
@@ -168,9 +171,7 @@ impl Backends {
                 if found.map_err(control::Error::from)?.is_some() {
                     return Err(BackendError::Exists);
                 }
-                if store::count(tx).map_err(control::Error::from)? >= config.limits.backends {
-                    return Err(BackendError::Capacity(TOO_MANY));
-                }
+                store::check_cap(tx, &config, &workspace)?;
                 store::insert(tx, backend)?;
                 for entry in &detail.ledger {
                     store::append(tx, &backend.id, entry)?;
@@ -197,12 +198,12 @@ impl Backends {
     }
 
     /// Whether there is room for another backend.
-    async fn check_room(&self) -> Result<(), BackendError> {
+    async fn check_room(&self, workspace: WorkspaceId) -> Result<(), BackendError> {
         self.check_disk()?;
-        if self.control.read(store::count).await? >= self.config.limits.backends {
-            return Err(BackendError::Capacity(TOO_MANY));
-        }
-        Ok(())
+        let config = Arc::clone(&self.config);
+        self.control
+            .read(move |c| Ok(store::check_cap(c, &config, &workspace)))
+            .await?
     }
 
     /// The backend of a project.

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::model::{ActionRow, Backend, LedgerEntry};
+use super::model::{ActionRow, Backend, BackendError, LedgerEntry};
+use crate::config::{Config, Held, Holder};
 use crate::control::{Change, Columns, Error, Tx};
+use crate::workspaces::Principal;
 use svc_base::ids::{BackendId, ProjectId, WorkspaceId};
 use svc_sandbox::Statement;
 
@@ -57,10 +59,39 @@ pub(super) fn owners(c: &Connection) -> rusqlite::Result<HashMap<BackendId, Opti
     .collect()
 }
 
-/// How many backends there are.
-pub(super) fn count(c: &Connection) -> rusqlite::Result<u64> {
-    c.prepare_cached("SELECT count(*) FROM backends")?
-        .query_row([], |row| row.get::<_, i64>(0).map(i64::unsigned_abs))
+/// Counts backends: all, those of workspaces that neither pay nor were made by the operator, and those of some workspaces.
+pub(super) fn held(c: &Connection, workspaces: &[WorkspaceId]) -> rusqlite::Result<Held> {
+    let list = serde_json::to_string(workspaces)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+    c.prepare_cached(
+        "SELECT count(*), count(*) FILTER (WHERE w.plan = 'free' AND w.founder_id IS NOT NULL),
+            count(*) FILTER (WHERE p.workspace_id IN (SELECT value FROM json_each(?1)))
+         FROM backends b LEFT JOIN projects p ON p.id = b.project_id
+            LEFT JOIN workspaces w ON w.id = p.workspace_id",
+    )?
+    .query_row([list], |row| {
+        let number = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
+        Ok(Held {
+            all: number(0)?,
+            strangers: number(1)?,
+            own: number(2)?,
+        })
+    })
+}
+
+/// Refuses one more backend of a workspace where the cap, or the part of its owner, is reached.
+pub(super) fn check_cap(
+    c: &Connection,
+    config: &Config,
+    workspace: &WorkspaceId,
+) -> Result<(), BackendError> {
+    let owner = Principal::of_workspace(c, workspace).map_err(Error::from)?;
+    let held = held(c, &owner.workspaces).map_err(Error::from)?;
+    let kind = match owner.is_unproven {
+        true => Holder::NewOwner,
+        false => Holder::Owner,
+    };
+    Ok(config.limits.backends_cap().check(kind, held, 1)?)
 }
 
 /// Adds a backend.

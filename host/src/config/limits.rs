@@ -35,6 +35,7 @@ macro_rules! limits {
                 $(if !($least..).contains(&self.$name) {
                     bail!("limits.{} must be at least {}: it is {}", stringify!($name), $least, self.$name);
                 })+
+                self.check_percents()?;
                 Ok(())
             }
         }
@@ -106,14 +107,34 @@ limits! {
     backends = 250, 0;
     /// Free disk below which nothing new is taken, in bytes.
     free_disk_bytes = 104_857_600, 0;
+    /// Free disk beyond that which is kept for owners: callers without a credential publish nothing new below it, in bytes.
+    free_disk_owners_bytes = 104_857_600, 0;
+    /// Sources and pages of all quick shares together, with all of their encodings, in bytes.
+    share_bytes = 4_294_967_296, 0;
+    /// Sources and pages of one owner's frontends and revisions together, with all of their encodings, in bytes.
+    owner_bytes = 4_294_967_296, 0;
+    /// Part of each cap that all share which is kept for owners, in percent.
+    cap_owners_percent = 20, 0;
+    /// Part of each such cap that one client without a credential may hold, in percent; of IPv6, a client is a /48.
+    cap_client_percent = 10, 0;
+    /// Part of each such cap that one owner may hold, in percent: a workspace, or all free workspaces that one user made.
+    cap_owner_percent = 50, 0;
+    /// Least number that a client or an owner may hold, whatever the percentages say.
+    cap_part_least = 10, 0;
     /// Projects of a workspace on the free plan.
     projects_free = 1, 0;
     /// Projects of a workspace on the pro plan.
     projects_pro = 5, 0;
     /// Workspaces that a user owns.
     workspaces_per_user = 1_000, 1;
+    /// Workspaces on the free plan that a user has made.
+    free_workspaces_per_user = 20, 1;
     /// WebSockets of a backend.
     sockets_per_backend = 100, 0;
+    /// Connections of a client, beside its WebSockets; those of trusted proxies are not counted.
+    connections_per_client = 1_000, 1;
+    /// Connections of the server, beside its WebSockets.
+    connections_total = 20_000, 1;
     /// WebSockets of a client.
     sockets_per_ip = 20, 0;
     /// WebSockets of the server.
@@ -159,6 +180,19 @@ limits! {
 }
 
 impl Limits {
+    /// Refuses parts that are more than the whole.
+    fn check_percents(&self) -> anyhow::Result<()> {
+        let percents = [
+            ("cap_owners_percent", self.cap_owners_percent),
+            ("cap_client_percent", self.cap_client_percent),
+            ("cap_owner_percent", self.cap_owner_percent),
+        ];
+        match percents.iter().find(|(_, percent)| *percent > 100) {
+            Some((key, percent)) => bail!("limits.{key} must be at most 100: it is {percent}"),
+            None => Ok(()),
+        }
+    }
+
     /// Returns the limits of a server that listens on an address. While it is for developing (`dev`) and only its own machine reaches
     /// it, an agent that builds an app calls tools as often as an owner calls REST; a limit that was set stays.
     #[must_use]

@@ -10,6 +10,7 @@ use url::Url;
 
 use address::is_loopback;
 pub use address::{Address, AddressError};
+pub use caps::{Cap, CapReached, Held, Holder, Part};
 pub use edge::Edge;
 pub use https::{Acme, Certificates};
 pub use limits::Limits;
@@ -25,6 +26,7 @@ use written::{host, origin};
 
 mod address;
 mod cache;
+mod caps;
 mod contact;
 mod content;
 mod edge;

@@ -23,7 +23,8 @@ const SCRIPTS: &[&str] = &[
     include_str!("../../migrations/0012_counters.sql"),
     include_str!("../../migrations/0013_homes.sql"),
     include_str!("../../migrations/0014_payment_endings.sql"),
-    include_str!("../../migrations/0017_checkout_cookies.sql"),
+    include_str!("../../migrations/0015_shares_of_caps.sql"),
+    include_str!("../../migrations/0016_checkout_cookies.sql"),
 ];
 /// Before this schema what was deleted stayed in free space.
 const FORGETFUL: u32 = 5;
@@ -73,13 +74,6 @@ fn visits(c: &Connection) -> rusqlite::Result<Vec<(DeploymentId, u64)>> {
             Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
         })?
         .collect()
-}
-
-/// Gives an empty database the newest schema.
-#[cfg(debug_assertions)]
-pub(super) fn make_schema(connection: &Connection) -> rusqlite::Result<()> {
-    let mut scripts = SCRIPTS.iter();
-    scripts.try_for_each(|script| connection.execute_batch(script))
 }
 
 #[cfg(test)]

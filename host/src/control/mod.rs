@@ -10,22 +10,20 @@ mod change;
 mod columns;
 mod copy;
 pub mod counters;
-#[cfg(debug_assertions)]
-mod crossing;
 mod error;
 pub mod events;
-mod homes;
 mod migrations;
 mod pool;
 mod residue;
 mod secrets;
+mod tables;
 
 pub use change::Change;
 pub use columns::Columns;
 pub use copy::{Snapshot, seal};
 pub use counters::Counters;
 pub use error::Error;
-pub use homes::{Home, TABLES, Table};
 pub use migrations::SCHEMA;
 pub use pool::{Control, Tx};
 pub use secrets::Secrets;
+pub use tables::{File, TABLES, Table};

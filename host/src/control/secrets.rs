@@ -39,6 +39,8 @@ secrets! {
     idempotency,
     /// Makes the key that seals sign-ins which are under way.
     sign_in,
+    /// Names who holds a quick share, for counting, without saying who that is.
+    holders,
 }
 
 fn key(tx: &Tx<'_>, name: &str, fresh: &[u8; 32]) -> Result<hmac::Key, Error> {

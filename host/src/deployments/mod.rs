@@ -17,6 +17,7 @@ pub mod reports;
 pub mod requests;
 pub mod rerender;
 pub mod revisions;
+mod room;
 pub mod routes;
 pub mod runtime;
 pub mod serve;
@@ -29,6 +30,7 @@ mod store;
 
 pub use frontends::bind_backend;
 pub use publication::backend_changed;
+pub use room::Publisher;
 
 use std::sync::Arc;
 

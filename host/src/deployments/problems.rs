@@ -38,6 +38,7 @@ impl From<PublishError> for Problem {
                 format!("The content needs more than the {} budget of a page allows. Make it smaller or simpler.", budget.as_str()),
             )
             .with("budget", budget.as_str()),
+            PublishError::Cap(reached) => reached.into(),
             PublishError::Unsupported(content_type) => Self::new(
                 Code::RenderFailed,
                 format!("The renderer of this server does not know the type `{content_type}`. Publish the content as another type, such as `html`, or ask the server's operator for a renderer that knows it."),

@@ -13,11 +13,11 @@ use bytes::Bytes;
 
 use super::frontends;
 use super::page_source::{PageSource, Placement};
-use super::publish::{PublishError, RenderedBy, RenderedPage};
+use super::publish::{PublishError, RenderedBy, RenderedPage, StoredPage};
 use super::timings::Stage;
 use super::{Deployments, store};
 use crate::config::Config;
-use crate::content::{Digest, Pin};
+use crate::content::Digest;
 use crate::control::{self, Change, Tx};
 use crate::edge;
 use svc_base::clock::Timestamp;
@@ -35,8 +35,7 @@ pub(in crate::deployments) struct Address {
 /// A source and its page, stored, which nothing answers yet. While this lives the collector keeps them.
 #[derive(Debug)]
 pub(in crate::deployments) struct Stored {
-    source: Pin,
-    artifact: Pin,
+    page: StoredPage,
     by: RenderedBy,
 }
 
@@ -49,15 +48,25 @@ pub(in crate::deployments) struct Published {
     pub(in crate::deployments) artifact: Digest,
     /// The guest and the runtime that made the page.
     pub(in crate::deployments) by: RenderedBy,
+    /// Bytes of the source and of the page in all encodings.
+    pub(in crate::deployments) bytes: u64,
+}
+
+impl Published {
+    /// Returns the bytes as a row has them.
+    pub(in crate::deployments) fn bytes_stored(&self) -> i64 {
+        i64::try_from(self.bytes).unwrap_or(i64::MAX)
+    }
 }
 
 impl Stored {
     /// Returns the digests that rows may name for as long as this lives.
     pub(in crate::deployments) fn published(&self) -> Published {
         Published {
-            source: self.source.digest(),
-            artifact: self.artifact.digest(),
+            source: self.page.source.digest(),
+            artifact: self.page.page.digest(),
             by: self.by.clone(),
+            bytes: self.page.bytes,
         }
     }
 }
@@ -88,12 +97,11 @@ impl Deployments {
         source: String,
         made: &RenderedPage,
     ) -> Result<Stored, PublishError> {
-        let (source, artifact) = self
+        let page = self
             .store_page(Bytes::from(source), made.html.clone())
             .await?;
         Ok(Stored {
-            source,
-            artifact,
+            page,
             by: made.by.clone(),
         })
     }

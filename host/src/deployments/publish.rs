@@ -1,4 +1,4 @@
-//! Pipeline from a source to stored, finished bytes: room, render, compress, store.
+//! Pipeline from a source to stored, finished bytes: render, compress, store.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,11 +15,10 @@ use super::timings::Stage;
 use super::views::Warning;
 use super::{Deployments, runtime, store};
 use crate::access::{Abandoned, while_awaited};
+use crate::config::CapReached;
 use crate::content::{self, Artifact, Digest, Pin};
 use crate::control;
 use svc_base::ProcessorStopwatch;
-use svc_base::clock::Timestamp;
-use svc_base::disk;
 use svc_base::random::NoRandomness;
 use svc_sandbox::{
     Budget, Busy, ContentType, Foot, GuestDigest, Malformed, RenderFailure, RuntimeScript, Source,
@@ -51,6 +50,9 @@ pub enum PublishError {
     /// The server has no room for it.
     #[error("{0}")]
     Capacity(&'static str),
+    /// A cap is reached.
+    #[error(transparent)]
+    Cap(#[from] CapReached),
     /// The client has hung up, and nothing was stored.
     #[error(transparent)]
     Abandoned(#[from] Abandoned),
@@ -62,9 +64,14 @@ pub enum PublishError {
 const DISK_FULL: &str = "The server's disk is nearly full. Try again later.";
 const NO_WORKER: &str = "All render workers are busy. Try again in a minute.";
 const PREPARING: &str = "The server is still preparing its renderer, as it does after its first start. Try again in a minute.";
-const TOO_MANY: &str =
-    "The server holds as many deployments as it is configured for. Try again later.";
 const DATABASE_BUSY: &str = "The server is busy with maintenance. Try again in a minute.";
+
+impl PublishError {
+    /// Says that the disk is nearly full.
+    pub(super) fn disk_full() -> Self {
+        Self::Capacity(DISK_FULL)
+    }
+}
 
 impl From<RenderFailure> for PublishError {
     fn from(failure: RenderFailure) -> Self {
@@ -151,6 +158,17 @@ pub struct RenderedPage {
     pub by: RenderedBy,
 }
 
+/// A source and its page in all encodings, stored. While this lives the collector keeps them.
+#[derive(Debug)]
+pub(super) struct StoredPage {
+    /// The source.
+    pub(super) source: Pin,
+    /// The page.
+    pub(super) page: Pin,
+    /// Bytes of both.
+    pub(super) bytes: u64,
+}
+
 /// Slug that no other publication can take while this lives.
 #[derive(Debug)]
 pub struct ReservedSlug {
@@ -178,50 +196,6 @@ impl Drop for ReservedSlug {
 pub type SlugReservations = Arc<Mutex<HashSet<String>>>;
 
 impl Deployments {
-    /// Refuses to begin when the disk is nearly full: whatever stores content asks first.
-    ///
-    /// # Errors
-    /// `Capacity`.
-    pub fn check_disk(&self) -> Result<(), PublishError> {
-        let mut free = disk::free(&self.config.data)?;
-        if self.config.content_url.is_some() {
-            free = free.min(self.content.free()?);
-        }
-        if free < self.config.limits.free_disk_bytes {
-            return Err(PublishError::Capacity(DISK_FULL));
-        }
-        Ok(())
-    }
-
-    /// Refuses to begin when there is no room for one more deployment.
-    pub(super) async fn check_room(&self) -> Result<(), PublishError> {
-        self.check_disk()?;
-        let (now, most) = (self.clock.now(), self.config.limits.active_deployments);
-        let active = self
-            .control
-            .read(move |c| store::count_active(c, now, most))
-            .await?;
-        if active >= most {
-            Err(PublishError::Capacity(TOO_MANY))
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Checks for room inside the transaction that adds the deployment, where the count is certain.
-    pub(super) fn check_room_in(
-        tx: &control::Tx<'_>,
-        now: Timestamp,
-        most: u64,
-    ) -> Result<(), PublishError> {
-        let active = store::count_active(tx, now, most).map_err(control::Error::from)?;
-        if active >= most {
-            Err(PublishError::Capacity(TOO_MANY))
-        } else {
-            Ok(())
-        }
-    }
-
     /// Reserves the wanted slug or, where it is taken or ours, one with a suffix; or one of our choosing.
     pub(super) async fn reserve_slug(
         &self,
@@ -364,7 +338,7 @@ impl Deployments {
         &self,
         source: Bytes,
         page: Bytes,
-    ) -> Result<(Pin, Pin), PublishError> {
+    ) -> Result<StoredPage, PublishError> {
         let work = move |stop: &StopSignal| {
             let spent = ProcessorStopwatch::start();
             let goes_on = || !stop.is_set() && spent.elapsed() < COMPRESSING;
@@ -375,12 +349,18 @@ impl Deployments {
         let compressing = while_awaited(self.sandbox.pages().run(work));
         let compressed = self.timings.time(Stage::Compress, compressing).await??;
         let (digests, source, object) = compressed?;
+        let bytes = (source.len() + object.len()) as u64;
         let storing = async {
             tokio::try_join!(
                 self.content.put_as(digests.0, source),
                 self.content.put_as(digests.1, object)
             )
         };
-        Ok(self.timings.time(Stage::Store, storing).await?)
+        let (source, page) = self.timings.time(Stage::Store, storing).await?;
+        Ok(StoredPage {
+            source,
+            page,
+            bytes,
+        })
     }
 }

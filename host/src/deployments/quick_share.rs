@@ -4,14 +4,15 @@ use bytes::Bytes;
 
 use super::model::{Deployment, shown_title};
 use super::password;
-use super::publish::{PageSource, Placement, PublishError, RenderedBy, RenderedPage};
+use super::publish::{PageSource, Placement, PublishError, RenderedPage};
+use super::room::Publisher;
 use super::sharing::DeleteToken;
 use super::timings::Stage;
 use super::views::{Deployed, Warning};
 use super::{Deployments, store};
 use crate::access::while_awaited;
 use crate::control::answers::Keep;
-use crate::control::{self, Change, Tx};
+use crate::control::{self, Change};
 use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
 use svc_sandbox::ContentType;
@@ -35,6 +36,13 @@ pub struct NewShare {
     pub password: Option<String>,
 }
 
+/// Share that burns when it is read, ready to be published.
+struct OneTime {
+    deployment: Deployment,
+    page: RenderedPage,
+    by: Publisher,
+}
+
 impl Deployments {
     /// Publishes a quick share. Durable when it returns.
     ///
@@ -44,9 +52,10 @@ impl Deployments {
     pub async fn publish_share(
         &self,
         share: NewShare,
+        by: Publisher,
         keep: Keep<Deployed>,
     ) -> Result<Deployed, PublishError> {
-        self.check_room().await?;
+        self.check_share_room(&by).await?;
         let slug = self.reserve_slug(share.name.as_deref()).await?;
         let created_at = self.clock.now();
         let most = self.config.limits.quick_share_seconds;
@@ -81,15 +90,20 @@ impl Deployments {
         let title = shown_title(&page.title);
         let deployed = self.deployed(&deployment, title, token, page.warnings.clone());
         if share.one_time {
-            return self.publish_once(deployment, page, deployed, keep).await;
+            let once = OneTime {
+                deployment,
+                page,
+                by,
+            };
+            return self.publish_once(once, deployed, keep).await;
         }
         let stored = self.store_made(share.content, &page).await?;
-        let (address, now) = (deployment.address(), deployment.created_at);
-        let most = self.config.limits.active_deployments;
+        let (address, now, room) = (deployment.address(), deployment.created_at, self.room());
         self.publish(stored, address, now, move |tx, published| {
             deployment.source = Some(published.source);
             deployment.artifact = Some(published.artifact);
-            add(tx, &deployment, &published.by, most)?;
+            let holder = room.for_share(tx, &by, published.bytes)?;
+            store::insert(tx, &deployment, &published.by, &holder, published.bytes)?;
             keep.keep(tx, &deployed)?;
             Ok(deployed)
         })
@@ -121,16 +135,20 @@ impl Deployments {
     /// Publishes a page that burns: its one file instead of content, and no source.
     async fn publish_once(
         &self,
-        deployment: Deployment,
-        page: RenderedPage,
+        once: OneTime,
         deployed: Deployed,
         keep: Keep<Deployed>,
     ) -> Result<Deployed, PublishError> {
-        let id = deployment.id;
+        let OneTime {
+            deployment,
+            page,
+            by,
+        } = once;
+        let (id, bytes, room) = (deployment.id, page.html.len() as u64, self.room());
         self.write_once(id, page.html).await?;
-        let most = self.config.limits.active_deployments;
         let committing = self.control.write(move |tx| {
-            add(tx, &deployment, &page.by, most)?;
+            let holder = room.for_share(tx, &by, bytes)?;
+            store::insert(tx, &deployment, &page.by, &holder, bytes)?;
             keep.keep(tx, &deployed)?;
             Ok(deployed)
         });
@@ -211,17 +229,6 @@ impl Deployments {
         self.burn_file(id).await?;
         Ok(Some(page))
     }
-}
-
-/// Adds a share's row, if there is room for one.
-fn add(
-    tx: &Tx<'_>,
-    deployment: &Deployment,
-    made_by: &RenderedBy,
-    most: u64,
-) -> Result<(), PublishError> {
-    Deployments::check_room_in(tx, deployment.created_at, most)?;
-    Ok(store::insert(tx, deployment, made_by)?)
 }
 
 /// Runs disk work off the request threads.

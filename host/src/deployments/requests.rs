@@ -8,7 +8,7 @@ use super::quick_share::NewShare;
 use crate::config::Limits;
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::Problem;
-use svc_base::names::is_slug;
+use svc_base::names::{is_slug, is_uuid};
 use svc_base::numbers::whole;
 use svc_sandbox::ContentType;
 
@@ -98,6 +98,11 @@ pub fn check_slug(field: &str, wanted: Option<&str>) -> Result<(), Problem> {
             "`{field}` cannot be a slug: use 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit."
         )));
     }
+    if wanted.is_some_and(is_uuid) {
+        return Err(invalid(format!(
+            "`{field}` has the form of an id, by which pages are found, too: choose words for the slug."
+        )));
+    }
     Ok(())
 }
 
@@ -109,19 +114,6 @@ pub fn check_content(content: &str) -> Result<(), Problem> {
     let blank = |c: char| c.is_whitespace() || c == '\u{feff}';
     if content.chars().all(blank) {
         return Err(invalid("`content` is empty: send the source of the page."));
-    }
-    Ok(())
-}
-
-/// Refuses a wanted slug that cannot be one.
-///
-/// # Errors
-/// `invalid_request`.
-pub fn check_name(name: Option<&str>) -> Result<(), Problem> {
-    if name.is_some_and(|name| !is_slug(name)) {
-        return Err(invalid(
-            "`name` cannot be a slug: use 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit.",
-        ));
     }
     Ok(())
 }

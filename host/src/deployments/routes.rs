@@ -12,6 +12,7 @@ use super::answer::{self, Place, disabled_page, platform_page};
 use super::pages::{self, Kind};
 use super::password::routes::unlock_tokens;
 use super::requests::DeployRequest;
+use super::room::Publisher;
 use super::serve::LookupError;
 use super::views::Deployed;
 use super::{Deployments, forms};
@@ -36,18 +37,20 @@ use crate::http::problem::{Code, Problem};
 )]
 pub async fn deploy(
     State(deployments): State<Arc<Deployments>>,
+    context: Context,
     request: Repeatable,
     MaybeCaller(caller): MaybeCaller,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.json::<DeployRequest>().await?;
+    let publisher = Publisher::new(context.client.network(), caller.clone());
     let route = Route {
         name: "deploy",
         parent: "",
     };
     let work = |keep| async move {
         let share = body.value.checked(&deployments.config.limits)?;
-        Ok::<_, Problem>(deployments.publish_share(share, keep).await?)
+        Ok::<_, Problem>(deployments.publish_share(share, publisher, keep).await?)
     };
     let by = caller.as_ref();
     request

@@ -6,10 +6,11 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::Deployment;
 use super::publish::RenderedBy;
+use super::room::{ShareCounts, ShareHolder};
 use crate::content::Digest;
 use crate::control::{Columns, Error, Tx};
 use svc_base::clock::Timestamp;
-use svc_base::ids::{DeploymentId, ProjectId, ReportId};
+use svc_base::ids::{DeploymentId, ProjectId, ReportId, WorkspaceId};
 use svc_sandbox::ContentType;
 
 /// A deployment with its project. What is not active, or belongs to a project that is not, does not resolve.
@@ -81,12 +82,82 @@ pub(super) fn count_active(c: &Connection, now: Timestamp, most: u64) -> rusqlit
     )
 }
 
-/// Adds a deployment, whose slug must be free.
-pub(super) fn insert(tx: &Tx<'_>, new: &Deployment, made_by: &RenderedBy) -> Result<(), Error> {
+/// Counts quick shares that live: all, those of strangers, and those of one holder.
+pub(super) fn count_shares(
+    c: &Connection,
+    now: Timestamp,
+    holder: &ShareHolder,
+) -> rusqlite::Result<ShareCounts> {
+    c.prepare_cached(&format!(
+        "SELECT count(*) FILTER (WHERE is_owners = 0), count(*) FILTER (WHERE holder = ?2), sum(bytes),
+            sum(bytes) FILTER (WHERE is_owners = 0), sum(bytes) FILTER (WHERE holder = ?2)
+         FROM deployments WHERE project_id = '{}' AND expires_at > ?1",
+        ProjectId::FREE
+    ))?
+    .query_row(params![now, holder.hash], |row| {
+        let number = |column| row.get::<_, Option<i64>>(column).map(|n| n.unwrap_or(0).unsigned_abs());
+        Ok(ShareCounts {
+            strangers: number(0)?,
+            own: number(1)?,
+            bytes: number(2)?,
+            strangers_bytes: number(3)?,
+            own_bytes: number(4)?,
+        })
+    })
+}
+
+/// Projects of the workspaces whose ids a JSON array has, without the free one, so that the index of frontends serves.
+fn of_workspaces(workspaces: &[WorkspaceId]) -> rusqlite::Result<(String, String)> {
+    let list = serde_json::to_string(workspaces)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+    let condition = format!(
+        "d.project_id <> '{}' AND d.project_id IN
+            (SELECT p.id FROM json_each(?1) w JOIN projects p ON p.workspace_id = w.value)",
+        ProjectId::FREE
+    );
+    Ok((condition, list))
+}
+
+/// Counts the frontends of workspaces, whatever their state.
+pub(super) fn count_frontends(
+    c: &Connection,
+    workspaces: &[WorkspaceId],
+    now: Timestamp,
+) -> rusqlite::Result<u64> {
+    let (condition, list) = of_workspaces(workspaces)?;
+    c.prepare_cached(&format!(
+        "SELECT count(*) FROM deployments d
+         WHERE {condition} AND (d.expires_at > ?2 OR d.expires_at IS NULL)"
+    ))?
+    .query_row(params![list, now], |row| {
+        row.get::<_, i64>(0).map(i64::unsigned_abs)
+    })
+}
+
+/// Adds up the bytes of the frontends of workspaces, and of their revisions.
+pub(super) fn owner_bytes(c: &Connection, workspaces: &[WorkspaceId]) -> rusqlite::Result<u64> {
+    let (condition, list) = of_workspaces(workspaces)?;
+    c.prepare_cached(&format!(
+        "SELECT coalesce(sum(d.bytes + coalesce(
+            (SELECT sum(r.bytes) FROM revisions r WHERE r.deployment_id = d.id), 0)), 0)
+         FROM deployments d WHERE {condition}"
+    ))?
+    .query_row([list], |row| row.get::<_, i64>(0).map(i64::unsigned_abs))
+}
+
+/// Adds a quick share, whose slug must be free.
+pub(super) fn insert(
+    tx: &Tx<'_>,
+    new: &Deployment,
+    made_by: &RenderedBy,
+    holder: &ShareHolder,
+    bytes: u64,
+) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO deployments (id, slug, content_type, title, one_time, password_hash,
-            source_digest, artifact_digest, created_at, updated_at, expires_at, made_by, delete_sha256)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, ?12)",
+            source_digest, artifact_digest, created_at, updated_at, expires_at, made_by, delete_sha256,
+            holder, is_owners, bytes)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
     )?
     .execute(params![
         new.id,
@@ -101,6 +172,9 @@ pub(super) fn insert(tx: &Tx<'_>, new: &Deployment, made_by: &RenderedBy) -> Res
         new.expires_at,
         (!new.one_time).then_some(made_by.as_str()),
         new.delete_token,
+        holder.hash,
+        holder.is_owners,
+        i64::try_from(bytes).unwrap_or(i64::MAX),
     ])?;
     Ok(())
 }
@@ -240,21 +314,14 @@ pub(super) fn unmark(tx: &Tx<'_>, digest: &Digest, before: Timestamp) -> Result<
 
 /// Whether any row refers to this content.
 pub(super) fn is_referenced(c: &Connection, digest: &Digest) -> rusqlite::Result<bool> {
-    // Of each home by itself.
-    let by = [
+    c.prepare_cached(
         "SELECT EXISTS (SELECT 1 FROM deployments WHERE source_digest = ?1)
              OR EXISTS (SELECT 1 FROM deployments WHERE artifact_digest = ?1)
-             OR EXISTS (SELECT 1 FROM runtimes WHERE digest = ?1)",
-        "SELECT EXISTS (SELECT 1 FROM revisions WHERE source_digest = ?1)
+             OR EXISTS (SELECT 1 FROM runtimes WHERE digest = ?1)
+             OR EXISTS (SELECT 1 FROM revisions WHERE source_digest = ?1)
              OR EXISTS (SELECT 1 FROM revisions WHERE preview_digest = ?1)",
-    ];
-    for rows in by {
-        let mut look = c.prepare_cached(rows)?;
-        if look.query_row([digest], |row| row.get(0))? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    )?
+    .query_row([digest], |row| row.get(0))
 }
 
 /// Keeps a runtime that pages name.

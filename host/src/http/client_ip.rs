@@ -35,6 +35,17 @@ impl ClientIp {
         Self(client)
     }
 
+    /// Returns the network that caps count by: an IPv4 address, or the /48 of an IPv6 one, which is what one site is given.
+    pub fn network(self) -> IpAddr {
+        match self.0 {
+            IpAddr::V6(address) => {
+                let [a, b, c, ..] = address.segments();
+                IpAddr::V6(Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0))
+            }
+            v4 => v4,
+        }
+    }
+
     /// Returns the address that limits count by: an IPv4 address, or the /64 of an IPv6 one, which is what a single
     /// client is given.
     pub fn bucket(self) -> IpAddr {
@@ -86,5 +97,13 @@ mod tests {
         assert_eq!(bucket("2001:db8:1:2:3::4"), bucket("2001:db8:1:2:ffff::"));
         assert_ne!(bucket("2001:db8:1:2::"), bucket("2001:db8:1:3::"));
         assert_ne!(bucket("1.2.3.4"), bucket("1.2.3.5"));
+    }
+
+    #[test]
+    fn caps_count_ipv6_clients_by_48_bits() {
+        let network = |ip: &str| ClientIp(ip.parse().unwrap()).network();
+        assert_eq!(network("2001:db8:1:2::4"), network("2001:db8:1:ffff::"));
+        assert_ne!(network("2001:db8:1::"), network("2001:db8:2::"));
+        assert_ne!(network("1.2.3.4"), network("1.2.3.5"));
     }
 }

@@ -1,5 +1,6 @@
 //! The protocol, and nothing of a domain: errors, bodies, queries, documents, hosts and rate limits.
 
+mod capacity;
 pub mod client_ip;
 pub mod context;
 pub mod cookies;

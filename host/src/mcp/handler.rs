@@ -1,5 +1,6 @@
 //! Answers to the protocol's library: who we are, which tools there are, and how to call one.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use rmcp::model::{
@@ -30,6 +31,7 @@ const INSTRUCTIONS: &str = include_str!("instructions.md");
 pub(super) struct Handler {
     services: Tools,
     client: Client,
+    network: IpAddr,
     /// Flow of a call without a credential.
     stranger: Flow,
     request_id: Arc<str>,
@@ -47,6 +49,7 @@ impl Handler {
         Self {
             services,
             client,
+            network: context.client.network(),
             stranger: Flow::stranger(context.client.0),
             request_id: Arc::clone(&context.request_id),
             arguments: arguments.map(Arc::from),
@@ -74,7 +77,7 @@ impl Handler {
         let flow = caller
             .as_ref()
             .map_or_else(|| self.stranger.clone(), Caller::flow);
-        let call = tool.call(&self.services, caller, arguments);
+        let call = tool.call(&self.services, self.network, caller, arguments);
         Box::pin(flow.scope(carried(doer, call))).await
     }
 }

@@ -132,6 +132,8 @@ pub(super) fn schema() -> Value {
                 "items": { "type": "object", "properties": { "name": { "type": "string" }, "code": { "type": "string" }, "detail": { "type": "string" } } }
             },
             "budget": { "type": "string", "description": "With `render_failed`: which budget ran out." },
+            "cap": { "type": "string", "description": "With `capacity_reached`, where a cap of the settings is reached: its key." },
+            "part": { "type": "string", "enum": ["whole", "strangers", "client", "owner"], "description": "With `cap`: which part of it is reached. All of it, all but what is kept for owners, what one client may hold, or what one owner may." },
             "active_revision_id": { "type": "string", "format": "uuid", "description": "With `revision_conflict`: what is live." },
             "index": { "type": "integer", "minimum": 0, "description": "With a refused batch of calls: which op, from 0." },
             "migration": { "type": "integer", "minimum": 1, "description": "With a refused restore: which migration of the ledger." }

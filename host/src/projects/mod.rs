@@ -14,4 +14,4 @@ mod store;
 
 pub use model::{Project, ProjectError};
 pub use service::{EndSessions, Projects};
-pub use store::{begin_end, begin_ends, did, did_by, does, ids, is_live, offers};
+pub use store::{begin_end, begin_ends, did, did_by, does, ids, is_live, note_visitor, offers};

@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::control::answers::Keep;
 use crate::control::audit::Act;
 use crate::control::{Control, Error, Tx};
-use crate::workspaces::{Caller, WorkspaceError, WorkspaceRef, Workspaces};
+use crate::workspaces::{Caller, Principal, WorkspaceError, WorkspaceRef, Workspaces};
 use svc_base::clock::Clock;
 use svc_base::ids::{ProjectId, WorkspaceId};
 use svc_base::random::Random;
@@ -97,7 +97,8 @@ impl Projects {
                     .chain(numbered(&wanted))
                     .chain([with_suffix(&wanted, &spare)]);
                 for label in candidates {
-                    if !store::label_taken(tx, &label).map_err(Error::from)? {
+                    let workspace = &project.workspace.id;
+                    if !store::label_taken(tx, &label, workspace, now).map_err(Error::from)? {
                         project.host_label = label;
                         break;
                     }
@@ -172,6 +173,18 @@ impl Projects {
             .control
             .read(move |c| store::by_label(c, &label, now))
             .await?)
+    }
+
+    /// The owner of the live project with a host label.
+    pub async fn owner_of_label(&self, label: String) -> Result<Option<Principal>, ProjectError> {
+        let now = self.clock.now();
+        let owner = self.control.read(move |c| {
+            let Some(project) = store::by_label(c, &label, now)? else {
+                return Ok(None);
+            };
+            Principal::of_workspace(c, &project.workspace.id).map(Some)
+        });
+        Ok(owner.await?)
     }
 
     /// The live projects of workspaces, oldest first.

@@ -19,6 +19,11 @@ const SELECT: &str = "SELECT p.id, w.id AS workspace_id, w.slug AS workspace_slu
 /// A project that is being torn down, or whose time is over, is nobody's any more.
 const LIVE: &str = "p.state = 'active' AND (p.expires_at IS NULL OR p.expires_at > ?1)";
 
+/// How long the host label of a project without visitors rests, in seconds.
+const LABEL_REST: i64 = 30 * 24 * 3600;
+/// The most labels of a workspace that rest for a time: of more, the oldest are free.
+const LABELS_RESTING: i64 = 1_000;
+
 fn project(row: &Row<'_>) -> rusqlite::Result<Project> {
     let row = Columns::of(row);
     let providers: Option<String> = row.get("allowed_providers")?;
@@ -91,10 +96,26 @@ pub(super) fn count(
     })
 }
 
-/// Whether some project, dead or alive, has a host label.
-pub(super) fn label_taken(c: &Connection, label: &str) -> rusqlite::Result<bool> {
-    c.prepare_cached("SELECT EXISTS (SELECT 1 FROM projects WHERE host_label = ?1)")?
-        .query_row([label], |row| row.get(0))
+/// Whether a workspace may not have a host label: a project has it, or it rests and was another workspace's.
+pub(super) fn label_taken(
+    c: &Connection,
+    label: &str,
+    workspace: &WorkspaceId,
+    now: Timestamp,
+) -> rusqlite::Result<bool> {
+    c.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM projects WHERE host_label = ?1)
+            OR EXISTS (SELECT 1 FROM resting_labels
+                WHERE host_label = ?1 AND workspace_id <> ?2 AND (until > ?3 OR until IS NULL))",
+    )?
+    .query_row(params![label, workspace, now], |row| row.get(0))
+}
+
+/// Notes that a visitor has signed in to a project, which keeps its host label from others for good.
+pub fn note_visitor(tx: &Tx<'_>, id: &ProjectId) -> Result<(), Error> {
+    tx.prepare_cached("UPDATE projects SET had_visitors = 1 WHERE id = ?1 AND had_visitors = 0")?
+        .execute([id])?;
+    Ok(())
 }
 
 /// Adds a project, whose label must be free.
@@ -231,15 +252,51 @@ fn owner(c: &Connection, project: &ProjectId) -> rusqlite::Result<Option<Workspa
         .map(Option::flatten)
 }
 
-/// Begins the end of a project: from this commit on it does not resolve. Answers its host label, if it was there.
-pub fn begin_end(tx: &Tx<'_>, id: &ProjectId) -> Result<Option<String>, Error> {
-    Ok(tx
+/// Begins the end of a project: from this commit on it does not resolve, and its host label rests. Returns the label the
+/// first time.
+pub fn begin_end(tx: &Tx<'_>, id: &ProjectId, now: Timestamp) -> Result<Option<String>, Error> {
+    let label: Option<String> = tx
         .prepare_cached(
-            "UPDATE projects SET state = 'deleting' WHERE id = ?1 AND workspace_id IS NOT NULL
-             RETURNING host_label",
+            "SELECT host_label FROM projects
+             WHERE id = ?1 AND workspace_id IS NOT NULL AND host_label IS NOT NULL",
         )?
         .query_row([id], |row| row.get(0))
-        .optional()?)
+        .optional()?;
+    if label.is_some() {
+        rest_label(tx, id, now)?;
+    }
+    tx.prepare_cached(
+        "UPDATE projects SET state = 'deleting', host_label = NULL
+         WHERE id = ?1 AND workspace_id IS NOT NULL",
+    )?
+    .execute([id])?;
+    Ok(label)
+}
+
+/// Has the host label of a project rest: its origin has storage and permissions in browsers, which nobody else is to get. A
+/// label that rests for good goes on to.
+fn rest_label(tx: &Tx<'_>, id: &ProjectId, now: Timestamp) -> Result<(), Error> {
+    tx.prepare_cached(
+        "INSERT INTO resting_labels (host_label, workspace_id, ended_at, until)
+         SELECT host_label, workspace_id, ?2, CASE WHEN had_visitors THEN NULL ELSE ?3 END
+         FROM projects WHERE id = ?1
+         ON CONFLICT (host_label) DO UPDATE SET workspace_id = excluded.workspace_id,
+            ended_at = excluded.ended_at,
+            until = CASE WHEN resting_labels.until IS NULL AND resting_labels.workspace_id = excluded.workspace_id
+                THEN NULL ELSE excluded.until END",
+    )?
+    .execute(params![id, now, now.plus_seconds(LABEL_REST)])?;
+    tx.prepare_cached("DELETE FROM resting_labels WHERE until <= ?1")?
+        .execute([now])?;
+    // Making and ending projects without end must not fill the disk.
+    tx.prepare_cached(
+        "DELETE FROM resting_labels WHERE host_label IN (
+            SELECT l.host_label FROM resting_labels l
+            WHERE l.until IS NOT NULL AND l.workspace_id = (SELECT workspace_id FROM projects WHERE id = ?1)
+            ORDER BY l.ended_at DESC LIMIT -1 OFFSET ?2)",
+    )?
+    .execute(params![id, LABELS_RESTING])?;
+    Ok(())
 }
 
 /// Begins the end of all projects of a workspace; returns how many there are.

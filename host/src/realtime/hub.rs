@@ -73,11 +73,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Hub {
     pub(super) fn new(clock: Clock, limits: Limits) -> Self {
-        let most = Most {
-            of_client: limits.sockets_per_ip,
-            of_backend: limits.sockets_per_backend,
-            of_server: limits.sockets_total,
-        };
+        let most = Most::new(&limits);
         Self {
             clock,
             limits,

@@ -1,25 +1,54 @@
-//! How many sockets there may be: of a client, of a backend, and of the server.
+//! How many sockets there may be: of a client, of a network, of a backend, and of the server.
+//!
+//! A part of the server's sockets is kept for backends that have few: so visitors who fill those of some owners keep out
+//! nobody of the others'.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::config::Limits;
+use crate::http::client_ip::ClientIp;
 use svc_base::ids::BackendId;
 
 /// The most sockets there may be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Most {
     pub(super) of_client: u64,
+    /// Of an IPv6 /48, which has many clients in it.
+    pub(super) of_network: u64,
     pub(super) of_backend: u64,
     pub(super) of_server: u64,
+    /// Number beyond which only backends get one that have fewer than `of_backend_kept`.
+    pub(super) open_to_all: u64,
+    pub(super) of_backend_kept: u64,
+}
+
+impl Most {
+    /// Reads the limits, and divides the server's sockets.
+    pub(super) fn new(limits: &Limits) -> Self {
+        let cap = limits.cap("sockets_total", limits.sockets_total);
+        let kept = cap.whole - cap.strangers;
+        Self {
+            of_client: limits.sockets_per_ip,
+            of_network: cap.of_client,
+            of_backend: limits.sockets_per_backend,
+            of_server: cap.whole,
+            open_to_all: cap.strangers,
+            of_backend_kept: (kept / limits.backends.max(1)).max(limits.cap_part_least),
+        }
+    }
 }
 
 /// Which quota is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reached {
     Client(u64),
+    Network(u64),
     Backend(u64),
+    /// What is left of the server's is kept for backends that have fewer.
+    Kept,
     Server,
     Rooms(u64),
 }
@@ -39,6 +68,8 @@ struct Held {
     /// How many of them are streams, which nobody waits for.
     streams: u64,
     by_client: HashMap<IpAddr, u64>,
+    /// Networks of IPv6 clients alone: the address of an IPv4 one is its network.
+    by_network: HashMap<IpAddr, u64>,
     by_backend: HashMap<BackendId, u64>,
 }
 
@@ -80,15 +111,28 @@ impl Quotas {
         if of(held.by_client.get(&client)) >= most.of_client {
             return Err(Reached::Client(most.of_client));
         }
+        let network = network(client);
+        let in_network = network.and_then(|network| held.by_network.get(&network));
+        if of(in_network) >= most.of_network {
+            return Err(Reached::Network(most.of_network));
+        }
         if of(held.by_backend.get(&backend)) >= most.of_backend {
             return Err(Reached::Backend(most.of_backend));
         }
         if held.total >= most.of_server {
             return Err(Reached::Server);
         }
+        if held.total >= most.open_to_all
+            && of(held.by_backend.get(&backend)) >= most.of_backend_kept
+        {
+            return Err(Reached::Kept);
+        }
         held.total += 1;
         held.streams += u64::from(is_stream);
         *held.by_client.entry(client).or_default() += 1;
+        if let Some(network) = network {
+            *held.by_network.entry(network).or_default() += 1;
+        }
         *held.by_backend.entry(backend).or_default() += 1;
         drop(held);
         Ok(Permit {
@@ -122,6 +166,9 @@ impl Drop for Permit {
         held.total = held.total.saturating_sub(1);
         held.streams = held.streams.saturating_sub(u64::from(self.is_stream));
         give_back(&mut held.by_client, &self.client);
+        if let Some(network) = network(self.client) {
+            give_back(&mut held.by_network, &network);
+        }
         give_back(&mut held.by_backend, &self.backend);
         if held.sockets() == 0 {
             self.quotas.gone.notify_waiters();
@@ -133,6 +180,11 @@ impl Held {
     fn sockets(&self) -> u64 {
         self.total.saturating_sub(self.streams)
     }
+}
+
+/// The network of an IPv6 client.
+fn network(client: IpAddr) -> Option<IpAddr> {
+    client.is_ipv6().then(|| ClientIp(client).network())
 }
 
 fn give_back<K: Eq + Hash>(counts: &mut HashMap<K, u64>, key: &K) {
@@ -158,8 +210,11 @@ mod tests {
     fn each_quota_is_counted_and_given_back() {
         let most = Most {
             of_client: 2,
+            of_network: 2,
             of_backend: 3,
             of_server: 4,
+            open_to_all: 4,
+            of_backend_kept: 3,
         };
         let quotas = Arc::new(Quotas::new(most));
         let (one, other) = (backend(), backend());
@@ -190,5 +245,45 @@ mod tests {
             (held.total, held.by_client.len(), held.by_backend.len()),
             (0, 0, 0)
         );
+    }
+
+    #[test]
+    fn a_network_has_a_part_and_backends_with_few_sockets_another() {
+        let most = Most {
+            of_client: 2,
+            of_network: 3,
+            of_backend: 100,
+            of_server: 6,
+            open_to_all: 4,
+            of_backend_kept: 1,
+        };
+        let quotas = Arc::new(Quotas::new(most));
+        let (one, other) = (backend(), backend());
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        let mut held = Vec::new();
+        for client in ["2001:db8:1:1::", "2001:db8:1:1::", "2001:db8:1:2::"] {
+            held.push(quotas.take(ip(client), one, false).unwrap());
+        }
+        let third = quotas.take(ip("2001:db8:1:3::"), one, false);
+        assert_eq!(third.unwrap_err(), Reached::Network(3));
+        held.push(quotas.take(ip("2001:db8:2:1::"), one, false).unwrap());
+        let fifth = quotas.take(ip("192.0.2.1"), one, false);
+        assert_eq!(fifth.unwrap_err(), Reached::Kept);
+        held.push(quotas.take(ip("192.0.2.1"), other, false).unwrap());
+        let sixth = quotas.take(ip("192.0.2.1"), other, false);
+        assert_eq!(sixth.unwrap_err(), Reached::Kept);
+        held.push(quotas.take(ip("192.0.2.1"), backend(), false).unwrap());
+        let seventh = quotas.take(ip("192.0.2.2"), backend(), false);
+        assert_eq!(seventh.unwrap_err(), Reached::Server);
+        held.clear();
+        let held = quotas.held();
+        assert_eq!((held.total, held.by_network.len()), (0, 0));
+    }
+
+    #[test]
+    fn limits_are_divided() {
+        let most = Most::new(&Limits::default());
+        let parts = (most.of_server, most.open_to_all, most.of_network);
+        assert_eq!((parts, most.of_backend_kept), ((25_000, 20_000, 2_500), 20));
     }
 }

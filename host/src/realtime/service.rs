@@ -59,6 +59,13 @@ impl From<Reached> for RoomError {
                 "Your address has {} open, which is the most. Close one, or try again later.",
                 counted(most, "socket")
             ),
+            Reached::Network(most) => format!(
+                "Your network has {} open, which is the most of `sockets_total` that one may have. Close one, or try again later.",
+                counted(most, "socket")
+            ),
+            Reached::Kept => {
+                "What is left of the server's sockets (`sockets_total`) is kept for backends that have few. Try again later.".to_owned()
+            }
             Reached::Backend(most) => format!(
                 "The backend of this page has {} open, which is the most. Try again later.",
                 counted(most, "socket")
@@ -68,7 +75,7 @@ impl From<Reached> for RoomError {
                 counted(most, "room")
             ),
             Reached::Server => {
-                "The server has as many sockets open as it may. Try again later.".to_owned()
+                "The server has as many sockets open as it may (`sockets_total`). Try again later.".to_owned()
             }
         })
     }

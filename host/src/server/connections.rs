@@ -22,6 +22,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
+use super::admission::{Connections, Permit};
 use super::front;
 use super::handshakes::{Handshakes, Place};
 use crate::app::SharedApp;
@@ -83,8 +84,17 @@ pub(super) async fn serve(
     let routers = Arc::new(Routers::new(&app));
     let speakers = Arc::new(Speakers::new());
     let handshakes = tls.map(|tls| Arc::new(Handshakes::new(tls, &app.config.trusted_proxies)));
+    let admission = Arc::new(Connections::new(
+        &app.config.limits,
+        &app.config.trusted_proxies,
+    ));
     let graceful = GracefulShutdown::new();
     while let Some((stream, peer)) = accept(&listener, &mut stop).await {
+        let Some(permit) = admission.admit(peer.ip()) else {
+            app.metrics.connections_refused.inc();
+            tracing::debug!(peer = %peer.ip(), "a connection too many is closed");
+            continue;
+        };
         // Answers are written whole: waiting to fill a segment only delays them. A socket that refuses works anyway.
         let _ = stream.set_nodelay(true);
         let stream = Stalling::new(stream, STALL_TIME);
@@ -95,6 +105,7 @@ pub(super) async fn serve(
             peer: peer.ip(),
             stop: stop.clone(),
             watcher: graceful.watcher(),
+            permit,
         };
         match &handshakes {
             None => drop(tokio::spawn(connection.plain(stream))),
@@ -139,7 +150,10 @@ struct Connection {
     speakers: Arc<Speakers>,
     peer: IpAddr,
     stop: watch::Receiver<bool>,
+    /// Held until the connection ends: the server's stop waits for it.
     watcher: Watcher,
+    /// Held until the connection ends or is a WebSocket, which has limits of its own.
+    permit: Permit,
 }
 
 /// Knowledge of a connection's requests so far.
@@ -192,8 +206,8 @@ impl Connection {
             routers,
             peer,
             stop,
-            // The server's stop waits until it is dropped.
             watcher: _watcher,
+            permit: _permit,
             ..
         } = self;
         let (seen, answers) = (Arc::<Seen>::default(), Answers::default());

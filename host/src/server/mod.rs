@@ -1,6 +1,7 @@
 //! A running server: its listeners, its background work, and its end.
 
 mod access_log;
+mod admission;
 mod advice;
 mod background;
 mod connections;
@@ -27,7 +28,7 @@ use crate::data_lock::DataLock;
 use crate::guests::watch::{Looks, Watch};
 use crate::operators::Listener;
 use crate::overview::running::StatusFile;
-use crate::tls::{Exists, Names, Tls};
+use crate::tls::{FindOwner, LabelOwner, Names, Tls};
 use svc_base::clock::Clock;
 use svc_base::random::Random;
 
@@ -70,7 +71,7 @@ impl Server {
         // Commands that come from now on wait here until the server is ready.
         let operators = Listener::bind(&data)?;
         let app = App::open(settings.resolve(address)?, clock, random).await?;
-        let tls = Tls::open(&app.config, &app.clock, projects_exist(&app))?.map(Arc::new);
+        let tls = Tls::open(&app.config, &app.clock, label_owners(&app))?.map(Arc::new);
         let (stop, stopped) = watch::channel(false);
         let mut serving = vec![tokio::spawn(connections::serve(
             listener,
@@ -79,8 +80,8 @@ impl Server {
             stopped.clone(),
         ))];
         let redirect_address = redirect.as_ref().and_then(|one| one.local_addr().ok());
-        let names = Names::new(&app.config);
-        let redirect = redirect.map(|at| redirect::serve(at, names, stopped.clone()));
+        let (names, proxies) = (Names::new(&app.config), app.config.trusted_proxies.clone());
+        let redirect = redirect.map(|at| redirect::serve(at, names, proxies, stopped.clone()));
         serving.extend(redirect.map(tokio::spawn));
         let ops_address = ops.as_ref().and_then(|ops| ops.local_addr().ok());
         let ops = ops.map(|at| connections::serve_operators(at, app.clone(), stopped.clone()));
@@ -235,12 +236,18 @@ async fn listen_beside(address: SocketAddr, is_asked: bool) -> anyhow::Result<Op
     }
 }
 
-/// Tells whether a project has a label, for who issues certificates.
-fn projects_exist(app: &SharedApp) -> Exists {
+/// Finds the owner of a label, by whom new certificates are counted.
+fn label_owners(app: &SharedApp) -> FindOwner {
     let projects = app.projects.clone();
     Arc::new(move |label| {
         let projects = projects.clone();
-        Box::pin(async move { Ok(projects.by_label(&label).await?.is_some()) })
+        Box::pin(async move {
+            let owner = projects.owner_of_label(label).await?;
+            Ok(owner.map(|owner| LabelOwner {
+                principal: owner.name,
+                is_unproven: owner.is_unproven,
+            }))
+        })
     })
 }
 

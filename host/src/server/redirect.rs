@@ -11,22 +11,32 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use ipnet::IpNet;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::timeout;
 
+use super::admission::Connections;
 use super::connections::{HEAD_TIME, STALL_TIME, accept};
 use crate::http::stall::Stalling;
 use crate::tls::Names;
 
 /// Connections at once.
-const MOST: usize = 1024;
+const MOST: u64 = 1_024;
+/// Connections of a client at once.
+const OF_CLIENT: u64 = 64;
 
 /// Serves until `stop` becomes true.
-pub(super) async fn serve(listener: TcpListener, names: Names, mut stop: watch::Receiver<bool>) {
-    let (names, places) = (Arc::new(names), Arc::new(Semaphore::new(MOST)));
-    while let Some((stream, _)) = accept(&listener, &mut stop).await {
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+pub(super) async fn serve(
+    listener: TcpListener,
+    names: Names,
+    proxies: Vec<IpNet>,
+    mut stop: watch::Receiver<bool>,
+) {
+    let names = Arc::new(names);
+    let admission = Arc::new(Connections::few(MOST, OF_CLIENT, &proxies));
+    while let Some((stream, peer)) = accept(&listener, &mut stop).await {
+        let Some(permit) = admission.admit(peer.ip()) else {
             continue;
         };
         let names = Arc::clone(&names);
@@ -42,7 +52,7 @@ pub(super) async fn serve(listener: TcpListener, names: Names, mut stop: watch::
                 .serve_connection(stream, service);
             // One answer a connection, so whoever is not done by then has not asked.
             let _ = timeout(HEAD_TIME + STALL_TIME, connection).await;
-            drop(place);
+            drop(permit);
         });
     }
 }

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::{Cap, Part};
 use svc_base::clock::Timestamp;
 
 const MINUTE: i64 = 60 * 1_000;
@@ -38,11 +39,26 @@ pub(super) enum Refusal {
     Busy(String),
 }
 
+/// Owner of a project's label, by whom new certificates are counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabelOwner {
+    /// Name of the principal that owns the project.
+    pub principal: String,
+    /// Whether the principal neither pays nor was made by the operator.
+    pub is_unproven: bool,
+}
+
 /// Counts of what was asked for, and the rests that follow.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Budget {
     /// When everything spent has come back.
     spent_until: Timestamp,
+    /// When everything has come back that those spent for whom no part is kept.
+    #[serde(default = "never")]
+    strangers_until: Timestamp,
+    /// When everything has come back that a principal spent.
+    #[serde(default)]
+    owners_until: HashMap<String, Timestamp>,
     /// Until when nothing is asked for.
     #[serde(default)]
     busy_until: Option<Timestamp>,
@@ -63,7 +79,9 @@ struct Rest {
 impl Default for Budget {
     fn default() -> Self {
         Self {
-            spent_until: Timestamp(0),
+            spent_until: never(),
+            strangers_until: never(),
+            owners_until: HashMap::new(),
             busy_until: None,
             rests: HashMap::new(),
         }
@@ -80,15 +98,29 @@ impl Budget {
             .filter(|until| now < *until)
     }
 
-    /// Takes one of `per_week` new certificates, which come back evenly over a week; answers whether there was one.
-    pub(super) fn spend(&mut self, per_week: u32, now: Timestamp) -> bool {
-        let each = WEEK / i64::from(per_week.max(1));
-        let until = self.spent_until.max(now).0.saturating_add(each);
-        let is_there = until.saturating_sub(now.0) <= WEEK;
-        if is_there {
-            self.spent_until = Timestamp(until);
-        }
-        is_there
+    /// Takes one of a week's new certificates, which come back evenly.
+    ///
+    /// # Errors
+    /// The part of them that is spent: all, all but what is kept, or the owner's.
+    pub(super) fn spend(
+        &mut self,
+        per_week: &Cap,
+        owner: &LabelOwner,
+        now: Timestamp,
+    ) -> Result<(), Part> {
+        self.owners_until.retain(|_, until| now < *until);
+        let own = self.owners_until.get(&owner.principal);
+        let own = own.copied().unwrap_or_else(never);
+        let all = spent(self.spent_until, per_week.whole, now).ok_or(Part::Whole)?;
+        let strangers = match owner.is_unproven {
+            true => spent(self.strangers_until, per_week.strangers, now).ok_or(Part::Strangers)?,
+            false => self.strangers_until,
+        };
+        let own = spent(own, per_week.of_owner, now).ok_or(Part::Owner)?;
+        self.spent_until = all;
+        self.strangers_until = strangers;
+        self.owners_until.insert(owner.principal.clone(), own);
+        Ok(())
     }
 
     /// Remembers that a name was issued.
@@ -125,10 +157,35 @@ impl Budget {
     }
 }
 
+/// A time before all others.
+fn never() -> Timestamp {
+    Timestamp(0)
+}
+
+/// Takes one of so many that come back evenly over a week; `None` if all are spent.
+fn spent(until: Timestamp, per_week: u64, now: Timestamp) -> Option<Timestamp> {
+    let per_week = i64::try_from(per_week).unwrap_or(i64::MAX);
+    let each = WEEK.checked_div(per_week)?;
+    let until = until.max(now).0.saturating_add(each);
+    (until.saturating_sub(now.0) <= WEEK).then_some(Timestamp(until))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Limits;
     use svc_base::clock::Clock;
+
+    fn cap(per_week: u64) -> Cap {
+        Limits::default().cap("projects_per_week", per_week)
+    }
+
+    fn owner(name: &str, is_unproven: bool) -> LabelOwner {
+        LabelOwner {
+            principal: name.to_owned(),
+            is_unproven,
+        }
+    }
 
     const START: Timestamp = Timestamp(1_795_176_000_000);
 
@@ -141,32 +198,67 @@ mod tests {
     fn a_weeks_certificates_come_back_evenly() {
         let clock = Clock::manual(START);
         let mut budget = Budget::default();
+        // As many owners as certificates, so that none passes a part.
+        let mut spend = |at: Timestamp| budget.spend(&cap(40), &owner(&at.to_string(), false), at);
+        let mut last = clock.now();
         for _ in 0..40 {
-            assert!(budget.spend(40, clock.now()));
+            last = Timestamp(last.0 + 1);
+            spend(last).unwrap();
         }
-        assert!(!budget.spend(40, clock.now()));
+        assert_eq!(spend(last), Err(Part::Whole));
         // A fortieth of a week is 252 minutes.
-        assert!(!budget.spend(40, minutes(&clock, 251)));
-        assert!(budget.spend(40, minutes(&clock, 1)));
-        assert!(!budget.spend(40, clock.now()));
+        assert_eq!(spend(minutes(&clock, 251)), Err(Part::Whole));
+        spend(minutes(&clock, 2)).unwrap();
+        assert_eq!(spend(clock.now()), Err(Part::Whole));
         let mut again: Budget =
             serde_json::from_slice(&serde_json::to_vec(&budget).unwrap()).unwrap();
-        assert!(!again.spend(40, clock.now()), "a restart brings none back");
-        let later = minutes(&clock, 7 * 24 * 60);
-        let spent = std::iter::repeat_with(|| budget.spend(40, later));
-        assert_eq!(spent.take_while(|is_there| *is_there).count(), 40);
+        let kept = again.spend(&cap(40), &owner("a", false), clock.now());
+        assert_eq!(kept, Err(Part::Whole), "a restart brings none back");
+    }
+
+    #[test]
+    fn an_owner_has_a_part_and_those_who_pay_another() {
+        let clock = Clock::manual(START);
+        let mut budget = Budget::default();
+        // Of 100: 50 for each owner, and 80 for all who do not pay.
+        let mut spend = |name: &str, is_unproven: bool, at| {
+            let owner = owner(name, is_unproven);
+            let spent = std::iter::repeat_with(|| budget.spend(&cap(100), &owner, at));
+            spent.take_while(Result::is_ok).count()
+        };
+        assert_eq!(spend("a", true, clock.now()), 50);
+        assert_eq!(spend("a", true, clock.now()), 0);
+        assert_eq!(spend("b", true, clock.now()), 30, "the rest is kept");
+        assert_eq!(spend("c", true, clock.now()), 0);
+        assert_eq!(spend("pays", false, clock.now()), 20);
+        assert_eq!(spend("pays too", false, clock.now()), 0, "all are spent");
+        let later = minutes(&clock, 7 * 24 * 60 + 1);
+        assert_eq!(spend("c", true, later), 50);
+        assert_eq!(budget.owners_until.len(), 1, "what came back is forgotten");
+    }
+
+    #[test]
+    fn a_budget_from_before_is_read() {
+        let text = r#"{"spent_until":"2026-11-20T12:00:00.000Z"}"#;
+        let mut budget: Budget = serde_json::from_str(text).unwrap();
+        let spent = budget.spend(&cap(40), &owner("a", true), START);
+        assert_eq!(spent, Ok(()));
     }
 
     #[test]
     fn a_budget_is_written_down_and_read_whatever_it_is() {
         let mut budget = Budget::default();
         for spent in [0, 1, 40] {
-            for _ in 0..spent {
-                budget.spend(40, START);
+            for number in 0..spent {
+                let owner = owner(&number.to_string(), false);
+                let _ = budget.spend(&cap(40), &owner, START);
             }
             let text = serde_json::to_string(&budget).unwrap();
             let read: Budget = serde_json::from_str(&text).unwrap();
-            assert_eq!(serde_json::to_string(&read).unwrap(), text);
+            assert_eq!(
+                serde_json::to_value(&read).unwrap(),
+                serde_json::to_value(&budget).unwrap()
+            );
         }
     }
 

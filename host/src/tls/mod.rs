@@ -28,7 +28,8 @@ use self::store::Store;
 use crate::config::{Certificates, Config};
 use svc_base::clock::{Clock, Timestamp};
 
-pub use issuance::Exists;
+pub use budget::LabelOwner;
+pub use issuance::FindOwner;
 pub use names::{Name, Names};
 
 /// Protocols over TLS, the best first.
@@ -65,7 +66,11 @@ impl Tls {
     ///
     /// # Errors
     /// When files are no pair, or `data/tls` cannot be used.
-    pub fn open(config: &Config, clock: &Clock, exists: Exists) -> anyhow::Result<Option<Self>> {
+    pub fn open(
+        config: &Config,
+        clock: &Clock,
+        find_owner: FindOwner,
+    ) -> anyhow::Result<Option<Self>> {
         let Some(certificates) = &config.certificates else {
             return Ok(None);
         };
@@ -92,9 +97,11 @@ impl Tls {
                     shelf: Arc::clone(&shelf),
                     store,
                     authority: Box::new(authority),
-                    exists,
+                    find_owner,
                     clock: clock.clone(),
-                    per_week: acme.projects_per_week,
+                    per_week: config
+                        .limits
+                        .cap("projects_per_week", acme.projects_per_week.into()),
                 })?;
                 Source::Authority(Arc::new(issuance), challenges)
             }

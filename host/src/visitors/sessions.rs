@@ -211,6 +211,7 @@ impl Visitors {
                 return Ok(false);
             }
             let visitor = store::sign_in(tx, &project, &provider, &signed_in, &fresh, now)?;
+            projects::note_visitor(tx, &project)?;
             if let Some(before) = before {
                 store::end_session(tx, &before)?;
             }

@@ -42,6 +42,9 @@ pub enum WorkspaceError {
     /// The user has made as many workspaces as one may.
     #[error("a user owns {} at most", counted(.0, "workspace"))]
     TooManyOwned(u64),
+    /// The user has made as many free workspaces as one may.
+    #[error("{0} workspaces on the free plan are the most that a user makes")]
+    TooManyFree(u64),
     /// The workspace has as many members as it may.
     #[error("the workspace has {0} members, which is the most")]
     TooManyMembers(u64),

@@ -26,6 +26,15 @@ pub struct Changes {
     pub plan: Option<Plan>,
 }
 
+/// Most workspaces that a user may own.
+#[derive(Clone, Copy, Debug)]
+pub struct MostOwned {
+    /// Number of workspaces on any plan.
+    pub all: u64,
+    /// Number of those on the free plan that the user has made.
+    pub free: u64,
+}
+
 impl Workspaces {
     /// Begins the end of a workspace for an owner, after the ends of its subscriptions were told to the provider. Where
     /// another has begun since, nothing is done.
@@ -56,16 +65,16 @@ impl Workspaces {
             .await
     }
 
-    /// Makes a workspace whose owner is a user who has fewer than `most`.
+    /// Makes a workspace whose owner is a user who has fewer than that many.
     ///
     /// # Errors
-    /// `Taken` for a slug that was asked for, `TooManyOwned`.
+    /// `Taken` for a slug that was asked for, `TooManyOwned`, `TooManyFree`.
     pub async fn found(
         &self,
         user: UserId,
         display_name: String,
         slug: Option<String>,
-        most: u64,
+        most: MostOwned,
         keep: Keep<Seen>,
     ) -> Result<Seen, WorkspaceError> {
         let mut workspace = Workspace {
@@ -78,10 +87,15 @@ impl Workspaces {
         let spare = self.random.slug(6)?;
         self.control
             .write(move |tx| {
+                let free = store::count_free_of_founder(tx, &user).map_err(Error::from)?;
+                if free >= most.free {
+                    return Err(WorkspaceError::TooManyFree(most.free));
+                }
                 workspace.slug = free_slug(tx, slug, &workspace.display_name, &spare)?;
                 store::insert_workspace(tx, &workspace)?;
                 let (id, now) = (workspace.id, workspace.created_at);
-                found(tx, &id, &user, most, now)?;
+                found(tx, &id, &user, most.all, now)?;
+                store::set_founder(tx, &id, &user)?;
                 tx.did(Act::WorkspaceCreate, Some(&id), &id, now)?;
                 let seen = Seen {
                     workspace,

@@ -36,6 +36,7 @@ impl From<WorkspaceError> for Problem {
                 Code::Forbidden,
                 format!("You own as many workspaces as you may: {detail}. Delete one first."),
             ),
+            E::TooManyFree(_) => (Code::PlanLimit, format!("{detail}. Delete or upgrade one.")),
             E::TooManyMembers(_) => (
                 Code::InvalidRequest,
                 format!("{detail}. Remove one first."),

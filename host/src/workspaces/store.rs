@@ -67,6 +67,50 @@ pub(super) fn insert_workspace(tx: &Tx<'_>, new: &Workspace) -> Result<(), Error
     Ok(())
 }
 
+/// Notes the user who makes a workspace.
+pub(super) fn set_founder(tx: &Tx<'_>, id: &WorkspaceId, founder: &UserId) -> Result<(), Error> {
+    tx.execute(
+        "UPDATE workspaces SET founder_id = ?2 WHERE id = ?1",
+        params![id, founder.as_str()],
+    )?;
+    Ok(())
+}
+
+/// The founder of a workspace on the free plan; `None` for one that pays or that the operator made.
+pub(super) fn founder_of_free(
+    c: &Connection,
+    id: &WorkspaceId,
+) -> rusqlite::Result<Option<UserId>> {
+    let founder: Option<Option<String>> = c
+        .prepare_cached("SELECT founder_id FROM workspaces WHERE id = ?1 AND plan = 'free'")?
+        .query_row([id], |row| row.get(0))
+        .optional()?;
+    let founder = founder.flatten();
+    let parsed = |id: String| {
+        id.parse::<UserId>()
+            .map_err(|()| rusqlite::Error::InvalidQuery)
+    };
+    founder.map(parsed).transpose()
+}
+
+/// The workspaces on the free plan that a user has made, those included whose end has begun.
+pub(super) fn free_of_founder(
+    c: &Connection,
+    founder: &UserId,
+) -> rusqlite::Result<Vec<WorkspaceId>> {
+    c.prepare_cached("SELECT id FROM workspaces WHERE founder_id = ?1 AND plan = 'free'")?
+        .query_map([founder.as_str()], |row| row.get(0))?
+        .collect()
+}
+
+/// How many workspaces on the free plan a user has made that are active.
+pub(super) fn count_free_of_founder(c: &Connection, founder: &UserId) -> rusqlite::Result<u64> {
+    c.prepare_cached(
+        "SELECT count(*) FROM workspaces WHERE founder_id = ?1 AND plan = 'free' AND state = 'active'",
+    )?
+    .query_row([founder.as_str()], |row| number(row, 0))
+}
+
 /// Changes what a workspace pays for.
 pub(super) fn set_plan(tx: &Tx<'_>, id: &WorkspaceId, plan: Plan) -> Result<(), Error> {
     tx.execute(

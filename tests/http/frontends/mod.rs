@@ -1,6 +1,7 @@
 //! Frontends: what they are, what is refused, their sources, previews and views.
 
 mod history;
+mod ids;
 
 use http::Method;
 use serde_json::{Value, json};

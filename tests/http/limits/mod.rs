@@ -1,5 +1,7 @@
 //! Limits: how often, how much, and how many; who counts as one client.
 
+mod caps;
+mod connections;
 mod sizes;
 
 use std::io::{Read, Write};

@@ -1,5 +1,6 @@
 //! Projects: what they are, what is refused, and how they end.
 
+mod labels;
 mod origins;
 
 use http::Method;

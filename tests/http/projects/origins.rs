@@ -134,7 +134,10 @@ async fn a_projects_origin_has_its_own_frontends_and_nothing_else() {
 #[tokio::test]
 async fn five_thousand_members_end_while_pages_are_served() {
     const MEMBERS: i64 = 5_000;
-    let roomy = TestServer::builder().limits(|limits| limits.active_deployments = 6_000);
+    let roomy = TestServer::builder().limits(|limits| {
+        limits.active_deployments = 6_000;
+        limits.cap_owner_percent = 100;
+    });
     let server = roomy.start().await;
     let owner = Owner::new(&server, "acme").await;
     let made = owner

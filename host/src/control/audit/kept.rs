@@ -1,4 +1,7 @@
-//! How long entries are kept, and how many of a workspace.
+//! Life of entries: how long they are kept, and how many of a workspace and of a principal.
+//!
+//! Entries about access, and those of operators, are counted apart from all others: an editor who changes much displaces
+//! neither them nor, beyond a part of the room, what other principals did.
 
 use rusqlite::{Connection, params};
 
@@ -6,12 +9,24 @@ use super::KEPT;
 use crate::control::{Control, Error};
 use svc_base::clock::Timestamp;
 
-/// The most entries that are kept of a workspace: whoever changes more loses the oldest first.
-const MOST: i64 = 100_000;
+/// Most entries of a kind that are kept: beyond them the oldest are forgotten.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Most {
+    /// Number of entries of a workspace.
+    pub(super) of_workspace: i64,
+    /// Number of entries of one principal in it.
+    pub(super) of_principal: i64,
+}
+
+/// Number of entries that are kept of each kind.
+const MOST: Most = Most {
+    of_workspace: 100_000,
+    of_principal: 20_000,
+};
 /// How many entries a transaction forgets at most, so that nobody waits for it long.
 const STEP: i64 = 2_000;
 
-/// Forgets entries that are kept long enough, and of each workspace those beyond the most that are kept.
+/// Forgets entries that are kept long enough, and those beyond the most that are kept of a principal and of a workspace.
 ///
 /// # Errors
 /// The database's.
@@ -19,7 +34,7 @@ pub async fn forget_old(control: &Control, now: Timestamp) -> Result<(), Error> 
     forget(control, now.plus_seconds(-KEPT), MOST).await
 }
 
-pub(super) async fn forget(control: &Control, until: Timestamp, most: i64) -> Result<(), Error> {
+pub(super) async fn forget(control: &Control, until: Timestamp, most: Most) -> Result<(), Error> {
     let step = STEP;
     loop {
         let removed: Result<usize, Error> = control
@@ -33,14 +48,39 @@ pub(super) async fn forget(control: &Control, until: Timestamp, most: i64) -> Re
             break;
         }
     }
-    for (workspace, first) in control.read(move |c| beyond(c, most)).await? {
+    let principals = control.read(move |c| principals_beyond(c, most.of_principal));
+    forget_before(control, principals.await?).await?;
+    let workspaces = control.read(move |c| workspaces_beyond(c, most.of_workspace));
+    forget_before(control, workspaces.await?).await
+}
+
+/// Entries of one kind, of a workspace or of one principal in it, of which the oldest are forgotten.
+#[derive(Clone, Debug)]
+struct Excess {
+    workspace: String,
+    is_lasting: bool,
+    /// All principals, if there is none.
+    principal: Option<String>,
+    /// Number of the first entry that stays.
+    first: i64,
+}
+
+async fn forget_before(control: &Control, excesses: Vec<Excess>) -> Result<(), Error> {
+    for excess in excesses {
         loop {
-            let of = workspace.clone();
+            let excess = excess.clone();
             let removed: Result<usize, Error> = control
                 .write(move |tx| {
                     let sql = "DELETE FROM audit WHERE workspace_id = ?1 AND number IN
-                        (SELECT number FROM audit WHERE workspace_id = ?1 AND number < ?2 ORDER BY number LIMIT ?3)";
-                    Ok(tx.execute(sql, params![of, first, step])?)
+                        (SELECT number FROM audit WHERE workspace_id = ?1 AND is_lasting = ?2
+                            AND (?3 IS NULL OR principal = ?3) AND number < ?4 ORDER BY number LIMIT ?5)";
+                    let Excess {
+                        workspace,
+                        is_lasting,
+                        principal,
+                        first,
+                    } = excess;
+                    Ok(tx.execute(sql, params![workspace, is_lasting, principal, first, STEP])?)
                 })
                 .await;
             if removed? == 0 {
@@ -51,13 +91,40 @@ pub(super) async fn forget(control: &Control, until: Timestamp, most: i64) -> Re
     Ok(())
 }
 
-/// Workspaces with more entries than `most`, each with the number of the first that stays.
-fn beyond(c: &Connection, most: i64) -> rusqlite::Result<Vec<(String, i64)>> {
+/// Finds principals with more entries of a kind than `most`.
+fn principals_beyond(c: &Connection, most: i64) -> rusqlite::Result<Vec<Excess>> {
     c.prepare_cached(
-        "SELECT workspace_id,
-            (SELECT number FROM audit WHERE workspace_id = a.workspace_id ORDER BY number DESC LIMIT 1 OFFSET ?1 - 1)
-         FROM audit a GROUP BY workspace_id HAVING count(*) > ?1",
+        "SELECT workspace_id, is_lasting, principal,
+            (SELECT number FROM audit b WHERE b.workspace_id = a.workspace_id AND b.is_lasting = a.is_lasting
+                AND b.principal = a.principal ORDER BY number DESC LIMIT 1 OFFSET ?1 - 1)
+         FROM audit a GROUP BY workspace_id, is_lasting, principal HAVING count(*) > ?1",
     )?
-    .query_map([most], |row| Ok((row.get(0)?, row.get(1)?)))?
+    .query_map([most], |row| {
+        Ok(Excess {
+            workspace: row.get(0)?,
+            is_lasting: row.get(1)?,
+            principal: row.get(2)?,
+            first: row.get(3)?,
+        })
+    })?
+    .collect()
+}
+
+/// Finds workspaces with more entries of a kind than `most`.
+fn workspaces_beyond(c: &Connection, most: i64) -> rusqlite::Result<Vec<Excess>> {
+    c.prepare_cached(
+        "SELECT workspace_id, is_lasting,
+            (SELECT number FROM audit b WHERE b.workspace_id = a.workspace_id AND b.is_lasting = a.is_lasting
+                ORDER BY number DESC LIMIT 1 OFFSET ?1 - 1)
+         FROM audit a GROUP BY workspace_id, is_lasting HAVING count(*) > ?1",
+    )?
+    .query_map([most], |row| {
+        Ok(Excess {
+            workspace: row.get(0)?,
+            is_lasting: row.get(1)?,
+            principal: None,
+            first: row.get(2)?,
+        })
+    })?
     .collect()
 }

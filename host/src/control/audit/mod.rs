@@ -104,6 +104,12 @@ macro_rules! acts {
                 match self { $(Self::$name => $text,)+ }
             }
 
+            /// Whether it is about who may do what, and for which plan: nothing that editors do displaces such an entry.
+            pub fn is_about_access(self) -> bool {
+                let (domain, _) = self.as_str().split_once('.').unwrap_or_default();
+                ["workspace", "member", "key"].contains(&domain)
+            }
+
             /// Describes the act, and its target.
             pub fn about(self) -> &'static str {
                 match self { $(Self::$name => $about,)+ }
@@ -186,8 +192,8 @@ impl Tx<'_> {
         now: Timestamp,
     ) -> Result<i64, Error> {
         let mut insert = self.prepare_cached(
-            "INSERT INTO audit (workspace_id, number, at, principal, action, target, request_id)
-             VALUES (?1, coalesce((SELECT max(number) FROM audit WHERE workspace_id = ?1), 0) + 1, ?2, ?3, ?4, ?5, ?6)
+            "INSERT INTO audit (workspace_id, number, at, principal, action, target, request_id, is_lasting)
+             VALUES (?1, coalesce((SELECT max(number) FROM audit WHERE workspace_id = ?1), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7)
              RETURNING number",
         )?;
         let entry = params![
@@ -197,6 +203,7 @@ impl Tx<'_> {
             act.as_str(),
             target.to_string(),
             &*doer.request_id,
+            act.is_about_access() || &*doer.principal == OPERATOR,
         ];
         Ok(insert.query_row(entry, |row| row.get(0))?)
     }
@@ -278,7 +285,7 @@ fn stored(workspace: Option<&WorkspaceId>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::kept::forget;
+    use super::kept::{Most, forget};
     use super::*;
 
     const NOW: Timestamp = Timestamp(1_795_176_000_000);
@@ -340,11 +347,64 @@ mod tests {
             }
         })
         .await;
-        forget(&control, NOW.plus_seconds(3), 100).await.unwrap();
+        let most = |of_workspace| Most {
+            of_workspace,
+            of_principal: 100,
+        };
+        forget(&control, NOW.plus_seconds(3), most(100))
+            .await
+            .unwrap();
         assert_eq!(targets(&control).await, ["9", "8", "7", "6", "5", "4"]);
-        forget(&control, NOW, 2).await.unwrap();
+        forget(&control, NOW, most(2)).await.unwrap();
         assert_eq!(targets(&control).await, ["9", "8"]);
-        forget(&control, NOW.plus_seconds(90), 2).await.unwrap();
+        forget(&control, NOW.plus_seconds(90), most(2))
+            .await
+            .unwrap();
         assert_eq!(targets(&control).await, [""; 0]);
+    }
+
+    #[tokio::test]
+    async fn an_editor_displaces_neither_access_nor_more_than_a_part_of_the_rest() {
+        let directory = tempfile::tempdir().unwrap();
+        let control = Control::open(directory.path()).unwrap();
+        let request_id: Arc<str> = "r-1".into();
+        let acts = async |principal: &str, act: Act, times: u32| {
+            done_by(Doer::new(principal, &request_id), async {
+                for _ in 0..times {
+                    let target = format!("{principal}:{}", act.as_str());
+                    let write = control.write(move |tx| tx.did(act, None, &target, NOW));
+                    write.await.unwrap();
+                }
+            })
+            .await;
+        };
+        acts("admin", Act::KeyCreate, 1).await;
+        acts("admin", Act::MemberAdd, 1).await;
+        acts("owner", Act::WorkspaceUpdate, 1).await;
+        acts("colleague", Act::FrontendPublish, 2).await;
+        acts("editor", Act::RevisionCreate, 20).await;
+        acts("editor", Act::PriceCreate, 20).await;
+        let most = Most {
+            of_workspace: 6,
+            of_principal: 4,
+        };
+        forget(&control, NOW.plus_seconds(-1), most).await.unwrap();
+        let mut left = targets(&control).await;
+        left.reverse();
+        let editor = "editor:price.create";
+        assert_eq!(
+            left,
+            [
+                "admin:key.create",
+                "admin:member.add",
+                "owner:workspace.update",
+                "colleague:frontend.publish",
+                "colleague:frontend.publish",
+                editor,
+                editor,
+                editor,
+                editor,
+            ]
+        );
     }
 }

@@ -6,8 +6,6 @@ use rusqlite::Connection;
 
 use crate::control::Error;
 use crate::control::change::{Change, Followers};
-#[cfg(debug_assertions)]
-use crate::control::crossing;
 use crate::control::residue::Residue;
 use svc_base::fault;
 use svc_base::positions::{Position, Unacknowledged};
@@ -121,11 +119,6 @@ fn run_one(connection: &Connection, job: Job, failure: &mut Option<rusqlite::Err
         return done;
     }
     let done = job(Ok(connection));
-    #[cfg(debug_assertions)]
-    if let Some(crossed) = crossing::found() {
-        *failure = Some(crossed);
-        return done;
-    }
     let settle = if done.kept.is_some() {
         "RELEASE job"
     } else {

@@ -16,8 +16,6 @@ use tokio::sync::{Semaphore, oneshot};
 use super::audit::{self, Doer};
 use super::change::{Change, Followers};
 use super::counters::Counters;
-#[cfg(debug_assertions)]
-use super::crossing;
 use super::residue::Residue;
 use super::{Error, migrations};
 use group::{Done, Job, Tell, write_loop};
@@ -101,8 +99,6 @@ impl Control {
         connection.set_prepared_statement_cache_capacity(128);
         let counters = Arc::new(Counters::open(data)?);
         migrations::migrate(&mut connection, &counters)?;
-        #[cfg(debug_assertions)]
-        crossing::watch(&mut connection)?;
         let (sender, receiver) = channel();
         let followers = Arc::new(Followers::default());
         let told = Arc::clone(&followers);
@@ -285,8 +281,6 @@ impl Inner {
             None => self.open_reader()?,
         };
         let result = job(&connection);
-        #[cfg(debug_assertions)]
-        let result = crossing::found().map_or(result, Err);
         self.readers
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -296,13 +290,7 @@ impl Inner {
 
     fn open_reader(&self) -> Result<Connection, Error> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        #[cfg_attr(
-            not(debug_assertions),
-            allow(unused_mut, reason = "watched in debug builds")
-        )]
-        let mut connection = Connection::open_with_flags(&self.path, flags)?;
-        #[cfg(debug_assertions)]
-        crossing::watch(&mut connection)?;
+        let connection = Connection::open_with_flags(&self.path, flags)?;
         connection.busy_timeout(BUSY)?;
         connection.set_prepared_statement_cache_capacity(64);
         Ok(connection)

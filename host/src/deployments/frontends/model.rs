@@ -111,7 +111,7 @@ pub struct MemberSummary {
 /// How a frontend is named in an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// Identifier: anything in the shape of a UUID.
+    /// Identifier: anything in the shape of a UUID. A slug of that shape, as they were given out once, is looked for after it.
     Id(DeploymentId),
     /// Everything else is a slug.
     Slug(String),

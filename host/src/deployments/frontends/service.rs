@@ -53,7 +53,7 @@ impl Deployments {
         new: NewFrontend,
         keep: Keep<Frontend>,
     ) -> Result<Frontend, FrontendError> {
-        self.check_room().await?;
+        self.check_frontend_room(project.workspace.id).await?;
         let slug = self.reserve_slug(new.requested_slug.as_deref()).await?;
         let now = self.clock.now();
         let id = DeploymentId::new(&self.clock, &self.random)?;
@@ -77,13 +77,13 @@ impl Deployments {
     /// Takes the slug for good: from here on the frontend is listed as being created.
     async fn claim(&self, project: &Project, frontend: &Frontend) -> Result<(), FrontendError> {
         let (project, frontend) = (project.clone(), frontend.clone());
-        let most = self.config.limits.active_deployments;
+        let room = self.room();
         self.control
             .write(move |tx| {
                 if !projects::is_live(tx, &project.id, frontend.created_at)? {
                     return Err(FrontendError::NotFound);
                 }
-                Self::check_room_in(tx, frontend.created_at, most)?;
+                room.for_frontend(tx, &project.workspace.id)?;
                 store::insert_frontend(tx, &project.id, project.expires_at, &frontend)?;
                 Ok(())
             })
@@ -192,46 +192,43 @@ impl Deployments {
         if content_type.is_some_and(|named| named != frontend.content_type) {
             return Err(FrontendError::TypeMismatch(frontend.content_type));
         }
-        self.check_disk()?;
+        self.check_content_room(project.workspace.id).await?;
         let title = title.unwrap_or_else(|| frontend.title.clone());
         let source = PageSource::titled(frontend.content_type, &title, &content);
         let (stored, page) = self
             .make_live(source, &frontend.slug, project.expires_at)
             .await?;
-        let (title, warnings) = (page.title, page.warnings);
+        let (title, warnings, content_bytes) = (page.title, page.warnings, content.len() as u64);
         fault::point("republish.stored");
         let (baseline, revision) = (self.new_revision_id()?, self.new_revision_id()?);
         let (id, now) = (frontend.id, self.clock.now());
+        let address = address_of(&frontend, &project);
         let mut frontend = self
-            .publish(
-                stored,
-                address_of(&frontend, &project),
-                now,
-                move |tx, published| {
-                    let mut frontend = Self::active_in(tx, &project.id, &id)?;
-                    Self::ensure_workflow(tx, &mut frontend, baseline, now)?;
-                    let kind = RevisionKind::Publish;
-                    let made = NewRevision {
-                        id: revision,
-                        title: &title,
-                        source: published.source,
-                        preview: None,
-                        message: None,
-                        kind,
-                    };
-                    revisions::insert(tx, &id, &made, now)?;
-                    let released = Released {
-                        revision,
-                        kind,
-                        message: None,
-                        title: &title,
-                        published,
-                    };
-                    revisions::release(tx, &frontend, &released, now)?;
-                    projects::did(tx, &project.id, Act::FrontendPublish, &id, now)?;
-                    Self::active_in(tx, &project.id, &id)
-                },
-            )
+            .publish(stored, address, now, move |tx, published| {
+                let mut frontend = Self::active_in(tx, &project.id, &id)?;
+                Self::ensure_workflow(tx, &mut frontend, baseline, now)?;
+                let kind = RevisionKind::Publish;
+                let made = NewRevision {
+                    id: revision,
+                    title: &title,
+                    source: published.source,
+                    preview: None,
+                    bytes: content_bytes,
+                    message: None,
+                    kind,
+                };
+                revisions::insert(tx, &id, &made, now)?;
+                let released = Released {
+                    revision,
+                    kind,
+                    message: None,
+                    title: &title,
+                    published,
+                };
+                revisions::release(tx, &frontend, &released, now)?;
+                projects::did(tx, &project.id, Act::FrontendPublish, &id, now)?;
+                Self::active_in(tx, &project.id, &id)
+            })
             .await?;
         frontend.warnings = warnings;
         fault::point("republish.committed");

@@ -56,16 +56,22 @@ pub(super) fn frontend(
     project: &ProjectId,
     target: &Target,
 ) -> rusqlite::Result<Option<Frontend>> {
-    let column = match target {
-        Target::Id(_) => "id",
-        Target::Slug(_) => "slug",
+    let columns: &[&str] = match target {
+        Target::Id(_) => &["id", "slug"],
+        Target::Slug(_) => &["slug"],
     };
-    let found = c
-        .prepare_cached(&format!(
-            "{FRONTEND} WHERE d.project_id = ?1 AND d.{column} = ?2"
-        ))?
-        .query_row(params![project, target.to_string()], frontend_row)
-        .optional()?;
+    let mut found = None;
+    for column in columns {
+        found = c
+            .prepare_cached(&format!(
+                "{FRONTEND} WHERE d.project_id = ?1 AND d.{column} = ?2"
+            ))?
+            .query_row(params![project, target.to_string()], frontend_row)
+            .optional()?;
+        if found.is_some() {
+            break;
+        }
+    }
     found
         .map(|frontend| counted(c, counters, frontend))
         .transpose()
@@ -156,7 +162,7 @@ pub(super) fn activate(
     let changed = tx
         .prepare_cached(
             "UPDATE deployments SET state = 'active', source_digest = ?2, artifact_digest = ?3,
-                made_by = ?4, title = ?5, backend_id = (SELECT b.id FROM backends b WHERE b.project_id = deployments.project_id)
+                made_by = ?4, title = ?5, bytes = ?6, backend_id = (SELECT b.id FROM backends b WHERE b.project_id = deployments.project_id)
              WHERE id = ?1 AND state = 'creating'",
         )?
         .execute(params![
@@ -164,7 +170,8 @@ pub(super) fn activate(
             published.source,
             published.artifact,
             published.by.as_str(),
-            title
+            title,
+            published.bytes_stored(),
         ])?;
     Ok(changed > 0)
 }
@@ -194,7 +201,7 @@ pub(in crate::deployments) fn set_live(
         .query_row([id], |row| row.get(0))?;
     tx.prepare_cached(
         "UPDATE deployments SET title = ?2, source_digest = ?3, artifact_digest = ?4,
-            active_revision_id = ?5, updated_at = ?6, made_by = ?7, backend_id = coalesce(
+            active_revision_id = ?5, updated_at = ?6, made_by = ?7, bytes = ?8, backend_id = coalesce(
                 (SELECT b.id FROM backends b WHERE b.project_id = deployments.project_id), backend_id)
          WHERE id = ?1",
     )?
@@ -206,6 +213,7 @@ pub(in crate::deployments) fn set_live(
         released.revision,
         now,
         released.published.by.as_str(),
+        released.published.bytes_stored(),
     ])?;
     match replaced {
         Some(digest) if digest != released.published.artifact => add_garbage(tx, &digest, now),

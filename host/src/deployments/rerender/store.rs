@@ -97,7 +97,7 @@ pub(super) fn switch(
 ) -> Result<bool, Error> {
     let switched = tx
         .prepare_cached(
-            "UPDATE deployments SET artifact_digest = ?5, made_by = ?6
+            "UPDATE deployments SET artifact_digest = ?5, made_by = ?6, bytes = ?7
              WHERE id = ?1 AND state = 'active' AND source_digest = ?2 AND title = ?3
                 AND artifact_digest = ?4",
         )?
@@ -107,7 +107,8 @@ pub(super) fn switch(
             page.title,
             page.artifact,
             published.artifact,
-            published.by.as_str()
+            published.by.as_str(),
+            published.bytes_stored(),
         ])?;
     if switched > 0 && page.artifact != published.artifact {
         add_garbage(tx, &page.artifact, now)?;

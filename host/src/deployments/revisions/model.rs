@@ -197,6 +197,8 @@ pub struct NewRevision<'a> {
     pub source: Digest,
     /// The page without its runtime, if it was rendered.
     pub preview: Option<Digest>,
+    /// Bytes of both.
+    pub bytes: u64,
     /// Why it is made.
     pub message: Option<&'a str>,
     /// How it becomes what it is.

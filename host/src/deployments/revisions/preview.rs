@@ -79,11 +79,11 @@ impl Deployments {
                 &text,
             ))
             .await?;
-        let (_source, preview) = self.store_page(text.into(), page.html).await?;
-        let (id, digest) = (revision.id, preview.digest());
+        let stored = self.store_page(text.into(), page.html).await?;
+        let (id, digest, bytes) = (revision.id, stored.page.digest(), stored.bytes);
         let kept: Result<(), control::Error> = self
             .control
-            .write(move |tx| store::set_preview(tx, &id, &digest))
+            .write(move |tx| store::set_preview(tx, &id, &digest, bytes))
             .await;
         kept?;
         Ok(digest)

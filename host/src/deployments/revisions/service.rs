@@ -43,6 +43,8 @@ impl Deployments {
             title: &frontend.title,
             source,
             preview: None,
+            // Counted with what is live.
+            bytes: 0,
             message: None,
             kind,
         };
@@ -214,17 +216,18 @@ impl Deployments {
         if new.base != Some(active) {
             return Err(FrontendError::Conflict(active));
         }
-        self.check_disk()?;
+        self.check_content_room(project.workspace.id).await?;
         let base = self.revision_of(frontend.id, active).await?;
         let content = self.content_of(new.source, base.source).await?;
         let title = new.title.unwrap_or(base.title);
         let draft = PageSource::titled(frontend.content_type, &title, &content);
         let page = self.render(draft).await?;
         let title = page.title;
-        let (source, preview) = self.store_page(Bytes::from(content), page.html).await?;
+        let stored = self.store_page(Bytes::from(content), page.html).await?;
         fault::point("draft.stored");
         let (id, now) = (self.new_revision_id()?, self.clock.now());
-        let (source_digest, preview_digest) = (source.digest(), preview.digest());
+        let (source_digest, preview_digest) = (stored.source.digest(), stored.page.digest());
+        let bytes = stored.bytes;
         let (project, deployment) = (project.id, frontend.id);
         self.control
             .write(move |tx| {
@@ -243,6 +246,7 @@ impl Deployments {
                         title: &title,
                         source: source_digest,
                         preview: Some(preview_digest),
+                        bytes,
                         message: new.message.as_deref(),
                         kind: RevisionKind::Draft,
                     };

@@ -96,8 +96,8 @@ pub(in crate::deployments) fn insert(
 ) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO revisions (id, deployment_id, title, source_digest, preview_digest, message,
-            kind, state, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'draft', ?8)",
+            kind, state, created_at, bytes)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'draft', ?8, ?9)",
     )?
     .execute(params![
         new.id,
@@ -107,7 +107,8 @@ pub(in crate::deployments) fn insert(
         new.preview,
         new.message,
         new.kind.as_str(),
-        now
+        now,
+        i64::try_from(new.bytes).unwrap_or(i64::MAX),
     ])?;
     Ok(())
 }
@@ -148,9 +149,18 @@ pub(super) fn released_since(
 }
 
 /// Keeps the rendered preview of a revision.
-pub(super) fn set_preview(tx: &Tx<'_>, id: &RevisionId, preview: &Digest) -> Result<(), Error> {
-    tx.prepare_cached("UPDATE revisions SET preview_digest = ?2 WHERE id = ?1")?
-        .execute(params![id, preview])?;
+pub(super) fn set_preview(
+    tx: &Tx<'_>,
+    id: &RevisionId,
+    preview: &Digest,
+    bytes: u64,
+) -> Result<(), Error> {
+    tx.prepare_cached("UPDATE revisions SET preview_digest = ?2, bytes = ?3 WHERE id = ?1")?
+        .execute(params![
+            id,
+            preview,
+            i64::try_from(bytes).unwrap_or(i64::MAX)
+        ])?;
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::config::Limits;
 use crate::deployments::quick_share::NewShare;
-use crate::deployments::requests::{TITLE, check_content, check_life, check_name};
+use crate::deployments::requests::{TITLE, check_content, check_life, check_slug};
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::Problem;
 use svc_sandbox::ContentType;
@@ -50,7 +50,7 @@ impl UploadOptions {
     /// # Errors
     /// `invalid_request`.
     pub fn checked(self, file: &str, bytes: &[u8], limits: &Limits) -> Result<NewShare, Problem> {
-        check_name(self.name.as_deref())?;
+        check_slug("name", self.name.as_deref())?;
         check_characters("title", self.title.as_deref(), TITLE)?;
         check_life(self.expires_in, limits)?;
         let text = files::text(bytes).map_err(|error| invalid(error.to_string()))?;

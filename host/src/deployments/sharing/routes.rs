@@ -12,13 +12,15 @@ use super::requests::{ClaimRequest, UploadOptions};
 use super::scope::ShareToken;
 use crate::access::{Editor, MaybeCaller};
 use crate::control::answers::Keep;
-use crate::deployments::Deployments;
 use crate::deployments::frontends::views::FrontendView;
 use crate::deployments::views::Deployed;
+use crate::deployments::{Deployments, Publisher};
+use crate::http::context::Context;
 use crate::http::extract::{DeclaredLength, UnreadBody, UnreadQuery};
 use crate::http::negotiate;
 use crate::http::problem::Problem;
 use crate::projects::scope::ProjectScope;
+use crate::workspaces::Caller;
 use svc_sandbox::Flow;
 
 /// Publish a file as it is
@@ -38,11 +40,13 @@ pub async fn put(
     State(deployments): State<Arc<Deployments>>,
     Path(file): Path<String>,
     headers: HeaderMap,
+    context: Context,
     MaybeCaller(caller): MaybeCaller,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    let flow = caller.map_or_else(Flow::current, |caller| caller.flow());
-    let publishing = publish(deployments, file, &headers, body);
+    let flow = caller.as_ref().map_or_else(Flow::current, Caller::flow);
+    let publisher = Publisher::new(context.client.network(), caller);
+    let publishing = publish(deployments, file, publisher, &headers, body);
     flow.scope(publishing).await
 }
 
@@ -60,23 +64,27 @@ pub async fn put(
 pub async fn put_unnamed(
     State(deployments): State<Arc<Deployments>>,
     headers: HeaderMap,
+    context: Context,
     MaybeCaller(caller): MaybeCaller,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    let flow = caller.map_or_else(Flow::current, |caller| caller.flow());
-    let publishing = publish(deployments, String::new(), &headers, body);
+    let flow = caller.as_ref().map_or_else(Flow::current, Caller::flow);
+    let publisher = Publisher::new(context.client.network(), caller);
+    let publishing = publish(deployments, String::new(), publisher, &headers, body);
     flow.scope(publishing).await
 }
 
 async fn publish(
     deployments: Arc<Deployments>,
     file: String,
+    publisher: Publisher,
     headers: &HeaderMap,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let (bytes, options) = body.bytes_and_query::<UploadOptions>().await?;
     let share = options.checked(&file, &bytes, &deployments.config.limits)?;
-    let deployed = deployments.publish_share(share, Keep::nothing()).await?;
+    let publishing = deployments.publish_share(share, publisher, Keep::nothing());
+    let deployed = publishing.await?;
     let location = HeaderValue::try_from(&deployed.url).map_err(|e| Problem::internal(&e))?;
     let answer = if negotiate::names(headers, "application/json") {
         Json(deployed).into_response()

@@ -6,17 +6,18 @@
 use std::sync::Arc;
 
 use super::store;
-use crate::control;
 use crate::control::audit::Act;
+use crate::control::{self, Change};
 use crate::deployments::frontends::{Frontend, FrontendError};
 use crate::deployments::model::Deployment;
 use crate::deployments::publication::{Address, announce};
-use crate::deployments::publish::{PageSource, PublishError};
+use crate::deployments::publish::{PageSource, PublishError, ReservedSlug};
 use crate::deployments::{self, Deployments};
 use crate::projects::{self, Project};
 use svc_base::clock::Timestamp;
 use svc_base::fault;
 use svc_base::ids::DeploymentId;
+use svc_base::names::is_uuid;
 
 /// A share whose token the caller holds.
 #[derive(Clone, Copy, Debug)]
@@ -97,17 +98,22 @@ impl Deployments {
             .read(move |c| deployments::store::by_id(c, &id))
             .await?;
         let share = claimable(found, self.clock.now())?;
-        self.check_disk()?;
+        self.check_content_room(project.workspace.id).await?;
         let source = share.source.ok_or(ShareError::NotFound)?;
         let text = self.text_of(source).await?;
+        // A slug in the form of an id, as they were given out once, stays behind.
+        let fresh = match is_uuid(&share.slug) {
+            true => Some(self.reserve_slug(None).await?),
+            false => None,
+        };
+        let slug = fresh.as_ref().map_or(&*share.slug, ReservedSlug::as_str);
+        let slug = slug.to_owned();
         let source = PageSource::titled(share.content_type, &share.title, &text);
-        let (stored, _) = self
-            .make_live(source, &share.slug, project.expires_at)
-            .await?;
+        let (stored, _) = self.make_live(source, &slug, project.expires_at).await?;
         fault::point("claim.stored");
-        let now = self.clock.now();
+        let (now, room) = (self.clock.now(), self.room());
         let address = Address {
-            slug: share.slug,
+            slug: slug.clone(),
             host_label: Some(project.host_label.clone()),
         };
         let claimed = self
@@ -117,7 +123,9 @@ impl Deployments {
                 }
                 let found = deployments::store::by_id(tx, &id).map_err(control::Error::from)?;
                 claimable(found, now)?;
-                store::move_to(tx, &id, &project.id, published, now)?;
+                room.for_claim(tx, &project.workspace.id)?;
+                store::move_to(tx, &id, (&project.id, &slug), published, now)?;
+                tx.note(Change::Slug(share.slug));
                 projects::did(tx, &project.id, Act::FrontendClaim, &id, now)?;
                 Ok::<_, ShareError>(Self::active_in(tx, &project.id, &id)?)
             })

@@ -56,7 +56,7 @@ pub(super) fn empty(tx: &Tx<'_>, id: &DeploymentId, now: Timestamp) -> Result<()
         .query_row([id], |row| Ok([row.get(0)?, row.get(1)?]))?;
     tx.prepare_cached(
         "UPDATE deployments SET state = 'deleting', title = '', password_hash = NULL, source_digest = NULL,
-            artifact_digest = NULL, delete_sha256 = NULL, one_time = 0 WHERE id = ?1",
+            artifact_digest = NULL, delete_sha256 = NULL, one_time = 0, bytes = 0 WHERE id = ?1",
     )?
     .execute([id])?;
     for digest in digests.into_iter().flatten() {
@@ -69,7 +69,7 @@ pub(super) fn empty(tx: &Tx<'_>, id: &DeploymentId, now: Timestamp) -> Result<()
 pub(super) fn move_to(
     tx: &Tx<'_>,
     id: &DeploymentId,
-    project: &ProjectId,
+    (project, slug): (&ProjectId, &str),
     published: &Published,
     now: Timestamp,
 ) -> Result<(), Error> {
@@ -78,7 +78,8 @@ pub(super) fn move_to(
         .prepare_cached("SELECT artifact_digest FROM deployments WHERE id = ?1")?
         .query_row([id], |row| row.get(0))?;
     tx.prepare_cached(
-        "UPDATE deployments SET project_id = ?2, delete_sha256 = NULL, artifact_digest = ?3, made_by = ?4,
+        "UPDATE deployments SET project_id = ?2, slug = ?7, delete_sha256 = NULL, holder = NULL, is_owners = 0, bytes = ?6,
+            artifact_digest = ?3, made_by = ?4,
             created_at = ?5, updated_at = ?5,
             expires_at = (SELECT p.expires_at FROM projects p WHERE p.id = ?2),
             backend_id = (SELECT b.id FROM backends b WHERE b.project_id = ?2),
@@ -90,7 +91,9 @@ pub(super) fn move_to(
         project,
         published.artifact,
         published.by.as_str(),
-        now
+        now,
+        published.bytes_stored(),
+        slug,
     ])?;
     match replaced {
         Some(digest) if digest != published.artifact => add_garbage(tx, &digest, now),

@@ -12,9 +12,9 @@ use utoipa::ToSchema;
 use super::Shared;
 use crate::config::Config;
 use crate::control::answers::Keep;
-use crate::deployments::Deployments;
 use crate::deployments::answer::platform_page;
 use crate::deployments::requests::DeployRequest;
+use crate::deployments::{Deployments, Publisher};
 use crate::http::NOSNIFF;
 use crate::http::context::Context;
 use crate::http::extract::{UnreadBody, invalid};
@@ -95,7 +95,9 @@ pub async fn share(
     let form = body.form_or_json::<ShareForm>().await?.value;
     let share = form.request()?.checked(&config.limits)?;
     let (password, one_time) = (share.password.clone(), share.one_time);
-    let deployed = deployments.publish_share(share, Keep::nothing()).await?;
+    let publisher = Publisher::new(context.client.network(), None);
+    let publishing = deployments.publish_share(share, publisher, Keep::nothing());
+    let deployed = publishing.await?;
     let shared = Shared {
         deployed: &deployed,
         password: password.as_deref(),

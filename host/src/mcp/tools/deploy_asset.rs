@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Harm, answer, describe, string};
 use crate::control::answers::Keep;
+use crate::deployments::Publisher;
 use crate::deployments::requests::DeployRequest;
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
@@ -36,7 +37,11 @@ pub(super) fn description() -> Description {
     )
 }
 
-pub(super) async fn call(services: Tools, mut arguments: Arguments) -> Result<Value, Problem> {
+pub(super) async fn call(
+    services: Tools,
+    publisher: Publisher,
+    mut arguments: Arguments,
+) -> Result<Value, Problem> {
     if arguments.has("name") {
         return Err(invalid(
             "In the arguments: unknown field `name`: the wanted name is `slug`.",
@@ -49,6 +54,8 @@ pub(super) async fn call(services: Tools, mut arguments: Arguments) -> Result<Va
     let share = arguments
         .rest::<DeployRequest>()?
         .checked_as("slug", &services.config.limits)?;
-    let publishing = services.deployments.publish_share(share, Keep::nothing());
+    let publishing = services
+        .deployments
+        .publish_share(share, publisher, Keep::nothing());
     answer(publishing.await?)
 }

@@ -9,6 +9,7 @@ mod manage_payments;
 mod manage_project;
 mod manage_workspace;
 
+use std::net::IpAddr;
 use std::sync::{Arc, LazyLock};
 
 use rmcp::model::{Tool as Description, ToolAnnotations};
@@ -21,6 +22,7 @@ use super::{Tools, answer, auth};
 use crate::access::{Floor, to_the_end};
 use crate::backends::scope::BackendScope;
 use crate::config::Limits;
+use crate::deployments::Publisher;
 use crate::deployments::frontends::scope::FrontendScope;
 use crate::http::problem::Problem;
 use crate::operations;
@@ -62,15 +64,20 @@ macro_rules! tools {
             pub(super) async fn call(
                 self,
                 services: &Tools,
+                network: IpAddr,
                 caller: Option<Caller>,
                 mut arguments: Arguments,
             ) -> Outcome {
                 let services = services.clone();
                 match (self, caller) {
-                    (Self::DeployAsset, _) => Outcome {
-                        action: NO_ACTION,
-                        result: to_the_end(deploy_asset::call(services, arguments)).await,
-                    },
+                    (Self::DeployAsset, caller) => {
+                        let publisher = Publisher::new(network, caller);
+                        let call = deploy_asset::call(services, publisher, arguments);
+                        Outcome {
+                            action: NO_ACTION,
+                            result: to_the_end(call).await,
+                        }
+                    }
                     (_, None) => Outcome::refused(auth::anonymous(self.name())),
                     $((Self::$tool, Some(caller)) => {
                         let wanted: $file::Action = match arguments.action() {

@@ -14,11 +14,12 @@ use futures_util::future::BoxFuture;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use super::budget::{Budget, Refusal};
+use super::budget::{Budget, LabelOwner, Refusal};
 use super::names::{Name, Names};
 use super::pair::Pair;
 use super::shelf::Shelf;
 use super::store::Store;
+use crate::config::{Cap, Part};
 use svc_base::clock::Clock;
 
 /// How long a handshake waits for its certificate.
@@ -34,8 +35,17 @@ pub(super) trait Authority: fmt::Debug + Send + Sync {
     fn issue<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, Refusal>>;
 }
 
-/// Tells whether a project has a label.
-pub type Exists = Arc<dyn Fn(String) -> BoxFuture<'static, anyhow::Result<bool>> + Send + Sync>;
+/// Tells who owns the project of a label, if there is one.
+pub type FindOwner =
+    Arc<dyn Fn(String) -> BoxFuture<'static, anyhow::Result<Option<LabelOwner>>> + Send + Sync>;
+
+/// Name that may have a certificate.
+enum Known {
+    /// A host of the installation.
+    Fixed,
+    /// The label of a project.
+    Label(LabelOwner),
+}
 
 /// The certificates that an authority issues for us.
 pub(super) struct Issuance {
@@ -43,10 +53,10 @@ pub(super) struct Issuance {
     shelf: Arc<Shelf>,
     store: Store,
     authority: Box<dyn Authority>,
-    exists: Exists,
+    find_owner: FindOwner,
     clock: Clock,
     /// New certificates of projects, by the week.
-    per_week: u32,
+    per_week: Cap,
     orders: Semaphore,
     state: Mutex<State>,
     /// Tasks that ask; `None` once nothing is asked for any more.
@@ -60,8 +70,8 @@ struct State {
     budget: Budget,
     /// Names that are asked for; each ends when its sender is dropped.
     under_way: HashMap<String, watch::Receiver<()>>,
-    /// Whether a week's certificates are spent and that was said.
-    is_spent: bool,
+    /// Part of the week's certificates that was spent at the last look.
+    spent: Option<Part>,
 }
 
 impl fmt::Debug for Issuance {
@@ -76,9 +86,19 @@ pub(super) struct Parts {
     pub(super) shelf: Arc<Shelf>,
     pub(super) store: Store,
     pub(super) authority: Box<dyn Authority>,
-    pub(super) exists: Exists,
+    pub(super) find_owner: FindOwner,
     pub(super) clock: Clock,
-    pub(super) per_week: u32,
+    pub(super) per_week: Cap,
+}
+
+impl Known {
+    /// The owner by whom a new certificate is counted.
+    fn owner(self) -> Option<LabelOwner> {
+        match self {
+            Self::Fixed => None,
+            Self::Label(owner) => Some(owner),
+        }
+    }
 }
 
 impl Issuance {
@@ -101,7 +121,7 @@ impl Issuance {
             shelf: parts.shelf,
             store: parts.store,
             authority: parts.authority,
-            exists: parts.exists,
+            find_owner: parts.find_owner,
             clock: parts.clock,
             per_week: parts.per_week,
             orders: Semaphore::new(ORDERS),
@@ -130,9 +150,11 @@ impl Issuance {
         let under_way = match under_way {
             Some(under_way) => Some(under_way),
             // Looking up is for those alone for whom something may follow.
-            None if self.is_resting(name) || !self.is_there(kind).await => None,
-            None if self.shelf.has(name) => None,
-            None => self.begin(name, matches!(kind, Name::Label(_))),
+            None if self.is_resting(name) => None,
+            None => match self.look_up(kind).await {
+                Some(known) if !self.shelf.has(name) => self.begin(name, known.owner()),
+                _ => None,
+            },
         };
         if let Some(mut ended) = under_way {
             // It ends by an error: nothing is ever sent.
@@ -145,7 +167,7 @@ impl Issuance {
         let now = self.clock.now();
         for name in self.names.fixed() {
             if !self.shelf.has(name) && !self.is_resting(name) {
-                self.begin(name, false);
+                self.begin(name, None);
             }
         }
         for (name, validity) in self.shelf.names() {
@@ -155,8 +177,8 @@ impl Issuance {
             if now < validity.renewal() || self.is_resting(&name) {
                 continue;
             }
-            if self.is_there(kind).await {
-                self.begin(&name, false);
+            if self.look_up(kind).await.is_some() {
+                self.begin(&name, None);
             } else {
                 self.forget(&name).await;
             }
@@ -168,22 +190,28 @@ impl Issuance {
         self.state().budget.rests_until(name, now).is_some()
     }
 
-    async fn is_there(&self, name: Name<'_>) -> bool {
+    /// Looks whether a name may have a certificate.
+    async fn look_up(&self, name: Name<'_>) -> Option<Known> {
         let Name::Label(label) = name else {
-            return true;
+            return Some(Known::Fixed);
         };
-        match (self.exists)(label.to_owned()).await {
-            Ok(is_there) => is_there,
+        match (self.find_owner)(label.to_owned()).await {
+            Ok(owner) => owner.map(Known::Label),
             Err(error) => {
                 let error = format!("{error:#}");
                 tracing::error!(error, "whether a project has a label is not known");
-                false
+                None
             }
         }
     }
 
-    /// Begins to ask for a name, unless that is under way or there is no room; whoever waits for it gets its end.
-    fn begin(self: &Arc<Self>, name: &str, is_counted: bool) -> Option<watch::Receiver<()>> {
+    /// Begins to ask for a name, unless that is under way or there is no room; returns what ends with the order. A new
+    /// certificate of a project is counted by its owner.
+    fn begin(
+        self: &Arc<Self>,
+        name: &str,
+        counted: Option<LabelOwner>,
+    ) -> Option<watch::Receiver<()>> {
         let mut state = self.state();
         if let Some(under_way) = state.under_way.get(name) {
             return Some(under_way.clone());
@@ -193,18 +221,20 @@ impl Issuance {
         if state.under_way.len() >= UNDER_WAY || state.budget.rests_until(name, now).is_some() {
             return None;
         }
-        if is_counted && !state.budget.spend(self.per_week, now) {
-            if !std::mem::replace(&mut state.is_spent, true) {
-                tracing::warn!(
-                    name,
-                    per_week = self.per_week,
-                    "this week's certificates for projects are spent: they come back one by one (acme.projects_per_week)"
-                );
+        if let Some(owner) = counted {
+            let spent = state.budget.spend(&self.per_week, &owner, now).err();
+            let was_spent = std::mem::replace(&mut state.spent, spent);
+            if let Some(part) = spent {
+                if was_spent != Some(part) {
+                    tracing::warn!(
+                        name,
+                        per_week = self.per_week.whole,
+                        part = part.as_str(),
+                        "this part of the week's certificates for projects is spent: they come back one by one (acme.projects_per_week)"
+                    );
+                }
+                return None;
             }
-            return None;
-        }
-        if is_counted {
-            state.is_spent = false;
         }
         let (end, ended) = watch::channel(());
         state.under_way.insert(name.to_owned(), ended.clone());

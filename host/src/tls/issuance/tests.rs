@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use url::Url;
 
 use super::*;
-use crate::config::Settings;
+use crate::config::{Limits, Settings};
 use svc_base::clock::Timestamp;
 
 const NOW: Timestamp = Timestamp(1_795_176_000_000);
@@ -125,6 +125,14 @@ impl World {
     }
 }
 
+/// The owner of all projects here.
+fn acme() -> LabelOwner {
+    LabelOwner {
+        principal: "acme".into(),
+        is_unproven: false,
+    }
+}
+
 fn open(
     data: &TempDir,
     clock: &Clock,
@@ -137,10 +145,10 @@ fn open(
     let settings: Settings = toml::from_str(toml).unwrap();
     let names = Names::new(&settings.resolve("0.0.0.0:443".parse().unwrap()).unwrap());
     let (looked, labels) = (Arc::clone(looked), Arc::clone(labels));
-    let exists: Exists = Arc::new(move |label| {
+    let find_owner: FindOwner = Arc::new(move |label| {
         looked.fetch_add(1, Ordering::SeqCst);
         let is_there = labels.lock().unwrap().contains(&label.as_str());
-        Box::pin(async move { Ok(is_there) })
+        Box::pin(async move { Ok(is_there.then(acme)) })
     });
     let authority = Url::parse("https://acme.example/directory").unwrap();
     let issuance = Issuance::open(Parts {
@@ -148,9 +156,9 @@ fn open(
         shelf: Arc::new(Shelf::new("share.example.com")),
         store: Store::open(data.path(), &authority).unwrap(),
         authority: Box::new(fake.clone()),
-        exists,
+        find_owner,
         clock: clock.clone(),
-        per_week,
+        per_week: Limits::default().cap("projects_per_week", per_week.into()),
     });
     Arc::new(issuance.unwrap())
 }
@@ -301,7 +309,7 @@ async fn so_many_names_are_under_way() {
     for number in 0..2 * UNDER_WAY {
         world
             .issuance
-            .begin(&format!("{number}.pages.example.com"), true);
+            .begin(&format!("{number}.pages.example.com"), Some(acme()));
     }
     assert_eq!(world.issuance.state().under_way.len(), UNDER_WAY);
     drop(gate);

@@ -1,0 +1,114 @@
+//! Room for what is published: the disk, and the caps that all share.
+//!
+//! Each cap is looked at twice: before anything is rendered, and in the transaction that adds the row, where the count is certain.
+
+mod store;
+
+use std::net::IpAddr;
+
+use super::Deployments;
+use super::publish::PublishError;
+use crate::config::{CapReached, Holder, Part};
+use crate::workspaces::Caller;
+use svc_base::disk;
+use svc_base::ids::WorkspaceId;
+
+use store::Room;
+pub(super) use store::{ShareCounts, ShareHolder};
+
+/// Publisher of a quick share.
+#[derive(Clone, Debug)]
+pub struct Publisher {
+    network: IpAddr,
+    caller: Option<Caller>,
+}
+
+impl Publisher {
+    /// Makes the publisher of a request that has come from a network, and from a caller if it has a credential.
+    pub fn new(network: IpAddr, caller: Option<Caller>) -> Self {
+        Self { network, caller }
+    }
+
+    fn kind(&self) -> Holder {
+        match self.caller {
+            Some(_) => Holder::Owner,
+            None => Holder::Client,
+        }
+    }
+}
+
+impl Deployments {
+    /// Refuses to begin when the disk is nearly full: whatever stores content asks first.
+    ///
+    /// # Errors
+    /// `Capacity`.
+    pub fn check_disk(&self) -> Result<(), PublishError> {
+        if self.free_disk()? < self.config.limits.free_disk_bytes {
+            return Err(PublishError::disk_full());
+        }
+        Ok(())
+    }
+
+    fn free_disk(&self) -> Result<u64, PublishError> {
+        let free = disk::free(&self.config.data)?;
+        Ok(match &self.config.content_url {
+            Some(_) => free.min(self.content.free()?),
+            None => free,
+        })
+    }
+
+    /// Returns what counts and compares, as of now.
+    pub(super) fn room(&self) -> Room {
+        Room {
+            limits: self.config.limits.clone(),
+            key: self.secrets.holders.clone(),
+            now: self.clock.now(),
+        }
+    }
+
+    /// Refuses to begin when there is no room for one more quick share.
+    pub(super) async fn check_share_room(&self, publisher: &Publisher) -> Result<(), PublishError> {
+        self.check_disk()?;
+        let limits = &self.config.limits;
+        let least = limits
+            .free_disk_bytes
+            .saturating_add(limits.free_disk_owners_bytes);
+        if publisher.kind() == Holder::Client && self.free_disk()? < least {
+            return Err(PublishError::Cap(CapReached {
+                key: "free_disk_owners_bytes",
+                part: Part::Strangers,
+            }));
+        }
+        let (room, publisher) = (self.room(), publisher.clone());
+        let checking = self
+            .control
+            .read(move |c| Ok(room.for_share(c, &publisher, 0).map(drop)));
+        checking.await?
+    }
+
+    /// Refuses to begin when there is no room for one more frontend of a workspace.
+    pub(super) async fn check_frontend_room(
+        &self,
+        workspace: WorkspaceId,
+    ) -> Result<(), PublishError> {
+        self.check_disk()?;
+        let room = self.room();
+        let checking = self
+            .control
+            .read(move |c| Ok(room.for_frontend(c, &workspace)));
+        checking.await?
+    }
+
+    /// Refuses to begin when there is no room for more content of a workspace's frontends.
+    pub(super) async fn check_content_room(
+        &self,
+        workspace: WorkspaceId,
+    ) -> Result<(), PublishError> {
+        self.check_disk()?;
+        let room = self.room();
+        let checking = self
+            .control
+            .read(move |c| Ok(room.for_content(c, &workspace)));
+        checking.await?
+    }
+}
