@@ -17,8 +17,12 @@ CREATE INDEX revisions_by_bytes ON revisions (deployment_id, bytes);
 
 -- The user who made the workspace; NULL for those that the operator made. Free workspaces of one founder count as one.
 ALTER TABLE workspaces ADD COLUMN founder_id TEXT;
-UPDATE workspaces SET founder_id = (SELECT a.principal FROM audit a
-    WHERE a.workspace_id = workspaces.id AND a.action = 'workspace.create' AND a.principal GLOB 'usr_*' LIMIT 1);
+-- The audit forgets after 90 days; the founder's membership is as old as the workspace.
+UPDATE workspaces SET founder_id = coalesce(
+    (SELECT a.principal FROM audit a
+        WHERE a.workspace_id = workspaces.id AND a.action = 'workspace.create' AND a.principal GLOB 'usr_*' LIMIT 1),
+    (SELECT m.user_id FROM memberships m
+        WHERE m.workspace_id = workspaces.id AND m.created_at = workspaces.created_at LIMIT 1));
 CREATE INDEX workspaces_by_founder ON workspaces (founder_id) WHERE founder_id IS NOT NULL;
 
 -- Whether the project ever had a visitor who signed in.

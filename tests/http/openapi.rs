@@ -268,8 +268,9 @@ async fn every_route_below_api_names_an_unknown_query_parameter() {
         if !path.starts_with("/api/") && !calls_backend(&path) {
             continue;
         }
-        // Those of a workspace take roles that a key has not; the table of roles is walked with such a query.
-        if path.starts_with("/api/v1/workspaces/{id}") {
+        // Those of a workspace take roles that a key has not, and a key makes none; the table of roles is walked with such a query.
+        let makes_workspace = path == "/api/v1/workspaces" && method == Method::POST;
+        if path.starts_with("/api/v1/workspaces/{id}") || makes_workspace {
             continue;
         }
         let owned = path.starts_with("/api/v1/projects")
@@ -296,7 +297,7 @@ async fn every_route_below_api_names_an_unknown_query_parameter() {
         );
         seen += 1;
     }
-    assert!(seen >= 28);
+    assert!(seen >= 27);
 }
 
 #[tokio::test]

@@ -43,8 +43,8 @@ pub(super) enum Exit {
 pub(super) struct Failure {
     /// The number that the shell sees.
     pub(super) exit: Exit,
-    title: String,
-    detail: String,
+    title: Box<str>,
+    detail: Box<str>,
     /// Advice that follows the detail.
     hints: Vec<String>,
     /// Files whose texts were refused, by the names under which the problem lists them; of one that it does not name, by an empty name.
@@ -65,8 +65,8 @@ impl Failure {
     pub(super) fn new(exit: Exit, title: impl Into<String>, detail: impl Into<String>) -> Self {
         Self {
             exit,
-            title: title.into(),
-            detail: detail.into(),
+            title: title.into().into(),
+            detail: detail.into().into(),
             hints: Vec::new(),
             files: BTreeMap::new(),
             problem: None,
@@ -240,9 +240,9 @@ impl Failure {
     /// Writes the failure for programs: the server's problem, if there is one, in `error`.
     pub(super) fn document(&self) -> Value {
         let mut error = self.problem.clone().unwrap_or_default();
-        let mut detail = vec![self.detail.as_str()];
+        let mut detail = vec![&*self.detail];
         detail.extend(self.hints.iter().map(String::as_str));
-        error.insert("title".into(), self.title.clone().into());
+        error.insert("title".into(), (&*self.title).into());
         error.insert("detail".into(), detail.join(" ").into());
         error.insert("exit".into(), (self.exit as u8).into());
         if let Some(file) = self.files.get("") {
@@ -374,7 +374,7 @@ mod tests {
                     "reason": "no such table: nowhere", "position": {"line": 1, "column": 15}, "errors": errors}),
             )
         };
-        let one = batch(&[first.clone()]);
+        let one = batch(std::slice::from_ref(&first));
         assert_eq!(
             one.clone().in_files(files()).text(),
             "error: actions/bad.sql:1:15: Statement refused: no such table: nowhere"

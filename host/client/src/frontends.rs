@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::api::Api;
 use super::difference::Difference;
-use super::error::{Failure, Result};
+use super::error::{Exit, Failure, Result};
 use super::files::Directory;
 use super::output::{key_values, member, print_source, table_of};
 use super::projects::{self, Project, ProjectOption};
@@ -218,7 +218,13 @@ async fn content(
     let found = page.find(common).await?;
     let asked = found.api.call(&calls::CONTENT, &found.parts());
     let content = asked.query("revision_id", revision).answer().await?;
-    let text = content["content"].as_str().unwrap_or_default();
+    let Some(text) = content["content"].as_str() else {
+        return Err(Failure::new(
+            Exit::NoAnswer,
+            "Not an answer",
+            "The server answered without the source. Nothing was written.",
+        ));
+    };
     match to.output {
         Some(path) if path.as_os_str() != STDIN => {
             let (folder, name) = Directory::of(&path)?;

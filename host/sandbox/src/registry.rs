@@ -211,10 +211,11 @@ impl Registry {
     /// Compiles optimised code for guests that serve with baseline code, and has them go on with it. Blocks, at a low priority.
     pub(super) fn optimise(&self) {
         lower_priority();
-        let optimised = self
-            .optimise_guest(&self.render)
-            .and_then(|()| self.optimise_guest(&self.gate));
-        if let Err(error) = optimised {
+        let optimised = [
+            self.optimise_guest(&self.render),
+            self.optimise_guest(&self.gate),
+        ];
+        for error in optimised.into_iter().filter_map(Result::err) {
             tracing::error!(
                 error = format!("{error:#}"),
                 "there is no optimised code: a guest goes on with baseline code, which is slower"

@@ -9,6 +9,7 @@ use wasmtime::{Result, Store};
 use super::bindings::render::svc::render::types;
 use super::bindings::{render, render_1};
 use super::interface::Interface;
+use super::renderer::DIAGRAMS;
 use super::wasi::CallState;
 use render_1::svc::render::types as before;
 
@@ -124,12 +125,20 @@ fn earlier_source(source: &types::Source) -> Option<before::Source> {
 
 fn current_page(page: before::Page, source: &types::Source) -> types::Page {
     let mut lines = DiagramLines::new(&source.text);
-    let diagrams = page.diagrams.into_iter().map(|diagram| types::Diagram {
-        line: lines.next(&diagram.text),
-        text: diagram.text,
-        start: diagram.start,
-        end: diagram.end,
-    });
+    // Further ones are not drawn, and a search costs a pass over the source that no budget bounds.
+    let diagrams = page
+        .diagrams
+        .into_iter()
+        .enumerate()
+        .map(|(number, diagram)| types::Diagram {
+            line: match number < DIAGRAMS {
+                true => lines.next(&diagram.text),
+                false => lines.line,
+            },
+            text: diagram.text,
+            start: diagram.start,
+            end: diagram.end,
+        });
     types::Page {
         html: page.html,
         diagrams: diagrams.collect(),

@@ -134,7 +134,7 @@ impl Repeatable {
         work: impl FnOnce(Keep<T>) -> W,
     ) -> Result<Response, Problem>
     where
-        T: Serialize,
+        T: Serialize + Send + 'static,
         W: Future<Output = Result<T, E>>,
         Problem: From<E>,
     {

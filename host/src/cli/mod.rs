@@ -114,7 +114,7 @@ pub fn main() -> ExitCode {
                 Command::Operation(command) => {
                     let (args, operation) = command.split();
                     let answer = args.reach(operation).await?;
-                    args.print(answer.document, answer.text)
+                    args.print(&answer.document, &answer.text)
                 }
                 Command::Dev(dev) => dev.run().await,
                 Command::Provider(provider) => provider.run().await,
@@ -226,13 +226,13 @@ impl OperatorArgs {
 
     /// Prints an answer: the document with `--json`, else the text.
     fn answer(&self, document: &impl Serialize, text: &str) -> anyhow::Result<ExitCode> {
-        self.print(serde_json::to_string(document)?, text.trim_end().to_owned())
+        self.print(&serde_json::to_string(document)?, text.trim_end())
     }
 
-    fn print(&self, document: String, text: String) -> anyhow::Result<ExitCode> {
+    fn print(&self, document: &str, text: &str) -> anyhow::Result<ExitCode> {
         let out = match self.json {
-            true => terminal::json(&document).into_owned(),
-            false => terminal::plain(&text),
+            true => terminal::json(document).into_owned(),
+            false => terminal::plain(text),
         };
         // An empty list is nothing, and not an empty line.
         if !out.is_empty() {

@@ -55,7 +55,7 @@ impl Project {
             Self::Change(change) => return Ok(client::change_project(change).await),
         };
         let answer = args.reach(Operation::Project(wanted)).await?;
-        args.print(answer.document, answer.text)
+        args.print(&answer.document, &answer.text)
     }
 }
 

@@ -8,10 +8,13 @@ use crate::control;
 use crate::http::websocket::{Close, Outbox};
 use crate::visitors::{Session, Visitors};
 
+/// Sockets by their numbers.
+type Sockets = HashMap<u64, (Arc<Session>, Arc<Outbox>)>;
+
 /// All sockets of rooms that were opened with a session.
 #[derive(Debug, Default)]
 pub(super) struct IdentifiedSockets {
-    sockets: Mutex<HashMap<u64, (Arc<Session>, Arc<Outbox>)>>,
+    sockets: Mutex<Sockets>,
     next: AtomicU64,
 }
 
@@ -23,7 +26,7 @@ pub(super) struct Identified {
 }
 
 impl IdentifiedSockets {
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, (Arc<Session>, Arc<Outbox>)>> {
+    fn lock(&self) -> MutexGuard<'_, Sockets> {
         self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

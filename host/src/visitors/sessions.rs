@@ -137,10 +137,12 @@ impl Visitors {
         let Some(token) = cookies::session_token(headers, &page.id, self.config.secure) else {
             return Ok(None);
         };
+        // Counted before the session is read: one that ends meanwhile is not kept in memory.
+        let ends = *self.held.ends();
         let session = self.session(key_of(token)).await?;
         let session = session.filter(|session| session.deployment == page.id);
         if let Some(session) = &session {
-            self.note_seen(session);
+            self.note_seen(session, ends);
         }
         Ok(session)
     }
@@ -168,7 +170,7 @@ impl Visitors {
     }
 
     /// Notes that a visitor is there, once an hour.
-    fn note_seen(&self, session: &Arc<Session>) {
+    fn note_seen(&self, session: &Arc<Session>, ends: u64) {
         let now = self.clock.now();
         if now.0 - session.seen_at.0 < SEEN {
             return;
@@ -177,7 +179,6 @@ impl Visitors {
             seen_at: now,
             ..Session::clone(session)
         };
-        let ends = *self.held.ends();
         self.held.keep(&Arc::new(seen), ends);
         let (control, id) = (self.control.clone(), session.visitor.clone());
         tokio::spawn(async move {

@@ -224,7 +224,7 @@ async fn what_cannot_serve_is_refused_and_why() {
         }
     }
     for (name, component, why) in [
-        ("text", b"hello".to_vec(), "does not compile"),
+        ("text", b"hello".to_vec(), "it is no component"),
         ("nothing", text("(component)"), "exports nothing"),
         (
             "files",

@@ -223,10 +223,7 @@ async fn projects_are_listed_and_shown() {
         assert!(backend["bytes"].as_u64().unwrap() > 0);
     }
     let words = server.command(&svc(), &["project", "show", &label]).await;
-    assert!(
-        words.stdout.contains("1 migrations, 1 actions"),
-        "{words:?}"
-    );
+    assert!(words.stdout.contains("1 migration, 1 action"), "{words:?}");
     let none = server.command(&svc(), &["project", "show", "none"]).await;
     assert!(!none.success && none.stderr.contains("`none`"), "{none:?}");
 }

@@ -290,6 +290,8 @@ async fn an_unsubscribe_that_finds_no_room_is_done_all_the_same() {
     let builder = TestServer::builder().limits(|limits| {
         limits.messages_per_second = 100_000;
         limits.live_per_socket = 20;
+        limits.op_burst = 1_000;
+        limits.op_deployment_burst = 1_000;
     });
     let house = house_on(builder).await;
     let address = house.server.address();

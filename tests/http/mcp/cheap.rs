@@ -182,7 +182,7 @@ async fn the_sql_of_actions_that_a_call_did_not_name_is_left_out() {
     assert_eq!(one["sql"], "SELECT 1 AS uno");
     assert_eq!((&two["name"], &two["sql"]), (&json!("two"), &Value::Null));
     let note = defined["note"].as_str().unwrap();
-    assert!(note.contains("`sql` of 1 actions"), "{note}");
+    assert!(note.contains("`sql` of 1 action "), "{note}");
     // As the note says, it is there.
     let part = ask(json!({ "action": "get", "part": "actions" })).await;
     assert_eq!(part["actions"][1]["sql"], "SELECT 2 AS two");

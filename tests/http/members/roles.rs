@@ -146,7 +146,7 @@ async fn every_route_takes_its_role_from_everybody() {
             for somebody in &people {
                 let request = somebody.owner.request(&house.server, method.clone(), &path);
                 let answer = svc_tests::Ask::answer(request.json(&json!({}))).await;
-                let may = may(&row, somebody, number);
+                let may = may(row, somebody, number);
                 let what = format!("{} {path} by {}: {}", row.id, somebody.name, answer.text());
                 match (may, answer.status) {
                     (false, 403) => drop(answer.problem(403, "forbidden")),
@@ -210,7 +210,7 @@ async fn every_action_of_a_tool_takes_its_role_from_everybody() {
             for somebody in &people {
                 let answer = call(Some(&somebody.owner), tool, given.clone()).await;
                 let problem = answer.expect(200).json()["result"]["structuredContent"].clone();
-                let expected: &[&str] = match may(&row, somebody, number) {
+                let expected: &[&str] = match may(row, somebody, number) {
                     true => &["invalid_request", "not_found"],
                     false => &["forbidden"],
                 };

@@ -10,6 +10,7 @@ use super::{FILE, Manifest, PageEntry, SQL, sql_files};
 use crate::api::Api;
 use crate::error::{Exit, Failure, Result};
 use crate::files::{Compared, Directory};
+use crate::frontends::Content;
 use crate::source::Source;
 use crate::{CommonArgs, calls, confirm, projects};
 use svc_base::digest::Digest;
@@ -250,9 +251,8 @@ impl PullPlan {
                 }
             }
             let parts = [state.project.id.as_str(), &frontend.slug];
-            let content = api.call(&calls::CONTENT, &parts).answer().await?;
-            let text = content["content"].as_str().unwrap_or_default();
-            self.add(entry.file().to_owned(), text)?;
+            let source: Content = api.call(&calls::CONTENT, &parts).read().await?;
+            self.add(entry.file().to_owned(), &source.content)?;
         }
         Ok(())
     }

@@ -106,6 +106,7 @@ mod tests {
             Close::TEXT,
             Close::FLOOD,
             Close::DISABLED,
+            Close::SIGNED_OUT,
             Close::LARGE,
             Close::SLOW,
         ] {

@@ -33,6 +33,7 @@ pub type Flow = Result<(), Close>;
 #[derive(Debug)]
 pub struct Reader {
     protocol: WebSocketContext,
+    headers: Headers,
     closed: bool,
 }
 
@@ -46,6 +47,7 @@ impl Reader {
             .max_frame_size(Some(most));
         Self {
             protocol: WebSocketContext::new(Role::Server, Some(config)),
+            headers: Headers::default(),
             closed: false,
         }
     }
@@ -55,6 +57,15 @@ impl Reader {
     /// # Errors
     /// The reason to close: of a frame that breaks the protocol, or `on`'s own. Nothing may be fed after it.
     pub fn feed(&mut self, arrived: &[u8], on: &mut dyn FnMut(Event<'_>) -> Flow) -> Flow {
+        let (taken, is_binary) = self.headers.until_binary(arrived);
+        self.read(&arrived[..taken], on)?;
+        match is_binary && !self.closed {
+            true => Err(Close::BINARY),
+            false => Ok(()),
+        }
+    }
+
+    fn read(&mut self, arrived: &[u8], on: &mut dyn FnMut(Event<'_>) -> Flow) -> Flow {
         let mut arrived = Arrived {
             bytes: arrived,
             answers: Vec::new(),
@@ -96,6 +107,56 @@ fn reason(error: &Error) -> Close {
         Error::Capacity(_) => Close::LARGE,
         Error::Utf8(_) => Close::TEXT,
         _ => Close::PROTOCOL,
+    }
+}
+
+/// Follows the headers of frames (RFC 6455, section 5.2), so that a binary message is refused before its payload comes.
+/// Everything else about frames is tungstenite's to judge.
+#[derive(Debug, Default)]
+struct Headers {
+    header: [u8; 14],
+    known: usize,
+    payload_left: u64,
+}
+
+impl Headers {
+    /// Returns how many bytes come before the header of a binary message is known, and whether one is.
+    fn until_binary(&mut self, arrived: &[u8]) -> (usize, bool) {
+        let mut at = 0;
+        while at < arrived.len() {
+            if self.payload_left > 0 {
+                let left = usize::try_from(self.payload_left).unwrap_or(usize::MAX);
+                let skipped = left.min(arrived.len() - at);
+                self.payload_left -= skipped as u64;
+                at += skipped;
+                continue;
+            }
+            self.header[self.known] = arrived[at];
+            self.known += 1;
+            at += 1;
+            if self.known < 2 {
+                continue;
+            }
+            let is_masked = self.header[1] & 0x80 != 0;
+            if self.known == 2 && self.header[0] & 0x7f == 0x02 && is_masked {
+                return (at - 1, true);
+            }
+            let extended = match self.header[1] & 0x7f {
+                126 => 2,
+                127 => 8,
+                _ => 0,
+            };
+            if self.known == 2 + extended + if is_masked { 4 } else { 0 } {
+                self.payload_left = match extended {
+                    0 => u64::from(self.header[1] & 0x7f),
+                    _ => self.header[2..2 + extended]
+                        .iter()
+                        .fold(0, |length, byte| length << 8 | u64::from(*byte)),
+                };
+                self.known = 0;
+            }
+        }
+        (at, false)
     }
 }
 

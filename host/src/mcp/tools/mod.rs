@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::arguments::{Action as _, Arguments};
-use super::{Tools, answer, auth};
+use super::{Tools, auth};
 use crate::access::{Floor, to_the_end};
 use crate::backends::scope::BackendScope;
 use crate::config::Limits;

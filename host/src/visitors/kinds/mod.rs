@@ -23,7 +23,7 @@ const DEV_ISSUER: &str = "dev";
 #[derive(Debug)]
 pub(super) enum Kind {
     /// OpenID Connect.
-    Oidc(Oidc),
+    Oidc(Box<Oidc>),
     /// GitHub's OAuth.
     Github(Github),
 }
@@ -64,8 +64,8 @@ impl Kind {
     ) -> Result<Self, AddressError> {
         let client = Client::new(settings.clone(), outbound.clone());
         Ok(match settings.kind {
-            ProviderKind::Oidc => Self::Oidc(Oidc::new(client, clock, None)?),
-            ProviderKind::Dev => Self::Oidc(Oidc::new(client, clock, Some(DEV_ISSUER))?),
+            ProviderKind::Oidc => Self::Oidc(Oidc::new(client, clock, None)?.into()),
+            ProviderKind::Dev => Self::Oidc(Oidc::new(client, clock, Some(DEV_ISSUER))?.into()),
             ProviderKind::Github => Self::Github(Github::new(client)),
         })
     }

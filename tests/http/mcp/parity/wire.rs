@@ -233,7 +233,7 @@ impl World {
                     }
                 }
                 match left_out {
-                    true => note(document, "`sql` of 1 actions"),
+                    true => note(document, "`sql` of 1 action "),
                     false => document,
                 }
             }
