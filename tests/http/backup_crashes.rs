@@ -62,9 +62,10 @@ async fn server_dies(point: &str, data: &Path, page: &str, backup: &Path) {
     let server = svc().serve_until(Some(point), data, &[]).await;
     publish(&server, page).await;
     let told = run(data, "backup", backup).await;
-    assert!(!told.success && told.stdout.is_empty(), "{point}: {told:?}");
+    assert!(!told.success, "{point}: {told:?}");
     let said = "the server ended before it answered";
     assert!(told.stderr.contains(said), "{point}: {told:?}");
+    assert!(told.stdout.contains(said), "{point}: {told:?}");
     let (status, _) = server.ended().await;
     assert!(!status.success(), "{point}");
 }

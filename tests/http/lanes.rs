@@ -358,23 +358,6 @@ async fn nobody_holds_the_threads_of_others() {
     site.until_running("preview", 0).await;
 }
 
-#[tokio::test]
-async fn a_preview_waits_for_every_page_that_is_published() {
-    let site = Measured::with_hostile_renderer().await;
-    let held = site.held_by_strangers().await;
-    // It came first, and would hold the thread for good.
-    let preview = begun(site.preview_of(100, ENDLESS));
-    site.until_waiting("preview", 1).await;
-    let share = begun(site.share_of(101, HARMLESS));
-    site.until_waiting("stranger", 1).await;
-    held[0].abort();
-    share.await.unwrap().expect(201);
-    site.until_running("preview", 1).await;
-    preview.abort();
-    hang_up(&held);
-    site.until_running("stranger", 0).await;
-}
-
 /// Markdown with some diagrams that are all alike.
 fn with_diagrams(count: usize) -> String {
     let diagram = "```mermaid\nflowchart TD\n  A[Order] --> B{Paid?}\n  B -->|yes| C[Ship]\n  B -->|no| D[Wait]\n```\n\n";

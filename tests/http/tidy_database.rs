@@ -38,6 +38,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "dry_run",
             "examine",
             "export",
+            "ledger",
             "mirror",
             "rewind",
         ],

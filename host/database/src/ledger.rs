@@ -5,7 +5,7 @@ use std::time::Duration;
 use rusqlite::Batch;
 use rusqlite::fallible_iterator::FallibleIterator as _;
 
-use super::Databases;
+use super::databases::Databases;
 use super::error::{RunError, internal};
 use super::handle::{Handle, Settings};
 use super::migrate::HOUSE;

@@ -107,7 +107,7 @@ pub(super) struct Called<T> {
     pub(super) used: CallUsage,
 }
 
-/// What one call may use.
+/// Bounds of one call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Allowance {
     pub(super) limits: Limits,

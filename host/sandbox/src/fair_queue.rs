@@ -50,7 +50,7 @@ pub(super) struct FairQueue<J> {
     flows: HashMap<Flow, Backlog<J>>,
     waiting: [usize; Class::ALL.len()],
     previews_running: usize,
-    /// What the flow that began last had used by then, for each rank of the order.
+    /// Time that the flow that began last had used by then, for each rank of the order.
     floors: [Duration; Class::ALL.len()],
     /// Number of the next job.
     next: u64,

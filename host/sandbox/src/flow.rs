@@ -33,7 +33,7 @@ pub enum Class {
     Stranger,
     /// The server's own work, which nobody waits for.
     Server,
-    /// Previews.
+    /// Previews of pages that are not published.
     Preview,
 }
 

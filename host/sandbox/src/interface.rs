@@ -13,11 +13,11 @@ use super::values::World;
 /// A package of guests in one version.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Interface {
-    /// `svc:render@2.0.0`.
+    /// Renderers of `svc:render@2.0.0`.
     Render2,
-    /// `svc:render@1.0.0`.
+    /// Renderers of `svc:render@1.0.0`.
     Render1,
-    /// `svc:gate@1.0.0`.
+    /// Gates of `svc:gate@1.0.0`.
     Gate1,
 }
 

@@ -33,7 +33,7 @@ pub const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-store");
 pub const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 /// Says that an answer is another one for a browser that opens the address.
 pub const VARY_NAVIGATION: HeaderValue = HeaderValue::from_static("Sec-Fetch-Mode, Sec-Fetch-Dest");
-/// The same, of a page that has several encodings.
+/// Says so of a page that has several encodings, too.
 const VARY_PAGE: HeaderValue =
     HeaderValue::from_static("Accept-Encoding, Sec-Fetch-Mode, Sec-Fetch-Dest");
 /// Media type of pages.

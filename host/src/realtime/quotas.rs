@@ -47,7 +47,7 @@ pub(super) enum Reached {
     Client(u64),
     Network(u64),
     Backend(u64),
-    /// What is left of the server's is kept for backends that have fewer.
+    /// Quota of the server: the rest of it is kept for backends that have fewer.
     Kept,
     Server,
     Rooms(u64),

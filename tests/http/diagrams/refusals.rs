@@ -77,7 +77,9 @@ pub(super) fn live(page: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn nothing_in_a_diagram_is_live() {
-    let server = TestServer::start().await;
+    // One client publishes them all.
+    let builder = TestServer::builder().limits(|limits| limits.cap_client_percent = 100);
+    let server = builder.start().await;
     let hostile = corpus().join("hostile");
     let payloads = fs::read_to_string(hostile.join("payloads.json")).unwrap();
     let payloads: Vec<String> = serde_json::from_str(&payloads).unwrap();

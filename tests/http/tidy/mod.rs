@@ -11,7 +11,11 @@ const FOUNDATION: [&str; 10] = [
 ];
 
 /// Files of a domain that speak HTTP and are not its routes.
-const HTTP: [(&str, &str); 8] = [
+const HTTP: [(&str, &str); 9] = [
+    (
+        "landing/mod.rs",
+        "the form's page while guests are compiled, which is no page of the files that are made once",
+    ),
     (
         "mcp/transport.rs",
         "the way from a request to the protocol's library and back, for both endpoints of tools",

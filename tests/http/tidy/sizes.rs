@@ -10,16 +10,18 @@ const LINES: usize = 600;
 const SOURCES: [&str; 6] = [".rs", ".js", ".mjs", ".ts", ".css", ".py"];
 
 /// Files past [`LINES`], each with the answer.
-const LONG: [(&str, &str); 1] = [(
-    "guest-render/src/highlight/table.rs",
-    "a table: a row for each language",
-)];
+const LONG: [(&str, &str); 0] = [];
 
 /// The most lines that a function has, tests aside.
 const FUNCTION_LINES: usize = 60;
 
 /// Longer functions, each with the reason: all are tables.
-const LONG_FUNCTIONS: [(&str, &str, &str); 5] = [
+const LONG_FUNCTIONS: [(&str, &str, &str); 6] = [
+    (
+        "host/src/config/mod.rs",
+        "resolve",
+        "a line for each setting",
+    ),
     ("host/src/router/mod.rs", "api", "a line for each route"),
     (
         "host/src/backends/problems.rs",

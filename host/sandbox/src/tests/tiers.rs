@@ -101,7 +101,7 @@ async fn every_budget_holds_for_baseline_code() {
     }
 }
 
-/// What one tier renders the other does, too: nothing that is nested runs out of stack in one of them alone.
+/// Each tier renders what the other does: nothing that is nested runs out of stack in one of them alone.
 #[tokio::test]
 async fn what_is_nested_deeply_fits_into_both_tiers() {
     let (fast, soon) = (sandbox(), baseline(config()));

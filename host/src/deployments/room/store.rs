@@ -1,4 +1,4 @@
-//! What is held of the caps, in the control database.
+//! Shares of the caps that are taken, counted in the control database.
 
 use ring::hmac;
 use rusqlite::Connection;

@@ -117,6 +117,8 @@ struct Headers {
     header: [u8; 14],
     known: usize,
     payload_left: u64,
+    /// Whether a text message has begun and not ended; another message within it breaks the protocol.
+    is_within_text: bool,
 }
 
 impl Headers {
@@ -138,8 +140,14 @@ impl Headers {
                 continue;
             }
             let is_masked = self.header[1] & 0x80 != 0;
-            if self.known == 2 && self.header[0] & 0x7f == 0x02 && is_masked {
-                return (at - 1, true);
+            if self.known == 2 {
+                let is_last = self.header[0] & 0x80 != 0;
+                match self.header[0] & 0x7f {
+                    0x00 if is_last => self.is_within_text = false,
+                    0x01 => self.is_within_text = !is_last,
+                    0x02 if is_masked && !self.is_within_text => return (at - 1, true),
+                    _ => {}
+                }
             }
             let extended = match self.header[1] & 0x7f {
                 126 => 2,
