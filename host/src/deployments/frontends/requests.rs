@@ -16,7 +16,7 @@ const OF_SHARES: [&str; 3] = ["password", "one_time", "expires_in"];
 
 /// Adds to the refusal of a field that only quick shares have what a frontend is like instead.
 pub fn explain_share_fields(mut problem: Problem) -> Problem {
-    let is_named = |field: &&str| problem.detail.contains(&format!("unknown field `{field}`"));
+    let is_named = |field: &str| problem.detail.contains(&format!("unknown field `{field}`"));
     if OF_SHARES.into_iter().any(is_named) {
         problem.detail.push_str(
             " Only a quick share (POST /api/v1/deploy, or the tool deploy_asset) has `password`, `one_time` and `expires_in`: \
