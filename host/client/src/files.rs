@@ -421,9 +421,14 @@ mod tests {
             ] {
                 let said = failure.text();
                 // A folder that is not there leads nowhere, whatever would come after it.
-                let is_named = ["Outside of the folder", "No such file", "entity not found"]
-                    .iter()
-                    .any(|words| said.contains(words));
+                let is_named = [
+                    "Outside of the folder",
+                    "No such file",
+                    "entity not found",
+                    "File exists",
+                ]
+                .iter()
+                .any(|words| said.contains(words));
                 assert!(is_named, "{name:?}: {said}");
             }
         }
