@@ -124,7 +124,7 @@ fn noise(bytes: usize) -> String {
     text
 }
 
-/// What one request costs, alone, and where its client hangs up.
+/// Processor time of one request, alone, and where its client hangs up.
 fn cost_of_one(svc: &Running, goals: &mut Goals) -> anyhow::Result<()> {
     title("One request of a stranger")?;
     say(&format!(
