@@ -258,7 +258,7 @@ impl Attack {
     }
 }
 
-/// What an owner notices of strangers who publish and look at pages that cost much.
+/// Delays that an owner notices beside strangers who publish and look at pages that cost much.
 fn owners_beside_strangers(
     svc: &Running,
     owner: &mut Owner,

@@ -198,7 +198,7 @@ fn module_of(path: &str, from: &str, modules: &Modules) -> Option<String> {
     })
 }
 
-/// What each module uses. A child may use its folder's `mod.rs`, of which it is a part.
+/// Modules that each module uses. A child may use its folder's `mod.rs`, of which it is a part.
 fn uses(modules: &Modules) -> BTreeMap<String, BTreeSet<String>> {
     let used = |from: &String, code: &String| {
         let found = named(code)

@@ -28,7 +28,7 @@ fn held(browser: &Browser, part: &str) -> (String, String, Vec<String>) {
     (one.name.clone(), one.value.clone(), attributes)
 }
 
-/// Who is signed in by a line of cookies.
+/// Visitor who is signed in by a line of cookies.
 async fn user(place: &Place, cookies: &str) -> Value {
     let mut browser = place.browser();
     let headers = HeaderMap::from_iter([(header::COOKIE, cookies.parse().unwrap())]);
