@@ -107,10 +107,11 @@ impl Payments {
         let write = self
             .control
             .write(move |tx| store_session(tx, session, fresh, known, now));
-        let (session, token) = write.await?;
+        let stored = write.await?;
         fault::point("checkout.stored");
+        let token = stored.token.clone();
         let view = self
-            .hosted(stripe, session.id, &price, email, &request.return_to)
+            .hosted(stripe, stored, &price, email, &request.return_to)
             .await?;
         Ok(Checkout { view, token })
     }
@@ -119,11 +120,12 @@ impl Payments {
     async fn hosted(
         &self,
         stripe: &Stripe,
-        id: SessionId,
+        stored: Stored,
         price: &Price,
         email: Option<String>,
         return_to: &Url,
     ) -> Result<CheckoutView, PaymentError> {
+        let (id, fresh) = (stored.id, stored.fresh);
         let lock = self.locks.of(id);
         let _lock = lock.lock().await;
         let session = self.control.read(move |c| store::by_id(c, &id)).await?;
@@ -134,6 +136,9 @@ impl Payments {
             session_id: id,
         };
         if let Some(url) = &session.provider_url {
+            if let Some(fresh) = fresh {
+                self.control.write(move |tx| fresh.give(tx, &id)).await?;
+            }
             return Ok(view(url.clone()));
         }
         let new = NewCheckout {
@@ -155,7 +160,10 @@ impl Payments {
                 store::set_hosted(tx, &session, &hosted.id, &hosted.url)?;
                 // Events that came before the checkout's id was known count now.
                 settle(tx, &id, now)?;
-                Ok::<_, PaymentError>(())
+                match &fresh {
+                    Some(fresh) => fresh.give(tx, &id),
+                    None => Ok(()),
+                }
             })
             .await?;
         fault::point("checkout.committed");
@@ -187,25 +195,78 @@ impl Payments {
     }
 }
 
-/// Stores a session, or finds the one of a click just before; returns it with the value of its cookie.
+/// A stored session whose visitor has no answer yet.
+#[derive(Debug)]
+struct Stored {
+    id: SessionId,
+    /// The value of the visitor's cookie.
+    token: String,
+    /// The cookie of a visitor with a sign-in.
+    fresh: Option<FreshCookie>,
+}
+
+/// A cookie that takes the place of another once the provider has answered: until then its visitor may never get it.
+#[derive(Debug)]
+struct FreshCookie {
+    /// The session as this click would store it: its visitor, its page and the fresh cookie.
+    wanted: Session,
+    /// The cookie that the browser sent.
+    former: Option<[u8; 32]>,
+    /// Since when a cookie must have been given to count.
+    since: Timestamp,
+}
+
+impl FreshCookie {
+    /// Moves to the fresh cookie the session of this click, and what its visitor had bought with the former one.
+    ///
+    /// Where nothing is found by the former one, the click before this one has moved it to the cookie of the session that both share, and the
+    /// browser may never have taken that.
+    fn give(&self, tx: &control::Tx<'_>, id: &SessionId) -> Result<(), PaymentError> {
+        let wanted = &self.wanted;
+        let session = store::by_id(tx, id).map_err(control::Error::from)?;
+        let Some(session) = session else {
+            return Ok(());
+        };
+        if let Some(former) = &self.former {
+            let known = (former, wanted.host_cookie);
+            let known = store::knows_cookie(tx, &wanted.deployment, known, self.since);
+            let moved = match known.map_err(control::Error::from)? {
+                true => store::move_to_cookie(tx, wanted, former)?,
+                false => 0,
+            };
+            if moved == 0 {
+                store::move_to_cookie(tx, wanted, &session.cookie)?;
+            }
+        }
+        store::set_cookie(tx, id, &wanted.cookie, wanted.host_cookie)?;
+        Ok(())
+    }
+}
+
+/// Stores a session, or finds the one of a click just before.
 ///
 /// A visitor without a sign-in keeps the cookie that we gave, so that all purchases stay together. Over plain HTTP a sibling may have set it,
-/// who would see what is bought with it; so a visitor with a sign-in gets a fresh one, and what that visitor had bought with the other moves
-/// to it.
+/// who would see what is bought with it; so a visitor with a sign-in gets a fresh one.
 fn store_session(
     tx: &control::Tx<'_>,
     mut session: Session,
     fresh: String,
     known: Option<String>,
     now: Timestamp,
-) -> Result<(Session, String), PaymentError> {
+) -> Result<Stored, PaymentError> {
     if !projects::is_live(tx, &session.project, now)? {
         return Err(PaymentError::NoProject);
     }
     let since = now.plus_seconds(-COOKIE_SECONDS);
     let mut token = fresh;
-    let is_signed_in = session.user_id.is_some();
-    if let Some((cookie, value)) = known.map(|value| (hash(&value), value))
+    let mut fresh = None;
+    if session.user_id.is_some() {
+        fresh = Some(FreshCookie {
+            wanted: session.clone(),
+            former: known.as_deref().map(hash),
+            since,
+        });
+    } else if let Some((cookie, value)) = known.map(|value| (hash(&value), value))
         && store::knows_cookie(
             tx,
             &session.deployment,
@@ -214,22 +275,18 @@ fn store_session(
         )
         .map_err(control::Error::from)?
     {
-        if is_signed_in {
-            store::move_to_cookie(tx, &session, &cookie)?;
-        } else {
-            (session.cookie, token) = (cookie, value);
-        }
+        (session.cookie, token) = (cookie, value);
     }
     let clicked = now.plus_seconds(-DOUBLE_CLICK);
     let before = store::same_purchase(tx, &session, clicked);
-    if let Some(before) = before.map_err(control::Error::from)? {
-        if is_signed_in {
-            store::set_cookie(tx, &before.id, &session.cookie, session.host_cookie)?;
+    let id = match before.map_err(control::Error::from)? {
+        Some(before) => before.id,
+        None => {
+            store::insert_session(tx, &session)?;
+            session.id
         }
-        return Ok((before, token));
-    }
-    store::insert_session(tx, &session)?;
-    Ok((session, token))
+    };
+    Ok(Stored { id, token, fresh })
 }
 
 /// Describes the purchase on the provider's page.

@@ -129,13 +129,13 @@ pub(super) fn knows_cookie(
 }
 
 /// Moves to the cookie of a new session what its visitor has bought with the cookie `former`, signed in or not. Another visitor's purchases
-/// stay.
+/// stay. Returns how many were moved.
 pub(super) fn move_to_cookie(
     tx: &Tx<'_>,
     session: &Session,
     former: &[u8; 32],
-) -> Result<(), Error> {
-    tx.prepare_cached(
+) -> Result<usize, Error> {
+    let moved = tx.prepare_cached(
         "UPDATE payment_sessions SET cookie_sha256 = ?3
          WHERE deployment_id = ?1 AND cookie_sha256 = ?2 AND host_cookie = ?4 AND (user_id IS NULL OR user_id = ?5)",
     )?
@@ -146,7 +146,7 @@ pub(super) fn move_to_cookie(
         session.host_cookie,
         session.user_id,
     ])?;
-    Ok(())
+    Ok(moved)
 }
 
 /// Gives a session another cookie.

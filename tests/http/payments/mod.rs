@@ -6,6 +6,7 @@ mod checkout;
 pub(crate) mod crashes;
 mod dev;
 mod endings;
+mod fresh_cookies;
 mod hostile;
 mod mirror;
 mod orders;

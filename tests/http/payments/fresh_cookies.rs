@@ -1,0 +1,145 @@
+//! Fresh cookies of visitors who are signed in: what such a visitor has bought before stays found, whatever becomes of a checkout.
+
+use http::{HeaderMap, Method};
+use serde_json::{Value, json};
+use svc_tests::browser::Browser;
+use svc_tests::{Answer, TestServer};
+
+use super::provider::{self, Manner, Provider, checkout, event};
+use crate::account::text;
+use crate::house::House;
+use crate::visitors::Place;
+
+/// A page that sells and has accounts, at a provider that records what it is asked.
+struct Till {
+    place: Place,
+    provider: Provider,
+    price: String,
+}
+
+impl Till {
+    async fn open() -> Self {
+        let provider = Provider::start().await;
+        let stripe = provider.settings();
+        let place = Place::with(|settings| {
+            settings.dev = true;
+            settings.stripe = Some(stripe);
+        });
+        let place = place.await;
+        let House {
+            server,
+            owner,
+            project,
+        } = &place.house;
+        let price =
+            json!({ "product_name": "Handbook", "label": "PDF", "amount": 900, "currency": "eur" });
+        let path = format!("/{project}/payments/catalog");
+        let made = owner.post(server, &path, &price).await.expect(201).json();
+        Self {
+            price: text(&made["id"]),
+            place,
+            provider,
+        }
+    }
+
+    fn server(&self) -> &TestServer {
+        &self.place.house.server
+    }
+
+    /// Clicks on the button of the page.
+    async fn click(&self, browser: &mut Browser) -> Answer {
+        let headers = [
+            ("origin", self.place.origin.as_str()),
+            ("accept", "application/json"),
+        ];
+        let headers = headers
+            .iter()
+            .map(|(name, value)| (http::HeaderName::from_static(name), value.parse().unwrap()));
+        let headers = HeaderMap::from_iter(headers);
+        let body = json!({ "price": self.price }).to_string();
+        let url = self.place.url("/payments/checkout");
+        browser.ask(Method::POST, &url, headers, Some(body)).await
+    }
+
+    /// Buys the price without a sign-in; returns the session.
+    async fn buy(&self, browser: &mut Browser) -> Value {
+        let begun = self.click(browser).await.expect(200).json();
+        let id = text(&begun["url"]).rsplit('/').next().unwrap().to_owned();
+        let paid = checkout(&id, "paid");
+        let paid = event(&format!("evt_{id}"), "checkout.session.completed", 1, &paid);
+        let now = self.server().server().app().clock.now();
+        let told = provider::send(self.server(), paid.to_string(), provider::SECRET, now);
+        told.await.expect(200);
+        begun["session_id"].clone()
+    }
+
+    async fn sign_in(&self, browser: &mut Browser) {
+        let form = "name=Bob&email=bob%40example.com";
+        self.place.sign_in(browser, form, "").await;
+    }
+
+    /// Signs of the payments that a browser is shown, newest first.
+    async fn owned(&self, browser: &mut Browser) -> Vec<String> {
+        let status = browser.get(&self.place.url("/payments/status")).await;
+        let status = status.expect(200).json();
+        let payments = status["payments"].as_array().unwrap().iter();
+        payments.map(|one| text(&one["matched_by"])).collect()
+    }
+}
+
+#[tokio::test]
+async fn a_checkout_that_fails_leaves_earlier_purchases_with_the_cookie_that_the_browser_has() {
+    let till = Till::open().await;
+    let mut browser = till.place.browser();
+    till.buy(&mut browser).await;
+    till.sign_in(&mut browser).await;
+    for status in [401, 500] {
+        till.provider.next(Manner::Say(status, Value::Null));
+        let failed = till.click(&mut browser).await;
+        failed.problem(503, "provider_unavailable");
+        assert_eq!(till.owned(&mut browser).await, ["cookie"], "{status}");
+    }
+    // The click that gets through takes them along.
+    let before = browser.cookies.clone();
+    till.click(&mut browser).await.expect(200);
+    assert_ne!(browser.cookies, before, "a fresh cookie");
+    assert_eq!(till.owned(&mut browser).await, ["cookie"]);
+    let mut former = till.place.browser();
+    former.cookies = before;
+    former
+        .cookies
+        .retain(|one| one.name.starts_with("svc_checkout_"));
+    assert_eq!(till.owned(&mut former).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_double_click_leaves_earlier_purchases_with_the_cookie_of_the_last_answer() {
+    let till = Till::open().await;
+    let mut browser = till.place.browser();
+    till.buy(&mut browser).await;
+    till.sign_in(&mut browser).await;
+    // A browser drops the answers to all clicks but the last.
+    let (mut first, mut second) = (browser.clone(), browser.clone());
+    let (one, other) = tokio::join!(till.click(&mut first), till.click(&mut second));
+    let third = till.click(&mut browser).await.expect(200).json();
+    assert_eq!(one.expect(200).json(), third);
+    assert_eq!(other.expect(200).json(), third);
+    assert_eq!(till.owned(&mut browser).await, ["cookie"]);
+}
+
+#[tokio::test]
+async fn a_click_of_the_same_visitor_elsewhere_takes_nothing_but_the_session_along() {
+    let till = Till::open().await;
+    let mut here = till.place.browser();
+    till.buy(&mut here).await;
+    let mut elsewhere = till.place.browser();
+    till.buy(&mut elsewhere).await;
+    till.sign_in(&mut here).await;
+    till.sign_in(&mut elsewhere).await;
+    let first = till.click(&mut here).await.expect(200).json();
+    let second = till.click(&mut elsewhere).await.expect(200).json();
+    assert_eq!(first, second, "one purchase");
+    for browser in [&mut here, &mut elsewhere] {
+        assert_eq!(till.owned(browser).await, ["cookie"]);
+    }
+}
