@@ -1,5 +1,7 @@
 //! Frames that the server sends, as bytes: encoded once, and shared by everybody who gets them.
 
+use std::io::Cursor;
+
 use bytes::buf::Writer;
 use bytes::{BufMut, Bytes, BytesMut};
 use tungstenite::protocol::CloseFrame;
@@ -53,6 +55,17 @@ pub(super) fn close_answer(close: Option<CloseFrame>) -> Bytes {
     encode(Frame::close(close))
 }
 
+/// Length of the frame that some bytes begin with, its header included.
+pub(super) fn length(bytes: &[u8]) -> usize {
+    let mut cursor = Cursor::new(bytes);
+    let length = match FrameHeader::parse(&mut cursor) {
+        Ok(Some((_, payload))) => cursor.position().saturating_add(payload),
+        // Whole frames are queued: what is none has no end.
+        _ => u64::MAX,
+    };
+    usize::try_from(length).unwrap_or(usize::MAX)
+}
+
 fn append_text_header(out: &mut BytesMut, length: usize) {
     let header = FrameHeader {
         opcode: OpCode::Data(Data::Text),
@@ -86,6 +99,16 @@ mod tests {
             &text_frame(&"x".repeat(65_536))[..10],
             [0x81, 127, 0, 0, 0, 0, 0, 1, 0, 0]
         );
+    }
+
+    #[test]
+    fn lengths_are_read_as_they_were_written() {
+        for payload in [0, 2, 125, 126, 65_535, 65_536] {
+            let one = text_frame(&"x".repeat(payload));
+            let two = [&one[..], &ping()[..]].concat();
+            assert_eq!(length(&two), one.len(), "{payload}");
+        }
+        assert_eq!(length(&[0x81]), usize::MAX);
     }
 
     #[test]

@@ -63,8 +63,10 @@ pub(super) struct Progress {
 #[derive(Debug)]
 struct Piece {
     bytes: Bytes,
-    /// How many messages are left of it, about, where it was written in part.
+    /// How many messages of it are not written yet, the one that is written in part included.
     messages: usize,
+    /// Where the first of several messages ends, once some of the piece is written.
+    end: Option<usize>,
     /// Whether the next piece goes on with its frame.
     goes_on: bool,
 }
@@ -129,7 +131,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Queues messages in one piece for the next [`Outbox::flush`], by which they must fit, and wakes nobody.
+    /// Queues messages in one piece for the next [`Outbox::flush`], by which they must fit, and wakes nobody. Of several each has one frame.
     ///
     /// # Errors
     /// [`Full`], as for [`Outbox::push`]: of what was queued before, more waits for the kernel than may.
@@ -247,6 +249,7 @@ impl Waiting {
         self.frames.push_back(Piece {
             bytes,
             messages,
+            end: None,
             goes_on,
         });
     }
@@ -319,11 +322,7 @@ impl Waiting {
             let length = first.bytes.len();
             if written < length {
                 self.begun |= written > 0;
-                first.bytes.advance(written);
-                // Messages that come together are of one kind, so that their bytes tell how many are left.
-                let left = (first.messages * (length - written)).div_ceil(length);
-                self.messages -= first.messages - left;
-                first.messages = left;
+                self.messages -= first.advance(written);
                 return;
             }
             written -= length;
@@ -331,6 +330,78 @@ impl Waiting {
             // What goes on has begun with the piece before it.
             self.begun = first.goes_on;
             self.frames.pop_front();
+        }
+    }
+}
+
+impl Piece {
+    /// Removes bytes that were written, of more; returns how many messages end in them.
+    fn advance(&mut self, written: usize) -> usize {
+        let mut ended = 0;
+        // A piece of one message may have a part of a frame, or several frames.
+        if self.messages > 1 {
+            let mut end = self.end.unwrap_or_else(|| frame::length(&self.bytes));
+            while end <= written {
+                ended += 1;
+                end = end.saturating_add(frame::length(&self.bytes[end..]));
+            }
+            self.end = Some(end - written);
+        }
+        self.messages -= ended;
+        self.bytes.advance(written);
+        ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::BytesMut;
+
+    /// Messages of such lengths in one piece, and where each of them ends.
+    fn piece(lengths: &[usize]) -> (Bytes, Vec<usize>) {
+        let mut bytes = BytesMut::new();
+        let ends = lengths.iter().map(|length| {
+            frame::append_text(&mut bytes, &"x".repeat(*length));
+            bytes.len()
+        });
+        let ends = ends.collect();
+        (bytes.freeze(), ends)
+    }
+
+    #[test]
+    fn messages_that_come_together_are_counted_by_their_frames() {
+        for lengths in [&[10, 1000][..], &[1000, 10], &[0, 70_000, 1, 200], &[5, 5]] {
+            for step in [1, 7, 150, 999] {
+                let (bytes, ends) = piece(lengths);
+                let all = bytes.len();
+                let mut waiting = Waiting::default();
+                waiting.add(bytes, lengths.len(), false);
+                let mut written = 0;
+                while written < all {
+                    let step = step.min(all - written);
+                    waiting.consume(step);
+                    written += step;
+                    let left = ends.iter().filter(|end| **end > written).count();
+                    assert_eq!(waiting.messages, left, "{written} bytes of {lengths:?}");
+                }
+                assert!(waiting.frames.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn a_message_of_several_parts_or_frames_waits_until_its_end() {
+        let mut waiting = Waiting::default();
+        let [head, shared, behind] = frame::text_parts("[", &Bytes::from_static(b"1,2"), "]");
+        waiting.add(head, 0, true);
+        waiting.add(shared, 0, true);
+        waiting.add(behind, 1, false);
+        let (news, ends) = piece(&[3, 3]);
+        waiting.add(news, 1, false);
+        for (written, left) in [(1, 2), (5, 2), (1, 1), (ends[0], 1), (1, 1), (4, 0)] {
+            waiting.consume(written);
+            assert_eq!(waiting.messages, left, "{written} bytes more");
         }
     }
 }
