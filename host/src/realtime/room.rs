@@ -333,12 +333,13 @@ impl Room {
         tally: &mut Tally,
     ) -> (Option<Vec<Arc<Outbox>>>, Awaited) {
         let mut state = self.state();
-        if !std::mem::take(&mut state.rounds.due) {
-            state.rounds.under_way = false;
-            return (None, Awaited(false));
-        }
+        // This round writes what is queued here: that asks for no other.
         state.queue_gathered(tally);
         let awaited = state.follow_departures(&self.id, now, tally);
+        if !std::mem::take(&mut state.rounds.due) {
+            state.rounds.under_way = false;
+            return (None, awaited);
+        }
         let outboxes = state.members.iter().map(|member| &member.outbox);
         (Some(outboxes.map(Arc::clone).collect()), awaited)
     }
@@ -507,4 +508,48 @@ fn queue_others<'a>(
         queued += messages - number;
     }
     Ok(queued)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_message_takes_one_round() {
+        let now = Moment {
+            elapsed: Duration::ZERO,
+            at: Timestamp::parse("2026-11-20T12:00:00Z").unwrap(),
+        };
+        let (outbox, _client) = Outbox::on_loopback(32).await;
+        let member = Member {
+            id: Arc::new(Client::nameless("ada")),
+            outbox: Arc::new(outbox),
+            page: Page {
+                slug: "page".into(),
+                id: "00000000-0000-7000-8000-000000000001".parse().unwrap(),
+            },
+            life: Arc::new(Life::new(now.elapsed)),
+            next_ping: Duration::MAX,
+        };
+        let (room, mut tally) = (Room::new("lobby"), Tally::default());
+        assert_eq!(room.join(member, now, &mut tally), Ok(Awaited(false)));
+        assert!(!room.starts_rounds(), "a welcome is written by itself");
+        let message = Message {
+            kind: Cow::Borrowed("chat"),
+            data: "1",
+            client_message_id: None,
+        };
+        for seq in 1..=2 {
+            let sent = room.publish(&message, None, now, &mut tally);
+            assert_eq!(sent, (seq, Awaited(false)));
+            assert!(room.starts_rounds());
+            let (outboxes, _) = room.begin_round(now, &mut tally);
+            assert_eq!(outboxes.map(|all| all.len()), Some(1));
+            assert_eq!(tally.delivered, seq);
+            let (outboxes, _) = room.begin_round(now, &mut tally);
+            assert!(outboxes.is_none(), "nothing was sent since");
+        }
+    }
 }

@@ -354,6 +354,18 @@ impl Piece {
 }
 
 #[cfg(test)]
+impl Outbox {
+    /// An outbox of a connection on loopback, with the client's end of it.
+    pub(crate) async fn on_loopback(most: usize) -> (Self, tokio::net::TcpStream) {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let client = tokio::net::TcpStream::connect(address).await.unwrap();
+        let (server, _) = listener.accept().await.unwrap();
+        (Self::new(Wire::Plain(server), most), client)
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use bytes::BytesMut;
