@@ -169,7 +169,7 @@ async fn bytes_of_shares_count_with_their_encodings() {
 
 #[tokio::test]
 async fn an_owners_content_has_a_bound_and_can_be_rolled_back_beyond_it() {
-    let builder = TestServer::builder().limits(|limits| limits.owner_bytes = 20_000);
+    let builder = TestServer::builder().limits(|limits| limits.owner_bytes = 400_000);
     let server = builder.start().await;
     let owner = Owner::new(&server, "acme").await;
     let other = Owner::new(&server, "other").await;
@@ -181,7 +181,7 @@ async fn an_owners_content_has_a_bound_and_can_be_rolled_back_beyond_it() {
         owner.send(&server, Method::PUT, &room, &body).await
     };
     put("# Two".into()).await.expect(200);
-    put(dense(15_000)).await.expect(200);
+    put(dense(150_000)).await.expect(200);
     reached(&put("# Three".into()).await, "owner_bytes", "owner");
     let new = json!({ "type": "markdown", "content": "# New" });
     let path = format!("/{project}/frontends");
@@ -205,6 +205,65 @@ async fn an_owners_content_has_a_bound_and_can_be_rolled_back_beyond_it() {
     other.frontend(&server, &theirs, "hall").await;
     owner.delete(&server, &room).await.expect(204);
     owner.frontend(&server, &project, "room").await;
+}
+
+/// Creates a page of html; returns the path of its frontend.
+async fn html_page(server: &TestServer, owner: &Owner, content: &str) -> String {
+    let project = owner.project(server, "House").await;
+    let path = format!("/{project}/frontends");
+    let new = json!({ "type": "html", "content": content });
+    let made = owner.post(server, &path, &new).await.expect(201).json();
+    format!("{path}/{}", text(&made["id"]))
+}
+
+#[tokio::test]
+async fn revisions_count_with_the_pages_that_looks_at_them_make() {
+    // A source and its page are 160 to 200 kB with their encodings: so are a live one, its baseline and each revision.
+    let builder = TestServer::builder().limits(|limits| limits.owner_bytes = 620_000);
+    let server = builder.start().await;
+    let owner = Owner::new(&server, "acme").await;
+    let room = html_page(&server, &owner, &dense(50_000)).await;
+    let put = async |number: u32| {
+        let body = json!({ "content": format!("{number}{}", dense(50_000)) });
+        owner.send(&server, Method::PUT, &room, &body).await
+    };
+    for number in 0..2 {
+        put(number).await.expect(200);
+    }
+    reached(&put(2).await, "owner_bytes", "owner");
+}
+
+#[tokio::test]
+async fn what_is_sent_at_once_passes_no_owners_bound() {
+    let builder = TestServer::builder().limits(|limits| limits.owner_bytes = 300_000);
+    let server = builder.start().await;
+    // The first two drafts reach the bound, or the first publication, which counts as what is live and as a revision.
+    for (name, method, most) in [("drafts", Method::POST, 2), ("pages", Method::PUT, 1)] {
+        let owner = Owner::new(&server, name).await;
+        let room = html_page(&server, &owner, "One").await;
+        let revisions = format!("{room}/revisions");
+        let list = owner.get(&server, &revisions).await.expect(200).json();
+        let mut racing = tokio::task::JoinSet::new();
+        for number in 0..6 {
+            let content = format!("{number}{}", dense(50_000));
+            let draft =
+                json!({ "base_revision_id": list["active_revision_id"], "content": content });
+            let (path, body) = match name {
+                "drafts" => (&revisions, draft),
+                _ => (&room, json!({ "content": content })),
+            };
+            let path = format!("/api/v1/projects{path}");
+            let request = owner.request(&server, method.clone(), &path);
+            racing.spawn(request.json(&body).answer());
+        }
+        let answers = racing.join_all().await;
+        let (made, refused): (Vec<_>, Vec<_>) =
+            answers.iter().partition(|answer| answer.status == 200);
+        assert_eq!(made.len(), most, "{name}");
+        for answer in refused {
+            reached(answer, "owner_bytes", "owner");
+        }
+    }
 }
 
 #[tokio::test]

@@ -198,14 +198,15 @@ impl Deployments {
         let (stored, page) = self
             .make_live(source, &frontend.slug, project.expires_at)
             .await?;
-        let (title, warnings, content_bytes) = (page.title, page.warnings, content.len() as u64);
+        let (title, warnings) = (page.title, page.warnings);
         fault::point("republish.stored");
         let (baseline, revision) = (self.new_revision_id()?, self.new_revision_id()?);
         let (id, now) = (frontend.id, self.clock.now());
-        let address = address_of(&frontend, &project);
+        let (address, room) = (address_of(&frontend, &project), self.room());
         let mut frontend = self
             .publish(stored, address, now, move |tx, published| {
                 let mut frontend = Self::active_in(tx, &project.id, &id)?;
+                room.for_content(tx, &project.workspace.id)?;
                 Self::ensure_workflow(tx, &mut frontend, baseline, now)?;
                 let kind = RevisionKind::Publish;
                 let made = NewRevision {
@@ -213,7 +214,8 @@ impl Deployments {
                     title: &title,
                     source: published.source,
                     preview: None,
-                    bytes: content_bytes,
+                    // Of the page as well: the first look at the revision's preview makes one of its own.
+                    bytes: published.bytes,
                     message: None,
                     kind,
                 };

@@ -43,8 +43,7 @@ impl Deployments {
             title: &frontend.title,
             source,
             preview: None,
-            // Counted with what is live.
-            bytes: 0,
+            bytes: store::live_bytes(tx, &frontend.id).map_err(control::Error::from)?,
             message: None,
             kind,
         };
@@ -227,7 +226,7 @@ impl Deployments {
         fault::point("draft.stored");
         let (id, now) = (self.new_revision_id()?, self.clock.now());
         let (source_digest, preview_digest) = (stored.source.digest(), stored.page.digest());
-        let bytes = stored.bytes;
+        let (bytes, room, workspace) = (stored.bytes, self.room(), project.workspace.id);
         let (project, deployment) = (project.id, frontend.id);
         self.control
             .write(move |tx| {
@@ -238,9 +237,9 @@ impl Deployments {
                 }
                 let same = store::same(tx, &deployment, &source_digest, &title)
                     .map_err(control::Error::from)?;
-                let deduplicated = same.is_some();
-                let id = same.unwrap_or(id);
+                let (deduplicated, id) = (same.is_some(), same.unwrap_or(id));
                 if !deduplicated {
+                    room.for_content(tx, &workspace)?;
                     let made = NewRevision {
                         id,
                         title: &title,
