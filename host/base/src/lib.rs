@@ -8,6 +8,7 @@
 
 pub mod clock;
 mod counted;
+mod counts;
 pub mod digest;
 pub mod disk;
 pub mod fault;
@@ -27,5 +28,6 @@ pub mod threads;
 pub mod turns;
 
 pub use counted::counted;
+pub use counts::Counts;
 pub use processor::ProcessorStopwatch;
 pub use stopwatch::Stopwatch;

@@ -3,13 +3,12 @@
 //! A part of the server's sockets is kept for backends that have few: so visitors who fill those of some owners keep out
 //! nobody of the others'.
 
-use std::collections::HashMap;
-use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::config::Limits;
 use crate::http::client_ip::ClientIp;
+use svc_base::Counts;
 use svc_base::ids::BackendId;
 
 /// The most sockets there may be.
@@ -67,10 +66,10 @@ struct Held {
     total: u64,
     /// How many of them are streams, which nobody waits for.
     streams: u64,
-    by_client: HashMap<IpAddr, u64>,
+    by_client: Counts<IpAddr>,
     /// Networks of IPv6 clients alone: the address of an IPv4 one is its network.
-    by_network: HashMap<IpAddr, u64>,
-    by_backend: HashMap<BackendId, u64>,
+    by_network: Counts<IpAddr>,
+    by_backend: Counts<BackendId>,
 }
 
 /// The place of one socket; dropping it gives the place back.
@@ -107,33 +106,31 @@ impl Quotas {
     ) -> Result<Permit, Reached> {
         let most = self.most;
         let mut held = self.held();
-        let of = |count: Option<&u64>| count.copied().unwrap_or(0);
-        if of(held.by_client.get(&client)) >= most.of_client {
+        if held.by_client.of(&client) >= most.of_client {
             return Err(Reached::Client(most.of_client));
         }
         let network = network(client);
-        let in_network = network.and_then(|network| held.by_network.get(&network));
-        if of(in_network) >= most.of_network {
+        let in_network = network.map_or(0, |network| held.by_network.of(&network));
+        if in_network >= most.of_network {
             return Err(Reached::Network(most.of_network));
         }
-        if of(held.by_backend.get(&backend)) >= most.of_backend {
+        let of_backend = held.by_backend.of(&backend);
+        if of_backend >= most.of_backend {
             return Err(Reached::Backend(most.of_backend));
         }
         if held.total >= most.of_server {
             return Err(Reached::Server);
         }
-        if held.total >= most.open_to_all
-            && of(held.by_backend.get(&backend)) >= most.of_backend_kept
-        {
+        if held.total >= most.open_to_all && of_backend >= most.of_backend_kept {
             return Err(Reached::Kept);
         }
         held.total += 1;
         held.streams += u64::from(is_stream);
-        *held.by_client.entry(client).or_default() += 1;
+        held.by_client.take(client);
         if let Some(network) = network {
-            *held.by_network.entry(network).or_default() += 1;
+            held.by_network.take(network);
         }
-        *held.by_backend.entry(backend).or_default() += 1;
+        held.by_backend.take(backend);
         drop(held);
         Ok(Permit {
             quotas: Arc::clone(self),
@@ -165,11 +162,11 @@ impl Drop for Permit {
         let mut held = self.quotas.held();
         held.total = held.total.saturating_sub(1);
         held.streams = held.streams.saturating_sub(u64::from(self.is_stream));
-        give_back(&mut held.by_client, &self.client);
+        held.by_client.give_back(&self.client);
         if let Some(network) = network(self.client) {
-            give_back(&mut held.by_network, &network);
+            held.by_network.give_back(&network);
         }
-        give_back(&mut held.by_backend, &self.backend);
+        held.by_backend.give_back(&self.backend);
         if held.sockets() == 0 {
             self.quotas.gone.notify_waiters();
         }
@@ -185,15 +182,6 @@ impl Held {
 /// The network of an IPv6 client.
 fn network(client: IpAddr) -> Option<IpAddr> {
     client.is_ipv6().then(|| ClientIp(client).network())
-}
-
-fn give_back<K: Eq + Hash>(counts: &mut HashMap<K, u64>, key: &K) {
-    if let Some(count) = counts.get_mut(key) {
-        *count -= 1;
-        if *count == 0 {
-            counts.remove(key);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -242,7 +230,7 @@ mod tests {
         drop((_second, _third, _fourth));
         let held = quotas.held();
         assert_eq!(
-            (held.total, held.by_client.len(), held.by_backend.len()),
+            (held.total, held.by_client.keys(), held.by_backend.keys()),
             (0, 0, 0)
         );
     }
@@ -277,7 +265,7 @@ mod tests {
         assert_eq!(seventh.unwrap_err(), Reached::Server);
         held.clear();
         let held = quotas.held();
-        assert_eq!((held.total, held.by_network.len()), (0, 0));
+        assert_eq!((held.total, held.by_network.keys()), (0, 0));
     }
 
     #[test]

@@ -3,8 +3,6 @@
 //!
 //! A part of the server's connections is kept for clients that have none: nobody who holds many can take it.
 
-use std::collections::HashMap;
-use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,6 +10,7 @@ use ipnet::IpNet;
 
 use crate::config::Limits;
 use crate::http::client_ip::ClientIp;
+use svc_base::Counts;
 
 /// The most connections there may be.
 #[derive(Clone, Copy, Debug)]
@@ -55,8 +54,8 @@ pub(super) struct Connections {
 #[derive(Debug, Default)]
 struct Open {
     all: u64,
-    by_client: HashMap<IpAddr, u64>,
-    by_network: HashMap<IpAddr, u64>,
+    by_client: Counts<IpAddr>,
+    by_network: Counts<IpAddr>,
 }
 
 /// Permit of a connection; dropping it gives the permit back.
@@ -101,18 +100,17 @@ impl Connections {
             return Some(Permit { counted: None });
         }
         let mut open = self.open();
-        let of = |count: Option<&u64>| count.copied().unwrap_or(0);
-        let own = of(open.by_client.get(&client.bucket()));
+        let own = open.by_client.of(&client.bucket());
         let is_refused = own >= self.most.of_client
-            || of(open.by_network.get(&client.network())) >= self.most.of_network
+            || open.by_network.of(&client.network()) >= self.most.of_network
             || open.all >= self.most.of_server
             || (open.all >= self.most.open_to_all && own > 0);
         if is_refused {
             return None;
         }
         open.all += 1;
-        *open.by_client.entry(client.bucket()).or_default() += 1;
-        *open.by_network.entry(client.network()).or_default() += 1;
+        open.by_client.take(client.bucket());
+        open.by_network.take(client.network());
         drop(open);
         Some(Permit {
             counted: Some((Arc::clone(self), client)),
@@ -127,17 +125,8 @@ impl Drop for Permit {
         };
         let mut open = connections.open();
         open.all = open.all.saturating_sub(1);
-        give_back(&mut open.by_client, &client.bucket());
-        give_back(&mut open.by_network, &client.network());
-    }
-}
-
-fn give_back<K: Eq + Hash>(counts: &mut HashMap<K, u64>, key: &K) {
-    if let Some(count) = counts.get_mut(key) {
-        *count = count.saturating_sub(1);
-        if *count == 0 {
-            counts.remove(key);
-        }
+        open.by_client.give_back(&client.bucket());
+        open.by_network.give_back(&client.network());
     }
 }
 
@@ -189,7 +178,7 @@ mod tests {
         }
         held.clear();
         let open = connections.open();
-        let left = (open.all, open.by_client.len(), open.by_network.len());
+        let left = (open.all, open.by_client.keys(), open.by_network.keys());
         assert_eq!(left, (0, 0, 0));
     }
 

@@ -13,6 +13,7 @@ use crate::control::{self, Tx};
 use crate::deployments::publication::{Address, announce, announce_slug};
 use crate::deployments::publish::PageSource;
 use crate::deployments::revisions::{self, NewRevision, Released, RevisionKind};
+use crate::deployments::room::Room;
 use crate::deployments::{self, Deployments};
 use crate::projects::{self, Project};
 use svc_base::fault;
@@ -53,7 +54,8 @@ impl Deployments {
         new: NewFrontend,
         keep: Keep<Frontend>,
     ) -> Result<Frontend, FrontendError> {
-        self.check_frontend_room(project.workspace.id).await?;
+        self.check_room(project.workspace.id, Room::for_frontend)
+            .await?;
         let slug = self.reserve_slug(new.requested_slug.as_deref()).await?;
         let now = self.clock.now();
         let id = DeploymentId::new(&self.clock, &self.random)?;
@@ -192,7 +194,8 @@ impl Deployments {
         if content_type.is_some_and(|named| named != frontend.content_type) {
             return Err(FrontendError::TypeMismatch(frontend.content_type));
         }
-        self.check_content_room(project.workspace.id).await?;
+        self.check_room(project.workspace.id, Room::for_content)
+            .await?;
         let title = title.unwrap_or_else(|| frontend.title.clone());
         let source = PageSource::titled(frontend.content_type, &title, &content);
         let (stored, page) = self

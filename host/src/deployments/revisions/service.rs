@@ -16,6 +16,7 @@ use crate::control::{self, Tx};
 use crate::deployments::Deployments;
 use crate::deployments::frontends::{Frontend, FrontendError, Target};
 use crate::deployments::publish::{PageSource, PublishError};
+use crate::deployments::room::Room;
 use crate::projects::{self, Project};
 use svc_base::clock::Timestamp;
 use svc_base::fault;
@@ -215,7 +216,8 @@ impl Deployments {
         if new.base != Some(active) {
             return Err(FrontendError::Conflict(active));
         }
-        self.check_content_room(project.workspace.id).await?;
+        let (room, workspace) = (self.room(), project.workspace.id);
+        self.check_room(workspace, Room::for_content).await?;
         let base = self.revision_of(frontend.id, active).await?;
         let content = self.content_of(new.source, base.source).await?;
         let title = new.title.unwrap_or(base.title);
@@ -226,8 +228,7 @@ impl Deployments {
         fault::point("draft.stored");
         let (id, now) = (self.new_revision_id()?, self.clock.now());
         let (source_digest, preview_digest) = (stored.source.digest(), stored.page.digest());
-        let (bytes, room, workspace) = (stored.bytes, self.room(), project.workspace.id);
-        let (project, deployment) = (project.id, frontend.id);
+        let (project, deployment, bytes) = (project.id, frontend.id, stored.bytes);
         self.control
             .write(move |tx| {
                 let frontend = Self::active_in(tx, &project, &deployment)?;

@@ -13,8 +13,8 @@ use crate::workspaces::Caller;
 use svc_base::disk;
 use svc_base::ids::WorkspaceId;
 
-use store::Room;
-pub(super) use store::{ShareCounts, ShareHolder};
+use store::RoomCheck;
+pub(super) use store::{Room, ShareCounts, ShareHolder};
 
 /// Publisher of a quick share.
 #[derive(Clone, Debug)]
@@ -86,29 +86,15 @@ impl Deployments {
         checking.await?
     }
 
-    /// Refuses to begin when there is no room for one more frontend of a workspace.
-    pub(super) async fn check_frontend_room(
+    /// Refuses to begin when a workspace has no room by a check: for one more frontend, or for more content of those it has.
+    pub(super) async fn check_room(
         &self,
         workspace: WorkspaceId,
+        check: RoomCheck,
     ) -> Result<(), PublishError> {
         self.check_disk()?;
         let room = self.room();
-        let checking = self
-            .control
-            .read(move |c| Ok(room.for_frontend(c, &workspace)));
-        checking.await?
-    }
-
-    /// Refuses to begin when there is no room for more content of a workspace's frontends.
-    pub(super) async fn check_content_room(
-        &self,
-        workspace: WorkspaceId,
-    ) -> Result<(), PublishError> {
-        self.check_disk()?;
-        let room = self.room();
-        let checking = self
-            .control
-            .read(move |c| Ok(room.for_content(c, &workspace)));
+        let checking = self.control.read(move |c| Ok(check(&room, c, &workspace)));
         checking.await?
     }
 }

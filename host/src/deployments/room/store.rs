@@ -59,6 +59,10 @@ pub(in crate::deployments) struct Room {
     pub(super) now: Timestamp,
 }
 
+/// A check of whether a workspace has room, such as [`Room::for_frontend`].
+pub(in crate::deployments) type RoomCheck =
+    fn(&Room, &Connection, &WorkspaceId) -> Result<(), PublishError>;
+
 impl Room {
     /// Refuses a quick share of so many bytes for which there is no room; returns its holder.
     pub(in crate::deployments) fn for_share(

@@ -12,6 +12,7 @@ use crate::deployments::frontends::{Frontend, FrontendError};
 use crate::deployments::model::Deployment;
 use crate::deployments::publication::{Address, announce};
 use crate::deployments::publish::{PageSource, PublishError, ReservedSlug};
+use crate::deployments::room::Room;
 use crate::deployments::{self, Deployments};
 use crate::projects::{self, Project};
 use svc_base::clock::Timestamp;
@@ -98,7 +99,8 @@ impl Deployments {
             .read(move |c| deployments::store::by_id(c, &id))
             .await?;
         let share = claimable(found, self.clock.now())?;
-        self.check_content_room(project.workspace.id).await?;
+        self.check_room(project.workspace.id, Room::for_content)
+            .await?;
         let source = share.source.ok_or(ShareError::NotFound)?;
         let text = self.text_of(source).await?;
         // A slug in the form of an id, as they were given out once, stays behind.
