@@ -140,7 +140,11 @@ pub(super) async fn check_listener(
         Ok(named) if named.is_none_or(|host| names_listener(host, listen)) => {
             next.run(request).await
         }
-        Ok(_) => misdirected().into_response(),
+        Ok(_) => Problem::new(
+            Code::Misdirected,
+            "This listener answers to its own address and to `localhost`: ask it by address, or send `Host: localhost`.",
+        )
+        .into_response(),
         Err(problem) => problem.into_response(),
     }
 }

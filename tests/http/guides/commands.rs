@@ -270,7 +270,7 @@ fn a_command_that_is_not_run_has_a_reason() {
             match block.info {
                 "console" => shown.push(block.text.clone()),
                 "sh" | "sh lasting" | "sh stopped" | "json" | "toml" | "html" | "js" | "sql"
-                | "caddy" | "nginx" | "" => {}
+                | "yaml" | "caddy" | "nginx" | "" => {}
                 other => panic!("{}: a block of `{other}`", document.path),
             }
         }

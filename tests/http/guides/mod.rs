@@ -7,6 +7,7 @@
 //! - `sh stopped`: a script as of `sh`, after that server has ended.
 //! - `console`: a command that no test can run. [`commands::SHOWN`] lists each with the reason.
 //! - `toml`: a file of settings.
+//! - `yaml`: a part of a file of another program, which no test has.
 //! - `caddy`, `nginx`: a file of another program, which lies in `docs/` and is tried in `proxies.rs`.
 //!
 //! A line `<!-- shows: TEXT -->` says that the scripts' output contains TEXT.

@@ -130,7 +130,9 @@ async fn operators_numbers_are_on_their_own_listener() {
         let answer = ops.get(&url).header("host", &host).answer().await;
         assert_eq!(answer.status, status, "{host}");
         if status == 421 {
-            answer.problem(421, "misdirected");
+            let problem = answer.problem(421, "misdirected");
+            let detail = problem["detail"].as_str().unwrap();
+            assert!(detail.contains("`Host: localhost`"), "{detail}");
         }
     }
     for line in [
