@@ -14,6 +14,8 @@ pub const POLICY: HeaderValue = HeaderValue::from_static(
 pub const TOKENS: &str = include_str!("../../../guest-render/assets/tokens.css");
 /// The elements of the platform's own pages.
 pub const STYLE: &str = include_str!("../../assets/platform.css");
+/// The frame of pages that say one thing, and of their forms.
+const NOTICE: &str = include_str!("../../assets/notice.css");
 
 /// A page of the platform that says one thing.
 pub fn shell(title: &str, body: &Markup) -> Markup {
@@ -31,7 +33,7 @@ pub fn shell(title: &str, body: &Markup) -> Markup {
                 meta property="og:title" content=(title);
                 meta property="og:description" content=(title);
                 meta property="og:type" content="website";
-                style { (PreEscaped(TOKENS)) (PreEscaped(STYLE)) }
+                style { (PreEscaped(TOKENS)) (PreEscaped(STYLE)) (PreEscaped(NOTICE)) }
             }
             body.notice { (body) }
         }

@@ -60,7 +60,8 @@ pub(super) struct Page {
 
 /// Builds the page.
 pub(super) fn landing(config: &Config, api: Api) -> Page {
-    let style = [TOKENS, STYLE, OWN_STYLE].concat();
+    let style = [STYLE, OWN_STYLE].concat();
+    let style = used_tokens(&style) + &style;
     let api = match api {
         Api::Here => "",
         Api::Elsewhere => config.base_url.as_str(),
@@ -96,6 +97,18 @@ pub(super) fn landing(config: &Config, api: Api) -> Page {
         html: page.into_string(),
         policy: policy(&style, api),
     }
+}
+
+/// Returns the tokens that a style uses: those of code and of notes, nearly half of all, are for pages that people make.
+fn used_tokens(style: &str) -> String {
+    let is_unused = |name: &str| name.starts_with("--") && !style.contains(&format!("var({name})"));
+    let pieces = TOKENS.split_inclusive(['{', ';', '}']);
+    let used = pieces.map(|piece| match piece.split_once(':') {
+        Some((name, _)) if is_unused(name) && piece.ends_with('}') => "}",
+        Some((name, _)) if is_unused(name) => "",
+        _ => piece,
+    });
+    used.collect()
 }
 
 /// Returns a script without its comments and indentation, which are a fifteenth of what a visitor would wait for. A comment has its lines to
@@ -248,6 +261,18 @@ pub(super) fn snippet(heading: &Markup, label: &str, text: &str, base_url: &str)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_style_has_the_tokens_that_it_uses() {
+        let tokens = used_tokens("a{color:var(--bg);border-radius:calc(2*var(--radius))}");
+        assert_eq!(tokens.matches("--").count(), 4, "{tokens}");
+        for kept in [
+            ":root{color-scheme:light dark;--bg:#fff;--radius:.5rem}\n@media",
+            "{:root{--bg:#14161a;}}\n@media print{:root{color-scheme:light;--bg:#fff;}}",
+        ] {
+            assert!(tokens.contains(kept), "{kept} in {tokens}");
+        }
+    }
 
     #[test]
     fn the_script_loses_nothing_but_comments() {
