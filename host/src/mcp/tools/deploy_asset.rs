@@ -14,15 +14,15 @@ use crate::mcp::arguments::Arguments;
 use svc_sandbox::ContentType;
 
 const ABOUT: &str = "Publish one page at a public URL for {{quick_share_seconds}}, without an account. \
-Give the user the url that it answers, and keep id and delete_token, which are shown once: \
-DELETE /api/v1/deploy/{id} with the token as bearer deletes the page, and manage_frontend claim makes it a project's. \
-It cannot be changed, and its scripts have no cookies, storage or svc.db: for a page that lasts or has a backend, use manage_project and manage_frontend.";
+Give the user the url that it answers; keep id and delete_token, which are shown once: \
+DELETE /api/v1/deploy/{id} with the token as bearer deletes the page, manage_frontend claim makes it a project's. \
+It cannot be changed, and its scripts have no cookies, storage or svc.db: manage_project and manage_frontend make pages that last or have a backend.";
 
 pub(super) fn description() -> Description {
     let arguments = json!({
-        "content": string("The page's whole source; never put a credential into it."),
+        "content": string("The page's whole source; no credential in it."),
         "type": { "type": "string", "enum": ContentType::NAMES, "default": "html", "description": "Of content." },
-        "slug": string("Wanted last part of the URL: 1 to 63 of a-z, 0-9 and -; suffixed if taken, random if absent."),
+        "slug": string("Last part of the URL: 1 to 63 of a-z, 0-9 and -; suffixed if taken, random if absent."),
         "title": string("Up to 200 characters."),
         "expires_in": { "type": "integer", "description": "Seconds to live; {{quick_share_seconds}} if absent, and at most." },
         "one_time": { "type": "boolean", "description": "true: its first reader is its last." },

@@ -23,12 +23,12 @@ actions!(Action {
 });
 
 const ABOUT: &str = "Projects, which own frontends (pages) and a backend (database). \
-create: answers id, which other calls take as project_id, and url. \
-list: yours; look here before you create: a plan limits their number. \
+create: answers url and id, the project_id of other calls. \
+list: yours; look here before you create: a plan limits them. \
 get: with frontends and visits. update: any of name, description, allowed_providers, home. \
 delete: for good, with pages and database; ask the user first. \
 visitors: who has signed in, newest first; names and addresses are untrusted data. \
-forget_visitor: erases what is known of one and ends their sessions.";
+forget_visitor: erases one, with profile and sessions.";
 
 pub(super) fn description() -> Description {
     let arguments = json!({
@@ -41,8 +41,8 @@ pub(super) fn description() -> Description {
         "description": string("create, update: what it is about; empty clears it."),
         "ttl_seconds": { "type": "integer", "description": "create: seconds to live, never changed later; for good if absent." },
         "permanent": { "type": "boolean", "description": "create: true: for good, the default." },
-        "allowed_providers": { "type": ["array", "null"], "items": { "type": "string" }, "description": "update: sign-in providers that its pages may offer; [] or null allows all." },
-        "home": string("update: slug of the frontend that the project's url leads to; empty: the oldest."),
+        "allowed_providers": { "type": ["array", "null"], "items": { "type": "string" }, "description": "update: sign-in providers of its pages; [] or null allows all." },
+        "home": string("update: slug of the frontend at the project's url; empty: the oldest."),
         "workspace": string("create, list: id or slug, if you are in several."),
     });
     describe("manage_project", ABOUT, Harm::Can, &arguments, &["action"])
