@@ -42,7 +42,7 @@ pub struct Realtime {
 }
 
 /// Why there is no room.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum RoomError {
     /// The backend has none.
     #[error("realtime is off")]

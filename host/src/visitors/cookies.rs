@@ -43,9 +43,6 @@ pub(super) fn give_session(
 }
 
 /// Returns the header that ties a browser to the sign-ins that it begins.
-pub(super) fn give_browser(
-    token: &str,
-    secure: bool,
-) -> Result<HeaderValue, InvalidHeaderValue> {
+pub(super) fn give_browser(token: &str, secure: bool) -> Result<HeaderValue, InvalidHeaderValue> {
     HostCookie::of_host(BROWSER, secure).give(token, BROWSER_SECONDS)
 }
