@@ -148,11 +148,11 @@ impl Ground {
         Ok(deployments)
     }
 
-    /// Makes the rooms, behind the pages: they look at those that a change is about.
-    fn realtime(&self, _: &Deployments) -> Arc<Realtime> {
-        let limits = self.config.limits.clone();
-        let realtime = Realtime::new(self.clock.clone(), self.random.clone(), limits);
-        let realtime = Arc::new(realtime);
+    /// Makes the rooms. They follow changes behind the pages, which they look at.
+    fn realtime(&self, deployments: &Arc<Deployments>) -> Arc<Realtime> {
+        let (clock, random) = (self.clock.clone(), self.random.clone());
+        let (limits, deployments) = (self.config.limits.clone(), Arc::clone(deployments));
+        let realtime = Arc::new(Realtime::new(clock, random, limits, deployments));
         self.control.follow(realtime.follower());
         realtime
     }
@@ -170,8 +170,8 @@ impl Ground {
             Arc::clone(&self.config),
             Arc::clone(deployments),
             sandbox.clone(),
+            Arc::clone(realtime) as _,
         )?);
-        backends.count_rooms_by(realtime.counter());
         let settled = backends.settle_owners().await;
         settled.context("removing databases that no backend owns")?;
         Ok(backends)
