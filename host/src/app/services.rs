@@ -267,7 +267,6 @@ impl Services {
         let paying = ground.paying(&projects)?;
         let settled = paying.payments.settle_begun().await;
         settled.context("settling interrupted checkouts")?;
-        backends.ask_what_is_behind(paying.payments.what_is_behind());
         let teardown = Teardown::new(
             workspaces.clone(),
             projects.clone(),

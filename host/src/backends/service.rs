@@ -46,8 +46,8 @@ pub struct Backends {
     /// Files that wait for their receivers.
     pub(super) exports: super::export::Exports,
     rooms: Arc<dyn RoomKeeper>,
-    /// Says which backends are behind with payments.
-    pub(super) payments: super::mirror::Follower,
+    /// Backends that are behind with payments.
+    pub(super) lags: super::mirror::Lags,
 }
 
 /// A backend to make.
@@ -86,7 +86,7 @@ impl Backends {
             rewinds: tokio::sync::Semaphore::new(super::history::AT_ONCE),
             exports: super::export::Exports::default(),
             rooms,
-            payments: super::mirror::Follower::default(),
+            lags: super::mirror::Lags::default(),
             control,
             clock,
             random,
@@ -244,7 +244,7 @@ impl Backends {
             unrecorded: self.unrecorded(id, &inventory, &ledger).await,
             bytes_on_disk: self.bytes_on_disk(id).await?,
             occupancy: self.rooms.occupancy(&id),
-            behind: self.payments.behind(id),
+            behind: self.lags.of(&id),
             backend,
             inventory,
             ledger,
