@@ -34,7 +34,7 @@ use crate::realtime::routes::Rooms;
 use crate::stripe::dev::{self, DevProvider};
 use crate::stripe::{Consumer, Receiver, Stripe};
 use crate::telemetry::Metrics;
-use crate::visitors::{Visitors, end_not_allowed};
+use crate::visitors::Visitors;
 use crate::workspaces::Workspaces;
 use svc_base::clock::Clock;
 use svc_base::random::Random;
@@ -184,7 +184,6 @@ impl Ground {
             self.random.clone(),
             Arc::clone(&self.config),
             workspaces.clone(),
-            end_not_allowed,
         )
     }
 
@@ -268,6 +267,7 @@ impl Services {
         let settled = paying.payments.settle_begun().await;
         settled.context("settling interrupted checkouts")?;
         let teardown = Teardown::new(
+            (control.clone(), clock.clone()),
             workspaces.clone(),
             projects.clone(),
             Arc::clone(&deployments),

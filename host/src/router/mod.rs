@@ -256,7 +256,7 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(passwords::unlock).map(limited(Rule::Auth)))
         .routes(routes!(reports::report).map(limited(Rule::Report)))
         .routes(routes!(projects::create, projects::list).map(&owned))
-        .routes(routes!(envelope::get, projects::update, envelope::delete).map(&owned))
+        .routes(routes!(envelope::get, envelope::update, envelope::delete).map(&owned))
         .routes(routes!(frontends::create, frontends::list).map(&owned))
         .routes(routes!(frontends::get, frontends::republish, frontends::delete).map(&owned))
         .routes(routes!(sharing::claim).map(&owned))
