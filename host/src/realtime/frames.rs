@@ -20,7 +20,7 @@ pub enum FrameError {
     /// It breaks a rule.
     #[error("{0}")]
     Invalid(String),
-    /// Its params cannot be read.
+    /// Params that cannot be read.
     #[error(transparent)]
     Params(#[from] ParamsError),
     /// It is one too many: so many a second are the most.
