@@ -56,7 +56,7 @@ fn rows() -> Vec<Row> {
         "create_project" "manage_project" "create" projects::operations::create, changes [ProjectCreate];
         "list_projects" "manage_project" "list" projects::operations::list;
         "get_project" "manage_project" "get" envelope::operations::get;
-        "update_project" "manage_project" "update" projects::operations::update, changes [ProjectUpdate];
+        "update_project" "manage_project" "update" envelope::operations::update, changes [ProjectUpdate];
         "delete_project" "manage_project" "delete" envelope::operations::delete, changes [ProjectDelete];
         "list_visitors" "manage_project" "visitors" visitors::operations::list;
         "forget_visitor" "manage_project" "forget_visitor" visitors::operations::forget, changes [VisitorForget];

@@ -258,13 +258,19 @@ fn answer(status: StatusCode, body: String) -> Response {
 
 impl From<control::Error> for Problem {
     fn from(error: control::Error) -> Self {
+        Self::from(&error)
+    }
+}
+
+impl From<&control::Error> for Problem {
+    fn from(error: &control::Error) -> Self {
         use control::Error::{Busy, Full};
         match error {
             Full | Busy => Self::new(
                 Code::CapacityReached,
                 "The server has no room or is busy with maintenance. Try again in a minute.",
             ),
-            other => Self::internal(&other),
+            other => Self::internal(other),
         }
     }
 }

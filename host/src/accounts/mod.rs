@@ -6,6 +6,7 @@ pub mod audit;
 pub mod metadata;
 pub mod operations;
 pub mod plans;
+mod problems;
 pub mod requests;
 pub mod routes;
 pub mod scope;
@@ -13,4 +14,4 @@ mod service;
 pub mod views;
 
 pub use plans::{Billing, Plans};
-pub use service::Accounts;
+pub use service::{AccountError, Accounts};

@@ -91,9 +91,8 @@ pub async fn update(
 /// # Errors
 /// `provider_unavailable` if its subscription cannot be ended.
 pub async fn delete(accounts: Accounts, at: WorkspaceScope<Owner>) -> Result<(), Problem> {
-    accounts
-        .end(at.authority.workspace, at.authority.caller)
-        .await
+    let (workspace, caller) = (at.authority.workspace, at.authority.caller);
+    Ok(accounts.end(workspace, caller).await?)
 }
 
 /// Lists the members of a workspace.

@@ -6,9 +6,8 @@ use super::Billing;
 use super::plans::BillingError;
 use crate::config::Config;
 use crate::envelope::Teardown;
-use crate::http::problem::{Code, Problem};
 use crate::projects;
-use crate::workspaces::{Caller, Workspaces};
+use crate::workspaces::{Caller, WorkspaceError, Workspaces};
 use svc_base::fault;
 use svc_base::ids::WorkspaceId;
 
@@ -19,6 +18,23 @@ pub struct Accounts {
     envelope: Teardown,
     billing: Billing,
     config: Arc<Config>,
+}
+
+/// Why nothing was done to a workspace and what it owns.
+#[derive(Debug, thiserror::Error)]
+pub enum AccountError {
+    /// The workspace's.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+    /// The plan's.
+    #[error(transparent)]
+    Billing(#[from] BillingError),
+    /// No provider is there that could end the subscription of the workspace.
+    #[error("the workspace has a subscription, and there is no payment provider to end it")]
+    NoProvider,
+    /// Everything else, for the log.
+    #[error(transparent)]
+    Internal(#[from] anyhow::Error),
 }
 
 impl Accounts {
@@ -50,8 +66,8 @@ impl Accounts {
     /// The address where the plan `pro` is bought.
     ///
     /// # Errors
-    /// `payments_unconfigured`, `provider_unavailable`, `plan_limit` if the workspace has a subscription.
-    pub async fn checkout(&self, workspace: WorkspaceId) -> Result<String, Problem> {
+    /// [`BillingError`], or the database's.
+    pub async fn checkout(&self, workspace: WorkspaceId) -> Result<String, AccountError> {
         let known = self.workspaces.subscriptions(workspace).await?;
         Ok(self.billing.checkout(workspace, &known).await?)
     }
@@ -59,8 +75,8 @@ impl Accounts {
     /// The address where the subscription is looked at, changed and ended.
     ///
     /// # Errors
-    /// `payments_unconfigured`, `provider_unavailable`, `no_subscription`.
-    pub async fn portal(&self, workspace: WorkspaceId) -> Result<String, Problem> {
+    /// [`BillingError`], or the database's.
+    pub async fn portal(&self, workspace: WorkspaceId) -> Result<String, AccountError> {
         let known = self.workspaces.subscriptions(workspace).await?;
         Ok(self.billing.portal(&known).await?)
     }
@@ -83,8 +99,8 @@ impl Accounts {
     /// the next start goes on.
     ///
     /// # Errors
-    /// `forbidden`, `provider_unavailable`: nothing is destroyed then.
-    pub async fn end(&self, workspace: WorkspaceId, by: Caller) -> Result<(), Problem> {
+    /// The caller may not, or the subscription cannot be ended: nothing is destroyed then.
+    pub async fn end(&self, workspace: WorkspaceId, by: Caller) -> Result<(), AccountError> {
         let mut told = Vec::new();
         let known = self.workspaces.subscriptions(workspace).await?;
         for one in known.iter().filter(|one| one.lives()) {
@@ -97,8 +113,7 @@ impl Accounts {
             .end(workspace, by, told, projects::begin_ends);
         ended.await?;
         fault::point("workspace.ended");
-        let internal = |error: anyhow::Error| Problem::internal(&format!("{error:#}"));
-        self.envelope.begin_all().await.map_err(internal)?;
+        self.envelope.begin_all().await?;
         fault::point("workspace.unreachable");
         let envelope = self.envelope.clone();
         tokio::spawn(async move {
@@ -114,13 +129,10 @@ impl Accounts {
     }
 }
 
-/// The 503 of a subscription whose end cannot be told.
-fn untold(error: BillingError) -> Problem {
+/// The error of a subscription whose end cannot be told.
+fn untold(error: BillingError) -> AccountError {
     match error {
-        BillingError::Unconfigured => Problem::new(
-            Code::ProviderUnavailable,
-            "The workspace has a subscription, and this server has no payment provider to end it. Nothing was deleted: ask the operator.",
-        ),
+        BillingError::Unconfigured => AccountError::NoProvider,
         error => error.into(),
     }
 }

@@ -34,7 +34,7 @@ use crate::realtime::routes::Rooms;
 use crate::stripe::dev::{self, DevProvider};
 use crate::stripe::{Consumer, Receiver, Stripe};
 use crate::telemetry::Metrics;
-use crate::visitors::{Visitors, end_not_allowed};
+use crate::visitors::Visitors;
 use crate::workspaces::Workspaces;
 use svc_base::clock::Clock;
 use svc_base::random::Random;
@@ -148,11 +148,11 @@ impl Ground {
         Ok(deployments)
     }
 
-    /// Makes the rooms, behind the pages: they look at those that a change is about.
-    fn realtime(&self, _: &Deployments) -> Arc<Realtime> {
-        let limits = self.config.limits.clone();
-        let realtime = Realtime::new(self.clock.clone(), self.random.clone(), limits);
-        let realtime = Arc::new(realtime);
+    /// Makes the rooms. They follow changes behind the pages, which they look at.
+    fn realtime(&self, deployments: &Arc<Deployments>) -> Arc<Realtime> {
+        let (clock, random) = (self.clock.clone(), self.random.clone());
+        let (limits, deployments) = (self.config.limits.clone(), Arc::clone(deployments));
+        let realtime = Arc::new(Realtime::new(clock, random, limits, deployments));
         self.control.follow(realtime.follower());
         realtime
     }
@@ -170,8 +170,8 @@ impl Ground {
             Arc::clone(&self.config),
             Arc::clone(deployments),
             sandbox.clone(),
+            Arc::clone(realtime) as _,
         )?);
-        backends.count_rooms_by(realtime.counter());
         let settled = backends.settle_owners().await;
         settled.context("removing databases that no backend owns")?;
         Ok(backends)
@@ -184,7 +184,6 @@ impl Ground {
             self.random.clone(),
             Arc::clone(&self.config),
             workspaces.clone(),
-            end_not_allowed,
         )
     }
 
@@ -267,8 +266,8 @@ impl Services {
         let paying = ground.paying(&projects)?;
         let settled = paying.payments.settle_begun().await;
         settled.context("settling interrupted checkouts")?;
-        backends.ask_what_is_behind(paying.payments.what_is_behind());
         let teardown = Teardown::new(
+            (control.clone(), clock.clone()),
             workspaces.clone(),
             projects.clone(),
             Arc::clone(&deployments),

@@ -1,27 +1,24 @@
-//! The table `svc_payments` of a backend, which the payments have written, and the hook that says that it is behind.
+//! The table `svc_payments` of a backend, which the payments have written, and why it is behind where it is.
 
-use std::sync::OnceLock;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{BackendError, Backends};
 use svc_base::ids::BackendId;
 use svc_database::Payment;
 
-/// Whether the table of a backend is behind, and why.
-type Behind = Box<dyn Fn(BackendId) -> Option<String> + Send + Sync>;
+/// Backends whose table is behind, each with the reason.
+#[derive(Debug, Default)]
+pub(super) struct Lags(Mutex<HashMap<BackendId, String>>);
 
-/// The way to find out, which is told once.
-#[derive(Default)]
-pub(super) struct Follower(OnceLock<Behind>);
-
-impl Follower {
-    pub(super) fn behind(&self, backend: BackendId) -> Option<String> {
-        self.0.get().and_then(|behind| behind(backend))
+impl Lags {
+    fn lock(&self) -> MutexGuard<'_, HashMap<BackendId, String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-impl std::fmt::Debug for Follower {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Follower").finish_non_exhaustive()
+    /// Returns the reason why the table of a backend is behind, if it is.
+    pub(super) fn of(&self, backend: &BackendId) -> Option<String> {
+        self.lock().get(backend).cloned()
     }
 }
 
@@ -36,12 +33,17 @@ impl Backends {
         Ok(self.databases.mirror(backend, rows, anew).await?)
     }
 
-    /// Has `behind` say why the table of a backend is behind, if it is.
-    pub fn ask_what_is_behind(
-        &self,
-        behind: impl Fn(BackendId) -> Option<String> + Send + Sync + 'static,
-    ) {
-        // The first stays: there is one keeper of payments.
-        let _ = self.payments.0.set(Box::new(behind));
+    /// Notes why the table of a backend is behind; `None` is one that is not.
+    pub fn note_lag(&self, backend: BackendId, why: Option<String>) {
+        let mut lags = self.lags.lock();
+        match why {
+            Some(why) => lags.insert(backend, why),
+            None => lags.remove(&backend),
+        };
+    }
+
+    /// Forgets the backends that lack nothing any more.
+    pub fn retain_lags(&self, lags: impl Fn(&BackendId) -> bool) {
+        self.lags.lock().retain(|backend, _| lags(backend));
     }
 }

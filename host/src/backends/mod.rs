@@ -29,5 +29,5 @@ mod verdicts;
 pub mod views;
 
 pub use model::{Backend, BackendError};
-pub use occupancy::Occupancy;
+pub use occupancy::{Occupancy, RoomKeeper};
 pub use service::Backends;

@@ -1,7 +1,5 @@
 //! How many rooms and sockets a backend has just now, as the part that keeps rooms counts them.
 
-use std::sync::OnceLock;
-
 use svc_base::ids::BackendId;
 
 /// The rooms and sockets of a backend.
@@ -13,27 +11,8 @@ pub struct Occupancy {
     pub sockets: u64,
 }
 
-type Count = Box<dyn Fn(BackendId) -> Occupancy + Send + Sync>;
-
-/// The way to count, which is told once.
-#[derive(Default)]
-pub(super) struct Counter(OnceLock<Count>);
-
-impl Counter {
-    pub(super) fn set(&self, count: impl Fn(BackendId) -> Occupancy + Send + Sync + 'static) {
-        // The first stays: there is one keeper of rooms.
-        let _ = self.0.set(Box::new(count));
-    }
-
-    pub(super) fn of(&self, backend: BackendId) -> Occupancy {
-        self.0
-            .get()
-            .map_or_else(Occupancy::default, |count| count(backend))
-    }
-}
-
-impl std::fmt::Debug for Counter {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Counter").finish_non_exhaustive()
-    }
+/// Keeper of rooms, for the descriptions of their backends.
+pub trait RoomKeeper: std::fmt::Debug + Send + Sync {
+    /// Counts the rooms and sockets of a backend.
+    fn occupancy(&self, backend: &BackendId) -> Occupancy;
 }

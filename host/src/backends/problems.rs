@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::calls::requests::ParamsError;
 use super::model::BackendError;
 use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
@@ -30,6 +31,12 @@ fn refused(code: Code, refusal: &Refusal) -> Problem {
 
 impl From<BackendError> for Problem {
     fn from(error: BackendError) -> Self {
+        Self::from(&error)
+    }
+}
+
+impl From<&BackendError> for Problem {
+    fn from(error: &BackendError) -> Self {
         let detail = error.to_string();
         match error {
             BackendError::NotFound => Self::new(
@@ -51,12 +58,12 @@ impl From<BackendError> for Problem {
                 "There is no such project: it was deleted, has expired, or never was.",
             ),
             BackendError::Invalid(detail) | BackendError::TooMuchToJudge(detail) => invalid(detail),
-            BackendError::ScriptRefused(refusal) => refused(Code::DdlRefused, &refusal),
-            BackendError::Refused(refusal) => refused(Code::StatementRefused, &refusal),
+            BackendError::ScriptRefused(refusal) => refused(Code::DdlRefused, refusal),
+            BackendError::Refused(refusal) => refused(Code::StatementRefused, refusal),
             BackendError::Batch(bad) => {
-                let problems: Vec<(String, Self)> = bad
-                    .into_iter()
-                    .map(|entry| (entry.name, Self::from(entry.error)))
+                let problems: Vec<(&str, Self)> = bad
+                    .iter()
+                    .map(|entry| (entry.name.as_str(), Self::from(&entry.error)))
                     .collect();
                 let code = problems
                     .first()
@@ -76,16 +83,16 @@ impl From<BackendError> for Problem {
                 whole
             }
             BackendError::Op { index, error } => {
-                let problem = Self::from(*error);
+                let problem = Self::from(&**error);
                 let detail = format!("Op {index}: {}", problem.detail);
-                Self { detail, ..problem }.with("index", index)
+                Self { detail, ..problem }.with("index", *index)
             }
             BackendError::Mismatch { missing, extra } => Self::new(
                 Code::ParamsMismatch,
                 "`params` must name exactly what the statement does: see `missing` and `extra`.",
             )
-            .with("missing", missing)
-            .with("extra", extra),
+            .with("missing", missing.clone())
+            .with("extra", extra.clone()),
             BackendError::Reserved(name) => Self::new(
                 Code::ReservedParam,
                 format!(
@@ -114,24 +121,34 @@ impl From<BackendError> for Problem {
                 },
             ),
             BackendError::Migration { version, error } => {
-                let why = Self::from(*error);
+                let why = Self::from(&**error);
                 let detail = format!(
                     "Nothing was restored: migration {version} of the ledger cannot be applied to the rows of then. {}",
                     why.detail
                 );
-                Self { detail, ..why }.with("migration", version)
+                Self { detail, ..why }.with("migration", *version)
             }
-            BackendError::Capacity(why) => Self::new(Code::CapacityReached, why),
-            BackendError::Cap(reached) => reached.into(),
+            BackendError::Capacity(why) => Self::new(Code::CapacityReached, *why),
+            BackendError::Cap(reached) => (*reached).into(),
             BackendError::GateBusy => Self::new(
                 Code::CapacityReached,
                 "No worker was free to judge the SQL. Try again in a minute.",
             ),
-            BackendError::Abandoned(abandoned) => abandoned.into(),
-            BackendError::Run(error) => error.into(),
+            BackendError::Abandoned(abandoned) => (*abandoned).into(),
+            BackendError::Run(error) => error.clone().into(),
             BackendError::Store(error) => error.into(),
             BackendError::Internal(error) => Self::internal(&format!("{error:#}")),
         }
+    }
+}
+
+impl From<ParamsError> for Problem {
+    fn from(error: ParamsError) -> Self {
+        let code = match &error {
+            ParamsError::Invalid(_) => Code::InvalidRequest,
+            ParamsError::NotJson(_) => Code::InvalidJson,
+        };
+        Self::new(code, error.to_string())
     }
 }
 

@@ -7,7 +7,7 @@ use quick_cache::sync::Cache;
 use super::actions::{self, Actions, ByText};
 use super::drift;
 use super::model::{Backend, BackendError, Detail, LedgerEntry};
-use super::occupancy::Occupancy;
+use super::occupancy::{Occupancy, RoomKeeper};
 use super::store;
 use super::verdicts::Verdicts;
 use crate::access::while_awaited;
@@ -45,10 +45,9 @@ pub struct Backends {
     pub(super) rewinds: tokio::sync::Semaphore,
     /// Files that wait for their receivers.
     pub(super) exports: super::export::Exports,
-    /// Counts who is in the rooms of a backend.
-    occupancy: super::occupancy::Counter,
-    /// Says which backends are behind with payments.
-    pub(super) payments: super::mirror::Follower,
+    rooms: Arc<dyn RoomKeeper>,
+    /// Backends that are behind with payments.
+    pub(super) lags: super::mirror::Lags,
 }
 
 /// A backend to make.
@@ -72,6 +71,7 @@ impl Backends {
         config: Arc<Config>,
         deployments: Arc<Deployments>,
         sandbox: Sandbox,
+        rooms: Arc<dyn RoomKeeper>,
     ) -> anyhow::Result<Self> {
         Ok(Self {
             databases: Arc::new(Databases::open(
@@ -85,8 +85,8 @@ impl Backends {
             migrating: super::migrations::Turns::default(),
             rewinds: tokio::sync::Semaphore::new(super::history::AT_ONCE),
             exports: super::export::Exports::default(),
-            occupancy: super::occupancy::Counter::default(),
-            payments: super::mirror::Follower::default(),
+            rooms,
+            lags: super::mirror::Lags::default(),
             control,
             clock,
             random,
@@ -243,8 +243,8 @@ impl Backends {
         Ok(Detail {
             unrecorded: self.unrecorded(id, &inventory, &ledger).await,
             bytes_on_disk: self.bytes_on_disk(id).await?,
-            occupancy: self.occupancy.of(id),
-            behind: self.payments.behind(id),
+            occupancy: self.rooms.occupancy(&id),
+            behind: self.lags.of(&id),
             backend,
             inventory,
             ledger,
@@ -263,11 +263,6 @@ impl Backends {
     /// The schema of a backend.
     pub async fn schema(&self, id: BackendId) -> Result<Schema, BackendError> {
         Ok(self.databases.schema(id).await?)
-    }
-
-    /// Has `count` say who is in the rooms of a backend.
-    pub fn count_rooms_by(&self, count: impl Fn(BackendId) -> Occupancy + Send + Sync + 'static) {
-        self.occupancy.set(count);
     }
 
     /// Whether the rooms of a backend may be joined; those of one that is gone may not.

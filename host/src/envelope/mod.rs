@@ -1,4 +1,4 @@
-//! A project as a whole: what is in it, and its end.
+//! A project as a whole: what is in it, its changes, and its end.
 
 pub mod operations;
 pub mod routes;

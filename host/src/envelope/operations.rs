@@ -4,7 +4,9 @@ use super::Teardown;
 use super::views::ProjectDetail;
 use crate::access::{Editor, Viewer};
 use crate::http::problem::Problem;
+use crate::projects::requests::UpdateProject;
 use crate::projects::scope::ProjectScope;
+use crate::projects::views::ProjectView;
 
 /// Returns a project with its frontends and their views.
 pub async fn get(envelope: Teardown, at: ProjectScope<Viewer>) -> Result<ProjectDetail, Problem> {
@@ -14,6 +16,19 @@ pub async fn get(envelope: Teardown, at: ProjectScope<Viewer>) -> Result<Project
         members,
         envelope.projects().config(),
     ))
+}
+
+/// Changes a project.
+///
+/// # Errors
+/// `invalid_request`, `nothing_to_update`.
+pub async fn update(
+    envelope: Teardown,
+    at: ProjectScope<Editor>,
+    input: UpdateProject,
+) -> Result<ProjectView, Problem> {
+    let project = envelope.update(at.project.id, input.checked()?).await?;
+    Ok(ProjectView::new(&project, envelope.projects().config()))
 }
 
 /// Ends a project with all that is in it; `None` is one that is gone already. Its addresses stop resolving before this

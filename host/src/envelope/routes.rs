@@ -6,10 +6,12 @@ use http::StatusCode;
 
 use super::views::ProjectDetail;
 use super::{Teardown, operations};
-use crate::access::{Authenticated, Viewer};
-use crate::http::extract::{DeclaredLength, NoQuery, UnreadQuery};
+use crate::access::{Authenticated, Editor, Viewer};
+use crate::http::extract::{DeclaredLength, NoQuery, UnreadBody, UnreadQuery};
 use crate::http::problem::Problem;
+use crate::projects::requests::UpdateProject;
 use crate::projects::scope::ProjectScope;
+use crate::projects::views::ProjectView;
 
 /// Get a project
 ///
@@ -28,6 +30,25 @@ pub async fn get(
     _: NoQuery,
 ) -> Result<Json<ProjectDetail>, Problem> {
     operations::get(envelope, at).await.map(Json)
+}
+
+/// Change a project
+#[utoipa::path(
+    operation_id = "update_project",
+    patch, path = "/api/v1/projects/{id}", tag = "projects",
+    params(("id" = String, Path, description = "The project.")),
+    request_body = UpdateProject,
+    responses((status = 200, description = "The project as it is now.", body = ProjectView)),
+    extensions(("x-problems" = json!("owner body forbidden not_found nothing_to_update"))),
+    security(("bearer" = []))
+)]
+pub async fn update(
+    State(envelope): State<Teardown>,
+    at: ProjectScope<Editor>,
+    body: UnreadBody,
+) -> Result<Json<ProjectView>, Problem> {
+    let input = body.json().await?.value;
+    operations::update(envelope, at, input).await.map(Json)
 }
 
 /// Delete a project

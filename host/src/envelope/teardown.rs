@@ -1,4 +1,4 @@
-//! The end of a project, and of a workspace with all of its own: what it has stops to resolve at once, and is then removed step by step.
+//! Changes of a project with what is in it; and its end, and that of a workspace with all of its own: what it has stops to resolve at once, and is then removed step by step.
 //!
 //! The order is frontends, then the backend, then its visitors and payments, then the project's row, and a workspace's after all of its projects'. Each step is a transaction, and each begins by looking at
 //! what is left, so that a teardown which a crash interrupts goes on where it was.
@@ -6,18 +6,23 @@
 use std::sync::Arc;
 
 use crate::backends::Backends;
+use crate::control::Control;
 use crate::control::audit::Act;
 use crate::deployments::Deployments;
 use crate::payments::Payments;
-use crate::projects::{ProjectError, Projects};
-use crate::visitors::Visitors;
+use crate::projects::model::ProjectChanges;
+use crate::projects::{self, Project, ProjectError, Projects};
+use crate::visitors::{self, Visitors};
 use crate::workspaces::Workspaces;
+use svc_base::clock::Clock;
 use svc_base::fault;
 use svc_base::ids::ProjectId;
 
-/// Ends projects.
+/// Changes projects with what is in them, and ends them.
 #[derive(Clone, Debug)]
 pub struct Teardown {
+    control: Control,
+    clock: Clock,
     workspaces: Workspaces,
     projects: Projects,
     deployments: Arc<Deployments>,
@@ -29,6 +34,7 @@ pub struct Teardown {
 impl Teardown {
     /// Of these services.
     pub fn new(
+        (control, clock): (Control, Clock),
         workspaces: Workspaces,
         projects: Projects,
         deployments: Arc<Deployments>,
@@ -37,6 +43,8 @@ impl Teardown {
         payments: Arc<Payments>,
     ) -> Self {
         Self {
+            control,
+            clock,
             workspaces,
             projects,
             deployments,
@@ -54,6 +62,29 @@ impl Teardown {
     /// Returns the service of the pages that are published in projects.
     pub fn deployments(&self) -> &Deployments {
         &self.deployments
+    }
+
+    /// Changes a project. The sessions of its visitors whose provider it no longer offers end in the same transaction.
+    ///
+    /// # Errors
+    /// [`ProjectError`].
+    pub async fn update(
+        &self,
+        project: ProjectId,
+        changes: ProjectChanges,
+    ) -> Result<Project, ProjectError> {
+        self.projects.check(&changes)?;
+        let (now, has_providers) = (self.clock.now(), changes.allowed_providers.is_some());
+        self.control
+            .write(move |tx| {
+                let changed = projects::change(tx, &project, changes, now)?;
+                if has_providers {
+                    let allowed = changed.allowed_providers.as_deref();
+                    visitors::end_not_allowed(tx, &project, allowed)?;
+                }
+                Ok(changed)
+            })
+            .await
     }
 
     /// Makes a project and all that is in it unreachable; durable when it answers.

@@ -6,9 +6,8 @@
 
 use cookie::time::Duration;
 use cookie::{Cookie, SameSite};
+use http::header::InvalidHeaderValue;
 use http::{HeaderMap, HeaderValue, header};
-
-use super::problem::Problem;
 
 /// Length of a token: 32 bytes in base 62.
 const TOKEN: usize = 43;
@@ -51,16 +50,15 @@ impl HostCookie {
     /// Returns the header that gives the cookie to a browser for some seconds; for none it takes the cookie away.
     ///
     /// # Errors
-    /// `internal` for a value that no header can hold.
-    pub fn give(&self, value: &str, seconds: i64) -> Result<HeaderValue, Problem> {
+    /// The value is one that no header can hold.
+    pub fn give(&self, value: &str, seconds: i64) -> Result<HeaderValue, InvalidHeaderValue> {
         let cookie = Cookie::build((self.name.as_str(), value))
             .path(self.path.as_str())
             .http_only(true)
             .same_site(SameSite::Lax)
             .secure(self.secure)
             .max_age(Duration::seconds(seconds));
-        let header = HeaderValue::try_from(cookie.build().to_string());
-        let mut header = header.map_err(|error| Problem::internal(&error))?;
+        let mut header = HeaderValue::try_from(cookie.build().to_string())?;
         header.set_sensitive(true);
         Ok(header)
     }

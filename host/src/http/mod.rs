@@ -9,7 +9,6 @@ pub mod extract;
 pub mod hosts;
 pub mod negotiate;
 pub mod origin;
-pub mod paths;
 pub mod patience;
 pub mod problem;
 pub mod problem_page;

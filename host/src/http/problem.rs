@@ -4,6 +4,7 @@
 //! the request's id and what the client accepts at hand. To add a code, add a line to the table below.
 
 use axum::response::{IntoResponse, Response};
+use http::header::InvalidHeaderValue;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde_json::{Map, Value};
 
@@ -176,6 +177,12 @@ impl Problem {
         }
         document.extend(self.extensions.clone());
         Value::Object(document)
+    }
+}
+
+impl From<InvalidHeaderValue> for Problem {
+    fn from(error: InvalidHeaderValue) -> Self {
+        Self::internal(&error)
     }
 }
 

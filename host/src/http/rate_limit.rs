@@ -196,7 +196,7 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
         let draw = self.take(key);
         let mut response = match draw {
             Draw::Left(_) => next.run(request).await,
-            Draw::Empty => self.refusal().into_response(),
+            Draw::Empty => Problem::from(self.spent()).into_response(),
         };
         self.announce(draw, response.headers_mut());
         response
@@ -213,12 +213,12 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
     /// Takes `tokens` at once.
     ///
     /// # Errors
-    /// `rate_limited` if there were fewer: none is taken then.
-    pub fn take_all(&self, key: &K, tokens: NonZeroU32) -> Result<Draw, Problem> {
+    /// [`Spent`] if there were fewer: none is taken then.
+    pub fn take_all(&self, key: &K, tokens: NonZeroU32) -> Result<Draw, Spent> {
         match self.limiter.check_key_n(key, tokens) {
             Ok(Ok(taken)) => Ok(Draw::Left(taken.remaining_burst_capacity())),
             // More than a full bucket holds, or more than this one has now.
-            Err(_) | Ok(Err(_)) => Err(self.refusal()),
+            Err(_) | Ok(Err(_)) => Err(self.spent()),
         }
     }
 
@@ -231,11 +231,6 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
         };
         let state = format!("\"{}\";r={left};t={}", self.name, self.refill);
         headers.append(STATE, header(state));
-    }
-
-    /// The answer to a request for which there was no token.
-    pub fn refusal(&self) -> Problem {
-        self.spent().into()
     }
 
     /// Returns the error of a caller for whom there was no token.

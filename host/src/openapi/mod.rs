@@ -18,7 +18,6 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 
 use crate::config::Config;
 use crate::http::extract::Query;
-use crate::http::paths;
 use crate::http::problem::Problem;
 
 pub use self::parts::{Description, WhichPart};
@@ -65,8 +64,8 @@ pub fn about() -> OpenApi {
 }
 
 /// The whole description: the server's address and numbers, the problem schema, and of each operation its examples, its
-/// problems and where its answers lead.
-pub fn finish(description: OpenApi, config: &Config) -> Description {
+/// problems and where its answers lead. The errors of paths that `is_data` holds for are never pages.
+pub fn finish(description: OpenApi, config: &Config, is_data: fn(&str) -> bool) -> Description {
     let base_url = config.base_url.as_str();
     let mut document = serde_json::to_value(description).unwrap_or_default();
     document["servers"] = json!([{ "url": base_url }]);
@@ -85,7 +84,7 @@ pub fn finish(description: OpenApi, config: &Config) -> Description {
         }
         links::add(operation);
         let codes = problems::take(operation, path);
-        problems::add(operation, &codes, base_url, !paths::is_data(path));
+        problems::add(operation, &codes, base_url, !is_data(path));
     }
     Description::new(&document, &config.limits)
 }

@@ -35,9 +35,8 @@ struct State {
     behind: HashMap<BackendId, Behind>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Behind {
-    why: String,
     wait: Duration,
     /// By the clock's count since it was made.
     again: Duration,
@@ -58,40 +57,31 @@ impl Mirrors {
         !rests && state.busy.insert(backend)
     }
 
-    fn release(&self, backend: BackendId, failed: Option<String>, now: Duration) {
+    fn release(&self, backend: BackendId, has_failed: bool, now: Duration) {
         let mut state = self.state();
         state.busy.remove(&backend);
-        match failed {
-            None => {
-                state.behind.remove(&backend);
-            }
-            Some(why) => {
-                let before = state.behind.get(&backend).map(|one| one.wait);
-                let wait = before.map_or(WAIT_FIRST, |wait| (wait * 2).min(WAIT_MOST));
-                let again = now + wait;
-                state.behind.insert(backend, Behind { why, wait, again });
-            }
+        if has_failed {
+            let before = state.behind.get(&backend).map(|one| one.wait);
+            let wait = before.map_or(WAIT_FIRST, |wait| (wait * 2).min(WAIT_MOST));
+            let again = now + wait;
+            state.behind.insert(backend, Behind { wait, again });
+        } else {
+            state.behind.remove(&backend);
         }
     }
 }
 
 impl Payments {
-    /// Says why the table of a backend is behind, if it is.
-    pub fn what_is_behind(&self) -> impl Fn(BackendId) -> Option<String> + Send + Sync + use<> {
-        let mirrors = Arc::clone(&self.mirrors);
-        move |backend| Some(mirrors.state().behind.get(&backend)?.why.clone())
-    }
-
     /// Has every table that lacks something written, each in a task of its own. Runs several times a second.
     pub async fn follow(&self, backends: &Arc<Backends>) -> anyhow::Result<()> {
         let lagging = self.control.read(store::lagging).await?;
-        {
-            // What lags no more, as where its backend is gone, is not behind.
-            let mut state = self.mirrors.state();
-            state
-                .behind
-                .retain(|backend, _| lagging.iter().any(|one| one.backend == *backend));
-        }
+        // What lags no more, as where its backend is gone, is not behind.
+        let lags = |backend: &BackendId| lagging.iter().any(|one| one.backend == *backend);
+        self.mirrors
+            .state()
+            .behind
+            .retain(|backend, _| lags(backend));
+        backends.retain_lags(lags);
         for one in lagging {
             if !self.mirrors.take(one.backend, self.clock.elapsed()) {
                 continue;
@@ -105,7 +95,9 @@ impl Payments {
                     tracing::warn!(%backend, error = format!("{error:#}"), "svc_payments is behind");
                     error.to_string()
                 });
-                mirrors.release(backend, failed, clock.elapsed());
+                let has_failed = failed.is_some();
+                backends.note_lag(backend, failed);
+                mirrors.release(backend, has_failed, clock.elapsed());
             });
         }
         Ok(())

@@ -13,5 +13,5 @@ pub mod views;
 mod store;
 
 pub use model::{Project, ProjectError};
-pub use service::{EndSessions, Projects};
+pub use service::{Projects, change};
 pub use store::{begin_end, begin_ends, did, did_by, does, ids, is_live, note_visitor, offers};

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::Projects;
-use super::requests::{CreateProject, ListProjects, UpdateProject};
-use super::scope::ProjectScope;
+use super::requests::{CreateProject, ListProjects};
 use super::views::{ProjectList, ProjectView};
 use crate::access::{Asking, Editor, Viewer};
 use crate::control::answers::Keep;
@@ -44,17 +43,4 @@ pub async fn list(
         .await?;
     let found = projects.list(workspaces).await?;
     Ok(ProjectList::new(&found, projects.config()))
-}
-
-/// Changes a project.
-///
-/// # Errors
-/// `invalid_request`, `nothing_to_update`.
-pub async fn update(
-    projects: Projects,
-    at: ProjectScope<Editor>,
-    input: UpdateProject,
-) -> Result<ProjectView, Problem> {
-    let project = projects.update(at.project.id, input.checked()?).await?;
-    Ok(ProjectView::new(&project, projects.config()))
 }

@@ -5,8 +5,7 @@ use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 
-use super::requests::{CreateProject, ListProjects, UpdateProject};
-use super::scope::ProjectScope;
+use super::requests::{CreateProject, ListProjects};
 use super::views::{ProjectList, ProjectView};
 use super::{Projects, operations};
 use crate::access::idempotency::{Repeatable, Route};
@@ -67,23 +66,4 @@ pub async fn list(
     Query(query): Query<ListProjects>,
 ) -> Result<Json<ProjectList>, Problem> {
     operations::list(projects, by, query).await.map(Json)
-}
-
-/// Change a project
-#[utoipa::path(
-    operation_id = "update_project",
-    patch, path = "/api/v1/projects/{id}", tag = "projects",
-    params(("id" = String, Path, description = "The project.")),
-    request_body = UpdateProject,
-    responses((status = 200, description = "The project as it is now.", body = ProjectView)),
-    extensions(("x-problems" = json!("owner body forbidden not_found nothing_to_update"))),
-    security(("bearer" = []))
-)]
-pub async fn update(
-    State(projects): State<Projects>,
-    at: ProjectScope<Editor>,
-    body: UnreadBody,
-) -> Result<Json<ProjectView>, Problem> {
-    let input = body.json().await?.value;
-    operations::update(projects, at, input).await.map(Json)
 }

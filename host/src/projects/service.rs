@@ -14,12 +14,9 @@ use crate::control::answers::Keep;
 use crate::control::audit::Act;
 use crate::control::{Control, Error, Tx};
 use crate::workspaces::{Caller, Principal, WorkspaceError, WorkspaceRef, Workspaces};
-use svc_base::clock::Clock;
+use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::{ProjectId, WorkspaceId};
 use svc_base::random::Random;
-
-/// Ends sessions of a project's visitors with other providers than these, in the transaction that says so.
-pub type EndSessions = fn(&Tx<'_>, &ProjectId, Option<&[String]>) -> Result<(), Error>;
 
 /// The projects of an installation.
 #[derive(Clone, Debug)]
@@ -29,7 +26,6 @@ pub struct Projects {
     random: Random,
     config: Arc<Config>,
     workspaces: Workspaces,
-    end_sessions: EndSessions,
 }
 
 impl Projects {
@@ -40,7 +36,6 @@ impl Projects {
         random: Random,
         config: Arc<Config>,
         workspaces: Workspaces,
-        end_sessions: EndSessions,
     ) -> Self {
         Self {
             control,
@@ -48,7 +43,6 @@ impl Projects {
             random,
             config,
             workspaces,
-            end_sessions,
         }
     }
 
@@ -196,15 +190,11 @@ impl Projects {
             .await?)
     }
 
-    /// Changes a project.
+    /// Checks that the operator has set up the providers that a change names.
     ///
     /// # Errors
-    /// [`ProjectError`].
-    pub async fn update(
-        &self,
-        id: ProjectId,
-        changes: ProjectChanges,
-    ) -> Result<Project, ProjectError> {
+    /// `UnknownProvider`.
+    pub fn check(&self, changes: &ProjectChanges) -> Result<(), ProjectError> {
         let known = &self.config.providers;
         let is_known = |name: &&String| known.iter().any(|provider| provider.name == **name);
         let mut named = changes.allowed_providers.iter().flatten();
@@ -212,37 +202,7 @@ impl Projects {
             let known = known.iter().map(|provider| provider.name.clone()).collect();
             return Err(ProjectError::UnknownProvider(name.clone(), known));
         }
-        let (now, end_sessions) = (self.clock.now(), self.end_sessions);
-        self.control
-            .write(move |tx| {
-                let found = store::by_id(tx, &id, now).map_err(Error::from)?;
-                let mut project = found.ok_or(ProjectError::NotFound)?;
-                if let Some(name) = changes.name {
-                    project.name = name;
-                }
-                if let Some(text) = changes.description {
-                    project.description = Some(text).filter(|text| !text.is_empty());
-                }
-                if let Some(mut list) = changes.allowed_providers {
-                    let mut seen = std::collections::HashSet::new();
-                    list.retain(|name| seen.insert(name.clone()));
-                    project.allowed_providers = Some(list).filter(|list| !list.is_empty());
-                    end_sessions(tx, &id, project.allowed_providers.as_deref())?;
-                }
-                if let Some(slug) = changes.home {
-                    if !slug.is_empty()
-                        && !store::has_frontend(tx, &id, &slug).map_err(Error::from)?
-                    {
-                        return Err(ProjectError::NoSuchHome(slug));
-                    }
-                    project.home = Some(slug).filter(|slug| !slug.is_empty());
-                }
-                project.updated_at = now;
-                store::update(tx, &project)?;
-                store::did(tx, &id, Act::ProjectUpdate, &id, now)?;
-                Ok(project)
-            })
-            .await
+        Ok(())
     }
 
     /// Projects whose end has begun, or should.
@@ -255,4 +215,39 @@ impl Projects {
     pub async fn remove(&self, id: ProjectId) -> Result<(), Error> {
         self.control.write(move |tx| store::remove(tx, &id)).await
     }
+}
+
+/// Changes a project, in the transaction of who looks after what is in it.
+///
+/// # Errors
+/// [`ProjectError`].
+pub fn change(
+    tx: &Tx<'_>,
+    id: &ProjectId,
+    changes: ProjectChanges,
+    now: Timestamp,
+) -> Result<Project, ProjectError> {
+    let found = store::by_id(tx, id, now).map_err(Error::from)?;
+    let mut project = found.ok_or(ProjectError::NotFound)?;
+    if let Some(name) = changes.name {
+        project.name = name;
+    }
+    if let Some(text) = changes.description {
+        project.description = Some(text).filter(|text| !text.is_empty());
+    }
+    if let Some(mut list) = changes.allowed_providers {
+        let mut seen = std::collections::HashSet::new();
+        list.retain(|name| seen.insert(name.clone()));
+        project.allowed_providers = Some(list).filter(|list| !list.is_empty());
+    }
+    if let Some(slug) = changes.home {
+        if !slug.is_empty() && !store::has_frontend(tx, id, &slug).map_err(Error::from)? {
+            return Err(ProjectError::NoSuchHome(slug));
+        }
+        project.home = Some(slug).filter(|slug| !slug.is_empty());
+    }
+    project.updated_at = now;
+    store::update(tx, &project)?;
+    store::did(tx, id, Act::ProjectUpdate, id, now)?;
+    Ok(project)
 }

@@ -8,8 +8,28 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::NAME;
-use crate::http::problem::Code;
+use crate::backends::calls::requests::ParamsError;
 use svc_base::counted;
+
+/// Fault of a frame, as its sender is told.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum FrameError {
+    /// It is no JSON.
+    #[error("The frame is not valid JSON: {0}.")]
+    NotJson(String),
+    /// It breaks a rule.
+    #[error("{0}")]
+    Invalid(String),
+    /// Params that cannot be read.
+    #[error(transparent)]
+    Params(#[from] ParamsError),
+    /// It is one too many: so many a second are the most.
+    #[error(
+        "A socket may send {} a second: this one was dropped. Send more slowly, or the socket is closed.",
+        counted(.0, "message")
+    )]
+    TooMany(u64),
+}
 
 /// A frame's members beside `v` and `type`, which every frame has.
 #[derive(Clone, Copy, Debug)]
@@ -37,8 +57,8 @@ impl<const N: usize> Form<N> {
     /// Reads a frame.
     ///
     /// # Errors
-    /// The code and the text of what is wrong, where it is no JSON object.
-    pub(super) fn read<'a>(&self, frame: &'a str) -> Result<Members<'a, N>, (Code, String)> {
+    /// The fault, where it is no JSON object.
+    pub(super) fn read<'a>(&self, frame: &'a str) -> Result<Members<'a, N>, FrameError> {
         let mut json = serde_json::Deserializer::from_str(frame);
         let members = self.deserialize(&mut json);
         let members = members.and_then(|members| json.end().map(|()| members));
@@ -136,19 +156,9 @@ pub(super) fn text(json: &str) -> Result<Cow<'_, str>, serde_json::Error> {
     Ok(serde_json::from_str::<Text<'_>>(json)?.0)
 }
 
-fn unreadable(error: &serde_json::Error) -> (Code, String) {
+fn unreadable(error: &serde_json::Error) -> FrameError {
     if error.is_data() {
-        let detail = "A frame must be a JSON object.".to_owned();
-        return (Code::InvalidRequest, detail);
+        return FrameError::Invalid("A frame must be a JSON object.".to_owned());
     }
-    let detail = format!("The frame is not valid JSON: {error}.");
-    (Code::InvalidJson, detail)
-}
-
-/// The text of a refusal of one frame too many.
-pub(super) fn too_many(per_second: u64) -> String {
-    format!(
-        "A socket may send {} a second: this one was dropped. Send more slowly, or the socket is closed.",
-        counted(per_second, "message")
-    )
+    FrameError::NotJson(error.to_string())
 }

@@ -1,9 +1,9 @@
-//! Errors of rooms, and ends of streams, as problems.
+//! Errors of rooms, and of frames, as problems.
 
 use super::RoomError;
-use crate::deployments::serve::LookupError;
+use super::frames::FrameError;
+use crate::backends::calls::requests::ParamsError;
 use crate::http::problem::{Code, Problem};
-use crate::http::websocket::Close;
 
 impl From<RoomError> for Problem {
     fn from(error: RoomError) -> Self {
@@ -17,14 +17,19 @@ impl From<RoomError> for Problem {
     }
 }
 
-/// Returns the problem that a stream ends with where a socket has a close code; none at a stop, which is no fault of the stream's.
-pub(super) fn of_end(close: Close) -> Option<Problem> {
-    match close {
-        Close::STOPPED => None,
-        Close::DISABLED => Some(LookupError::Disabled.into()),
-        _ => Some(Problem::new(
-            Code::NotFound,
-            "The page, its project or its backend was deleted or has expired, and the stream has ended with it.",
-        )),
+impl From<&FrameError> for Problem {
+    fn from(error: &FrameError) -> Self {
+        Self::new(code_of(error), error.to_string())
+    }
+}
+
+/// Returns the code of a frame's fault.
+pub(super) fn code_of(error: &FrameError) -> Code {
+    match error {
+        FrameError::NotJson(_) | FrameError::Params(ParamsError::NotJson(_)) => Code::InvalidJson,
+        FrameError::Invalid(_) | FrameError::Params(ParamsError::Invalid(_)) => {
+            Code::InvalidRequest
+        }
+        FrameError::TooMany(_) => Code::RateLimited,
     }
 }

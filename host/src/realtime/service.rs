@@ -17,7 +17,7 @@ use super::protocol::Message;
 use super::quotas::Reached;
 use super::requests::SendMessage;
 use super::room::{Page, Summary};
-use crate::backends::Occupancy;
+use crate::backends::{Occupancy, RoomKeeper};
 use crate::config::Limits;
 use crate::control::Change;
 use crate::deployments::Deployments;
@@ -39,10 +39,12 @@ pub struct Realtime {
     /// Sockets that show who is signed in.
     pub(super) identified: Arc<IdentifiedSockets>,
     random: Random,
+    /// Pages that sockets are opened from.
+    deployments: Arc<Deployments>,
 }
 
 /// Why there is no room.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum RoomError {
     /// The backend has none.
     #[error("realtime is off")]
@@ -83,12 +85,18 @@ impl From<Reached> for RoomError {
 
 impl Realtime {
     /// A server without rooms, yet.
-    pub fn new(clock: Clock, random: Random, limits: Limits) -> Self {
+    pub fn new(
+        clock: Clock,
+        random: Random,
+        limits: Limits,
+        deployments: Arc<Deployments>,
+    ) -> Self {
         Self {
             hub: Arc::new(Hub::new(clock, limits)),
             listeners: Arc::default(),
             identified: Arc::default(),
             random,
+            deployments,
         }
     }
 
@@ -103,18 +111,6 @@ impl Realtime {
             }
             Change::RealtimeOff(backend) => hub.end(backend, Close::ENDED),
             Change::SessionEnded(_) | Change::SessionsEnded(_) => {}
-        }
-    }
-
-    /// Counts the rooms and sockets of a backend, for whoever describes it.
-    pub fn counter(&self) -> impl Fn(BackendId) -> Occupancy + Send + Sync + use<> {
-        let hub = Arc::clone(&self.hub);
-        move |backend| {
-            let rooms = hub.rooms(&backend);
-            Occupancy {
-                rooms: rooms.len() as u64,
-                sockets: rooms.iter().map(|room| room.members as u64).sum(),
-            }
         }
     }
 
@@ -198,11 +194,12 @@ impl Realtime {
     ///
     /// # Errors
     /// The database's; pages that could not be looked at are looked at again.
-    pub async fn tell(&self, deployments: &Deployments) -> anyhow::Result<()> {
+    pub async fn tell(&self) -> anyhow::Result<()> {
         self.hub.tell();
         for slug in self.hub.suspects() {
-            let found = match deployments.page(&slug).await {
-                Ok(page) => deployments
+            let found = match self.deployments.page(&slug).await {
+                Ok(page) => self
+                    .deployments
                     .check(&page)
                     .map(|()| Some((page.id, page.backend))),
                 Err(error) => Err(error),
@@ -259,5 +256,15 @@ impl Realtime {
     pub fn register(&self, registry: &mut Registry) {
         self.hub.numbers.register(registry);
         self.listeners.numbers.register(registry);
+    }
+}
+
+impl RoomKeeper for Realtime {
+    fn occupancy(&self, backend: &BackendId) -> Occupancy {
+        let rooms = self.hub.rooms(backend);
+        Occupancy {
+            rooms: rooms.len() as u64,
+            sockets: rooms.iter().map(|room| room.members as u64).sum(),
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! form. The order from there is the order of the specification: path and method by the router, the rate limit by
 //! a route's layer, the credential and the declared length by a handler's extractors, then the handler.
 
+pub mod paths;
 mod probes;
 
 use std::sync::Arc;
@@ -73,7 +74,7 @@ impl Routers {
         let (api, mut description) = api(app).split_for_parts();
         let (pages, of_pages) = guides::router().split_for_parts();
         description.merge(of_pages);
-        let description = Arc::new(openapi::finish(description, &app.config));
+        let description = Arc::new(openapi::finish(description, &app.config, paths::is_data));
         let guides = Guides::new(
             app.sandbox.clone(),
             Arc::clone(&app.config),
@@ -255,7 +256,7 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(passwords::unlock).map(limited(Rule::Auth)))
         .routes(routes!(reports::report).map(limited(Rule::Report)))
         .routes(routes!(projects::create, projects::list).map(&owned))
-        .routes(routes!(envelope::get, projects::update, envelope::delete).map(&owned))
+        .routes(routes!(envelope::get, envelope::update, envelope::delete).map(&owned))
         .routes(routes!(frontends::create, frontends::list).map(&owned))
         .routes(routes!(frontends::get, frontends::republish, frontends::delete).map(&owned))
         .routes(routes!(sharing::claim).map(&owned))

@@ -26,11 +26,10 @@ use super::admission::{Connections, Permit};
 use super::front;
 use super::handshakes::{Handshakes, Place};
 use crate::app::SharedApp;
-use crate::http::paths;
 use crate::http::patience::{Answers, Begun, Patience};
 use crate::http::problem::Problem;
 use crate::http::stall::Stalling;
-use crate::router::Routers;
+use crate::router::{Routers, paths};
 use crate::tls::Tls;
 
 /// How long a request's head may take to arrive.

@@ -28,8 +28,8 @@ use crate::http::context::Context;
 use crate::http::extract::{check_once, invalid};
 use crate::http::hosts::{Host, names_listener};
 use crate::http::problem::{Code, Problem};
-use crate::http::{extract, negotiate, paths, problem_page};
-use crate::router::{self, Routers};
+use crate::http::{extract, negotiate, problem_page};
+use crate::router::{self, Routers, paths};
 use crate::telemetry;
 use svc_sandbox::Flow;
 

@@ -1,10 +1,10 @@
 //! The two cookies of a sign-in: the session's, and the one that ties a sign-in under way to the browser that began it.
 
+use http::header::InvalidHeaderValue;
 use http::{HeaderMap, HeaderValue};
 
 use super::model::SESSION_SECONDS;
 use crate::http::cookies::{HostCookie, host_token};
-use crate::http::problem::Problem;
 use svc_base::ids::DeploymentId;
 
 /// How long a browser is known as the one that began a sign-in, in seconds.
@@ -37,12 +37,12 @@ pub(super) fn give_session(
     deployment: &DeploymentId,
     token: &str,
     secure: bool,
-) -> Result<HeaderValue, Problem> {
+) -> Result<HeaderValue, InvalidHeaderValue> {
     let seconds = if token.is_empty() { 0 } else { SESSION_SECONDS };
     HostCookie::of_page(&session_name(deployment), slug, secure).give(token, seconds)
 }
 
 /// Returns the header that ties a browser to the sign-ins that it begins.
-pub(super) fn give_browser(token: &str, secure: bool) -> Result<HeaderValue, Problem> {
+pub(super) fn give_browser(token: &str, secure: bool) -> Result<HeaderValue, InvalidHeaderValue> {
     HostCookie::of_host(BROWSER, secure).give(token, BROWSER_SECONDS)
 }

@@ -2,6 +2,7 @@
 
 use serde::de::IgnoredAny;
 use serde_json::Value;
+use svc::http::problem::Problem;
 use svc::realtime::{is_message_type, live, protocol};
 
 /// Judges a text as a frame of both.
@@ -25,8 +26,9 @@ pub(crate) fn judge(data: &[u8]) {
         }
         Ok(live::protocol::Frame::Unsubscribe { id }) => assert!(is_message_type(&id)),
         Err(refusal) => {
+            let problem = Problem::from(&refusal.error);
+            assert!(problem.code.status().is_client_error());
             assert!(refusal.id.is_none_or(|id| is_message_type(&id)));
-            assert!(refusal.problem.code.status().is_client_error());
         }
     }
 }

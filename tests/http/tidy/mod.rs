@@ -50,6 +50,16 @@ const HTTP: [(&str, &str); 9] = [
     ),
 ];
 
+/// Shells of a domain: the files that may name the problems of the wire, beside those of [`HTTP`]. All others return the domain's
+/// own errors, and `problems.rs` maps them.
+const SHELLS: [&str; 5] = [
+    "operations.rs",
+    "problems.rs",
+    "requests.rs",
+    "routes.rs",
+    "scope.rs",
+];
+
 /// The only files that may look at the machine's clock.
 const CLOCKS: [&str; 2] = ["host/base/src/clock.rs", "host/base/src/stopwatch.rs"];
 
@@ -166,6 +176,45 @@ fn sql_is_for_stores_and_http_for_routes() {
         }
     }
     none(&found, "rusqlite is for store.rs, axum for routes.rs");
+}
+
+/// Whether some code names the problems of the wire, or their codes.
+fn names_problems(code: &str) -> bool {
+    let mut names = code.split(|c: char| !c.is_alphanumeric() && c != '_');
+    names.any(|name| name == "Problem") || code.contains("http::problem::")
+}
+
+#[test]
+fn problems_are_for_shells() {
+    let domains = domains().into_iter();
+    let found = domains.filter(|(domain, path, code)| {
+        let name = path.rsplit('/').next().unwrap();
+        let speaks = SHELLS.contains(&name) || HTTP.iter().any(|(listed, _)| listed == path);
+        // All of the tools is a shell.
+        domain != "mcp" && !speaks && names_problems(code)
+    });
+    let found: Vec<_> = found.map(|(_, path, _)| path).collect();
+    none(&found, "return the domain's own error");
+}
+
+#[test]
+fn problems_are_found_wherever_they_are_named() {
+    for (code, named) in [
+        ("use crate::http::problem::Problem;", true),
+        (
+            "use crate::http::{extract, problem::{Code, Problem}};",
+            true,
+        ),
+        ("use crate::http::problem::Code;", true),
+        (
+            "fn f() -> Result<(), crate::http::problem::Problem> {}",
+            true,
+        ),
+        ("use crate::http::problem_page::shell;", false),
+        ("use super::problems;\nstruct ProblemList;", false),
+    ] {
+        assert_eq!(names_problems(code), named, "{code}");
+    }
 }
 
 #[test]

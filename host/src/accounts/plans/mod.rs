@@ -4,7 +4,6 @@ pub mod routes;
 
 use crate::config::Config;
 use crate::control::{self, Tx};
-use crate::http::problem::{Code, Problem};
 use crate::stripe::{
     CheckoutOutcome, Consumer, Event, Fact, Found, PlanCheckout, Stripe, StripeError,
 };
@@ -117,33 +116,6 @@ fn customer(known: &[Subscription]) -> Option<&str> {
     let living = known.iter().filter(|one| one.lives());
     let mut all = living.chain(known);
     all.find_map(|one| one.customer.as_deref())
-}
-
-impl From<BillingError> for Problem {
-    fn from(error: BillingError) -> Self {
-        match error {
-            BillingError::Unconfigured => Self::new(
-                Code::PaymentsUnconfigured,
-                "The operator of this service sells no plans.",
-            ),
-            BillingError::Subscribed => Self::new(
-                Code::PlanLimit,
-                "The workspace has a subscription already: POST /api/v1/workspaces/{id}/billing/portal answers where it is changed.",
-            ),
-            BillingError::NoSubscription => Self::new(
-                Code::NoSubscription,
-                "The workspace has never had a subscription: POST /api/v1/workspaces/{id}/billing/checkout answers where it is bought.",
-            ),
-            BillingError::Provider(error) => {
-                tracing::warn!(%error, "the payment provider did not do what it should");
-                Self::new(
-                    Code::ProviderUnavailable,
-                    "The payment provider did not do its part, and nothing was changed. Try again in a minute.",
-                )
-            }
-            BillingError::Random(error) => Self::internal(&error),
-        }
-    }
 }
 
 /// Follows what the provider says of the subscriptions of workspaces.

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::http::extract::{check_characters, invalid, parse_json};
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::Problem;
 use crate::visitors::Identity;
 use svc_database::StepParam;
 use svc_database::values::{self, Params};
@@ -128,21 +128,29 @@ pub(super) enum OpRequest {
     Batch(Vec<BatchedCall>),
 }
 
+/// Fault of params that are read by themselves.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ParamsError {
+    /// No call can have them.
+    #[error("In `params`: {0}.")]
+    Invalid(String),
+    /// They are no JSON.
+    #[error("`params` is not valid JSON: {0}.")]
+    NotJson(String),
+}
+
 /// Reads the params of a call by themselves; absent ones are none.
 ///
 /// # Errors
-/// `invalid_request`, `invalid_json`.
-pub fn read_params(json: Option<&str>) -> Result<Params, Problem> {
+/// [`ParamsError`].
+pub fn read_params(json: Option<&str>) -> Result<Params, ParamsError> {
     let Some(json) = json else {
         return Ok(Params::new());
     };
     match serde_json::from_str::<Named<values::Value>>(json) {
         Ok(params) => Ok(params.0),
-        Err(error) if error.is_data() => Err(invalid(format!("In `params`: {error}."))),
-        Err(error) => Err(Problem::new(
-            Code::InvalidJson,
-            format!("`params` is not valid JSON: {error}."),
-        )),
+        Err(error) if error.is_data() => Err(ParamsError::Invalid(error.to_string())),
+        Err(error) => Err(ParamsError::NotJson(error.to_string())),
     }
 }
 

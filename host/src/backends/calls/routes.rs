@@ -103,7 +103,9 @@ pub async fn call(
         (None, Some(page)) => answer(calls, page, context, &mut tokens, request)
             .await
             .unwrap_or_else(IntoResponse::into_response),
-        (refusal, _) => refusal.unwrap_or_else(Problem::not_found).into_response(),
+        (refusal, _) => refusal
+            .map_or_else(Problem::not_found, Problem::from)
+            .into_response(),
     };
     tokens.announce(calls, response.headers_mut());
     response
@@ -270,7 +272,7 @@ pub async fn limit(State(calls): State<Calls>, request: Request, next: Next) -> 
     let slug = request.uri().path().split('/').nth(1).unwrap_or_default();
     let (tokens, _) = Tokens::draw(&calls, &context.host, &context.client, slug).await;
     let mut response = match tokens.refusal(&calls) {
-        Some(problem) => problem.into_response(),
+        Some(spent) => Problem::from(spent).into_response(),
         None => next.run(request).await,
     };
     tokens.announce(&calls, response.headers_mut());

@@ -10,8 +10,7 @@ use crate::deployments::pages::Page;
 use crate::deployments::serve::LookupError;
 use crate::http::client_ip::ClientIp;
 use crate::http::hosts::Host;
-use crate::http::problem::Problem;
-use crate::http::rate_limit::{Draw, Rule};
+use crate::http::rate_limit::{Draw, Rule, Spent};
 
 /// Draws of a call: from the bucket of its client, then from that of the deployment, if there is one.
 #[derive(Debug)]
@@ -44,13 +43,16 @@ impl Tokens {
     }
 
     /// Draws the tokens of a batch's other ops: all of them, or none and the batch is refused.
+    ///
+    /// # Errors
+    /// The bucket that has too few.
     pub(super) fn draw_more(
         &mut self,
         calls: &Calls,
         client: &ClientIp,
         page: &Page,
         more: usize,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), Spent> {
         let Some(more) = u32::try_from(more).ok().and_then(NonZeroU32::new) else {
             return Ok(());
         };
@@ -61,11 +63,11 @@ impl Tokens {
         Ok(())
     }
 
-    /// The problem of a call that found a bucket empty.
-    pub fn refusal(&self, calls: &Calls) -> Option<Problem> {
+    /// The error of a call that found a bucket empty.
+    pub fn refusal(&self, calls: &Calls) -> Option<Spent> {
         match (self.of_client, self.of_deployment) {
-            (Draw::Empty, _) => Some(calls.rate_limits.by_client(Rule::Op).refusal()),
-            (_, Some(Draw::Empty)) => Some(calls.rate_limits.op_deployment.refusal()),
+            (Draw::Empty, _) => Some(calls.rate_limits.by_client(Rule::Op).spent()),
+            (_, Some(Draw::Empty)) => Some(calls.rate_limits.op_deployment.spent()),
             _ => None,
         }
     }

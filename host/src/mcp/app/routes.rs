@@ -55,7 +55,9 @@ pub async fn serve(
         (None, Some(page)) => answer(services, &context, &slug, page, request)
             .await
             .unwrap_or_else(IntoResponse::into_response),
-        (refusal, _) => refusal.unwrap_or_else(Problem::not_found).into_response(),
+        (refusal, _) => refusal
+            .map_or_else(Problem::not_found, Problem::from)
+            .into_response(),
     };
     tokens.announce(&calls, response.headers_mut());
     response

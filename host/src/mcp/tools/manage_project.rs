@@ -79,7 +79,7 @@ pub(super) async fn call(
             if arguments.has_null("allowed_providers") {
                 arguments.give("allowed_providers", &[(); 0])?;
             }
-            answer(operations::update(projects, at, arguments.rest()?).await?)
+            answer(envelope::operations::update(envelope, at, arguments.rest()?).await?)
         }
         Action::Delete => {
             let id = arguments.text("project_id")?;

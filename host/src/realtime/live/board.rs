@@ -259,16 +259,16 @@ impl Board {
                 entry.subscribers.iter().for_each(|one| one.offer(&answer));
                 state.keep(number, answer);
             }
-            Outcome::Failed(problem) => {
+            Outcome::Failed(error) => {
                 for one in std::mem::take(&mut entry.subscribers) {
-                    one.fail(Arc::clone(&problem));
+                    one.fail(Arc::clone(&error));
                 }
             }
-            Outcome::Busy(problem) => {
+            Outcome::Busy(error) => {
                 entry.subscribers.retain(|one| {
                     let is_new = one.is_new();
                     if is_new {
-                        one.fail(Arc::clone(&problem));
+                        one.fail(Arc::clone(&error));
                     }
                     !is_new
                 });

@@ -13,15 +13,14 @@ use bytes::{Bytes, BytesMut};
 
 use super::board::Board;
 use super::budget::Budget;
+use super::error::LiveError;
 use super::identity::SignIn;
 use super::opened::{Event, Opened, Way};
 use super::protocol;
 use super::query::Answer;
 use super::subscriber::Subscriber;
 use crate::content::Digest;
-use crate::http::problem::Problem;
 use crate::http::websocket::{Close, frame};
-use crate::realtime::problems;
 use crate::realtime::room::{Life, Page};
 use crate::visitors::Identity;
 use svc_base::ids::BackendId;
@@ -84,7 +83,7 @@ pub(super) enum Late {
     /// There is a newer result.
     Behind,
     /// It has ended.
-    Ended(Arc<Problem>),
+    Ended(Arc<LiveError>),
 }
 
 /// Why there is no new subscription.
@@ -205,11 +204,11 @@ impl Listener {
     }
 
     /// Says that a frame is refused; a subscription of its id ends by it.
-    pub(super) fn refuse(&self, id: Option<&Arc<str>>, problem: &Problem) {
+    pub(super) fn refuse(&self, id: Option<&Arc<str>>, error: &LiveError) {
         if let Some(id) = id {
             self.end(id);
         }
-        let frame = protocol::error(id.map(AsRef::as_ref), &self.opened.document(problem));
+        let frame = protocol::error(id.map(AsRef::as_ref), &self.opened.document(error));
         if let Some(Way::Socket(outbox)) = &self.state().way {
             // One that is closed is told nothing more.
             let _ = outbox.push(frame);
@@ -217,7 +216,7 @@ impl Listener {
     }
 
     /// Ends the subscriptions whose answers are the visitor's own.
-    pub(super) fn end_own(self: &Arc<Self>, problem: &Arc<Problem>) {
+    pub(super) fn end_own(self: &Arc<Self>, error: &Arc<LiveError>) {
         let own: Vec<Subscriber> = {
             let state = self.state();
             let own = state.subscriptions.iter().filter(|(_, one)| one.is_own);
@@ -230,7 +229,7 @@ impl Listener {
         };
         for subscriber in own {
             let query = subscriber.query();
-            subscriber.fail(Arc::clone(problem));
+            subscriber.fail(Arc::clone(error));
             if let Some(query) = query {
                 self.board.leave(query, self, subscriber.number);
             }
@@ -260,12 +259,12 @@ impl Listener {
                     return;
                 }
                 Some(Subscription {
-                    late: Late::Ended(problem),
+                    late: Late::Ended(error),
                     ..
                 }) => {
-                    let problem = Arc::clone(problem);
+                    let error = Arc::clone(error);
                     state.subscriptions.remove(&id);
-                    state.tell_end(&id, problem, &self.opened);
+                    state.tell_end(&id, error, &self.opened);
                 }
                 Some(_) | None => {}
             }
@@ -315,9 +314,9 @@ impl Listener {
         match &state.way {
             Some(Way::Socket(outbox)) => outbox.close(close),
             Some(Way::Stream(events)) => {
-                if let Some(problem) = problems::of_end(close) {
+                if let Some(error) = LiveError::of_close(close) {
                     // One that nobody reads any more has ended already.
-                    let _ = events.send(Event::Error(Arc::new(problem)));
+                    let _ = events.send(Event::Error(Arc::new(error)));
                 }
                 // A stream ends with its sender.
                 state.way = None;
@@ -338,15 +337,15 @@ impl State {
     }
 
     /// Sends the last word about a subscription.
-    fn tell_end(&mut self, id: &str, problem: Arc<Problem>, opened: &Opened) {
+    fn tell_end(&mut self, id: &str, error: Arc<LiveError>, opened: &Opened) {
         match &self.way {
             Some(Way::Socket(outbox)) => {
-                let frame = protocol::error(Some(id), &opened.document(&problem));
+                let frame = protocol::error(Some(id), &opened.document(&error));
                 self.sent += frame.len();
                 let _ = outbox.push(frame);
             }
             Some(Way::Stream(events)) => {
-                let _ = events.send(Event::Error(problem));
+                let _ = events.send(Event::Error(error));
                 self.way = None;
             }
             None => {}

@@ -7,6 +7,7 @@
 mod backlog;
 mod board;
 mod budget;
+mod error;
 mod identity;
 mod listener;
 mod listeners;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
+use super::error::LiveError;
 use super::identity::SignIn;
-use crate::http::problem::Problem;
+use super::problems;
 use crate::http::websocket::Outbox;
 use crate::realtime::room::Page;
 
@@ -15,8 +16,8 @@ use crate::realtime::room::Page;
 pub(super) enum Event {
     /// A result, with its number.
     Result(u64, Bytes),
-    /// A problem: the last event.
-    Error(Arc<Problem>),
+    /// An error: the last event.
+    Error(Arc<LiveError>),
     /// Nothing, so that everybody between knows that the stream lives.
     Comment,
 }
@@ -44,8 +45,8 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// A problem as it is told.
-    pub(super) fn document(&self, problem: &Problem) -> String {
-        problem.document(&self.base_url, &self.request).to_string()
+    /// Returns an error as it is told.
+    pub(super) fn document(&self, error: &LiveError) -> String {
+        problems::document(error, &self.base_url, &self.request)
     }
 }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::error::LiveError;
 use super::query::Outcome;
-use super::service::LiveError;
 use crate::backends::BackendError;
+use crate::deployments::serve::LookupError;
 use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
 use svc_base::counted;
@@ -14,9 +15,15 @@ const EVALUATION: &str = "live query";
 
 impl From<LiveError> for Problem {
     fn from(error: LiveError) -> Self {
+        Self::from(&error)
+    }
+}
+
+impl From<&LiveError> for Problem {
+    fn from(error: &LiveError) -> Self {
         match error {
-            LiveError::Spent(spent) => spent.into(),
-            LiveError::Quota(reached) => reached.into(),
+            LiveError::Spent(spent) => spent.clone().into(),
+            LiveError::Quota(reached) => reached.clone().into(),
             LiveError::IdInUse(id) => invalid(format!(
                 "`{id}` is in use, and ends by this: subscribe with another id, or unsubscribe first."
             )),
@@ -28,7 +35,7 @@ impl From<LiveError> for Problem {
                 ),
             )
             // Tells it from a bucket that is empty: to try again does not help.
-            .with("live_per_socket", most),
+            .with("live_per_socket", *most),
             LiveError::Backlog(most) => Self::new(
                 Code::RateLimited,
                 format!(
@@ -36,19 +43,30 @@ impl From<LiveError> for Problem {
                 ),
             ),
             LiveError::Backend(error) => error.into(),
+            LiveError::Frame(error) => error.into(),
+            LiveError::Disabled => LookupError::Disabled.into(),
+            LiveError::Gone => Self::new(
+                Code::NotFound,
+                "The page, its project or its backend was deleted or has expired, and the stream has ended with it.",
+            ),
         }
     }
 }
 
+/// Returns an error as the document that a listener is told.
+pub(super) fn document(error: &LiveError, base_url: &str, request: &str) -> String {
+    Problem::from(error).document(base_url, request).to_string()
+}
+
 /// Returns the outcome of an evaluation that failed: a busy database ends nothing that has a result.
 pub(super) fn of_evaluation(error: BackendError) -> Outcome {
-    let problem = Problem::from(error);
+    let problem = Problem::from(&error);
     problem.log(EVALUATION);
     let is_busy = matches!(problem.code, Code::DatabaseBusy | Code::CapacityReached);
-    let problem = Arc::new(problem);
+    let error = Arc::new(LiveError::from(error));
     if is_busy {
-        Outcome::Busy(problem)
+        Outcome::Busy(error)
     } else {
-        Outcome::Failed(problem)
+        Outcome::Failed(error)
     }
 }

@@ -6,10 +6,8 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use crate::backends::calls::requests::read_params;
-use crate::http::extract::invalid;
-use crate::http::problem::{Code, Problem};
 use crate::http::websocket::frame;
-use crate::realtime::frames::{self, Form, Members, given};
+use crate::realtime::frames::{self, Form, FrameError, Members, given};
 use crate::realtime::{NAME, is_message_type};
 use svc_database::values::Params;
 
@@ -37,8 +35,8 @@ pub enum Frame {
 pub struct Refusal {
     /// The id that it names, if that is one.
     pub id: Option<Arc<str>>,
-    /// The problem, for its sender.
-    pub problem: Problem,
+    /// Fault of the frame, for its sender.
+    pub error: FrameError,
 }
 
 /// Form of a page's frame.
@@ -53,17 +51,20 @@ const FORM: Form<3> = Form {
 /// # Errors
 /// A refusal, for its sender.
 pub fn judge(frame: &str) -> Result<Frame, Refusal> {
-    let members = FORM.read(frame).map_err(|(code, detail)| Refusal {
-        id: None,
-        problem: Problem::new(code, detail),
-    })?;
+    let members = FORM
+        .read(frame)
+        .map_err(|error| Refusal { id: None, error })?;
     let [id, _, _] = members.others;
     let id = id.and_then(|id| frames::text(id.get()).ok());
     let id: Option<Arc<str>> = id.filter(|id| is_message_type(id)).map(Into::into);
-    wanted(&members, id.clone()).map_err(|problem| Refusal { id, problem })
+    wanted(&members, id.clone()).map_err(|error| Refusal { id, error })
 }
 
-fn wanted(members: &Members<'_, 3>, id: Option<Arc<str>>) -> Result<Frame, Problem> {
+fn invalid(detail: impl Into<String>) -> FrameError {
+    FrameError::Invalid(detail.into())
+}
+
+fn wanted(members: &Members<'_, 3>, id: Option<Arc<str>>) -> Result<Frame, FrameError> {
     members.check().map_err(invalid)?;
     let subscribes = match members.kind().as_deref() {
         Some("subscribe") => true,
@@ -93,11 +94,6 @@ fn wanted(members: &Members<'_, 3>, id: Option<Arc<str>>) -> Result<Frame, Probl
     Ok(Frame::Subscribe { id, action, params })
 }
 
-/// The problem of a frame that is one too many.
-pub(super) fn too_many_frames(per_second: u64) -> Problem {
-    Problem::new(Code::RateLimited, frames::too_many(per_second))
-}
-
 /// The frame of a result, in parts: the longest is everybody's. Ids stand in JSON as they are.
 pub(super) fn result(id: &str, seq: u64, json: &Bytes) -> [Bytes; 3] {
     let head = format!(r#"{{"v":1,"type":"result","id":"{id}","seq":{seq},"result":"#);
@@ -115,6 +111,8 @@ pub(super) fn error(id: Option<&str>, problem: &str) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::problem::Code;
+    use crate::realtime::problems::code_of;
     use svc_database::values::Value;
 
     #[test]
@@ -237,7 +235,7 @@ mod tests {
         ] {
             let refusal = judge(frame).unwrap_err();
             assert_eq!(
-                (refusal.id.as_deref(), refusal.problem.code),
+                (refusal.id.as_deref(), code_of(&refusal.error)),
                 (id, code),
                 "{frame}"
             );

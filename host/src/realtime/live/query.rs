@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::error::LiveError;
 use crate::backends::calls::Seen;
 use crate::content::Digest;
-use crate::http::problem::Problem;
 use crate::visitors::Identity;
 use svc_database::values::{Params, Value};
 
@@ -70,9 +70,9 @@ pub(super) enum Outcome {
     /// An answer.
     Seen(Seen),
     /// The end of the query.
-    Failed(Arc<Problem>),
+    Failed(Arc<LiveError>),
     /// The database was busy: whoever has got a result waits for the next.
-    Busy(Arc<Problem>),
+    Busy(Arc<LiveError>),
     /// Whether the answer is a visitor's own is another than it was.
     Moved,
 }

@@ -173,7 +173,7 @@ async fn stream(
     let seat = live.seat(backend, place, opened, Way::Stream(telling));
     live.subscribe(&seat.listener, request, left).await?;
     let first = match told.recv().await {
-        Some(Event::Error(problem)) => return Err(Arc::unwrap_or_clone(problem)),
+        Some(Event::Error(error)) => return Err(Problem::from(&*error)),
         Some(first) => first,
         // It has ended meanwhile, and so has what it belongs to, or the server stops.
         None => return Err(Problem::not_found()),

@@ -9,6 +9,7 @@ use futures_util::stream::FuturesUnordered;
 use http::HeaderMap;
 
 use super::board::Board;
+use super::error::LiveError;
 use super::listener::{Listener, NotNow};
 use super::listeners::{Place, Seat};
 use super::opened::{Opened, Way};
@@ -17,8 +18,8 @@ use super::query::{Outcome, Query};
 use super::subscriber::Subscriber;
 use crate::backends::{BackendError, Backends};
 use crate::config::Config;
-use crate::http::rate_limit::{Draw, RateLimits, Rule, Spent};
-use crate::realtime::{Realtime, RoomError};
+use crate::http::rate_limit::{Draw, RateLimits, Rule};
+use crate::realtime::Realtime;
 use crate::visitors::Visitors;
 use svc_base::Stopwatch;
 use svc_base::ids::{BackendId, DeploymentId};
@@ -37,29 +38,6 @@ pub struct Live {
     pub(super) config: Arc<Config>,
     /// By which evaluations keep their distance.
     watch: Stopwatch,
-}
-
-/// Reason why there is no new subscription or connection.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum LiveError {
-    /// A bucket of calls is empty.
-    #[error(transparent)]
-    Spent(#[from] Spent),
-    /// A quota of sockets is reached.
-    #[error(transparent)]
-    Quota(#[from] RoomError),
-    /// A subscription of the connection has this id, which ends by that.
-    #[error("{0} is in use")]
-    IdInUse(Arc<str>),
-    /// The connection has as many subscriptions as it may.
-    #[error("there are {0} subscriptions")]
-    Subscriptions(u64),
-    /// As many frames of the connection wait as may.
-    #[error("{0} frames wait")]
-    Backlog(usize),
-    /// The action cannot be listened to.
-    #[error(transparent)]
-    Backend(#[from] BackendError),
 }
 
 /// Request of a client to be told what an action answers.

@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use super::Live;
 use super::backlog::{Backlog, Judged};
+use super::error::LiveError;
 use super::listener::Listener;
 use super::listeners::Place;
 use super::opened::{Opened, Way};
 use super::protocol::{self, Frame, Refusal};
-use super::service::{Left, LiveError, SubscribeRequest};
+use super::service::{Left, SubscribeRequest};
 use crate::http::websocket::{Accepted, Close, Incoming};
+use crate::realtime::frames::FrameError;
 use crate::realtime::meter::{Draw, Meter};
 use svc_base::ids::BackendId;
 
@@ -75,10 +77,10 @@ async fn answer(live: &Live, listener: &Arc<Listener>, client: IpAddr, backlog: 
                     Err(error) => Err(error),
                 };
                 if let Err(error) = subscribed {
-                    listener.refuse(Some(&id), &error.into());
+                    listener.refuse(Some(&id), &error);
                 }
             }
-            Err(Refusal { id, problem }) => listener.refuse(id.as_ref(), &problem),
+            Err(Refusal { id, error }) => listener.refuse(id.as_ref(), &error.into()),
         }
     }
 }
@@ -128,26 +130,24 @@ impl Page<'_> {
         let per_second = self.live.config.limits.messages_per_second;
         Refusal {
             id,
-            problem: protocol::too_many_frames(per_second),
+            error: FrameError::TooMany(per_second),
         }
     }
 
     /// Answers a frame for which the backlog has no room: what ends a subscription is done at once, the rest refused.
     fn overflow(&self, judged: Judged) {
-        let (id, problem) = match judged {
+        let (id, error) = match judged {
             Ok(Frame::Unsubscribe { id }) => {
                 self.backlog.withdraw(&id);
                 self.listener.end(&id);
                 return;
             }
-            Ok(Frame::Subscribe { id, .. }) => {
-                (Some(id), LiveError::Backlog(self.backlog.most()).into())
-            }
-            Err(Refusal { id, problem }) => (id, problem),
+            Ok(Frame::Subscribe { id, .. }) => (Some(id), LiveError::Backlog(self.backlog.most())),
+            Err(Refusal { id, error }) => (id, error.into()),
         };
         if let Some(id) = &id {
             self.backlog.withdraw(id);
         }
-        self.listener.refuse(id.as_ref(), &problem);
+        self.listener.refuse(id.as_ref(), &error);
     }
 }

@@ -31,9 +31,9 @@ impl Events {
                 self.ready
                     .extend([head.into(), json, Bytes::from_static(b"\n\n")]);
             }
-            Event::Error(problem) => {
+            Event::Error(error) => {
                 let opened: &Opened = self.seat.listener.opened();
-                let document = opened.document(&problem);
+                let document = opened.document(&error);
                 let text = format!("event: error\ndata: {document}\n\n");
                 self.ready.push_back(text.into());
                 self.ends = true;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use super::error::LiveError;
 use super::listener::{Late, Listener, State};
 use super::query::Answer;
-use crate::http::problem::Problem;
 
 /// A subscription as its query knows it.
 #[derive(Clone, Debug)]
@@ -82,14 +82,14 @@ impl Subscriber {
         }
     }
 
-    /// Ends it with a problem, which it is told behind what is on its way.
-    pub(super) fn fail(&self, problem: Arc<Problem>) {
+    /// Ends it with an error, which it is told behind what is on its way.
+    pub(super) fn fail(&self, error: Arc<LiveError>) {
         let failed = self.with(|state| {
             let Some(one) = state.subscriptions.get_mut(&self.id) else {
                 return;
             };
             one.query = None;
-            let late = std::mem::replace(&mut one.late, Late::Ended(problem));
+            let late = std::mem::replace(&mut one.late, Late::Ended(error));
             if matches!(late, Late::No) {
                 state.late.push_back((Arc::clone(&self.id), self.number));
             }

@@ -6,9 +6,8 @@ use std::fmt;
 use serde_json::value::RawValue;
 
 use super::client::Client;
-use super::frames::{self, Form, Members, given};
-use super::{NAME, is_message_type};
-use crate::http::problem::Code;
+use super::frames::{self, Form, FrameError, Members, given};
+use super::{NAME, is_message_type, problems};
 use svc_base::clock::Timestamp;
 
 /// The sender of what a backend's owner says: no client's id, which begin otherwise.
@@ -49,11 +48,9 @@ const FORM: Form<2> = Form {
 /// # Errors
 /// A refusal, for its sender.
 pub fn judge(frame: &str) -> Result<Message<'_>, Refusal> {
-    let members = FORM.read(frame).map_err(|(code, detail)| Refusal {
-        code: code.as_str(),
-        detail,
-        client_message_id: None,
-    })?;
+    let members = FORM
+        .read(frame)
+        .map_err(|error| Refusal::of(&error, None))?;
     let [data, id] = members.others;
     let id = given(id).map(|id| frames::text(id.get()).map(Cow::into_owned));
     let (client_message_id, is_odd) = match id {
@@ -67,11 +64,7 @@ pub fn judge(frame: &str) -> Result<Message<'_>, Refusal> {
             data: data.map_or("null", RawValue::get),
             client_message_id,
         }),
-        Err(detail) => Err(Refusal {
-            code: Code::InvalidRequest.as_str(),
-            detail,
-            client_message_id,
-        }),
+        Err(detail) => Err(Refusal::of(&FrameError::Invalid(detail), client_message_id)),
     }
 }
 
@@ -100,13 +93,17 @@ pub(super) fn check_type(kind: &str) -> Result<(), String> {
 }
 
 impl Refusal {
-    /// The refusal of a frame that is one too many.
-    pub(super) fn rate_limited(per_second: u64, client_message_id: Option<String>) -> Self {
+    fn of(error: &FrameError, client_message_id: Option<String>) -> Self {
         Self {
-            code: Code::RateLimited.as_str(),
-            detail: frames::too_many(per_second),
+            code: problems::code_of(error).as_str(),
+            detail: error.to_string(),
             client_message_id,
         }
+    }
+
+    /// The refusal of a frame that is one too many.
+    pub(super) fn rate_limited(per_second: u64, client_message_id: Option<String>) -> Self {
+        Self::of(&FrameError::TooMany(per_second), client_message_id)
     }
 
     /// The envelope in which the sender is told.

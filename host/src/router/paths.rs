@@ -1,4 +1,4 @@
-//! Which paths are for programs, which for browsers, and which are private to their page.
+//! Which paths are for programs, which for browsers, which are private to their page, and which are answered without an end.
 
 /// Whether a path is for programs alone: its errors are problems, whatever a client accepts.
 pub fn is_data(path: &str) -> bool {
