@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::connection::TenantConnection;
 use super::error::RunError;
-use super::handle::Handle;
 use super::limits::ResultLimits;
-use super::pace::{Lane, Pace};
-use super::run::{Call, FirstRow, ResultJson, run, run_keeping, weight};
+use super::run::{FirstRow, ResultJson, StatementCall, run, run_keeping, weight};
+use super::timing::{Lane, StatementTiming};
 use super::values::{Params, StepParam, Value};
 use svc_base::Stopwatch;
 
 /// A statement of a batch, as the gate allowed it.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct BatchStep {
     /// The one statement, without what follows it.
     pub sql: Arc<str>,
     /// Whether it changes rows.
@@ -21,7 +21,7 @@ pub struct Step {
     /// Values of the binds.
     pub params: Vec<(String, StepParam)>,
     /// How long it takes.
-    pub pace: Arc<Pace>,
+    pub pace: Arc<StatementTiming>,
 }
 
 /// Why a batch changed nothing.
@@ -42,18 +42,18 @@ impl From<RunError> for BatchError {
 
 /// Work of a write.
 #[derive(Clone, Debug)]
-pub(super) enum Work {
+pub(super) enum WriteRequest {
     /// One statement.
-    Call(Call),
+    Call(StatementCall),
     /// Several, all or none.
-    Batch(Vec<Step>),
+    Batch(Vec<BatchStep>),
 }
 
-impl Work {
+impl WriteRequest {
     /// Runs it within `budget`. The caller undoes what a failure leaves.
     pub(super) fn run(
         &self,
-        handle: &Handle,
+        handle: &TenantConnection,
         limits: &ResultLimits,
         budget: Duration,
     ) -> Result<ResultJson, BatchError> {
@@ -67,13 +67,13 @@ impl Work {
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Call(call) => call.bytes(),
-            Self::Batch(steps) => steps.iter().map(Step::bytes).sum(),
+            Self::Batch(steps) => steps.iter().map(BatchStep::bytes).sum(),
         }
     }
 
     /// A pace for it as a whole: long, if one of its steps is known to be.
-    pub(super) fn pace(steps: &[Step]) -> Arc<Pace> {
-        let pace = Pace::default();
+    pub(super) fn pace(steps: &[BatchStep]) -> Arc<StatementTiming> {
+        let pace = StatementTiming::default();
         if steps.iter().any(|step| step.pace.lane() == Lane::Long) {
             pace.too_long();
         }
@@ -81,7 +81,7 @@ impl Work {
     }
 }
 
-impl Step {
+impl BatchStep {
     fn bytes(&self) -> usize {
         let weight = |given: &StepParam| match given {
             StepParam::Value(value) => weight(value),
@@ -97,7 +97,7 @@ impl Step {
     }
 
     /// The call that it is, once the rows that it names are there.
-    fn call(&self, rows: &[FirstRow]) -> Result<Call, RunError> {
+    fn call(&self, rows: &[FirstRow]) -> Result<StatementCall, RunError> {
         let value = |(name, given): &(String, StepParam)| {
             let value = match given {
                 StepParam::Value(value) => value.clone(),
@@ -105,7 +105,7 @@ impl Step {
             };
             Ok((name.clone(), value))
         };
-        Ok(Call {
+        Ok(StatementCall {
             sql: Arc::clone(&self.sql),
             writes: self.writes,
             params: self
@@ -134,8 +134,8 @@ fn found<'r>(rows: &'r [FirstRow], step: usize, column: &str) -> Result<&'r Valu
 
 /// Runs steps one after another; `{"results": […]}` is the answer.
 fn run_batch(
-    handle: &Handle,
-    steps: &[Step],
+    handle: &TenantConnection,
+    steps: &[BatchStep],
     limits: &ResultLimits,
     budget: Duration,
 ) -> Result<ResultJson, BatchError> {

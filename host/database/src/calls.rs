@@ -2,20 +2,24 @@
 
 use std::sync::Arc;
 
-use super::batch::{BatchError, Step, Work};
+use super::batch::{BatchError, BatchStep, WriteRequest};
+use super::database::Database;
 use super::error::RunError;
-use super::open::Database;
-use super::pace::Pace;
-use super::run::{Call, ResultJson};
+use super::run::{ResultJson, StatementCall};
+use super::timing::StatementTiming;
 
 impl Database {
     /// Runs a statement; a write is durable when it is answered.
     ///
     /// # Errors
     /// [`RunError`]; nothing is changed then.
-    pub async fn call(&self, call: Call, pace: &Arc<Pace>) -> Result<ResultJson, RunError> {
+    pub async fn call(
+        &self,
+        call: StatementCall,
+        pace: &Arc<StatementTiming>,
+    ) -> Result<ResultJson, RunError> {
         let answer = if call.writes {
-            let work = Work::Call(call);
+            let work = WriteRequest::Call(call);
             let written = self.write(work, Arc::clone(pace)).await;
             written.map_err(|failure| failure.error)
         } else {
@@ -32,9 +36,9 @@ impl Database {
     ///
     /// # Errors
     /// [`BatchError`]; nothing is changed then.
-    pub async fn batch(&self, steps: Vec<Step>) -> Result<ResultJson, BatchError> {
-        let pace = Work::pace(&steps);
-        let written = self.write(Work::Batch(steps), pace).await;
+    pub async fn batch(&self, steps: Vec<BatchStep>) -> Result<ResultJson, BatchError> {
+        let pace = WriteRequest::pace(&steps);
+        let written = self.write(WriteRequest::Batch(steps), pace).await;
         written.map_err(|failure| BatchError {
             error: self.settings.full_disk_or_database(failure.error),
             ..failure

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Row};
 
 /// The names of what is a tenant's own.
-pub(super) const OWN: &str =
+pub(super) const OWN_NAMES_SQL: &str =
     "name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name NOT LIKE 'svc\\_%' ESCAPE '\\'";
 
 /// A name as SQL has it.

@@ -4,16 +4,16 @@ use rusqlite::Statement;
 use rusqlite::types::ValueRef;
 
 use super::error::RunError;
-use super::{place, values};
+use super::{sql_tokens, values};
 
 /// Names of a result's columns, as each row has them.
-pub(super) struct Columns {
+pub(super) struct ResultColumns {
     /// `{"id":,"name":`, which is all keys one after the other.
     keys: Vec<u8>,
     ends: Vec<usize>,
 }
 
-impl Columns {
+impl ResultColumns {
     /// The columns of a statement, which has run if it was prepared before a migration.
     ///
     /// # Errors
@@ -38,7 +38,7 @@ impl Columns {
                     reason: format!(
                         "two columns of the result are named {name}: give one another name with AS"
                     ),
-                    offset: place::second(sql, name),
+                    offset: sql_tokens::second(sql, name),
                 })
             }
             None => Ok(columns),

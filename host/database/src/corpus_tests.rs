@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use guest_gate::statement::{Kind, Purpose, check};
 
+use super::connection::{OpenSettings, TenantConnection};
 use super::error::internal;
-use super::handle::{Handle, Settings};
 use super::migrate::{create, migrate};
 use super::run::prepare;
 use super::*;
@@ -69,9 +69,10 @@ fn script(sql: &str, purpose: Purpose) -> Script {
 }
 
 /// A database in a directory of its own, with what every one has and a script.
-fn database(directory: &Path, name: &str, first: &Script) -> Result<Handle, ScriptError> {
+fn database(directory: &Path, name: &str, first: &Script) -> Result<TenantConnection, ScriptError> {
     let path = directory.canonicalize().unwrap().join(name);
-    let handle = Handle::create(&Settings::alone(path, Limits::default().database_bytes))?;
+    let handle =
+        TenantConnection::create(&OpenSettings::alone(path, Limits::default().database_bytes))?;
     create(&handle, first, BUDGET)?;
     Ok(handle)
 }

@@ -7,20 +7,20 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use super::changed_tables::ChangedTables;
+use super::connection::OpenSettings;
+use super::database::Database;
 use super::error::{RunError, disk_error, internal};
-use super::files::Files;
-use super::handle::Settings;
-use super::history::Terms;
+use super::fair_queue::JobOwner;
+use super::files::DatabaseFiles;
+use super::history::HistorySettings;
 use super::lanes::Lanes;
-use super::limits::{Limits, MIGRATION, ResultLimits};
-use super::migrate::{self, Migrated, Script, ScriptError};
-use super::open::Database;
-use super::process;
+use super::limits::{Limits, MIGRATION_BUDGET_FACTOR, ResultLimits};
+use super::migrate::{self, MigrationOutcome, Script, ScriptError};
+use super::process_settings;
 use super::schema::{self, Inventory, Schema};
-use super::shares::Owner;
-use super::touched::Touched;
 use super::watchdog::Watchdog;
-use super::writer::Writers;
+use super::writer::WriterRegistry;
 use svc_base::Stopwatch;
 use svc_base::clock::Clock;
 use svc_base::fault;
@@ -29,15 +29,15 @@ use svc_base::sync::lock;
 
 /// How many databases are open at once: as many as an installation has by default, since opening one anew costs
 /// more than most calls.
-pub(super) const OPEN: usize = 256;
+pub(super) const MAX_OPEN: usize = 256;
 /// A database that nobody has called for so long is closed.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The databases of an installation.
 #[derive(Debug)]
 pub struct Databases {
-    pub(super) files: Files,
-    pub(super) writers: Writers,
+    pub(super) files: DatabaseFiles,
+    pub(super) writers: WriterRegistry,
     pub(super) lanes: Arc<Lanes>,
     pub(super) limits: ResultLimits,
     most_bytes: u64,
@@ -68,15 +68,15 @@ impl Databases {
     /// # Errors
     /// When a directory cannot be opened, or the system has no threads.
     pub fn open(data: &Path, limits: &Limits, clock: Clock) -> anyhow::Result<Self> {
-        let files = Files::open(&data.join("backends"))?;
-        process::set_up(&data.join("tmp"))?;
-        let terms = Terms {
+        let files = DatabaseFiles::open(&data.join("backends"))?;
+        process_settings::set_up(&data.join("tmp"))?;
+        let terms = HistorySettings {
             clock,
             most_bytes: limits.history_bytes,
             free_disk: limits.free_disk_bytes,
         };
         Ok(Self {
-            writers: Writers::start(files.clone(), terms)?,
+            writers: WriterRegistry::start(files.clone(), terms)?,
             files,
             lanes: Arc::new(Lanes::start()?),
             limits: ResultLimits {
@@ -97,8 +97,8 @@ impl Databases {
         self.workspaces().extend(owners);
     }
 
-    fn owner(&self, database: BackendId) -> Owner {
-        Owner {
+    fn owner(&self, database: BackendId) -> JobOwner {
+        JobOwner {
             workspace: self.workspaces().get(&database).copied(),
             database,
         }
@@ -109,7 +109,7 @@ impl Databases {
     }
 
     /// The directories of the databases.
-    pub fn files(&self) -> &Files {
+    pub fn files(&self) -> &DatabaseFiles {
         &self.files
     }
 
@@ -127,7 +127,7 @@ impl Databases {
         if open.ending.contains(&id) {
             return Err(RunError::Closed);
         }
-        let closed = (open.entries.len() >= OPEN).then(|| take_oldest(&mut open.entries));
+        let closed = (open.entries.len() >= MAX_OPEN).then(|| take_oldest(&mut open.entries));
         let (lanes, writers) = (Arc::clone(&self.lanes), self.writers.clone());
         let (owner, settings) = (self.owner(id), self.settings(&id));
         let database = Database::new(owner, settings, self.limits, lanes, writers)?;
@@ -167,7 +167,7 @@ impl Databases {
     fn make(&self, id: &BackendId, script: &Script) -> Result<Inventory, ScriptError> {
         let disk = |error: std::io::Error| disk_error(&error);
         self.files.make(id).map_err(disk)?;
-        let budget = self.limits.time * MIGRATION;
+        let budget = self.limits.time * MIGRATION_BUDGET_FACTOR;
         let made = self
             .writers
             .create(*id, &self.settings(id))
@@ -199,8 +199,12 @@ impl Databases {
     ///
     /// # Errors
     /// [`ScriptError`]; nothing of the script is kept then.
-    pub async fn migrate(&self, id: BackendId, script: Script) -> Result<Migrated, ScriptError> {
-        let budget = self.limits.time * MIGRATION;
+    pub async fn migrate(
+        &self,
+        id: BackendId,
+        script: Script,
+    ) -> Result<MigrationOutcome, ScriptError> {
+        let budget = self.limits.time * MIGRATION_BUDGET_FACTOR;
         self.get(id)?
             .with_writer(move |writer| Ok(migrate::migrate(&writer.handle, &script, budget)))
             .await?
@@ -235,13 +239,13 @@ impl Databases {
     }
 
     /// Has `follow` told what commits may have changed: once they are durable, and before their callers are answered.
-    pub fn follow(&self, follow: impl Fn(BackendId, Touched) + Send + Sync + 'static) {
+    pub fn follow(&self, follow: impl Fn(BackendId, ChangedTables) + Send + Sync + 'static) {
         self.writers.follower().follow(follow);
     }
 
     /// Tells the follower that anything about a database may have changed.
     pub fn announce(&self, id: BackendId) {
-        self.writers.follower().tell(id, Touched::All);
+        self.writers.follower().tell(id, ChangedTables::All);
     }
 
     /// Forgets a database, whose calls end, and removes it. Blocks.
@@ -275,7 +279,8 @@ impl Databases {
             let mut open = self.lock();
             open.entries
                 .extract_if(|_, entry| {
-                    now.saturating_sub(entry.used) > IDLE && Arc::strong_count(&entry.database) == 1
+                    now.saturating_sub(entry.used) > IDLE_TIMEOUT
+                        && Arc::strong_count(&entry.database) == 1
                 })
                 .map(|(_, entry)| entry)
                 .collect()
@@ -304,9 +309,9 @@ impl Databases {
         self.writers.await_closed();
     }
 
-    pub(super) fn settings(&self, id: &BackendId) -> Settings {
+    pub(super) fn settings(&self, id: &BackendId) -> OpenSettings {
         let clock = self.writers.terms().clock.clone();
-        Settings::new(self.files.path(id), self.most_bytes, clock, &self.watchdog)
+        OpenSettings::new(self.files.path(id), self.most_bytes, clock, &self.watchdog)
     }
 
     /// How many databases are open.

@@ -2,8 +2,8 @@
 
 use rusqlite::ErrorCode;
 
-use super::meter::Exceeded;
-use super::place;
+use super::meter::ExceededLimit;
+use super::sql_tokens;
 use svc_base::sqlite::{Trouble, trouble};
 
 /// Why a statement did nothing.
@@ -57,7 +57,7 @@ pub enum RunError {
 
 impl RunError {
     /// Tells an error of SQLite apart. `exceeded` is what the meter stopped the statement for, if it did.
-    pub(super) fn from_sqlite(error: rusqlite::Error, exceeded: Option<Exceeded>) -> Self {
+    pub(super) fn from_sqlite(error: rusqlite::Error, exceeded: Option<ExceededLimit>) -> Self {
         match trouble(&error) {
             Some(Trouble::Full) => return Self::DatabaseFull,
             Some(Trouble::DiskFull) => return Self::DiskFull,
@@ -75,7 +75,7 @@ impl RunError {
         };
         match code.code {
             ErrorCode::OperationInterrupted => match exceeded {
-                Some(Exceeded::Space) => Self::TooMuchSpace,
+                Some(ExceededLimit::Space) => Self::TooMuchSpace,
                 _ => Self::Timeout,
             },
             ErrorCode::ConstraintViolation => Self::Constraint(message),
@@ -99,7 +99,7 @@ impl RunError {
     }
 
     /// Classifies an error of a statement that SQLite took and that failed as it ran: its values are to blame then.
-    pub(super) fn from_running(error: rusqlite::Error, exceeded: Option<Exceeded>) -> Self {
+    pub(super) fn from_running(error: rusqlite::Error, exceeded: Option<ExceededLimit>) -> Self {
         let by_values = matches!(
             error.sqlite_error_code(),
             Some(ErrorCode::Unknown | ErrorCode::TooBig)
@@ -117,7 +117,7 @@ impl RunError {
                 reason,
                 offset: None,
             } => Self::Refused {
-                offset: place::find(sql, &reason),
+                offset: sql_tokens::find(sql, &reason),
                 reason,
             },
             other => other,

@@ -7,18 +7,18 @@ use rusqlite::Connection;
 use rusqlite::limits::Limit;
 use tokio::sync::oneshot;
 
+use super::connection::{OpenSettings, TenantConnection};
+use super::database::answer_of;
 use super::databases::Databases;
 use super::error::{RunError, internal};
-use super::handle::{Handle, Settings};
-use super::limits::MIGRATION;
-use super::meter::Watch;
-use super::open::answer_of;
+use super::limits::MIGRATION_BUDGET_FACTOR;
+use super::meter::WatchMode;
 use svc_base::ids::BackendId;
 use svc_base::sqlite;
 use svc_base::turns::Turn;
 
 /// The tables that only the platform has a use for.
-const INTERNAL: &str = "SELECT name FROM sqlite_schema WHERE type = 'table'
+const INTERNAL_TABLES_SQL: &str = "SELECT name FROM sqlite_schema WHERE type = 'table'
     AND name LIKE 'svc\\_%' ESCAPE '\\' AND name <> 'svc_payments' COLLATE NOCASE";
 
 impl Databases {
@@ -30,13 +30,13 @@ impl Databases {
     pub async fn export(&self, id: BackendId) -> Result<Vec<u8>, RunError> {
         let database = self.get(id)?;
         let owner = database.owner;
-        let budget = self.limits.time * MIGRATION;
+        let budget = self.limits.time * MIGRATION_BUDGET_FACTOR;
         let (answer, answered) = oneshot::channel();
         let turn = Turn::new();
         let begun = Arc::clone(&turn);
         let job = Box::new(move || {
             if begun.begin() {
-                let source = Handle::reader(&database.settings);
+                let source = TenantConnection::reader(&database.settings);
                 let file = source.and_then(|source| export(&source, &database.settings, budget));
                 // A caller that has gone away does not want it.
                 let _ = answer.send(file);
@@ -50,12 +50,16 @@ impl Databases {
 }
 
 /// Copies the pages into memory, and makes of them the file that is wanted.
-fn export(source: &Handle, settings: &Settings, budget: Duration) -> Result<Vec<u8>, RunError> {
+fn export(
+    source: &TenantConnection,
+    settings: &OpenSettings,
+    budget: Duration,
+) -> Result<Vec<u8>, RunError> {
     let mut copy = Connection::open_in_memory().map_err(internal)?;
     // What the schema calls may be called here, and nothing else.
     let (meter, _walls) = settings.guard(&mut copy).map_err(internal)?;
     sqlite::copy_pages(&source.connection, &mut copy).map_err(internal)?;
-    meter.start(budget, Watch::InLane);
+    meter.start(budget, WatchMode::InLane);
     let stripped = strip(&copy);
     let exceeded = meter.stop();
     stripped.map_err(|error| match exceeded {
@@ -70,7 +74,7 @@ fn strip(copy: &Connection) -> rusqlite::Result<()> {
     copy.pragma_update(None, "foreign_keys", false)?;
     copy.pragma_update(None, "temp_store", "MEMORY")?;
     let internal: Vec<String> = copy
-        .prepare(INTERNAL)?
+        .prepare(INTERNAL_TABLES_SQL)?
         .query_map([], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     for name in internal {

@@ -11,26 +11,26 @@ use std::time::Duration;
 
 use rusqlite::{Connection, Error, ErrorCode, InterruptHandle, ffi};
 
-use super::watchdog::{Watchdog, Watched};
+use super::watchdog::{Interruptible, Watchdog};
 use svc_base::Stopwatch;
 use svc_base::sync::lock;
 
 /// Steps of SQLite's machine between two looks of a statement that is watched closely.
-pub(super) const STEPS: i32 = 32;
+pub(super) const STEPS_PER_CHECK: i32 = 32;
 /// How many times as many steps are between two looks of a statement in a lane, at which the watchdog looks as well: the clock
 /// would cost a scan a tenth of its speed.
-const COARSE: u32 = 32;
+const LANE_CHECK_FACTOR: u32 = 32;
 /// How often a running statement's writes are looked at, from the first time on. What it writes before is little.
-const LOOK: Duration = Duration::from_millis(10);
+const SPACE_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 /// The most that one statement may write to temporary files, in bytes: an endless CTE with `ORDER BY` writes
 /// hundreds of megabytes a second.
-const SPACE: u64 = 64 << 20;
+const MAX_TEMPORARY_BYTES: u64 = 64 << 20;
 /// File in which the system counts what the calling thread has written.
-const WRITTEN: &str = "/proc/thread-self/io";
+const THREAD_IO_FILE: &str = "/proc/thread-self/io";
 
 /// Budget that a statement was stopped for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Exceeded {
+pub(super) enum ExceededLimit {
     /// The time was over.
     Time,
     /// It filled its temporary space.
@@ -39,9 +39,9 @@ pub(super) enum Exceeded {
 
 /// The meter of a connection.
 #[derive(Debug)]
-pub(super) struct Meter(Arc<State>);
+pub(super) struct StatementMeter(Arc<MeterState>);
 
-struct State {
+struct MeterState {
     clock: Stopwatch,
     /// Held while a statement begins or ends, and while the watchdog interrupts: so it never interrupts the next.
     turn: Mutex<()>,
@@ -59,8 +59,8 @@ struct State {
     watchdog: Watchdog,
 }
 
-const NOTHING: u64 = u64::MAX;
-const NEVER: u64 = u64::MAX;
+const NOT_MEASURED: u64 = u64::MAX;
+const NO_DEADLINE: u64 = u64::MAX;
 
 const RUNNING: u8 = 0;
 const OUT_OF_TIME: u8 = 1;
@@ -68,68 +68,70 @@ const OUT_OF_SPACE: u8 = 2;
 
 /// How closely a statement is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Watch {
+pub(super) enum WatchMode {
     /// Every few steps, and by nobody else: it runs on a thread that others wait for.
     Closely,
     /// Every thousand steps, and by the watchdog.
     InLane,
 }
 
-impl Meter {
-    /// Installs a meter on a connection; nothing is stopped until [`Meter::start`].
+impl StatementMeter {
+    /// Installs a meter on a connection; nothing is stopped until [`StatementMeter::start`].
     pub(super) fn install(
         connection: &mut Connection,
         watchdog: &Watchdog,
     ) -> rusqlite::Result<Self> {
-        let state = Arc::new(State {
+        let state = Arc::new(MeterState {
             clock: Stopwatch::start(),
             turn: Mutex::default(),
             interrupt: connection.get_interrupt_handle(),
-            deadline: AtomicU64::new(NEVER),
+            deadline: AtomicU64::new(NO_DEADLINE),
             next_look: AtomicU64::new(0),
-            written_before: AtomicU64::new(NOTHING),
+            written_before: AtomicU64::new(NOT_MEASURED),
             stopped: AtomicU8::new(RUNNING),
             closely: AtomicBool::new(false),
             passes: AtomicU32::new(0),
             watchdog: watchdog.clone(),
         });
         let stepping = Arc::clone(&state);
-        connection.progress_handler(STEPS, Some(move || stepping.exceeded()))?;
-        let watched: Weak<State> = Arc::downgrade(&state);
+        connection.progress_handler(STEPS_PER_CHECK, Some(move || stepping.exceeded()))?;
+        let watched: Weak<MeterState> = Arc::downgrade(&state);
         watchdog.add(watched);
         Ok(Self(state))
     }
 
     /// Begins to measure a statement that may run for `budget`.
-    pub(super) fn start(&self, budget: Duration, watch: Watch) {
+    pub(super) fn start(&self, budget: Duration, watch: WatchMode) {
         let state = &self.0;
         {
             let _turn = state.turn();
             let now = state.clock.elapsed();
             state.stopped.store(RUNNING, Ordering::Relaxed);
-            state.written_before.store(NOTHING, Ordering::Relaxed);
-            state.next_look.store(nanos(now + LOOK), Ordering::Relaxed);
-            let closely = watch == Watch::Closely;
+            state.written_before.store(NOT_MEASURED, Ordering::Relaxed);
+            state
+                .next_look
+                .store(nanos(now + SPACE_CHECK_INTERVAL), Ordering::Relaxed);
+            let closely = watch == WatchMode::Closely;
             state.closely.store(closely, Ordering::Relaxed);
             let end = nanos(now.saturating_add(budget));
             state.deadline.store(end, Ordering::Relaxed);
         }
-        if watch == Watch::InLane {
+        if watch == WatchMode::InLane {
             state.watchdog.begin();
         }
     }
 
     /// Ends measuring; returns what the statement was stopped for.
-    pub(super) fn stop(&self) -> Option<Exceeded> {
+    pub(super) fn stop(&self) -> Option<ExceededLimit> {
         let state = &self.0;
         if !state.closely.load(Ordering::Relaxed) {
             state.watchdog.end();
         }
         let _turn = state.turn();
-        state.deadline.store(NEVER, Ordering::Relaxed);
+        state.deadline.store(NO_DEADLINE, Ordering::Relaxed);
         match state.stopped.load(Ordering::Relaxed) {
-            OUT_OF_TIME => Some(Exceeded::Time),
-            OUT_OF_SPACE => Some(Exceeded::Space),
+            OUT_OF_TIME => Some(ExceededLimit::Time),
+            OUT_OF_SPACE => Some(ExceededLimit::Space),
             _ => None,
         }
     }
@@ -142,7 +144,7 @@ impl Meter {
 
 /// The deadline of the statement that runs on a connection, for functions to look at: SQLite does not interrupt one.
 #[derive(Clone, Debug)]
-pub(super) struct Deadline(Arc<State>);
+pub(super) struct Deadline(Arc<MeterState>);
 
 impl Deadline {
     /// Fails once the statement's time is over.
@@ -152,7 +154,7 @@ impl Deadline {
     pub(super) fn look(&self) -> rusqlite::Result<()> {
         let state = &self.0;
         let deadline = state.deadline.load(Ordering::Relaxed);
-        if deadline == NEVER || nanos(state.clock.elapsed()) < deadline {
+        if deadline == NO_DEADLINE || nanos(state.clock.elapsed()) < deadline {
             return Ok(());
         }
         state.stopped.store(OUT_OF_TIME, Ordering::Relaxed);
@@ -167,26 +169,26 @@ impl Deadline {
     ///
     /// # Errors
     /// SQLite's interruption, if the time is over already.
-    pub(super) fn work(&self) -> rusqlite::Result<Work<'_>> {
+    pub(super) fn work(&self) -> rusqlite::Result<WorkBudget<'_>> {
         self.look()?;
-        Ok(Work {
+        Ok(WorkBudget {
             deadline: self,
-            left: PIECE,
+            left: BYTES_PER_CHECK,
         })
     }
 }
 
 /// How much work is done between two looks, in bytes: some tens of microseconds.
-const PIECE: usize = 16 << 10;
+const BYTES_PER_CHECK: usize = 16 << 10;
 
 /// Work of a function.
 #[derive(Debug)]
-pub(super) struct Work<'d> {
+pub(super) struct WorkBudget<'d> {
     deadline: &'d Deadline,
     left: usize,
 }
 
-impl Work<'_> {
+impl WorkBudget<'_> {
     /// Notes that so many bytes are about to be worked on.
     ///
     /// # Errors
@@ -196,18 +198,18 @@ impl Work<'_> {
             self.left = left;
             return Ok(());
         }
-        self.left = PIECE;
+        self.left = BYTES_PER_CHECK;
         self.deadline.look()
     }
 }
 
-impl std::fmt::Debug for State {
+impl std::fmt::Debug for MeterState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("State").finish_non_exhaustive()
     }
 }
 
-impl Watched for State {
+impl Interruptible for MeterState {
     fn interrupt_if_late(&self) {
         if nanos(self.clock.elapsed()) < self.deadline.load(Ordering::Relaxed) {
             return;
@@ -220,14 +222,14 @@ impl Watched for State {
     }
 }
 
-impl State {
+impl MeterState {
     fn turn(&self) -> MutexGuard<'_, ()> {
         lock(&self.turn)
     }
 
     fn exceeded(&self) -> bool {
         let deadline = self.deadline.load(Ordering::Relaxed);
-        if deadline == NEVER || self.passes() {
+        if deadline == NO_DEADLINE || self.passes() {
             return false;
         }
         let now = self.clock.elapsed();
@@ -249,7 +251,7 @@ impl State {
         }
         // Only the thread that the statement runs on counts.
         let passed = self.passes.load(Ordering::Relaxed) + 1;
-        let looks = passed >= COARSE;
+        let looks = passed >= LANE_CHECK_FACTOR;
         self.passes
             .store(if looks { 0 } else { passed }, Ordering::Relaxed);
         !looks
@@ -261,28 +263,29 @@ impl State {
         if nanos(now) < self.next_look.load(Ordering::Relaxed) {
             return false;
         }
-        self.next_look.store(nanos(now + LOOK), Ordering::Relaxed);
+        self.next_look
+            .store(nanos(now + SPACE_CHECK_INTERVAL), Ordering::Relaxed);
         // A system that does not say leaves the time as the only bound.
         let Some(written) = written() else {
             return false;
         };
         match self.written_before.load(Ordering::Relaxed) {
-            NOTHING => {
+            NOT_MEASURED => {
                 self.written_before.store(written, Ordering::Relaxed);
                 false
             }
-            before => written.saturating_sub(before) > SPACE,
+            before => written.saturating_sub(before) > MAX_TEMPORARY_BYTES,
         }
     }
 }
 
 /// How many bytes the calling thread has written since it began.
 fn written() -> Option<u64> {
-    let text = std::fs::read_to_string(WRITTEN).ok()?;
+    let text = std::fs::read_to_string(THREAD_IO_FILE).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("wchar: "))?;
     line.parse().ok()
 }
 
 fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(NEVER - 1)
+    u64::try_from(duration.as_nanos()).unwrap_or(NO_DEADLINE - 1)
 }

@@ -5,21 +5,21 @@ use std::time::Duration;
 use rusqlite::{Connection, params};
 
 use super::advice::with_advice;
-use super::cost::Cost;
+use super::authorizer::StatementRole;
+use super::connection::{StatementFailure, TenantConnection};
+use super::cost::StatementCost;
 use super::error::{RunError, internal};
-use super::handle::{Failure, Handle};
 use super::limits::VALUE_BYTES;
-use super::place::made;
-use super::schema::{Marker, markers};
-use super::sound::{self, Fault};
+use super::schema::{MigrationMarker, markers};
+use super::schema_faults::{self, SchemaFault};
+use super::sql_tokens::made;
 use super::transaction::{abandon, begin, commit};
-use super::walls::Role;
 use super::warnings::{SchemaWarning, warnings};
 use svc_base::fault;
 
 /// Tables that every database has from its beginning: the mirror of payments, which the platform derives, and the
 /// markers of migrations.
-pub(super) const HOUSE: &str = "
+pub(super) const PLATFORM_TABLES_SQL: &str = "
 CREATE TABLE svc_payments (
     session_id TEXT NOT NULL UNIQUE,
     price_id TEXT NOT NULL,
@@ -37,7 +37,7 @@ CREATE TABLE svc_migrations (
 ) STRICT;";
 
 /// The most columns of a table.
-const COLUMNS: u32 = 500;
+const MAX_COLUMNS: u32 = 500;
 
 /// A script, as the gate allowed it.
 #[derive(Clone, Debug)]
@@ -71,21 +71,24 @@ impl From<RunError> for ScriptError {
 
 /// Effect of a migration on the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Migrated {
+pub enum MigrationOutcome {
     /// It was applied now, and brought something that somebody should look at.
-    Applied(Marker, Vec<SchemaWarning>),
+    Applied(MigrationMarker, Vec<SchemaWarning>),
     /// It had been applied before.
-    Found(Marker),
+    AlreadyApplied(MigrationMarker),
 }
 
 /// Makes a new database of what every one has and of its first script.
 pub(super) fn create(
-    handle: &Handle,
+    handle: &TenantConnection,
     script: &Script,
     budget: Duration,
 ) -> Result<(), ScriptError> {
     begin(handle)?;
-    handle.connection.execute_batch(HOUSE).map_err(internal)?;
+    handle
+        .connection
+        .execute_batch(PLATFORM_TABLES_SQL)
+        .map_err(internal)?;
     apply(handle, script, budget)?;
     check_sound(handle, script, &[], budget)?;
     mark(handle, 1, &script.checksum)?;
@@ -94,16 +97,16 @@ pub(super) fn create(
 
 /// Applies a script, unless it has been applied already.
 pub(super) fn migrate(
-    handle: &Handle,
+    handle: &TenantConnection,
     script: &Script,
     budget: Duration,
-) -> Result<Migrated, ScriptError> {
+) -> Result<MigrationOutcome, ScriptError> {
     let before = markers(&handle.connection).map_err(internal)?;
     if let Some(marker) = before.iter().find(|m| m.checksum == script.checksum) {
-        return Ok(Migrated::Found(marker.clone()));
+        return Ok(MigrationOutcome::AlreadyApplied(marker.clone()));
     }
     let version = before.last().map_or(1, |marker| marker.version + 1);
-    let known = sound::faults(handle, budget)?;
+    let known = schema_faults::faults(handle, budget)?;
     let said = warnings(&handle.connection).map_err(internal)?;
     begin(handle)?;
     let done = apply(handle, script, budget)
@@ -120,7 +123,10 @@ pub(super) fn migrate(
         Ok(new) => {
             fault::point("migrate.committed");
             let checksum = script.checksum.clone();
-            Ok(Migrated::Applied(Marker { version, checksum }, new))
+            Ok(MigrationOutcome::Applied(
+                MigrationMarker { version, checksum },
+                new,
+            ))
         }
         Err(error) => {
             abandon(handle);
@@ -131,12 +137,12 @@ pub(super) fn migrate(
 
 /// Refuses a script that brings what cannot be worked with; `known` was so before.
 fn check_sound(
-    handle: &Handle,
+    handle: &TenantConnection,
     script: &Script,
-    known: &[Fault],
+    known: &[SchemaFault],
     budget: Duration,
 ) -> Result<(), ScriptError> {
-    let found = sound::faults(handle, budget)?;
+    let found = schema_faults::faults(handle, budget)?;
     let Some(fault) = found.into_iter().find(|fault| !known.contains(fault)) else {
         return Ok(());
     };
@@ -156,7 +162,11 @@ fn check_sound(
 }
 
 /// Leaves the marker of a migration in the file.
-pub(super) fn mark(handle: &Handle, version: u32, checksum: &str) -> Result<(), ScriptError> {
+pub(super) fn mark(
+    handle: &TenantConnection,
+    version: u32,
+    checksum: &str,
+) -> Result<(), ScriptError> {
     handle
         .connection
         .execute(
@@ -168,9 +178,13 @@ pub(super) fn mark(handle: &Handle, version: u32, checksum: &str) -> Result<(), 
 }
 
 /// Runs a script's statements one by one; the whole has one budget.
-pub(super) fn apply(handle: &Handle, script: &Script, budget: Duration) -> Result<(), ScriptError> {
+pub(super) fn apply(
+    handle: &TenantConnection,
+    script: &Script,
+    budget: Duration,
+) -> Result<(), ScriptError> {
     let (mut running, mut sql) = (0, "");
-    let result = handle.tenant(Role::Migrate, budget, |connection| {
+    let result = handle.tenant(StatementRole::Migrate, budget, |connection| {
         for (number, range) in script.statements.iter().enumerate() {
             running = number;
             sql = script.sql.get(range.clone()).unwrap_or_default();
@@ -182,7 +196,7 @@ pub(super) fn apply(handle: &Handle, script: &Script, budget: Duration) -> Resul
             // SQLite reads its schema by the bound, too.
             handle.bound_values(VALUE_BYTES)?;
         }
-        Ok::<_, Failure>(())
+        Ok::<_, StatementFailure>(())
     });
     result
         .map_err(|error| advised(error.located(sql)))
@@ -212,7 +226,7 @@ fn longest(connection: &Connection, sql: &str) -> rusqlite::Result<i32> {
         && (!first.eq_ignore_ascii_case("CREATE")
             || words.take(2).any(|word| word.eq_ignore_ascii_case("INDEX")));
     if goes_through_rows {
-        Ok(Cost::of(connection, sql)?.lane)
+        Ok(StatementCost::of(connection, sql)?.lane)
     } else {
         Ok(VALUE_BYTES)
     }
@@ -220,13 +234,13 @@ fn longest(connection: &Connection, sql: &str) -> rusqlite::Result<i32> {
 
 /// Refuses what no statement is to blame for alone: references to the platform's tables, which SQLite's authorizer is not
 /// asked about and which would stand against the platform's own writes; and tables so wide that every `*` is costly.
-fn check_schema(handle: &Handle) -> Result<(), RunError> {
+fn check_schema(handle: &TenantConnection) -> Result<(), RunError> {
     let refers =
         "SELECT EXISTS (SELECT 1 FROM sqlite_schema AS t, pragma_foreign_key_list(t.name) AS k
         WHERE t.type = 'table' AND k.\"table\" LIKE 'svc\\_%' ESCAPE '\\')";
     let wide = format!(
         "SELECT EXISTS (SELECT 1 FROM sqlite_schema AS t WHERE t.type = 'table'
-            AND (SELECT count(*) FROM pragma_table_xinfo(t.name)) > {COLUMNS})"
+            AND (SELECT count(*) FROM pragma_table_xinfo(t.name)) > {MAX_COLUMNS})"
     );
     for (sql, reason) in [
         (
@@ -235,7 +249,7 @@ fn check_schema(handle: &Handle) -> Result<(), RunError> {
         ),
         (
             wide.as_str(),
-            format!("a table has more than {COLUMNS} columns, which is the most"),
+            format!("a table has more than {MAX_COLUMNS} columns, which is the most"),
         ),
     ] {
         let found = handle.connection.query_row(sql, [], |row| row.get(0));

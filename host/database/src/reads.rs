@@ -6,17 +6,21 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
+use super::changed_tables::StatementTables;
+use super::connection::TenantConnection;
+use super::database::{Database, answer_of};
 use super::error::{RunError, internal};
-use super::handle::Handle;
-use super::open::{Database, answer_of};
-use super::pace::{DELAYED, INLINE, Lane, Pace, SHORT, worked};
-use super::run::{Call, ResultJson, prepare, run, run_inline};
-use super::touched::Tables;
+use super::run::{ResultJson, StatementCall, prepare, run, run_inline};
+use super::timing::{DELAYED_BUDGET, INLINE_BUDGET, Lane, SHORT_BUDGET, StatementTiming, worked};
 use svc_base::Stopwatch;
 use svc_base::turns::Turn;
 
 impl Database {
-    pub(super) async fn read(&self, call: Call, pace: &Arc<Pace>) -> Result<ResultJson, RunError> {
+    pub(super) async fn read(
+        &self,
+        call: StatementCall,
+        pace: &Arc<StatementTiming>,
+    ) -> Result<ResultJson, RunError> {
         let lane = pace.lane();
         if lane == Lane::Inline {
             match self.read_here(&call, pace) {
@@ -34,12 +38,12 @@ impl Database {
     /// [`RunError`].
     pub async fn watch<T: Send + 'static>(
         &self,
-        call: Call,
-        pace: &Arc<Pace>,
+        call: StatementCall,
+        pace: &Arc<StatementTiming>,
         seal: impl Fn(ResultJson) -> T + Clone + Send + 'static,
-    ) -> Result<(T, Option<Arc<Tables>>), RunError> {
+    ) -> Result<(T, Option<Arc<StatementTables>>), RunError> {
         let sql = Arc::clone(&call.sql);
-        let sealed = move |json, reader: &Handle| (seal(json), reader.tables(&sql));
+        let sealed = move |json, reader: &TenantConnection| (seal(json), reader.tables(&sql));
         let seen = self.read_in_lanes(call, pace, pace.lane(), sealed).await;
         seen.map_err(|error| match error {
             RunError::DatabaseFull => RunError::DiskFull,
@@ -48,7 +52,11 @@ impl Database {
     }
 
     /// Reads on the thread of the request, if a connection is free that knows the statement.
-    fn read_here(&self, call: &Call, pace: &Pace) -> Result<ResultJson, RunError> {
+    fn read_here(
+        &self,
+        call: &StatementCall,
+        pace: &StatementTiming,
+    ) -> Result<ResultJson, RunError> {
         let Some(reader) = self.readers.idle(&self.settings)? else {
             return Err(RunError::Elsewhere);
         };
@@ -56,7 +64,7 @@ impl Database {
         // One that has yet to be looked into is prepared in a lane.
         if let Some(cost) = reader.known_cost(&call.sql) {
             let watch = Stopwatch::start();
-            result = run_inline(&reader, call, cost, &self.limits, INLINE);
+            result = run_inline(&reader, call, cost, &self.limits, INLINE_BUDGET);
             match result {
                 Err(RunError::Elsewhere) => pace.set_aside(),
                 _ => pace.took(watch.elapsed(), None),
@@ -70,19 +78,19 @@ impl Database {
     /// result.
     async fn read_in_lanes<T: Send + 'static>(
         &self,
-        call: Call,
-        pace: &Arc<Pace>,
+        call: StatementCall,
+        pace: &Arc<StatementTiming>,
         lane: Lane,
-        make: impl Fn(ResultJson, &Handle) -> T + Clone + Send + 'static,
+        make: impl Fn(ResultJson, &TenantConnection) -> T + Clone + Send + 'static,
     ) -> Result<T, RunError> {
         if lane != Lane::Long {
-            for budget in [SHORT, DELAYED] {
+            for budget in [SHORT_BUDGET, DELAYED_BUDGET] {
                 let short =
                     self.queue_read(call.clone(), pace, (Lane::Short, budget), make.clone());
                 let (result, worked) = short.await?;
                 match result {
                     // Others have kept its thread from working.
-                    Err(RunError::Timeout) if worked < SHORT / 2 => {}
+                    Err(RunError::Timeout) if worked < SHORT_BUDGET / 2 => {}
                     Err(RunError::Timeout) => break,
                     result => return result,
                 }
@@ -96,10 +104,10 @@ impl Database {
     /// Reads in a lane; returns the result, and how long its thread has worked for it.
     async fn queue_read<T: Send + 'static>(
         &self,
-        call: Call,
-        pace: &Arc<Pace>,
+        call: StatementCall,
+        pace: &Arc<StatementTiming>,
         (lane, budget): (Lane, Duration),
-        make: impl Fn(ResultJson, &Handle) -> T + Send + 'static,
+        make: impl Fn(ResultJson, &TenantConnection) -> T + Send + 'static,
     ) -> Result<(Result<T, RunError>, Duration), RunError> {
         let (pace, limits) = (Arc::clone(pace), self.limits);
         let budget = budget.min(limits.time);
@@ -143,7 +151,7 @@ impl Database {
     pub(super) async fn with_reader<T: Send + 'static>(
         &self,
         lane: Lane,
-        work: impl FnOnce(&Handle) -> Result<T, RunError> + Send + 'static,
+        work: impl FnOnce(&TenantConnection) -> Result<T, RunError> + Send + 'static,
     ) -> Result<T, RunError> {
         let (answer, answered) = oneshot::channel();
         let turn = Turn::new();

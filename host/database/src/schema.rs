@@ -82,14 +82,14 @@ pub struct Inventory {
     /// Size in bytes.
     pub bytes: u64,
     /// Migrations that the file has, whatever the ledger says: version and checksum.
-    pub markers: Vec<Marker>,
+    pub markers: Vec<MigrationMarker>,
     /// Parts of the schema that SQLite reads in another way than they look.
     pub warnings: Vec<SchemaWarning>,
 }
 
 /// Mark that a migration leaves in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Marker {
+pub struct MigrationMarker {
     /// Version that the migration led to.
     pub version: u32,
     /// SHA-256 of its script, in hexadecimal.
@@ -97,7 +97,7 @@ pub struct Marker {
 }
 
 /// Which names the platform shows: a tenant's own, and the payments' mirror.
-const SHOWN: &str = "name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
+const SHOWN_NAMES_SQL: &str = "name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
     AND (name NOT LIKE 'svc\\_%' ESCAPE '\\' OR name = 'svc_payments' COLLATE NOCASE)";
 
 /// Reads the schema.
@@ -146,10 +146,10 @@ pub(super) fn view_sql(c: &Connection) -> rusqlite::Result<Vec<String>> {
 }
 
 /// The migrations that the file has, oldest first.
-pub(super) fn markers(c: &Connection) -> rusqlite::Result<Vec<Marker>> {
+pub(super) fn markers(c: &Connection) -> rusqlite::Result<Vec<MigrationMarker>> {
     let sql = "SELECT version, checksum FROM svc_migrations ORDER BY version";
     rows(c, sql, |row| {
-        Ok(Marker {
+        Ok(MigrationMarker {
             version: row.get(0)?,
             checksum: row.get(1)?,
         })
@@ -162,7 +162,7 @@ fn unsigned(row: &Row<'_>) -> rusqlite::Result<u64> {
 
 fn names(c: &Connection, kind: &str) -> rusqlite::Result<Vec<String>> {
     c.prepare(&format!(
-        "SELECT name FROM sqlite_schema WHERE type = ?1 AND {SHOWN}
+        "SELECT name FROM sqlite_schema WHERE type = ?1 AND {SHOWN_NAMES_SQL}
          ORDER BY name = 'svc_payments' COLLATE NOCASE, rowid"
     ))?
     .query_map([kind], |row| row.get(0))?
@@ -189,7 +189,7 @@ fn columns(c: &Connection, table: &str) -> rusqlite::Result<Vec<Column>> {
 fn indexes(c: &Connection) -> rusqlite::Result<Vec<Index>> {
     let found: Vec<(String, String)> = c
         .prepare(&format!(
-            "SELECT name, tbl_name FROM sqlite_schema WHERE type = 'index' AND {SHOWN} ORDER BY rowid"
+            "SELECT name, tbl_name FROM sqlite_schema WHERE type = 'index' AND {SHOWN_NAMES_SQL} ORDER BY rowid"
         ))?
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<rusqlite::Result<_>>()?;

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use guest_gate::functions::{ALLOWED, IMPLIED};
 
-use super::handle::{Handle, Settings};
-use super::pace::INLINE;
+use super::authorizer::StatementRole;
+use super::connection::{OpenSettings, TenantConnection};
 use super::run::{run, run_inline};
 use super::slow_values::{OPERATORS, slow_values};
+use super::timing::INLINE_BUDGET;
 use super::values::Value;
-use super::walls::Role;
 use super::watchdog::Watchdog;
 use super::*;
 use svc_base::clock::Clock;
@@ -37,7 +37,7 @@ fn processor() -> Duration {
 
 /// A database whose table `v` has the values by number.
 struct Bench {
-    handle: Handle,
+    handle: TenantConnection,
     values: i64,
     limits: ResultLimits,
     faults: Vec<String>,
@@ -53,8 +53,8 @@ struct Longest {
 impl Bench {
     fn new() -> Self {
         let watchdog = Watchdog::start().unwrap();
-        let settings = Settings::new(PathBuf::new(), 256 << 20, Clock::system(), &watchdog);
-        let handle = Handle::in_memory(&settings, |_| Ok(())).unwrap();
+        let settings = OpenSettings::new(PathBuf::new(), 256 << 20, Clock::system(), &watchdog);
+        let handle = TenantConnection::in_memory(&settings, |_| Ok(())).unwrap();
         handle
             .platform("CREATE TABLE v (i INTEGER PRIMARY KEY, a)")
             .unwrap();
@@ -75,8 +75,8 @@ impl Bench {
         }
     }
 
-    fn call(sql: &str, i: i64, j: i64) -> Call {
-        Call {
+    fn call(sql: &str, i: i64, j: i64) -> StatementCall {
+        StatementCall {
             sql: sql.into(),
             writes: sql.starts_with("INSERT"),
             params: vec![
@@ -88,7 +88,9 @@ impl Bench {
 
     fn is_taken(&self, sql: &str) -> bool {
         self.handle
-            .tenant(Role::Read, BUDGET, |c| Ok(c.prepare(sql).map(drop)?))
+            .tenant(StatementRole::Read, BUDGET, |c| {
+                Ok(c.prepare(sql).map(drop)?)
+            })
             .is_ok()
     }
 
@@ -99,7 +101,7 @@ impl Bench {
         (0..3).any(|_| {
             let before = processor();
             let _ = run(&self.handle, &call, &self.limits, BUDGET);
-            processor() - before <= INLINE
+            processor() - before <= INLINE_BUDGET
         })
     }
 
@@ -132,7 +134,7 @@ impl Bench {
             && let Some(cost) = self.handle.known_cost(sql)
         {
             let before = processor();
-            let _ = run_inline(&self.handle, &call, cost, &self.limits, INLINE);
+            let _ = run_inline(&self.handle, &call, cost, &self.limits, INLINE_BUDGET);
             let inline = processor() - before;
             if inline > HELD {
                 self.faults.push(format!(

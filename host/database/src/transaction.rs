@@ -1,22 +1,22 @@
 //! Transactions of the platform on a tenant's database.
 
+use super::connection::TenantConnection;
 use super::error::{RunError, internal};
-use super::handle::Handle;
 
 /// Begins a transaction that writes.
-pub(super) fn begin(handle: &Handle) -> Result<(), RunError> {
+pub(super) fn begin(handle: &TenantConnection) -> Result<(), RunError> {
     handle.platform("BEGIN IMMEDIATE").map_err(internal)
 }
 
 /// Commits; a key that is checked only now can still fail.
-pub(super) fn commit(handle: &Handle) -> Result<(), RunError> {
+pub(super) fn commit(handle: &TenantConnection) -> Result<(), RunError> {
     handle
         .platform("COMMIT")
         .map_err(|error| RunError::from_sqlite(error, None))
 }
 
 /// Ends a transaction without its changes, if it has not ended by itself.
-pub(super) fn abandon(handle: &Handle) {
+pub(super) fn abandon(handle: &TenantConnection) {
     if !handle.is_idle()
         && let Err(error) = handle.platform("ROLLBACK")
     {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use rusqlite::{Connection, Row};
 
-use super::catalog::{OWN, quoted, rows};
-use super::handle::{Handle, Settings};
+use super::catalog::{OWN_NAMES_SQL, quoted, rows};
+use super::connection::{OpenSettings, TenantConnection};
 
 /// Something in a schema that is probably not what was meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct SchemaWarning {
 }
 
 /// Words of types that count up in other databases.
-const COUNTERS: &[&str] = &[
+const COUNTER_TYPES: &[&str] = &[
     "AUTOINCREMENT",
     "AUTO_INCREMENT",
     "BIGSERIAL",
@@ -31,7 +31,7 @@ const COUNTERS: &[&str] = &[
 ];
 
 /// Functions that answer something else each time.
-const CHANGING: &[&str] = &[
+const NONDETERMINISTIC_FUNCTIONS: &[&str] = &[
     "current_date",
     "current_time",
     "current_timestamp",
@@ -41,10 +41,10 @@ const CHANGING: &[&str] = &[
 ];
 
 /// Bytes that the tables which are made once more may take.
-const SCRATCH_BYTES: u64 = 16 << 20;
+const SCRATCH_DATABASE_BYTES: u64 = 16 << 20;
 
 /// A column, as far as it matters whether it counts up.
-struct Column {
+struct KeyColumn {
     table: String,
     name: String,
     declared: String,
@@ -57,7 +57,7 @@ struct Column {
 pub(super) fn warnings(c: &Connection) -> rusqlite::Result<Vec<SchemaWarning>> {
     let mut found: Vec<SchemaWarning> = columns(c)?.iter().filter_map(not_generated).collect();
     let checked = format!(
-        "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%check%' AND {OWN} ORDER BY rowid"
+        "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%check%' AND {OWN_NAMES_SQL} ORDER BY rowid"
     );
     let tables = rows(c, &checked, |row| {
         Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
@@ -66,8 +66,8 @@ pub(super) fn warnings(c: &Connection) -> rusqlite::Result<Vec<SchemaWarning>> {
         return Ok(found);
     }
     // A connection that only reads knows no CHECKs: they are looked at where the tables are made once more, empty.
-    let settings = Settings::alone(PathBuf::new(), SCRATCH_BYTES);
-    let Ok(scratch) = Handle::in_memory(&settings, |_| Ok(())) else {
+    let settings = OpenSettings::alone(PathBuf::new(), SCRATCH_DATABASE_BYTES);
+    let Ok(scratch) = TenantConnection::in_memory(&settings, |_| Ok(())) else {
         return Ok(found);
     };
     for (table, sql) in tables {
@@ -80,17 +80,17 @@ pub(super) fn warnings(c: &Connection) -> rusqlite::Result<Vec<SchemaWarning>> {
 }
 
 /// The columns that may be thought to count up: without a default, and no other name of the row id.
-fn columns(c: &Connection) -> rusqlite::Result<Vec<Column>> {
+fn columns(c: &Connection) -> rusqlite::Result<Vec<KeyColumn>> {
     let sql = format!(
         "SELECT t.name, x.name, x.type, x.\"notnull\", x.pk > 0 AND
             (SELECT count(*) FROM pragma_table_xinfo(t.name) AS y WHERE y.pk > 0) = 1,
             (SELECT count(*) FROM pragma_index_list(t.name) AS i WHERE i.origin = 'pk')
-        FROM (SELECT name FROM sqlite_schema WHERE type = 'table' AND {OWN} ORDER BY rowid) AS t
+        FROM (SELECT name FROM sqlite_schema WHERE type = 'table' AND {OWN_NAMES_SQL} ORDER BY rowid) AS t
             JOIN pragma_table_xinfo(t.name) AS x
         WHERE x.dflt_value IS NULL AND x.hidden = 0 AND (x.pk > 0 OR length(x.type) > 5)"
     );
     let read = |row: &Row<'_>| {
-        let column = Column {
+        let column = KeyColumn {
             table: row.get(0)?,
             name: row.get(1)?,
             declared: row.get(2)?,
@@ -108,16 +108,16 @@ fn columns(c: &Connection) -> rusqlite::Result<Vec<Column>> {
         .collect())
 }
 
-fn not_generated(column: &Column) -> Option<SchemaWarning> {
+fn not_generated(column: &KeyColumn) -> Option<SchemaWarning> {
     let declared = column.declared.to_ascii_uppercase();
     let mut words = declared.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    let counts = words.any(|word| COUNTERS.contains(&word));
+    let counts = words.any(|word| COUNTER_TYPES.contains(&word));
     // One that refuses NULL says so itself when it is left out.
     let is_number = column.is_key && !column.not_null && declared.contains("INT");
     if !counts && !is_number {
         return None;
     }
-    let Column {
+    let KeyColumn {
         table,
         name,
         declared,
@@ -159,7 +159,9 @@ fn changing_check(c: &Connection, table: &str) -> rusqlite::Result<Option<Schema
     let calls = calls.unwrap_or_default();
     let mut names = calls.iter().flatten().filter_map(|call| {
         let name = call.split('(').next()?.to_ascii_lowercase();
-        CHANGING.iter().find(|changing| **changing == name)
+        NONDETERMINISTIC_FUNCTIONS
+            .iter()
+            .find(|changing| **changing == name)
     });
     Ok(names.next().map(|name| SchemaWarning {
         code: "check_not_deterministic",
@@ -185,8 +187,8 @@ mod tests {
 
     #[test]
     fn functions_of_checks_are_seen() {
-        let settings = Settings::alone(std::path::PathBuf::new(), 64 << 20);
-        let handle = Handle::in_memory(&settings, |_| Ok(())).unwrap();
+        let settings = OpenSettings::alone(std::path::PathBuf::new(), 64 << 20);
+        let handle = TenantConnection::in_memory(&settings, |_| Ok(())).unwrap();
         let c = &handle.connection;
         c.execute_batch(
             "CREATE TABLE t (a CHECK (a <> random()));

@@ -6,86 +6,86 @@ use std::time::Duration;
 
 use rusqlite::wal::CheckpointMode;
 
-use super::commits::Commits;
-use super::committed::{PendingCommits, Replies};
+use super::changed_tables::{ChangedTables, CommitListener};
+use super::commit_counter::CommitCounter;
+use super::connection::{OpenSettings, TenantConnection};
 use super::error::{RunError, internal};
-use super::files::Files;
-use super::handle::{Handle, Settings};
-use super::history::{Checkpointer, History, LentHistory, Terms, log_gap};
-use super::limits::WAIT;
-use super::touched::{CommitFollower, Touched};
+use super::files::DatabaseFiles;
+use super::history::{Checkpointer, History, HistorySettings, LentHistory, log_gap};
+use super::limits::QUEUE_TIMEOUT;
+use super::pending_commits::{PendingCommits, Replies};
 use svc_base::ids::BackendId;
 use svc_base::sync::lock;
 
 /// The log is copied into the database from this many pages on; where readers keep some of it from being copied, it is
 /// tried again after this many more,
-const COPY_PAGES: i32 = 1000;
-const AGAIN_PAGES: i32 = 250;
+const CHECKPOINT_PAGES: i32 = 1000;
+const CHECKPOINT_RETRY_PAGES: i32 = 250;
 /// With no more pages than this left, the rest is copied while writes wait, so that the log can begin anew.
-const FEW_PAGES: i32 = 100;
+const BLOCKING_CHECKPOINT_PAGES: i32 = 100;
 /// Above this many pages the log is cut, which waits for readers. A log that could not be cut grows by as many first: a backup
 /// may read for minutes, and writers would wait for it time and again.
-const CUT_PAGES: i32 = 4000;
+const TRUNCATE_PAGES: i32 = 4000;
 
 /// State that the writers of all databases share; clones share it, too.
 #[derive(Clone, Debug)]
-pub(super) struct Writers {
-    files: Files,
-    terms: Arc<Terms>,
+pub(super) struct WriterRegistry {
+    files: DatabaseFiles,
+    terms: Arc<HistorySettings>,
     checkpointer: Arc<Checkpointer>,
-    claimed: Arc<Claimed>,
-    follower: CommitFollower,
+    claimed: Arc<ClaimedWriters>,
+    follower: CommitListener,
 }
 
 /// The databases that have a writer: one that is being closed while it is opened again must not have two.
 #[derive(Debug, Default)]
-struct Claimed {
+struct ClaimedWriters {
     ids: Mutex<HashSet<BackendId>>,
     freed: Condvar,
 }
 
 /// A database whose writer nobody else is.
 #[derive(Debug)]
-struct Claim {
+struct WriterClaim {
     id: BackendId,
-    claimed: Arc<Claimed>,
+    claimed: Arc<ClaimedWriters>,
 }
 
-impl Drop for Claim {
+impl Drop for WriterClaim {
     fn drop(&mut self) {
         lock(&self.claimed.ids).remove(&self.id);
         self.claimed.freed.notify_all();
     }
 }
 
-impl Writers {
+impl WriterRegistry {
     /// Those of the databases in `files`, whose histories are kept under `terms`.
     ///
     /// # Errors
     /// When the system has no thread to give.
-    pub(super) fn start(files: Files, terms: Terms) -> std::io::Result<Self> {
+    pub(super) fn start(files: DatabaseFiles, terms: HistorySettings) -> std::io::Result<Self> {
         Ok(Self {
             files,
             terms: Arc::new(terms),
             checkpointer: Arc::new(Checkpointer::start()?),
             claimed: Arc::default(),
-            follower: CommitFollower::default(),
+            follower: CommitListener::default(),
         })
     }
 
     /// Returns the terms that histories are kept under.
-    pub(super) fn terms(&self) -> &Terms {
+    pub(super) fn terms(&self) -> &HistorySettings {
         &self.terms
     }
 
     /// The follower of their commits.
-    pub(super) fn follower(&self) -> &CommitFollower {
+    pub(super) fn follower(&self) -> &CommitListener {
         &self.follower
     }
 
     /// The writer of a database that is there. Waits for the one before to be closed.
-    pub(super) fn open(&self, id: BackendId, settings: &Settings) -> Result<Writer, RunError> {
-        let mut writer = self.of(id, settings, || Handle::writer(settings))?;
+    pub(super) fn open(&self, id: BackendId, settings: &OpenSettings) -> Result<Writer, RunError> {
+        let mut writer = self.of(id, settings, || TenantConnection::writer(settings))?;
         // What a crash left in the log is a moment of its own, before anything is added.
         writer.remember();
         writer.commits.resume_at(writer.history.commit());
@@ -93,8 +93,12 @@ impl Writers {
     }
 
     /// The writer of a database that is just being made.
-    pub(super) fn create(&self, id: BackendId, settings: &Settings) -> Result<Writer, RunError> {
-        self.of(id, settings, || Handle::create(settings))
+    pub(super) fn create(
+        &self,
+        id: BackendId,
+        settings: &OpenSettings,
+    ) -> Result<Writer, RunError> {
+        self.of(id, settings, || TenantConnection::create(settings))
     }
 
     /// Waits until every database that was being closed is, but not for long.
@@ -102,14 +106,14 @@ impl Writers {
         let ids = lock(&self.claimed.ids);
         let freed = &self.claimed.freed;
         // What is not closed by then is as a crash would leave it.
-        drop(freed.wait_timeout_while(ids, WAIT, |ids| !ids.is_empty()));
+        drop(freed.wait_timeout_while(ids, QUEUE_TIMEOUT, |ids| !ids.is_empty()));
     }
 
     fn of(
         &self,
         id: BackendId,
-        settings: &Settings,
-        open: impl FnOnce() -> Result<Handle, RunError>,
+        settings: &OpenSettings,
+        open: impl FnOnce() -> Result<TenantConnection, RunError>,
     ) -> Result<Writer, RunError> {
         let claim = self.claim(id)?;
         let dir = self.files.directory(&id).map_err(|_| RunError::Closed)?;
@@ -124,21 +128,21 @@ impl Writers {
             copied: 0,
             checkpointer: Arc::clone(&self.checkpointer),
             settings: settings.clone(),
-            copy_at: COPY_PAGES,
-            cut_at: CUT_PAGES,
+            copy_at: CHECKPOINT_PAGES,
+            cut_at: TRUNCATE_PAGES,
             _claim: claim,
         })
     }
 
-    fn claim(&self, id: BackendId) -> Result<Claim, RunError> {
+    fn claim(&self, id: BackendId) -> Result<WriterClaim, RunError> {
         let ids = lock(&self.claimed.ids);
         let freed = &self.claimed.freed;
-        let waited = freed.wait_timeout_while(ids, WAIT, |ids| ids.contains(&id));
+        let waited = freed.wait_timeout_while(ids, QUEUE_TIMEOUT, |ids| ids.contains(&id));
         let (mut ids, _) = waited.map_err(|_| RunError::Busy)?;
         if !ids.insert(id) {
             return Err(RunError::Busy);
         }
-        Ok(Claim {
+        Ok(WriterClaim {
             id,
             claimed: Arc::clone(&self.claimed),
         })
@@ -148,7 +152,7 @@ impl Writers {
 /// A database's one writer.
 #[derive(Debug)]
 pub(super) struct Writer {
-    pub(super) handle: Handle,
+    pub(super) handle: TenantConnection,
     /// History of the database, at home after [`Writer::remember`].
     pub(super) history: History,
     /// Where its history is, if it is not here.
@@ -156,21 +160,21 @@ pub(super) struct Writer {
     /// How many pages of the log, which has more, are copied.
     copied: i32,
     checkpointer: Arc<Checkpointer>,
-    settings: Settings,
-    commits: Arc<Commits>,
+    settings: OpenSettings,
+    commits: Arc<CommitCounter>,
     pending: PendingCommits,
     /// How long the log may become before it is copied, in pages.
     copy_at: i32,
     /// How long the log may become before it is cut, in pages.
     cut_at: i32,
     // Goes after its handle.
-    _claim: Claim,
+    _claim: WriterClaim,
 }
 
 impl Writer {
     /// Ends the first step of a commit, or of an attempt: what the database has come to is synced, and its callers wait for the
     /// second.
-    pub(super) fn committed(&mut self, touched: Touched, replies: Replies) {
+    pub(super) fn committed(&mut self, touched: ChangedTables, replies: Replies) {
         let position = self.commits.position();
         self.pending.committed(position, touched, replies);
     }
@@ -191,7 +195,7 @@ impl Writer {
         if self.lent.is_some() || pages < self.copy_at {
             return;
         }
-        let few = self.copied > 0 && pages - self.copied <= FEW_PAGES;
+        let few = self.copied > 0 && pages - self.copied <= BLOCKING_CHECKPOINT_PAGES;
         if few || !self.copy_aside(pages) {
             self.copy_log(CheckpointMode::PASSIVE);
         }
@@ -224,7 +228,9 @@ impl Writer {
         self.lent = None;
         self.copied = 0;
         if !copied {
-            self.copy_at = now.saturating_add(AGAIN_PAGES).max(COPY_PAGES);
+            self.copy_at = now
+                .saturating_add(CHECKPOINT_RETRY_PAGES)
+                .max(CHECKPOINT_PAGES);
         } else if now > before {
             // What was committed meanwhile is next.
             (self.copied, self.copy_at) = (before, now);
@@ -233,7 +239,7 @@ impl Writer {
                 self.handle.log_is_copied();
                 self.history.copied(true, 0);
             }
-            (self.copy_at, self.cut_at) = (COPY_PAGES, CUT_PAGES);
+            (self.copy_at, self.cut_at) = (CHECKPOINT_PAGES, TRUNCATE_PAGES);
         }
     }
 
@@ -247,7 +253,7 @@ impl Writer {
     pub(super) fn cut_log(&mut self) -> bool {
         let wholly = self.copy_log(CheckpointMode::TRUNCATE);
         if !wholly {
-            self.cut_at = self.handle.log_pages().saturating_add(CUT_PAGES);
+            self.cut_at = self.handle.log_pages().saturating_add(TRUNCATE_PAGES);
         }
         wholly
     }
@@ -278,9 +284,11 @@ impl Writer {
         let left = self.handle.log_pages();
         self.copied = 0;
         if wholly {
-            (self.copy_at, self.cut_at) = (COPY_PAGES, CUT_PAGES);
+            (self.copy_at, self.cut_at) = (CHECKPOINT_PAGES, TRUNCATE_PAGES);
         } else {
-            self.copy_at = left.saturating_add(AGAIN_PAGES).max(COPY_PAGES);
+            self.copy_at = left
+                .saturating_add(CHECKPOINT_RETRY_PAGES)
+                .max(CHECKPOINT_PAGES);
         }
         self.history.copied(wholly, left);
         wholly
@@ -312,19 +320,19 @@ mod tests {
     use svc_base::random::Random;
 
     /// A database that is yet to be made, whose history may take so many bytes.
-    fn site(most_bytes: u64) -> (tempfile::TempDir, Writers, BackendId, Settings) {
+    fn site(most_bytes: u64) -> (tempfile::TempDir, WriterRegistry, BackendId, OpenSettings) {
         let root = tempfile::tempdir().unwrap();
-        let files = Files::open(root.path()).unwrap();
+        let files = DatabaseFiles::open(root.path()).unwrap();
         let clock = Clock::system();
         let id = BackendId::new(&clock, &Random::system()).unwrap();
         files.make(&id).unwrap();
-        let settings = Settings::alone(files.path(&id), 256 << 20);
-        let terms = Terms {
+        let settings = OpenSettings::alone(files.path(&id), 256 << 20);
+        let terms = HistorySettings {
             clock,
             most_bytes,
             free_disk: 0,
         };
-        let writers = Writers::start(files, terms).unwrap();
+        let writers = WriterRegistry::start(files, terms).unwrap();
         (root, writers, id, settings)
     }
 
@@ -360,7 +368,7 @@ mod tests {
         let tell = Arc::clone(&answered);
         let answer = Box::new(move || tell.store(true, Ordering::Relaxed));
         writer.handle.platform("CREATE TABLE t (a)").unwrap();
-        writer.committed(Touched::All, Replies::Alone(answer));
+        writer.committed(ChangedTables::All, Replies::Exclusive(answer));
         assert!(!answered.load(Ordering::Relaxed));
         writer.acknowledge();
         assert!(answered.load(Ordering::Relaxed));
@@ -374,11 +382,11 @@ mod tests {
         impatient.unwrap();
         writer.handle.platform("CREATE TABLE t (a)").unwrap();
         let fill = |writer: &Writer| {
-            let bytes = u64::from(CUT_PAGES.unsigned_abs()) * PAGE_BYTES / 128;
+            let bytes = u64::from(TRUNCATE_PAGES.unsigned_abs()) * PAGE_BYTES / 128;
             let sql = format!("INSERT INTO t VALUES (zeroblob({bytes}))");
             (0..128).for_each(|_| writer.handle.platform(&sql).unwrap());
         };
-        let reader = Handle::reader(&settings).unwrap();
+        let reader = TenantConnection::reader(&settings).unwrap();
         reader.platform("BEGIN; SELECT count(*) FROM t").unwrap();
         fill(&writer);
         assert!(writer.has_long_log());

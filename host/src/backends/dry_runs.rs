@@ -8,7 +8,7 @@ use super::store;
 use crate::access::while_awaited;
 use crate::control;
 use svc_base::ids::{BackendId, ProjectId};
-use svc_database::{Migrated, Outcome, Trial, TrialStatement};
+use svc_database::{DryRunInput, DryRunOutcome, DryRunStatement, MigrationOutcome};
 
 impl Backends {
     /// Tries a migration of a project's backend.
@@ -29,7 +29,7 @@ impl Backends {
             self.check_definitions(id, &script, None).await?;
         }
         let actions = self.current(id).await?;
-        let trial = Trial {
+        let trial = DryRunInput {
             script: (!recorded).then(|| script.clone()),
             statements: actions.iter().map(tried).collect(),
         };
@@ -37,8 +37,8 @@ impl Backends {
         let outcome = outcome.map_err(|error| migrations::failed(&script, error))?;
         let status = match &outcome.migrated {
             None => MigrationStatus::AlreadyApplied,
-            Some(Migrated::Applied(..)) => MigrationStatus::Applied,
-            Some(Migrated::Found(_)) => MigrationStatus::Healed,
+            Some(MigrationOutcome::Applied(..)) => MigrationStatus::Applied,
+            Some(MigrationOutcome::AlreadyApplied(_)) => MigrationStatus::Healed,
         };
         Ok(answer(status, outcome))
     }
@@ -73,7 +73,7 @@ impl Backends {
         if status == MigrationStatus::Applied && taken > most {
             return Err(BackendError::definitions_full(most));
         }
-        let trial = Trial {
+        let trial = DryRunInput {
             script: None,
             statements: actions.iter().map(tried).collect(),
         };
@@ -87,18 +87,18 @@ impl Backends {
     }
 }
 
-fn tried(action: &ActionRow) -> TrialStatement {
+fn tried(action: &ActionRow) -> DryRunStatement {
     let range = action.verdict.start..action.verdict.end;
-    TrialStatement {
+    DryRunStatement {
         name: action.name.clone(),
         sql: action.sql.get(range).unwrap_or_default().into(),
         writes: writes(&action.verdict),
     }
 }
 
-fn answer(status: MigrationStatus, outcome: Outcome) -> DryRun {
+fn answer(status: MigrationStatus, outcome: DryRunOutcome) -> DryRun {
     let warnings = match outcome.migrated {
-        Some(Migrated::Applied(_, new)) => new,
+        Some(MigrationOutcome::Applied(_, new)) => new,
         _ => Vec::new(),
     };
     DryRun {

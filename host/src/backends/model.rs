@@ -11,7 +11,7 @@ use crate::config::CapReached;
 use crate::control;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, ProjectId};
-use svc_database::{Inventory, Pace, RunError, Schema, SchemaWarning};
+use svc_database::{Inventory, RunError, Schema, SchemaWarning, StatementTiming};
 use svc_sandbox::{GateFailure, Refusal, Statement, StatementKind};
 
 /// The bind that is a signed-in visitor's id.
@@ -83,7 +83,7 @@ pub struct Action {
     /// The statement itself, without what stands around it.
     pub statement: Arc<str>,
     /// How long it takes.
-    pub pace: Arc<Pace>,
+    pub pace: Arc<StatementTiming>,
 }
 
 impl From<ActionRow> for Action {

@@ -6,7 +6,7 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
 use super::model::BackendError;
-use svc_database::Pace;
+use svc_database::StatementTiming;
 use svc_sandbox::{GuestDigest, Position, Purpose, Refusal, Sandbox, Statement};
 
 /// How many queries are remembered, about.
@@ -22,7 +22,7 @@ pub(super) struct Query {
     /// The statement itself.
     pub(super) statement: Arc<str>,
     /// How long it takes.
-    pub(super) pace: Arc<Pace>,
+    pub(super) pace: Arc<StatementTiming>,
 }
 
 type QueryKey = (Option<GuestDigest>, String);

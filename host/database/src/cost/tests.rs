@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn cost(connection: &Connection, sql: &str) -> Cost {
-    Cost::of(connection, sql).unwrap()
+fn cost(connection: &Connection, sql: &str) -> StatementCost {
+    StatementCost::of(connection, sql).unwrap()
 }
 
 fn database() -> Connection {

@@ -6,11 +6,15 @@ use rusqlite::functions::Context;
 use rusqlite::{Connection, Result};
 
 use super::PURE;
-use super::text::{Plain, read, to_zero};
-use crate::meter::{Deadline, Work};
+use super::text::{PlainSqlite, read, to_zero};
+use crate::meter::{Deadline, WorkBudget};
 
 /// Puts `unhex` in the place of SQLite's.
-pub(super) fn register(connection: &Connection, deadline: &Deadline, plain: &Plain) -> Result<()> {
+pub(super) fn register(
+    connection: &Connection,
+    deadline: &Deadline,
+    plain: &PlainSqlite,
+) -> Result<()> {
     for arguments in [1, 2] {
         let (deadline, plain) = (deadline.clone(), plain.clone());
         connection.create_scalar_function("unhex", arguments, PURE, move |c| {
@@ -20,7 +24,11 @@ pub(super) fn register(connection: &Connection, deadline: &Deadline, plain: &Pla
     Ok(())
 }
 
-fn unhexed(context: &Context<'_>, plain: &Plain, mut work: Work<'_>) -> Result<Option<Vec<u8>>> {
+fn unhexed(
+    context: &Context<'_>,
+    plain: &PlainSqlite,
+    mut work: WorkBudget<'_>,
+) -> Result<Option<Vec<u8>>> {
     let text = plain.text(context.get_raw(0))?;
     let ignored = if context.len() > 1 {
         plain.text(context.get_raw(1))?
@@ -54,7 +62,7 @@ fn unhexed(context: &Context<'_>, plain: &Plain, mut work: Work<'_>) -> Result<O
     Ok(Some(bytes))
 }
 
-fn characters(text: &[u8], work: &mut Work<'_>) -> Result<HashSet<u32>> {
+fn characters(text: &[u8], work: &mut WorkBudget<'_>) -> Result<HashSet<u32>> {
     let (mut set, mut at) = (HashSet::new(), 0);
     while at < text.len() {
         work.spend(8)?;

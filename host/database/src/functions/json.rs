@@ -4,23 +4,27 @@
 use rusqlite::functions::{Context, FunctionFlags, SubType};
 use rusqlite::{Connection, Result};
 
-use super::patch::Json;
-use super::pretty::pretty;
-use super::reader::{Reader, json};
-use super::text::Plain;
+use super::json_merge::Json;
+use super::json_pretty::pretty;
+use super::json_reader::{JsonReader, json};
+use super::text::PlainSqlite;
 use super::{PURE, Text};
-use crate::meter::{Deadline, Work};
+use crate::meter::{Deadline, WorkBudget};
 
 /// Subtype with which SQLite marks JSON.
-const MARK: SubType = Some('J' as u32);
+const JSON_SUBTYPE: SubType = Some('J' as u32);
 
 /// Puts `json_patch`, `jsonb_patch` and `json_pretty` in the place of SQLite's.
-pub(super) fn register(connection: &Connection, deadline: &Deadline, plain: &Plain) -> Result<()> {
+pub(super) fn register(
+    connection: &Connection,
+    deadline: &Deadline,
+    plain: &PlainSqlite,
+) -> Result<()> {
     let (looked_at, plain_json) = (deadline.clone(), plain.clone());
     let flags = PURE.union(FunctionFlags::SQLITE_RESULT_SUBTYPE);
     connection.create_scalar_function("json_patch", 2, flags, move |c| {
         let patched = patched(c, &plain_json, looked_at.work()?)?;
-        let mark = patched.as_ref().and(MARK);
+        let mark = patched.as_ref().and(JSON_SUBTYPE);
         Ok((patched.map(Text), mark))
     })?;
     let (looked_at, plain_json) = (deadline.clone(), plain.clone());
@@ -39,15 +43,19 @@ pub(super) fn register(connection: &Connection, deadline: &Deadline, plain: &Pla
     Ok(())
 }
 
-fn patched(context: &Context<'_>, plain: &Plain, mut work: Work<'_>) -> Result<Option<Vec<u8>>> {
+fn patched(
+    context: &Context<'_>,
+    plain: &PlainSqlite,
+    mut work: WorkBudget<'_>,
+) -> Result<Option<Vec<u8>>> {
     let Some(target) = json(context, 0, plain)? else {
         return Ok(None);
     };
     let Some(patch) = json(context, 1, plain)? else {
         return Ok(None);
     };
-    let patch = Json::read(&mut Reader::new(&patch), 0, &mut work)?;
-    let mut target = Json::read(&mut Reader::new(&target), 0, &mut work)?;
+    let patch = Json::read(&mut JsonReader::new(&patch), 0, &mut work)?;
+    let mut target = Json::read(&mut JsonReader::new(&target), 0, &mut work)?;
     target.merge(&patch, &mut work)?;
     let mut out = Vec::new();
     target.write(&mut out, &mut work)?;
@@ -112,8 +120,11 @@ mod tests {
             let object = format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
             format!("length(json_patch('{object}', '{object}'))")
         };
-        agree(&[&nested(super::super::patch::OBJECTS)]);
-        assert!(answer(&nested(super::super::patch::OBJECTS + 1)).contains("no deeper than"));
+        agree(&[&nested(super::super::json_merge::MAX_OBJECT_DEPTH)]);
+        assert!(
+            answer(&nested(super::super::json_merge::MAX_OBJECT_DEPTH + 1))
+                .contains("no deeper than")
+        );
     }
 
     /// JSON of few labels, so that they meet.

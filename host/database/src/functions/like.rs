@@ -7,13 +7,17 @@ use rusqlite::functions::Context;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result};
 
-use super::text::{Plain, continues, is_lead, read, to_zero};
+use super::text::{PlainSqlite, continues, is_lead, read, to_zero};
 use super::{PURE, failed};
 use crate::limits::PATTERN_BYTES;
-use crate::meter::{Deadline, Work};
+use crate::meter::{Deadline, WorkBudget};
 
 /// Puts `like` and `glob` in the place of SQLite's.
-pub(super) fn register(connection: &Connection, deadline: &Deadline, plain: &Plain) -> Result<()> {
+pub(super) fn register(
+    connection: &Connection,
+    deadline: &Deadline,
+    plain: &PlainSqlite,
+) -> Result<()> {
     for (name, arguments, kind) in [("like", 2, LIKE), ("like", 3, LIKE), ("glob", 2, GLOB)] {
         let (deadline, plain) = (deadline.clone(), plain.clone());
         connection.create_scalar_function(name, arguments, PURE, move |c| {
@@ -25,7 +29,7 @@ pub(super) fn register(connection: &Connection, deadline: &Deadline, plain: &Pla
 
 /// Characters that stand for others. A zero stands for nothing: no text has one.
 #[derive(Clone, Copy)]
-struct Kind {
+struct PatternSyntax {
     all: u32,
     one: u32,
     /// Character that begins a set, or else that makes the next character stand for itself.
@@ -34,7 +38,7 @@ struct Kind {
     ignores_case: bool,
 }
 
-const LIKE: Kind = Kind {
+const LIKE: PatternSyntax = PatternSyntax {
     all: '%' as u32,
     one: '_' as u32,
     other: 0,
@@ -42,7 +46,7 @@ const LIKE: Kind = Kind {
     ignores_case: true,
 };
 
-const GLOB: Kind = Kind {
+const GLOB: PatternSyntax = PatternSyntax {
     all: '*' as u32,
     one: '?' as u32,
     other: '[' as u32,
@@ -52,9 +56,9 @@ const GLOB: Kind = Kind {
 
 fn matched(
     context: &Context<'_>,
-    plain: &Plain,
-    mut kind: Kind,
-    work: Work<'_>,
+    plain: &PlainSqlite,
+    mut kind: PatternSyntax,
+    work: WorkBudget<'_>,
 ) -> Result<Option<bool>> {
     let pattern = plain.text(context.get_raw(0))?;
     let long =
@@ -77,17 +81,17 @@ fn matched(
     let (Some(pattern), Some(text)) = (pattern, plain.text(context.get_raw(1))?) else {
         return Ok(None);
     };
-    let mut matching = Matching {
+    let mut matching = PatternMatcher {
         pattern: to_zero(&pattern),
         text: to_zero(&text),
         kind,
         work,
     };
-    Ok(Some(matching.matches(0, 0)? == Found::Match))
+    Ok(Some(matching.matches(0, 0)? == MatchOutcome::Match))
 }
 
 /// The character that makes the next one stand for itself.
-fn escape(value: ValueRef<'_>, plain: &Plain) -> Result<Option<u32>> {
+fn escape(value: ValueRef<'_>, plain: &PlainSqlite) -> Result<Option<u32>> {
     let Some(text) = plain.text(value)? else {
         return Ok(None);
     };
@@ -100,23 +104,23 @@ fn escape(value: ValueRef<'_>, plain: &Plain) -> Result<Option<u32>> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Found {
+enum MatchOutcome {
     Match,
     NoMatch,
     /// No match, and none with less of the text either.
     Never,
 }
 
-struct Matching<'t, 'd> {
+struct PatternMatcher<'t, 'd> {
     pattern: &'t [u8],
     text: &'t [u8],
-    kind: Kind,
-    work: Work<'d>,
+    kind: PatternSyntax,
+    work: WorkBudget<'d>,
 }
 
-impl Matching<'_, '_> {
+impl PatternMatcher<'_, '_> {
     /// Whether the text from `t` on matches the pattern from `p` on.
-    fn matches(&mut self, mut p: usize, mut t: usize) -> Result<Found> {
+    fn matches(&mut self, mut p: usize, mut t: usize) -> Result<MatchOutcome> {
         let kind = self.kind;
         // Where the pattern goes on behind a character that stands for itself.
         let mut literal = None;
@@ -125,7 +129,11 @@ impl Matching<'_, '_> {
             let mut wanted = read(self.pattern, &mut p);
             if wanted == 0 {
                 let ended = t >= self.text.len();
-                return Ok(if ended { Found::Match } else { Found::NoMatch });
+                return Ok(if ended {
+                    MatchOutcome::Match
+                } else {
+                    MatchOutcome::NoMatch
+                });
             }
             if wanted == kind.all {
                 return self.matches_all(p, t);
@@ -134,65 +142,65 @@ impl Matching<'_, '_> {
                 if kind.has_sets {
                     let character = read(self.text, &mut t);
                     if character == 0 || !self.is_in_set(&mut p, character)? {
-                        return Ok(Found::NoMatch);
+                        return Ok(MatchOutcome::NoMatch);
                     }
                     continue;
                 }
                 wanted = read(self.pattern, &mut p);
                 if wanted == 0 {
-                    return Ok(Found::NoMatch);
+                    return Ok(MatchOutcome::NoMatch);
                 }
                 literal = Some(p);
             }
             let character = read(self.text, &mut t);
             let one = wanted == kind.one && literal != Some(p) && character != 0;
             if !(wanted == character || one || (kind.ignores_case && alike(wanted, character))) {
-                return Ok(Found::NoMatch);
+                return Ok(MatchOutcome::NoMatch);
             }
         }
     }
 
     /// Whether some rest of the text matches what follows the character that stands for any.
-    fn matches_all(&mut self, mut p: usize, mut t: usize) -> Result<Found> {
+    fn matches_all(&mut self, mut p: usize, mut t: usize) -> Result<MatchOutcome> {
         let kind = self.kind;
         let wanted = loop {
             self.work.spend(8)?;
             let next = read(self.pattern, &mut p);
             if next == kind.one && next != 0 && next != kind.all {
                 if read(self.text, &mut t) == 0 {
-                    return Ok(Found::Never);
+                    return Ok(MatchOutcome::Never);
                 }
             } else if next == 0 || next != kind.all {
                 break next;
             }
         };
         if wanted == 0 {
-            return Ok(Found::Match);
+            return Ok(MatchOutcome::Match);
         }
         if wanted != kind.other {
             return self.matches_from(wanted, p, t);
         }
         if !kind.has_sets {
             return match read(self.pattern, &mut p) {
-                0 => Ok(Found::Never),
+                0 => Ok(MatchOutcome::Never),
                 wanted => self.matches_from(wanted, p, t),
             };
         }
         while t < self.text.len() {
             let found = self.matches(p - 1, t)?;
-            if found != Found::NoMatch {
+            if found != MatchOutcome::NoMatch {
                 return Ok(found);
             }
             t = self.behind(t);
         }
-        Ok(Found::Never)
+        Ok(MatchOutcome::Never)
     }
 
     /// Whether, behind some place where `wanted` stands, the text matches the pattern from `p` on.
-    fn matches_from(&mut self, wanted: u32, p: usize, mut t: usize) -> Result<Found> {
+    fn matches_from(&mut self, wanted: u32, p: usize, mut t: usize) -> Result<MatchOutcome> {
         loop {
             let Some(rest) = self.text.get(t..) else {
-                return Ok(Found::Never);
+                return Ok(MatchOutcome::Never);
             };
             match u8::try_from(wanted) {
                 Ok(byte) if byte < 0x80 => {
@@ -202,7 +210,7 @@ impl Matching<'_, '_> {
                         memchr::memchr(byte, rest)
                     };
                     let Some(place) = place else {
-                        return Ok(Found::Never);
+                        return Ok(MatchOutcome::Never);
                     };
                     self.work.spend(place)?;
                     t += place + 1;
@@ -210,14 +218,14 @@ impl Matching<'_, '_> {
                 _ => {
                     self.work.spend(4)?;
                     match read(self.text, &mut t) {
-                        0 => return Ok(Found::Never),
+                        0 => return Ok(MatchOutcome::Never),
                         character if character == wanted => {}
                         _ => continue,
                     }
                 }
             }
             let found = self.matches(p, t)?;
-            if found != Found::NoMatch {
+            if found != MatchOutcome::NoMatch {
                 return Ok(found);
             }
         }

@@ -6,10 +6,10 @@ use rusqlite::{Connection, Result};
 
 use super::PURE;
 
-type OfOne = fn(f64) -> f64;
-type OfTwo = fn(f64, f64) -> f64;
+type UnaryFunction = fn(f64) -> f64;
+type BinaryFunction = fn(f64, f64) -> f64;
 
-const OF_ONE: &[(&str, OfOne)] = &[
+const UNARY_FUNCTIONS: &[(&str, UnaryFunction)] = &[
     ("acos", f64::acos),
     ("acosh", f64::acosh),
     ("asin", f64::asin),
@@ -32,7 +32,7 @@ const OF_ONE: &[(&str, OfOne)] = &[
     ("tanh", f64::tanh),
 ];
 
-const OF_TWO: &[(&str, OfTwo)] = &[
+const BINARY_FUNCTIONS: &[(&str, BinaryFunction)] = &[
     ("atan2", f64::atan2),
     ("log", |base, x| {
         let base = positive(base).ln();
@@ -44,7 +44,7 @@ const OF_TWO: &[(&str, OfTwo)] = &[
 ];
 
 /// Those that leave an integer as it is.
-const ROUNDING: &[(&str, OfOne)] = &[
+const ROUNDING_FUNCTIONS: &[(&str, UnaryFunction)] = &[
     ("ceil", f64::ceil),
     ("ceiling", f64::ceil),
     ("floor", f64::floor),
@@ -53,15 +53,15 @@ const ROUNDING: &[(&str, OfOne)] = &[
 
 /// Registers them.
 pub(super) fn register(connection: &Connection) -> Result<()> {
-    for (name, function) in OF_ONE {
+    for (name, function) in UNARY_FUNCTIONS {
         connection.create_scalar_function(*name, 1, PURE, move |c| Ok(real(c, 0).map(function)))?;
     }
-    for (name, function) in OF_TWO {
+    for (name, function) in BINARY_FUNCTIONS {
         connection.create_scalar_function(*name, 2, PURE, move |c| {
             Ok(real(c, 0).zip(real(c, 1)).map(|(x, y)| function(x, y)))
         })?;
     }
-    for (name, function) in ROUNDING {
+    for (name, function) in ROUNDING_FUNCTIONS {
         connection.create_scalar_function(*name, 1, PURE, move |c| {
             Ok(match number(c.get_raw(0)) {
                 Value::Real(real) => Value::Real(function(real)),

@@ -13,7 +13,7 @@ use super::failed;
 use crate::meter::Deadline;
 
 /// How many numbers a connection keeps.
-const MOST: usize = 1_000_000;
+const MAX_NUMBERS: usize = 1_000_000;
 
 /// Registers them.
 pub(super) fn register(connection: &Connection, deadline: &Deadline) -> Result<()> {
@@ -50,13 +50,13 @@ struct Percentile {
 }
 
 /// The numbers of a group.
-struct Group {
+struct PercentileGroup {
     fraction: Option<f64>,
     numbers: Vec<f64>,
     kept: Arc<AtomicUsize>,
 }
 
-impl Drop for Group {
+impl Drop for PercentileGroup {
     fn drop(&mut self) {
         self.kept.fetch_sub(self.numbers.len(), Ordering::Relaxed);
     }
@@ -82,16 +82,16 @@ impl Percentile {
     }
 }
 
-impl Aggregate<Group, Option<f64>> for Percentile {
-    fn init(&self, _: &mut Context<'_>) -> Result<Group> {
-        Ok(Group {
+impl Aggregate<PercentileGroup, Option<f64>> for Percentile {
+    fn init(&self, _: &mut Context<'_>) -> Result<PercentileGroup> {
+        Ok(PercentileGroup {
             fraction: None,
             numbers: Vec::new(),
             kept: Arc::clone(&self.kept),
         })
     }
 
-    fn step(&self, context: &mut Context<'_>, group: &mut Group) -> Result<()> {
+    fn step(&self, context: &mut Context<'_>, group: &mut PercentileGroup) -> Result<()> {
         self.deadline.look()?;
         let name = self.name;
         let fraction = self.fraction(context)?;
@@ -112,17 +112,17 @@ impl Aggregate<Group, Option<f64>> for Percentile {
                 return Err(failed(&format!("input to {name}() is not numeric")));
             }
         };
-        if self.kept.fetch_add(1, Ordering::Relaxed) >= MOST {
+        if self.kept.fetch_add(1, Ordering::Relaxed) >= MAX_NUMBERS {
             self.kept.fetch_sub(1, Ordering::Relaxed);
             return Err(failed(&format!(
-                "{name}() takes no more than {MOST} numbers in one statement"
+                "{name}() takes no more than {MAX_NUMBERS} numbers in one statement"
             )));
         }
         group.numbers.push(number);
         Ok(())
     }
 
-    fn finalize(&self, _: &mut Context<'_>, group: Option<Group>) -> Result<Option<f64>> {
+    fn finalize(&self, _: &mut Context<'_>, group: Option<PercentileGroup>) -> Result<Option<f64>> {
         self.deadline.look()?;
         let Some(mut group) = group.filter(|group| !group.numbers.is_empty()) else {
             return Ok(None);
@@ -207,7 +207,7 @@ mod tests {
                 "(WITH RECURSIVE c(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM c WHERE n < {n}) SELECT median(n) FROM c)"
             )
         };
-        assert!(answer(&numbers(super::MOST + 1)).contains("no more than"));
+        assert!(answer(&numbers(super::MAX_NUMBERS + 1)).contains("no more than"));
         assert_eq!(answer(&numbers(9)), "5.0");
     }
 }

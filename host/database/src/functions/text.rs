@@ -10,9 +10,9 @@ use svc_base::sync::lock;
 
 /// SQLite's own way to write things, on a connection without functions of ours, which is opened when it is first needed.
 #[derive(Clone, Default)]
-pub(super) struct Plain(Arc<Mutex<Option<Connection>>>);
+pub(super) struct PlainSqlite(Arc<Mutex<Option<Connection>>>);
 
-impl Plain {
+impl PlainSqlite {
     /// Evaluates an expression of one value.
     pub(super) fn ask<T: FromSql>(&self, sql: &str, value: impl ToSql) -> Result<T> {
         let mut connection = lock(&self.0);

@@ -5,25 +5,29 @@ use std::collections::HashMap;
 use rusqlite::functions::Context;
 use rusqlite::{Connection, Result};
 
-use super::text::{Plain, continues, is_lead};
+use super::text::{PlainSqlite, continues, is_lead};
 use super::{PURE, Text};
-use crate::meter::{Deadline, Work};
+use crate::meter::{Deadline, WorkBudget};
 
 #[derive(Clone, Copy)]
-struct Sides {
+struct TrimSides {
     left: bool,
     right: bool,
 }
 
 /// Puts `trim`, `ltrim` and `rtrim` in the place of SQLite's.
-pub(super) fn register(connection: &Connection, deadline: &Deadline, plain: &Plain) -> Result<()> {
+pub(super) fn register(
+    connection: &Connection,
+    deadline: &Deadline,
+    plain: &PlainSqlite,
+) -> Result<()> {
     for (name, left, right) in [
         ("trim", true, true),
         ("ltrim", true, false),
         ("rtrim", false, true),
     ] {
         for arguments in [1, 2] {
-            let sides = Sides { left, right };
+            let sides = TrimSides { left, right };
             let (deadline, plain) = (deadline.clone(), plain.clone());
             connection.create_scalar_function(name, arguments, PURE, move |c| {
                 trimmed(c, sides, &plain, deadline.work()?)
@@ -35,9 +39,9 @@ pub(super) fn register(connection: &Connection, deadline: &Deadline, plain: &Pla
 
 fn trimmed(
     context: &Context<'_>,
-    sides: Sides,
-    plain: &Plain,
-    mut work: Work<'_>,
+    sides: TrimSides,
+    plain: &PlainSqlite,
+    mut work: WorkBudget<'_>,
 ) -> Result<Option<Text>> {
     let Some(text) = plain.text(context.get_raw(0))? else {
         return Ok(None);
@@ -58,7 +62,7 @@ fn trimmed(
     let Some(set) = plain.text(context.get_raw(1))? else {
         return Ok(None);
     };
-    let set = Set::of(&set, &mut work)?;
+    let set = CharacterSet::of(&set, &mut work)?;
     if sides.left {
         rest = set.trim_start(rest, &mut work)?;
     }
@@ -70,15 +74,15 @@ fn trimmed(
 
 /// A set of characters, as SQLite cuts text into them: a byte, and behind one that leads all that continue it. Where
 /// several fit, the one that is named first is taken.
-struct Set {
+struct CharacterSet {
     /// By node and byte, the node that follows. The root is node 0.
     next: HashMap<(usize, u8), usize>,
     /// By node, the place of the character that ends there.
     ends: Vec<Option<usize>>,
 }
 
-impl Set {
-    fn of(text: &[u8], work: &mut Work<'_>) -> Result<Self> {
+impl CharacterSet {
+    fn of(text: &[u8], work: &mut WorkBudget<'_>) -> Result<Self> {
         let mut set = Self {
             next: HashMap::new(),
             ends: vec![None],
@@ -124,7 +128,7 @@ impl Set {
         self.ends[*self.next.get(&(0, byte))?]
     }
 
-    fn trim_start<'t>(&self, mut text: &'t [u8], work: &mut Work<'_>) -> Result<&'t [u8]> {
+    fn trim_start<'t>(&self, mut text: &'t [u8], work: &mut WorkBudget<'_>) -> Result<&'t [u8]> {
         while !text.is_empty() {
             work.spend(8 * first_character(text))?;
             let along = self.along(&text[..first_character(text)]);
@@ -140,7 +144,7 @@ impl Set {
         Ok(text)
     }
 
-    fn trim_end<'t>(&self, mut text: &'t [u8], work: &mut Work<'_>) -> Result<&'t [u8]> {
+    fn trim_end<'t>(&self, mut text: &'t [u8], work: &mut WorkBudget<'_>) -> Result<&'t [u8]> {
         while let Some(last) = text.iter().rposition(|byte| !continues(*byte)) {
             let start = if is_lead(text[last]) { last } else { last + 1 };
             let (before, mut group) = text.split_at(start);

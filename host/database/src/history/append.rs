@@ -6,9 +6,9 @@ use rusqlite::Connection;
 
 use super::History;
 use super::chain;
-use super::log::{Frames, PAGE, Position};
-use super::record::{Kind, Moment, Point, Record};
-use super::state::State;
+use super::log::{Frames, LogPosition, PAGE_SIZE};
+use super::page_hashes::PageHashes;
+use super::record::{CommitPoint, Moment, Record, RecordKind};
 use svc_base::clock::Timestamp;
 
 impl History {
@@ -34,7 +34,7 @@ impl History {
     /// Appends frames to the chain; answers when the last of their commits was.
     pub(super) fn append(
         &mut self,
-        from: &Position,
+        from: &LogPosition,
         frames: &Frames,
         written: Timestamp,
     ) -> io::Result<Timestamp> {
@@ -44,7 +44,7 @@ impl History {
         };
         let content = chain::frames(&frames.pages, &frames.data);
         let end = (last, point);
-        let record = Record::new(Kind::Frames, &moments, &content, frames.end, end)?;
+        let record = Record::new(RecordKind::Frames, &moments, &content, frames.end, end)?;
         let length = record.header.length();
         self.make_room(length)?;
         let Some(chain) = &mut self.chain else {
@@ -71,10 +71,10 @@ impl History {
     /// The moments of commits: of those at one time the last. With them, the state that the last leads to.
     fn moments(
         &mut self,
-        from: &Position,
+        from: &LogPosition,
         frames: &Frames,
         written: Timestamp,
-    ) -> io::Result<(Vec<Moment>, State)> {
+    ) -> io::Result<(Vec<Moment>, PageHashes)> {
         let before = self.commit();
         let mut moments: Vec<Moment> = Vec::new();
         let mut notes = self.noted.iter().peekable();
@@ -92,14 +92,14 @@ impl History {
                 at,
                 frames: commit.frames,
                 pages: commit.pages,
-                point: Some(Point {
+                point: Some(CommitPoint {
                     commit: number,
                     state: 0,
                 }),
             });
         }
         let mut state = self.state()?;
-        let mut written = frames.pages.iter().zip(frames.data.chunks_exact(PAGE));
+        let mut written = frames.pages.iter().zip(frames.data.chunks_exact(PAGE_SIZE));
         let mut from = 0;
         for moment in &mut moments {
             let more = usize::try_from(moment.frames - from).unwrap_or(usize::MAX);

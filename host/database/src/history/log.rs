@@ -14,23 +14,23 @@ use cap_std::fs::Dir;
 use svc_base::clock::Timestamp;
 
 /// The size of a page, in bytes: of every database here.
-pub(super) const PAGE: usize = 4096;
+pub(super) const PAGE_SIZE: usize = 4096;
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
-const FRAME: usize = FRAME_HEADER + PAGE;
+const FRAME_SIZE: usize = FRAME_HEADER + PAGE_SIZE;
 /// Frames that are read at once.
-const CHUNK: usize = 64;
+const FRAMES_PER_READ: usize = 64;
 /// All frames of a log.
-pub(super) const ALL: u32 = u32::MAX;
+pub(super) const ALL_FRAMES: u32 = u32::MAX;
 /// The most frames that are taken at once: several times what a log may have.
-const MOST: usize = 64 << 10;
+const MAX_FRAMES: usize = 64 << 10;
 /// Magic number of a log, but for its last bit, which is the byte order of its sums.
 const MAGIC: u32 = 0x377f_0682;
 const VERSION: u32 = 3_007_000;
 
 /// A place in a log: after so many frames of one of its generations, with the sums over all before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Position {
+pub(super) struct LogPosition {
     /// Which generation.
     pub(super) salts: [u32; 2],
     /// How many frames are before.
@@ -39,7 +39,7 @@ pub(super) struct Position {
     pub(super) sums: [u32; 2],
 }
 
-impl Position {
+impl LogPosition {
     /// Whether a log that begins with `salts` is the one that SQLite began when this one was copied.
     pub(super) fn is_followed_by(&self, salts: [u32; 2]) -> bool {
         *self != Self::default() && salts[0] == self.salts[0].wrapping_add(1)
@@ -48,10 +48,10 @@ impl Position {
 
 /// A log as it is on the disk.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(super) struct WalFile {
     file: File,
     big_endian: bool,
-    start: Position,
+    start: LogPosition,
 }
 
 /// Frames, up to the last that ends a commit.
@@ -62,21 +62,21 @@ pub(super) struct Frames {
     /// The pages, one after the other.
     pub(super) data: Vec<u8>,
     /// Where commits end, in their order.
-    pub(super) commits: Vec<Commit>,
+    pub(super) commits: Vec<CommitEnd>,
     /// Where they end.
-    pub(super) end: Position,
+    pub(super) end: LogPosition,
 }
 
 /// The end of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Commit {
+pub(super) struct CommitEnd {
     /// How many of the frames are up to it.
     pub(super) frames: u32,
     /// How many pages the database has then.
     pub(super) pages: u32,
 }
 
-impl Log {
+impl WalFile {
     /// Opens the log `name`; `None` if there is none, or nothing whole in it.
     pub(super) fn open(dir: &Dir, name: &str) -> io::Result<Option<Self>> {
         match dir.open(name) {
@@ -97,11 +97,11 @@ impl Log {
         if magic & !1 != MAGIC || version != VERSION || sums != pair(&header, 24) {
             return Ok(None);
         }
-        if usize::try_from(page).ok() != Some(PAGE) {
+        if usize::try_from(page).ok() != Some(PAGE_SIZE) {
             let wrong = format!("the log has pages of {page} bytes");
             return Err(io::Error::new(io::ErrorKind::InvalidData, wrong));
         }
-        let start = Position {
+        let start = LogPosition {
             salts: pair(&header, 16),
             frames: 0,
             sums,
@@ -114,12 +114,12 @@ impl Log {
     }
 
     /// Returns the position of the log's beginning.
-    pub(super) fn start(&self) -> Position {
+    pub(super) fn start(&self) -> LogPosition {
         self.start
     }
 
     /// Whether this log had come to `position` once, so that what follows in it follows that.
-    pub(super) fn holds(&self, position: &Position) -> io::Result<bool> {
+    pub(super) fn holds(&self, position: &LogPosition) -> io::Result<bool> {
         let Some(last) = position.frames.checked_sub(1) else {
             return Ok(*position == self.start);
         };
@@ -141,7 +141,7 @@ impl Log {
 
     /// Reads what was committed after `from`, which this log holds, within its first `most` frames: later frames may
     /// not be synced yet.
-    pub(super) fn committed(&self, from: &Position, most: u32) -> io::Result<Frames> {
+    pub(super) fn committed(&self, from: &LogPosition, most: u32) -> io::Result<Frames> {
         let mut found = Frames {
             pages: Vec::new(),
             data: Vec::new(),
@@ -149,10 +149,10 @@ impl Log {
             end: *from,
         };
         let mut at = *from;
-        let mut chunk = vec![0; CHUNK * FRAME];
+        let mut chunk = vec![0; FRAMES_PER_READ * FRAME_SIZE];
         'log: loop {
             let read = read_up_to(&self.file, &mut chunk, offset(at.frames))?;
-            for frame in chunk[..read].chunks_exact(FRAME) {
+            for frame in chunk[..read].chunks_exact(FRAME_SIZE) {
                 if at.frames >= most {
                     break 'log;
                 }
@@ -164,13 +164,13 @@ impl Log {
                 found.data.extend_from_slice(&frame[FRAME_HEADER..]);
                 let size = word(frame, 4);
                 if size > 0 {
-                    found.commits.push(Commit {
+                    found.commits.push(CommitEnd {
                         frames: at.frames - from.frames,
                         pages: size,
                     });
                     found.end = at;
                 }
-                if found.pages.len() > MOST {
+                if found.pages.len() > MAX_FRAMES {
                     return Err(io::Error::other("the log is too long"));
                 }
             }
@@ -182,16 +182,16 @@ impl Log {
         let committed = found.commits.last().map_or(0, |commit| commit.frames);
         let committed = usize::try_from(committed).unwrap_or(usize::MAX);
         found.pages.truncate(committed);
-        found.data.truncate(committed.saturating_mul(PAGE));
+        found.data.truncate(committed.saturating_mul(PAGE_SIZE));
         Ok(found)
     }
 
     /// Where the log is after a frame, if it is the next.
-    fn follows(&self, at: &Position, frame: &[u8]) -> Option<Position> {
+    fn follows(&self, at: &LogPosition, frame: &[u8]) -> Option<LogPosition> {
         let sums = sum(self.big_endian, at.sums, &frame[..8]);
         let sums = sum(self.big_endian, sums, &frame[FRAME_HEADER..]);
         let fits = pair(frame, 8) == at.salts && pair(frame, 16) == sums && word(frame, 0) > 0;
-        fits.then_some(Position {
+        fits.then_some(LogPosition {
             salts: at.salts,
             frames: at.frames + 1,
             sums,
@@ -200,7 +200,7 @@ impl Log {
 }
 
 fn offset(frames: u32) -> u64 {
-    HEADER as u64 + u64::from(frames) * FRAME as u64
+    HEADER as u64 + u64::from(frames) * FRAME_SIZE as u64
 }
 
 /// Reads until the buffer is full or the file ends; returns how much there was.

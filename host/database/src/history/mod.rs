@@ -10,14 +10,14 @@
 //! this machine or on a generation of the log: a copy that has come to a number is compared by its checksum.
 
 mod append;
-mod aside;
-mod bounds;
+mod background;
 mod chain;
 mod log;
-mod past;
+mod moments;
+mod page_hashes;
 mod record;
 mod resume;
-mod state;
+mod retention;
 #[cfg(test)]
 mod tests;
 
@@ -28,24 +28,24 @@ use cap_std::fs::Dir;
 use rusqlite::{Connection, MAIN_DB};
 
 use self::chain::Chain;
-use self::log::{ALL, Log, PAGE, Position};
-use self::record::{Kind, Moment, Point, Record};
-use self::state::{MOST_IMAGE, State};
-use super::files::LOG;
-use super::handle;
+use self::log::{ALL_FRAMES, LogPosition, PAGE_SIZE, WalFile};
+use self::page_hashes::{MAX_IMAGE_BYTES, PageHashes};
+use self::record::{CommitPoint, Moment, Record, RecordKind};
+use super::connection;
+use super::files::LOG_FILE;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::fault;
 
-pub(super) use aside::{Checkpointer, LentHistory, log_gap};
-pub use past::Past;
-pub(super) use past::{is_stale, verify};
+pub(super) use background::{Checkpointer, LentHistory, log_gap};
+pub use moments::HistoryMoments;
+pub(super) use moments::{is_stale, verify};
 
 /// A clock that is set back by no more than this, in milliseconds, stands still for history.
-const SET_BACK: i64 = 60_000;
+const MAX_CLOCK_SETBACK_MILLIS: i64 = 60_000;
 
 /// Terms that history is kept under.
 #[derive(Debug)]
-pub(super) struct Terms {
+pub(super) struct HistorySettings {
     /// Clock that dates commits.
     pub(super) clock: Clock,
     /// How many bytes the history of a database may take; 0 keeps none.
@@ -57,17 +57,17 @@ pub(super) struct Terms {
 /// Why nothing more is kept: all that history may take is less than what there is.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the history may take fewer bytes than are to be kept")]
-pub(super) struct TooSmall;
+pub(super) struct HistoryLimitExceeded;
 
-impl TooSmall {
+impl HistoryLimitExceeded {
     /// Whether that is what failed.
     pub(super) fn is(error: &io::Error) -> bool {
         error.get_ref().is_some_and(|inner| inner.is::<Self>())
     }
 }
 
-impl From<TooSmall> for io::Error {
-    fn from(why: TooSmall) -> Self {
+impl From<HistoryLimitExceeded> for io::Error {
+    fn from(why: HistoryLimitExceeded) -> Self {
         Self::other(why)
     }
 }
@@ -76,11 +76,11 @@ impl From<TooSmall> for io::Error {
 #[derive(Debug)]
 pub(super) struct History {
     dir: Dir,
-    terms: Arc<Terms>,
+    terms: Arc<HistorySettings>,
     /// The newest chain, if what is in the log follows it.
-    chain: Option<Current>,
+    chain: Option<CurrentChain>,
     /// Commits that are not in a chain yet.
-    noted: Vec<Note>,
+    noted: Vec<CommitNote>,
     /// How many frames the log had when it was looked at last.
     seen: i32,
     /// When the last commit was.
@@ -93,7 +93,7 @@ pub(super) struct History {
 
 /// The chain that is added to.
 #[derive(Debug)]
-struct Current {
+struct CurrentChain {
     number: u32,
     began: Timestamp,
     /// How many bytes of its file its base takes.
@@ -103,11 +103,11 @@ struct Current {
     /// How many bytes of pages it has beside its base.
     unpacked: u64,
     /// Position in the log up to which the history has it.
-    position: Position,
+    position: LogPosition,
     /// Where it has come to.
-    point: Point,
+    point: CommitPoint,
     /// The state there, once something was added to it.
-    state: Option<State>,
+    state: Option<PageHashes>,
     /// Whether all of the log is copied, so that SQLite may have begun it anew.
     copied: bool,
     /// Whether it ends with a seal.
@@ -118,7 +118,7 @@ struct Current {
 
 /// A commit that was made.
 #[derive(Clone, Copy, Debug)]
-struct Note {
+struct CommitNote {
     /// How many frames the log had after it.
     frames: u32,
     at: Timestamp,
@@ -126,7 +126,7 @@ struct Note {
 
 impl History {
     /// The history in a database's directory. The database's one writer is just being opened.
-    pub(super) fn open(dir: Dir, terms: Arc<Terms>) -> Self {
+    pub(super) fn open(dir: Dir, terms: Arc<HistorySettings>) -> Self {
         let mut history = Self {
             dir,
             terms,
@@ -178,14 +178,14 @@ impl History {
             let at = self.next(now);
             self.last = Some(at);
             let frames = frames.unsigned_abs();
-            self.noted.push(Note { frames, at });
+            self.noted.push(CommitNote { frames, at });
         }
     }
 
     /// When a commit is said to be: never before the one before it, unless the clock was set back in earnest.
     fn next(&self, now: Timestamp) -> Timestamp {
         match self.last {
-            Some(last) if now < last && last.0 - now.0 <= SET_BACK => last,
+            Some(last) if now < last && last.0 - now.0 <= MAX_CLOCK_SETBACK_MILLIS => last,
             _ => now,
         }
     }
@@ -215,7 +215,7 @@ impl History {
     /// # Errors
     /// The disk's; another chain begins the next time then.
     pub(super) fn take(&mut self, connection: &mut Connection) -> io::Result<()> {
-        self.take_up_to(connection, ALL)
+        self.take_up_to(connection, ALL_FRAMES)
     }
 
     /// Takes the first `most` frames of the log, which are those that `connection` sees.
@@ -230,12 +230,12 @@ impl History {
         if taken.is_err() {
             self.chain = None;
         }
-        self.outgrown = taken.as_ref().is_err_and(TooSmall::is);
+        self.outgrown = taken.as_ref().is_err_and(HistoryLimitExceeded::is);
         taken
     }
 
     fn take_frames(&mut self, connection: &mut Connection, most: u32) -> io::Result<()> {
-        let log = Log::open(&self.dir, LOG)?;
+        let log = WalFile::open(&self.dir, LOG_FILE)?;
         let Some(chain) = &self.chain else {
             return self.begin(connection, log.as_ref(), most);
         };
@@ -289,7 +289,7 @@ impl History {
     fn begin(
         &mut self,
         connection: &mut Connection,
-        log: Option<&Log>,
+        log: Option<&WalFile>,
         most: u32,
     ) -> io::Result<()> {
         self.check_size(connection)?;
@@ -299,9 +299,9 @@ impl History {
         let image = self.image(connection)?;
         let at = self.last.filter(|_| self.chain.is_some());
         let at = at.or(self.begins).unwrap_or_else(|| self.apart());
-        let pages = u32::try_from(image.len() / PAGE).map_err(io::Error::other)?;
-        let state = State::of(&image);
-        let point = Point {
+        let pages = u32::try_from(image.len() / PAGE_SIZE).map_err(io::Error::other)?;
+        let state = PageHashes::of(&image);
+        let point = CommitPoint {
             commit: match &self.chain {
                 Some(chain) => chain.point.commit,
                 // Commits since then were not counted.
@@ -316,7 +316,7 @@ impl History {
             point: Some(point),
         };
         let position = frames.map(|frames| frames.end).unwrap_or_default();
-        let base = Record::new(Kind::Base, &[moment], &image, position, (at, point))?;
+        let base = Record::new(RecordKind::Base, &[moment], &image, position, (at, point))?;
         let length = base.header.length();
         // The one that it follows is an old one from now on.
         self.chain = None;
@@ -324,7 +324,7 @@ impl History {
         let number = chain::numbers(&self.dir)?.pop().unwrap_or(0) + 1;
         chain::begin(&self.dir, number, &base)?;
         self.last = Some(at);
-        self.chain = Some(Current {
+        self.chain = Some(CurrentChain {
             number,
             began: at,
             base: length,
@@ -333,7 +333,7 @@ impl History {
             position,
             point,
             state: Some(state),
-            copied: position == Position::default(),
+            copied: position == LogPosition::default(),
             sealed: false,
             doubtful: false,
         });
@@ -353,9 +353,9 @@ impl History {
 
     /// Makes sure that history may take as much as the database has, before that is read.
     fn check_size(&self, connection: &Connection) -> io::Result<()> {
-        let bytes = handle::bytes_of(connection).map_err(io::Error::other)?;
-        if bytes > self.terms.most_bytes.min(MOST_IMAGE as u64) {
-            return Err(TooSmall.into());
+        let bytes = connection::bytes_of(connection).map_err(io::Error::other)?;
+        if bytes > self.terms.most_bytes.min(MAX_IMAGE_BYTES as u64) {
+            return Err(HistoryLimitExceeded.into());
         }
         Ok(())
     }
@@ -363,7 +363,7 @@ impl History {
     /// The database as it is, as SQLite has it: nobody else may open its file, for closing it would end SQLite's locks.
     fn image(&self, connection: &mut Connection) -> io::Result<Vec<u8>> {
         let image = connection.serialize(MAIN_DB).map_err(io::Error::other)?;
-        if image.is_empty() || !image.len().is_multiple_of(PAGE) {
+        if image.is_empty() || !image.len().is_multiple_of(PAGE_SIZE) {
             return Err(io::Error::other("the database is not made of pages"));
         }
         Ok(image.to_vec())

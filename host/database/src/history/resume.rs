@@ -6,11 +6,11 @@ use std::time::UNIX_EPOCH;
 use rusqlite::Connection;
 
 use super::chain::{self, Chain};
-use super::log::{Frames, Log, PAGE, Position};
-use super::record::{Kind, Record, damaged};
-use super::state::State;
-use super::{Current, History};
-use crate::files::{FILE, LOG};
+use super::log::{Frames, LogPosition, PAGE_SIZE, WalFile};
+use super::page_hashes::PageHashes;
+use super::record::{Record, RecordKind, damaged};
+use super::{CurrentChain, History};
+use crate::files::{DATABASE_FILE, LOG_FILE};
 
 impl History {
     /// Finds the newest chain, and out whether what is in the log follows it.
@@ -38,19 +38,19 @@ impl History {
         let (Some((_, last)), Some(began)) = (chain.records.last(), chain.began()) else {
             return Ok(());
         };
-        let log = Log::open(&self.dir, LOG)?;
+        let log = WalFile::open(&self.dir, LOG_FILE)?;
         let held = match &log {
             Some(log) => log.holds(&last.end)?,
             None => false,
         };
         let follows = match (last.kind, &log) {
-            (Kind::Seal, _) => chain.last_content()? == self.stamp()?,
+            (RecordKind::Seal, _) => chain.last_content()? == self.stamp()?,
             // The log was empty when this copy was made.
-            (Kind::Base, _) if last.end == Position::default() => true,
+            (RecordKind::Base, _) if last.end == LogPosition::default() => true,
             (_, Some(log)) => held || last.end.is_followed_by(log.start().salts),
             (_, None) => false,
         };
-        self.chain = follows.then(|| Current {
+        self.chain = follows.then(|| CurrentChain {
             number: chain.number,
             began,
             base: chain.records[0].1.length(),
@@ -60,8 +60,8 @@ impl History {
             point,
             state: None,
             copied: !held,
-            sealed: last.kind == Kind::Seal,
-            doubtful: !held && last.kind != Kind::Seal,
+            sealed: last.kind == RecordKind::Seal,
+            doubtful: !held && last.kind != RecordKind::Seal,
         });
         Ok(())
     }
@@ -70,13 +70,13 @@ impl History {
     ///
     /// # Errors
     /// The disk's; damage, where the chain does not lead where it says.
-    pub(super) fn state(&mut self) -> io::Result<State> {
+    pub(super) fn state(&mut self) -> io::Result<PageHashes> {
         let chain = self.chain.as_mut().ok_or_else(damaged)?;
         match chain.state.take() {
             Some(state) => Ok(state),
             None => {
                 let image = Chain::open(&self.dir, chain.number)?.last_image()?;
-                Ok(State::of(&image))
+                Ok(PageHashes::of(&image))
             }
         }
     }
@@ -85,18 +85,18 @@ impl History {
     pub(super) fn leads_to(
         &self,
         connection: &mut Connection,
-        state: &State,
+        state: &PageHashes,
         frames: &Frames,
     ) -> io::Result<bool> {
         let mut led_to = state.clone();
-        for (page, data) in frames.pages.iter().zip(frames.data.chunks_exact(PAGE)) {
+        for (page, data) in frames.pages.iter().zip(frames.data.chunks_exact(PAGE_SIZE)) {
             led_to.put(*page, data)?;
         }
         let is = self.image(connection)?;
         if !frames.pages.is_empty() {
-            led_to.resize(is.len() / PAGE)?;
+            led_to.resize(is.len() / PAGE_SIZE)?;
         }
-        Ok(led_to == State::of(&is))
+        Ok(led_to == PageHashes::of(&is))
     }
 
     /// Notes that the database is closed, with an empty log and nothing that is not here.
@@ -105,7 +105,7 @@ impl History {
     /// The disk's; another chain begins when the database is opened again then.
     pub(crate) fn seal(&mut self) -> io::Result<()> {
         let Some(last) = self.last else { return Ok(()) };
-        let unsealed = |chain: &&Current| !chain.sealed;
+        let unsealed = |chain: &&CurrentChain| !chain.sealed;
         let Some(point) = self
             .chain
             .as_ref()
@@ -115,7 +115,13 @@ impl History {
             return Ok(());
         };
         let end = (last, point);
-        let record = Record::new(Kind::Seal, &[], &self.stamp()?, Position::default(), end)?;
+        let record = Record::new(
+            RecordKind::Seal,
+            &[],
+            &self.stamp()?,
+            LogPosition::default(),
+            end,
+        )?;
         let length = record.header.length();
         self.make_room(length)?;
         if let Some(chain) = &mut self.chain {
@@ -128,7 +134,7 @@ impl History {
 
     /// Tells the database's file from one that somebody else has changed, by its length and the time of its last write.
     fn stamp(&self) -> io::Result<Vec<u8>> {
-        let metadata = self.dir.metadata(FILE)?;
+        let metadata = self.dir.metadata(DATABASE_FILE)?;
         let written = metadata.modified()?.into_std().duration_since(UNIX_EPOCH);
         let mut stamp = metadata.len().to_le_bytes().to_vec();
         stamp.extend(written.unwrap_or_default().as_nanos().to_le_bytes());

@@ -163,11 +163,11 @@ async fn the_log_stays_short() {
 async fn idle_databases_make_room() {
     let house = House::new().await;
     let clock = Clock::manual(Timestamp(1_795_262_400_000));
-    for _ in 0..OPEN + 8 {
+    for _ in 0..MAX_OPEN + 8 {
         let id = BackendId::new(&clock, &Random::system()).unwrap();
         house.databases.create(id, script(SCHEMA)).await.unwrap();
         drop(house.databases.get(id).unwrap());
-        assert!(house.databases.open_count() <= OPEN);
+        assert!(house.databases.open_count() <= MAX_OPEN);
     }
     house.run("SELECT 1", false).await.unwrap();
 }

@@ -6,7 +6,7 @@ mod limits;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::databases::OPEN;
+use super::databases::MAX_OPEN;
 use super::values::Value;
 use super::*;
 use svc_base::Stopwatch;
@@ -89,7 +89,7 @@ impl House {
         writes: bool,
         params: Vec<(String, Value)>,
     ) -> Result<String, RunError> {
-        let call = Call {
+        let call = StatementCall {
             sql: sql.into(),
             writes,
             params,
@@ -99,7 +99,7 @@ impl House {
         Ok(String::from_utf8(json).unwrap())
     }
 
-    async fn migrate(&self, sql: &str) -> Result<Migrated, ScriptError> {
+    async fn migrate(&self, sql: &str) -> Result<MigrationOutcome, ScriptError> {
         self.databases.migrate(self.id, script(sql)).await
     }
 
@@ -257,7 +257,7 @@ async fn a_migration_only_adds() {
     ] {
         let done = house.migrate(good).await;
         assert!(
-            matches!(done, Ok(Migrated::Applied(..))),
+            matches!(done, Ok(MigrationOutcome::Applied(..))),
             "{good}: {done:?}"
         );
     }
@@ -301,11 +301,14 @@ async fn a_migration_only_adds() {
 async fn a_script_is_applied_once() {
     let house = House::new().await;
     let sql = "CREATE TABLE more (a)";
-    let Ok(Migrated::Applied(marker, _)) = house.migrate(sql).await else {
+    let Ok(MigrationOutcome::Applied(marker, _)) = house.migrate(sql).await else {
         panic!("not applied");
     };
     assert_eq!(marker.version, 2);
-    assert_eq!(house.migrate(sql).await.unwrap(), Migrated::Found(marker));
+    assert_eq!(
+        house.migrate(sql).await.unwrap(),
+        MigrationOutcome::AlreadyApplied(marker)
+    );
 }
 
 #[test]

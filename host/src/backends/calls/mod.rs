@@ -16,7 +16,7 @@ use super::model::{Action, BackendError, USER_EMAIL, USER_ID, params, requires_i
 use super::service::Backends;
 use requests::BatchedCall;
 use svc_database::values::{Params, Value};
-use svc_database::{Call, Pace, ResultJson, Step, StepParam};
+use svc_database::{StatementCall, StatementTiming, ResultJson, BatchStep, StepParam};
 
 use crate::control::audit::Act;
 use crate::visitors::Identity;
@@ -62,7 +62,7 @@ impl Backends {
             let action = self.called(id, &action, &params.0, by).await;
             let action = action.map_err(|error| BackendError::at_op(number, error))?;
             bind(&action.row.verdict, by, &mut params.0, StepParam::Value);
-            steps.push(Step {
+            steps.push(BatchStep {
                 sql: Arc::clone(&action.statement),
                 writes: writes(&action.row.verdict),
                 params: params.0,
@@ -132,10 +132,10 @@ impl Backends {
         sql: &str,
         statement: &Arc<str>,
         verdict: &Statement,
-        pace: &Arc<Pace>,
+        pace: &Arc<StatementTiming>,
         params: Params,
     ) -> Result<ResultJson, BackendError> {
-        let call = Call {
+        let call = StatementCall {
             sql: Arc::clone(statement),
             writes: writes(verdict),
             params,

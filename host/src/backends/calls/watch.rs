@@ -12,7 +12,7 @@ use crate::content::Digest;
 use crate::visitors::Identity;
 use svc_base::ids::BackendId;
 use svc_database::values::Params;
-use svc_database::{Call, Tables, Touched};
+use svc_database::{ChangedTables, StatementCall, StatementTables};
 
 /// A reading action that may be watched.
 #[derive(Clone, Debug)]
@@ -35,13 +35,13 @@ pub struct Seen {
     /// Digest of the answer.
     pub digest: Digest,
     /// The tables that it is made of; `None` if it may be any.
-    pub tables: Option<Arc<Tables>>,
+    pub tables: Option<Arc<StatementTables>>,
 }
 
 impl Backends {
     /// Has `follow` told what commits may have changed: once they are durable, and before their callers are answered. New
     /// versions of actions are such a change, too.
-    pub fn follow(&self, follow: impl Fn(BackendId, Touched) + Send + Sync + 'static) {
+    pub fn follow(&self, follow: impl Fn(BackendId, ChangedTables) + Send + Sync + 'static) {
         self.databases.follow(follow);
     }
 
@@ -85,7 +85,7 @@ impl Backends {
         let action = &watchable.action;
         let mut params = given.clone();
         bind(&action.row.verdict, by, &mut params, |value| value);
-        let call = Call {
+        let call = StatementCall {
             sql: Arc::clone(&action.statement),
             writes: false,
             params,

@@ -17,7 +17,7 @@ use crate::projects;
 use svc_base::clock::Timestamp;
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
-use svc_database::{Marker, Past, Plan, RestoreRecord, RewindError, Rewound, RunError, Script};
+use svc_database::{MigrationMarker, HistoryMoments, RestorePlan, RestoreRecord, SnapshotError, PastSnapshot, RunError, Script};
 use svc_sandbox::{Purpose, StatementKind};
 
 /// How many restores may be under way at once, and how long one waits to begin.
@@ -51,7 +51,7 @@ impl Backends {
         &self,
         project: ProjectId,
         part: MomentsPage,
-    ) -> Result<Past, BackendError> {
+    ) -> Result<HistoryMoments, BackendError> {
         let id = self.required(project).await?.id;
         Ok(self.databases.past(id, part.before, part.limit).await?)
     }
@@ -75,7 +75,7 @@ impl Backends {
         let rewound = self.databases.rewind(id, at).await.map_err(no_way_back)?;
         let ledger = self.control.read(move |c| store::ledger(c, &id)).await?;
         // What the ledger does not have yet could not be applied again.
-        let recorded = |m: &Marker| ledger.iter().any(|entry| entry.checksum == m.checksum);
+        let recorded = |m: &MigrationMarker| ledger.iter().any(|entry| entry.checksum == m.checksum);
         if !rewound.live.iter().all(recorded) {
             return Err(BackendError::NotRecorded);
         }
@@ -90,7 +90,7 @@ impl Backends {
             later.push((entry.version, script.map_err(|e| against(entry, e))?));
         }
         let restored_to = rewound.at;
-        let plan = Plan {
+        let plan = RestorePlan {
             later: later.clone(),
             record: record.clone(),
         };
@@ -113,7 +113,7 @@ impl Backends {
     }
 
     /// Makes the ledger's entry for a restore. Its version is above all that any state of the file may have.
-    fn record_of(&self, ledger: &[LedgerEntry], rewound: &Rewound) -> RestoreRecord {
+    fn record_of(&self, ledger: &[LedgerEntry], rewound: &PastSnapshot) -> RestoreRecord {
         let recorded = ledger.iter().map(|entry| entry.version);
         let marked = rewound.live.iter().chain(&rewound.markers);
         let version = recorded.chain(marked.map(|m| m.version)).max().unwrap_or(0) + 1;
@@ -124,7 +124,7 @@ impl Backends {
         );
         let checksum = Digest::of(sql.as_bytes()).to_string();
         RestoreRecord {
-            marker: Marker { version, checksum },
+            marker: MigrationMarker { version, checksum },
             sql,
             made_at,
             made_by: audit::doer().as_ref().map(Doer::written),
@@ -197,13 +197,13 @@ fn is_comment(sql: &str) -> bool {
     sql.starts_with("--") && !sql.contains('\n')
 }
 
-fn no_way_back(error: RewindError) -> BackendError {
+fn no_way_back(error: SnapshotError) -> BackendError {
     match error {
-        RewindError::TooOld { oldest } => BackendError::NoMoment(oldest),
-        RewindError::Future => BackendError::Invalid(
+        SnapshotError::TooOld { oldest } => BackendError::NoMoment(oldest),
+        SnapshotError::Future => BackendError::Invalid(
             "`at` is in the future: name a moment that the history has.".to_owned(),
         ),
-        RewindError::Run(error) => error.into(),
+        SnapshotError::Run(error) => error.into(),
     }
 }
 

@@ -16,7 +16,7 @@ use super::query::{Answer, Key, Outcome, Query};
 use super::subscriber::Subscriber;
 use crate::backends::calls::Seen;
 use svc_base::ids::BackendId;
-use svc_database::{Tables, Touched};
+use svc_database::{ChangedTables, StatementTables};
 
 /// How much of the answers of a backend is kept for who comes later, in bytes.
 const MOST_KEPT: usize = 4 << 20;
@@ -54,7 +54,7 @@ struct State {
 /// Changes since somebody last looked.
 #[derive(Debug, Default)]
 struct News {
-    touched: Touched,
+    touched: ChangedTables,
     asked: BTreeSet<u64>,
 }
 
@@ -64,7 +64,7 @@ struct Entry {
     query: Arc<Query>,
     subscribers: Vec<Subscriber>,
     /// The tables of its answer; `None` if it may be any.
-    tables: Option<Arc<Tables>>,
+    tables: Option<Arc<StatementTables>>,
     /// The last answer, if it is the newest and short enough to be kept.
     kept: Option<Answer>,
     /// When it was last evaluated.
@@ -73,7 +73,7 @@ struct Entry {
     is_heavy: bool,
     turn: Turn,
     /// Tables that changed during an evaluation: the tables of the new answer are known only with it.
-    meanwhile: Touched,
+    meanwhile: ChangedTables,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +121,7 @@ impl Board {
     }
 
     /// Notes what a commit may have changed. Whoever commits waits for this, so it is no more than that.
-    pub(super) fn touch(&self, touched: Touched) {
+    pub(super) fn touch(&self, touched: ChangedTables) {
         self.news().touched.join(touched);
         self.wake.notify_one();
     }
@@ -319,7 +319,7 @@ impl State {
             began: None,
             is_heavy: false,
             turn: Turn::Rests,
-            meanwhile: Touched::default(),
+            meanwhile: ChangedTables::default(),
         };
         self.by_key.insert(key, self.next);
         self.queries.insert(self.next, entry);

@@ -72,7 +72,7 @@ fn without_room_history_has_a_gap_and_nothing_fails() {
     let mut history = site.history();
     history.take(&mut site.connection.borrow_mut()).unwrap();
     drop(history);
-    let off = Arc::new(Terms {
+    let off = Arc::new(HistorySettings {
         clock: site.terms.clock.clone(),
         most_bytes: 0,
         free_disk: 0,
@@ -82,7 +82,7 @@ fn without_room_history_has_a_gap_and_nothing_fails() {
     history.take(&mut site.connection.borrow_mut()).unwrap();
     assert_eq!(history.past(None, 9).unwrap().oldest, None);
     // With less free disk than there must be, too.
-    let full = Arc::new(Terms {
+    let full = Arc::new(HistorySettings {
         clock: site.terms.clock.clone(),
         most_bytes: 1 << 30,
         free_disk: u64::MAX,
@@ -104,7 +104,7 @@ fn a_database_that_outgrows_its_history_has_none_until_it_fits_again() {
     history.note(site.frames_in_log(), history.now());
     for _ in 0..2 {
         let error = history.take(&mut site.connection.borrow_mut()).unwrap_err();
-        assert!(TooSmall::is(&error), "{error}");
+        assert!(HistoryLimitExceeded::is(&error), "{error}");
         assert!(history.is_outgrown() && history.can_be_lent());
     }
     let past = history.at(before).unwrap().unwrap();
@@ -122,13 +122,18 @@ fn a_database_that_outgrows_its_history_has_none_until_it_fits_again() {
 fn a_chain_that_is_begun_aside_is_dated_before_what_is_committed_meanwhile() {
     let site = Site::new(256 << 10);
     let mut history = site.history();
-    let path = site.directory.path().canonicalize().unwrap().join(FILE);
-    let settings = crate::handle::Settings::alone(path, 1 << 30);
+    let path = site
+        .directory
+        .path()
+        .canonicalize()
+        .unwrap()
+        .join(DATABASE_FILE);
+    let settings = crate::connection::OpenSettings::alone(path, 1 << 30);
     let packer = Checkpointer::start().unwrap();
     site.run("INSERT INTO t VALUES (1, hex(randomblob(250000)))");
     history.note(site.frames_in_log(), history.now());
     let error = history.take(&mut site.connection.borrow_mut()).unwrap_err();
-    assert!(TooSmall::is(&error), "{error}");
+    assert!(HistoryLimitExceeded::is(&error), "{error}");
     site.run("DELETE FROM t; VACUUM");
     history.note(site.frames_in_log(), history.now());
     let mut lent = history
@@ -154,7 +159,7 @@ fn what_nobody_noted_is_dated_by_its_log() {
     let written = |at: Timestamp| {
         let log = fs::File::options()
             .write(true)
-            .open(site.directory.path().join(LOG));
+            .open(site.directory.path().join(LOG_FILE));
         let since = std::time::Duration::from_millis(at.0.unsigned_abs());
         let time = std::time::UNIX_EPOCH + since;
         log.unwrap().set_modified(time).unwrap();
@@ -188,8 +193,13 @@ fn what_is_taken_aside_ends_where_it_was_lent_out() {
     let site = Site::new(1 << 30);
     let mut history = site.history();
     history.take(&mut site.connection.borrow_mut()).unwrap();
-    let path = site.directory.path().canonicalize().unwrap().join(FILE);
-    let settings = crate::handle::Settings::alone(path, 1 << 30);
+    let path = site
+        .directory
+        .path()
+        .canonicalize()
+        .unwrap()
+        .join(DATABASE_FILE);
+    let settings = crate::connection::OpenSettings::alone(path, 1 << 30);
     let packer = Checkpointer::start().unwrap();
     let mut made = Vec::new();
     for round in 0..6 {

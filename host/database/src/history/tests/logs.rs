@@ -7,7 +7,7 @@ fn a_log_holds_what_was_committed() {
     let site = Site::new(0);
     site.run("INSERT INTO t (a) VALUES ('one'); INSERT INTO t (a) VALUES (hex(zeroblob(9000)))");
     let log = site.log();
-    let frames = log.committed(&log.start(), ALL).unwrap();
+    let frames = log.committed(&log.start(), ALL_FRAMES).unwrap();
     assert_eq!(frames.commits.len(), 3, "the table, and two rows");
     assert_eq!(
         frames.end.frames,
@@ -17,10 +17,13 @@ fn a_log_holds_what_was_committed() {
     // From a place in its midst on, there is the rest.
     let first = frames.commits[0].frames;
     site.run("INSERT INTO t (a) VALUES ('three')");
-    let rest = log.committed(&frames.end, ALL).unwrap();
+    let rest = log.committed(&frames.end, ALL_FRAMES).unwrap();
     assert_eq!(rest.commits.len(), 1);
     assert!(log.holds(&frames.end).unwrap() && log.holds(&rest.end).unwrap());
-    assert_eq!(rest.end, log.committed(&log.start(), ALL).unwrap().end);
+    assert_eq!(
+        rest.end,
+        log.committed(&log.start(), ALL_FRAMES).unwrap().end
+    );
     assert!(first < rest.end.frames);
     assert_eq!(replayed(&replayed(&[], &frames), &rest), site.now());
 }
@@ -32,9 +35,9 @@ fn a_log_that_begins_anew_follows_the_one_before() {
     for generation in 0..4 {
         site.run("INSERT INTO t (a) VALUES ('one')");
         let log = site.log();
-        let end = log.committed(&log.start(), ALL).unwrap().end;
+        let end = log.committed(&log.start(), ALL_FRAMES).unwrap().end;
         if let Some(before) = before.replace(end) {
-            let before: Position = before;
+            let before: LogPosition = before;
             assert!(before.is_followed_by(log.start().salts), "{generation}");
             assert!(!log.holds(&before).unwrap(), "{generation}");
             assert!(!before.is_followed_by(before.salts));
@@ -42,23 +45,23 @@ fn a_log_that_begins_anew_follows_the_one_before() {
         // Frames of the generation before are behind those of this one.
         site.copy_log("PASSIVE");
     }
-    assert!(!Position::default().is_followed_by([1, 0]));
+    assert!(!LogPosition::default().is_followed_by([1, 0]));
 }
 
 #[test]
 fn what_was_not_committed_is_not_taken() {
     let site = Site::new(0);
     let log = site.log();
-    let before = log.committed(&log.start(), ALL).unwrap();
+    let before = log.committed(&log.start(), ALL_FRAMES).unwrap();
     site.run("PRAGMA cache_size = 1; BEGIN");
     for _ in 0..200 {
         site.run("INSERT INTO t (a) VALUES (hex(randomblob(2000)))");
     }
     assert!(site.frames() > 20, "it spilled into the log");
-    let during = log.committed(&log.start(), ALL).unwrap();
+    let during = log.committed(&log.start(), ALL_FRAMES).unwrap();
     assert_eq!((during.end, during.data), (before.end, before.data.clone()));
     site.run("ROLLBACK; INSERT INTO t (a) VALUES ('kept')");
-    let after = log.committed(&before.end, ALL).unwrap();
+    let after = log.committed(&before.end, ALL_FRAMES).unwrap();
     assert_eq!(after.commits.len(), 1);
     assert_eq!(replayed(&replayed(&[], &before), &after), site.now());
 }
@@ -69,14 +72,17 @@ fn a_torn_or_changed_log_ends_before_the_damage() {
     for _ in 0..6 {
         site.run("INSERT INTO t (a) VALUES (hex(randomblob(3000)))");
     }
-    let whole = site.log().committed(&site.log().start(), ALL).unwrap();
-    let bytes = fs::read(site.directory.path().join(LOG)).unwrap();
+    let whole = site
+        .log()
+        .committed(&site.log().start(), ALL_FRAMES)
+        .unwrap();
+    let bytes = fs::read(site.directory.path().join(LOG_FILE)).unwrap();
     let torn = TempDir::new().unwrap();
     let dir = Dir::open_ambient_dir(torn.path(), ambient_authority()).unwrap();
     let read = |bytes: &[u8]| {
         fs::write(torn.path().join("log"), bytes).unwrap();
-        let log = Log::open(&dir, "log").unwrap()?;
-        Some(log.committed(&log.start(), ALL).unwrap())
+        let log = WalFile::open(&dir, "log").unwrap()?;
+        Some(log.committed(&log.start(), ALL_FRAMES).unwrap())
     };
     let last_before = |frames: u32| {
         let commits = whole.commits.iter().rev();
@@ -110,7 +116,7 @@ fn a_log_of_the_other_byte_order_is_read_too() {
     let site = Site::new(0);
     site.run("INSERT INTO t (a) VALUES ('one'); INSERT INTO t (a) VALUES ('two')");
     let expected = site.now();
-    let mut bytes = fs::read(site.directory.path().join(LOG)).unwrap();
+    let mut bytes = fs::read(site.directory.path().join(LOG_FILE)).unwrap();
     bytes[3] ^= 1;
     let big_endian = bytes[3] & 1 == 1;
     let mut sums = log::sum(big_endian, [0, 0], &bytes[..24]);
@@ -125,12 +131,12 @@ fn a_log_of_the_other_byte_order_is_read_too() {
         put(&mut frame[16..24], sums);
     }
     let other = TempDir::new().unwrap();
-    let original = fs::read(site.directory.path().join(FILE)).unwrap();
-    fs::write(other.path().join(FILE), original).unwrap();
-    fs::write(other.path().join(LOG), bytes).unwrap();
+    let original = fs::read(site.directory.path().join(DATABASE_FILE)).unwrap();
+    fs::write(other.path().join(DATABASE_FILE), original).unwrap();
+    fs::write(other.path().join(LOG_FILE), bytes).unwrap();
     let dir = Dir::open_ambient_dir(other.path(), ambient_authority()).unwrap();
-    let log = Log::open(&dir, LOG).unwrap().unwrap();
-    let frames = log.committed(&log.start(), ALL).unwrap();
+    let log = WalFile::open(&dir, LOG_FILE).unwrap().unwrap();
+    let frames = log.committed(&log.start(), ALL_FRAMES).unwrap();
     assert_eq!(replayed(&[], &frames), expected);
     // SQLite agrees that it is one.
     let theirs = connect(other.path()).serialize(MAIN_DB).unwrap().to_vec();

@@ -13,10 +13,10 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::log::Frames;
-use super::past::Verified;
-use super::record::Format;
+use super::moments::HistoryFindings;
+use super::record::RecordFormat;
 use super::*;
-use crate::files::FILE;
+use crate::files::DATABASE_FILE;
 use svc_base::clock::Clock;
 
 /// A database in a directory of its own, with a log that only we copy.
@@ -24,11 +24,11 @@ struct Site {
     directory: TempDir,
     dir: Dir,
     connection: RefCell<Connection>,
-    terms: Arc<Terms>,
+    terms: Arc<HistorySettings>,
 }
 
 fn connect(directory: &Path) -> Connection {
-    let connection = Connection::open(directory.join(FILE)).unwrap();
+    let connection = Connection::open(directory.join(DATABASE_FILE)).unwrap();
     connection
         .execute_batch(
             "PRAGMA page_size = 4096; PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;",
@@ -47,7 +47,7 @@ impl Site {
         connection
             .execute_batch("CREATE TABLE t (id INTEGER PRIMARY KEY, a)")
             .unwrap();
-        let terms = Arc::new(Terms {
+        let terms = Arc::new(HistorySettings {
             clock: Clock::manual(Timestamp(1_000_000_000_000)),
             most_bytes,
             free_disk: 0,
@@ -72,8 +72,8 @@ impl Site {
         History::open(self.dir.try_clone().unwrap(), Arc::clone(&self.terms))
     }
 
-    fn log(&self) -> Log {
-        Log::open(&self.dir, LOG).unwrap().unwrap()
+    fn log(&self) -> WalFile {
+        WalFile::open(&self.dir, LOG_FILE).unwrap().unwrap()
     }
 
     fn now(&self) -> Vec<u8> {
@@ -92,7 +92,7 @@ impl Site {
     }
 
     fn frames(&self) -> i32 {
-        let log = fs::metadata(self.directory.path().join(LOG)).map_or(0, |m| m.len());
+        let log = fs::metadata(self.directory.path().join(LOG_FILE)).map_or(0, |m| m.len());
         i32::try_from(log.saturating_sub(32) / 4120).unwrap()
     }
 
@@ -119,7 +119,7 @@ impl Site {
 /// A copy of a database's file and of its log's frames over it.
 fn replayed(base: &[u8], frames: &Frames) -> Vec<u8> {
     let mut image = base.to_vec();
-    for (page, data) in frames.pages.iter().zip(frames.data.chunks_exact(PAGE)) {
+    for (page, data) in frames.pages.iter().zip(frames.data.chunks_exact(PAGE_SIZE)) {
         chain::put(&mut image, *page, data).unwrap();
     }
     image
@@ -136,7 +136,7 @@ impl Site {
     /// How many frames the log has that are of its generation.
     fn frames_in_log(&self) -> i32 {
         let log = self.log();
-        i32::try_from(log.committed(&log.start(), ALL).unwrap().end.frames).unwrap()
+        i32::try_from(log.committed(&log.start(), ALL_FRAMES).unwrap().end.frames).unwrap()
     }
 
     fn at(&self, history: &History, at: Timestamp) -> Vec<String> {
@@ -342,7 +342,7 @@ fn a_torn_end_of_a_chain_is_taken_again() {
         assert_eq!(history.chain.as_ref().unwrap().end, before, "{keep}");
         history.take(&mut site.connection.borrow_mut()).unwrap();
         assert_eq!(site.at(&history, history.now()), ["first"], "{keep}");
-        assert_eq!(verify(&site.dir).unwrap(), Verified::default());
+        assert_eq!(verify(&site.dir).unwrap(), HistoryFindings::default());
     }
 }
 
@@ -384,7 +384,10 @@ fn a_clock_that_is_set_back_confuses_nobody() {
     let first = add(&site, &mut history, "first");
     let back = |millis: i64| Timestamp(first.0 - millis);
     assert_eq!(history.next(back(5)), first, "a little: it stands still");
-    assert_eq!(history.next(back(SET_BACK + 1)), back(SET_BACK + 1));
+    assert_eq!(
+        history.next(back(MAX_CLOCK_SETBACK_MILLIS + 1)),
+        back(MAX_CLOCK_SETBACK_MILLIS + 1)
+    );
     // Two commits at one time can only be told apart where somebody asks for it.
     history.seen = 0;
     history.note(site.frames_in_log(), first);

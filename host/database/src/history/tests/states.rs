@@ -3,7 +3,7 @@
 use super::*;
 
 /// The points of a chain's moments, oldest first.
-fn points(site: &Site, chain: u32) -> Vec<Point> {
+fn points(site: &Site, chain: u32) -> Vec<CommitPoint> {
     let spots = Chain::open(&site.dir, chain).unwrap().spots().unwrap();
     spots
         .iter()
@@ -16,10 +16,10 @@ fn every_commit_has_a_number_and_names_the_state_that_it_led_to() {
     let site = Site::new(1 << 30);
     let mut history = site.history();
     history.take(&mut site.connection.borrow_mut()).unwrap();
-    let mut states = vec![State::of(&site.now()).checksum()];
+    let mut states = vec![PageHashes::of(&site.now()).checksum()];
     for round in 0..12 {
         add(&site, &mut history, &"x".repeat(1 + round * 900));
-        states.push(State::of(&site.now()).checksum());
+        states.push(PageHashes::of(&site.now()).checksum());
         match round % 4 {
             1 => history.take(&mut site.connection.borrow_mut()).unwrap(),
             2 => {
@@ -36,7 +36,7 @@ fn every_commit_has_a_number_and_names_the_state_that_it_led_to() {
     site.tick();
     site.run("DELETE FROM t WHERE id > 2; VACUUM");
     history.take(&mut site.connection.borrow_mut()).unwrap();
-    states.push(State::of(&site.now()).checksum());
+    states.push(PageHashes::of(&site.now()).checksum());
     let points = points(&site, 1);
     let found: Vec<u64> = points.iter().map(|point| point.state).collect();
     assert_eq!(found[..states.len() - 1], states[..states.len() - 1]);
@@ -44,7 +44,7 @@ fn every_commit_has_a_number_and_names_the_state_that_it_led_to() {
     let commits: Vec<u64> = points.iter().map(|point| point.commit).collect();
     assert_eq!(commits[..13], (1..=13).collect::<Vec<_>>()[..]);
     assert_eq!(commits[13..], [15], "two commits nobody noted");
-    assert_eq!(verify(&site.dir).unwrap(), Verified::default());
+    assert_eq!(verify(&site.dir).unwrap(), HistoryFindings::default());
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_history_of_the_format_before_is_read_and_another_begins() {
         chain
             .records
             .iter()
-            .all(|(_, h)| h.format == Format::Before)
+            .all(|(_, h)| h.format == RecordFormat::V1)
     );
     let old: Vec<_> = chain.spots().unwrap();
     assert!(old.len() > 2, "{old:?}");

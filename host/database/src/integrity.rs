@@ -8,22 +8,22 @@ use std::time::Duration;
 
 use rusqlite::limits::Limit;
 
+use super::authorizer::StatementRole;
+use super::connection::{OpenSettings, TenantConnection};
 use super::error::{RunError, disk_error, internal};
-use super::files::Files;
-use super::handle::{Handle, Settings};
+use super::files::DatabaseFiles;
 use super::history;
-use super::schema::{self, Marker};
-use super::walls::Role;
+use super::schema::{self, MigrationMarker};
 use svc_base::ids::BackendId;
 
 /// How long a look may take: SQLite evaluates a tenant's generated columns and indexed expressions for it.
-const BUDGET: Duration = Duration::from_secs(60);
+const CHECK_BUDGET: Duration = Duration::from_secs(60);
 /// The most instructions of SQLite's machine: a few for every column of the schema, and 24 bytes each.
-const INSTRUCTIONS: i32 = 5_000_000;
+const MAX_INSTRUCTIONS: i32 = 5_000_000;
 
 /// Findings about a database.
 #[derive(Debug)]
-pub struct Examined {
+pub struct IntegrityReport {
     /// Damage, a line each.
     pub damage: Vec<String>,
     /// Reason why SQLite did not look at everything, where something of the tenant's stood in the way: no damage.
@@ -31,32 +31,32 @@ pub struct Examined {
     /// Notes that are no damage.
     pub notes: Vec<String>,
     /// The migrations that the file has.
-    pub markers: Vec<Marker>,
+    pub markers: Vec<MigrationMarker>,
 }
 
 /// Looks at a database and its history. Blocks.
 ///
 /// # Errors
 /// When it cannot be opened or read.
-pub fn examine(files: &Files, id: &BackendId) -> Result<Examined, RunError> {
+pub fn check_integrity(files: &DatabaseFiles, id: &BackendId) -> Result<IntegrityReport, RunError> {
     let history = files.directory(id).and_then(|dir| history::verify(&dir));
     let history = history.map_err(|error| disk_error(&error))?;
-    let handle = Handle::reader(&Settings::alone(files.path(id), 0))?;
-    let mut found = look_at(&handle, BUDGET)?;
+    let handle = TenantConnection::reader(&OpenSettings::alone(files.path(id), 0))?;
+    let mut found = look_at(&handle, CHECK_BUDGET)?;
     found.damage.extend(history.wrong);
     found.notes = history.notes;
     Ok(found)
 }
 
-fn look_at(handle: &Handle, budget: Duration) -> Result<Examined, RunError> {
+fn look_at(handle: &TenantConnection, budget: Duration) -> Result<IntegrityReport, RunError> {
     let connection = &handle.connection;
     connection
         .pragma_update(None, "ignore_check_constraints", 1)
-        .and_then(|()| connection.set_limit(Limit::SQLITE_LIMIT_VDBE_OP, INSTRUCTIONS))
+        .and_then(|()| connection.set_limit(Limit::SQLITE_LIMIT_VDBE_OP, MAX_INSTRUCTIONS))
         .map_err(internal)?;
     let mut damage: Vec<String> = Vec::new();
     // The trees come first, and what is evaluated after them: what ends the look early takes no such line away.
-    let looked = handle.tenant(Role::Platform, budget, |connection| {
+    let looked = handle.tenant(StatementRole::Platform, budget, |connection| {
         let mut check = connection.prepare("PRAGMA integrity_check")?;
         let mut lines = check.query([])?;
         while let Some(line) = lines.next()? {
@@ -76,7 +76,7 @@ fn look_at(handle: &Handle, budget: Duration) -> Result<Examined, RunError> {
         ) => Some(error.to_string()),
         Err(error) => return Err(error),
     };
-    Ok(Examined {
+    Ok(IntegrityReport {
         damage,
         cut_short,
         notes: Vec::new(),
@@ -89,9 +89,9 @@ mod tests {
     use super::*;
 
     /// A database made of `sql`.
-    fn database(sql: &str) -> Handle {
-        let settings = Settings::alone(std::path::PathBuf::new(), 64 << 20);
-        let handle = Handle::in_memory(&settings, |_| Ok(())).unwrap();
+    fn database(sql: &str) -> TenantConnection {
+        let settings = OpenSettings::alone(std::path::PathBuf::new(), 64 << 20);
+        let handle = TenantConnection::in_memory(&settings, |_| Ok(())).unwrap();
         handle
             .platform("CREATE TABLE svc_migrations (version, checksum)")
             .unwrap();
@@ -135,7 +135,7 @@ mod tests {
                 true,
             ),
         ] {
-            let found = look_at(&database(&sql), BUDGET).unwrap();
+            let found = look_at(&database(&sql), CHECK_BUDGET).unwrap();
             assert_eq!(found.damage, Vec::<String>::new(), "{sql}");
             assert_eq!(found.cut_short.is_some(), cut_short, "{found:?}");
         }
@@ -168,7 +168,7 @@ mod tests {
                 PRAGMA writable_schema = RESET",
             )
             .unwrap();
-        let found = look_at(&handle, BUDGET).unwrap();
+        let found = look_at(&handle, CHECK_BUDGET).unwrap();
         assert!(!found.damage.is_empty(), "{found:?}");
     }
 }

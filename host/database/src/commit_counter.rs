@@ -8,13 +8,13 @@ use svc_base::positions::Position;
 
 /// Count of the commits of a writer, which goes on from what the history had; and when the last one was.
 #[derive(Debug)]
-pub(super) struct Commits {
+pub(super) struct CommitCounter {
     made: AtomicU64,
     /// In milliseconds since the epoch.
     at: AtomicI64,
 }
 
-impl Commits {
+impl CommitCounter {
     /// Starts with a writer that has made none by `now`.
     pub(super) fn none(now: Timestamp) -> Arc<Self> {
         Arc::new(Self {

@@ -5,14 +5,14 @@ use std::time::Duration;
 use rusqlite::Batch;
 use rusqlite::fallible_iterator::FallibleIterator as _;
 
+use super::authorizer::StatementRole;
+use super::connection::{OpenSettings, TenantConnection};
 use super::databases::Databases;
 use super::error::{RunError, internal};
-use super::handle::{Handle, Settings};
-use super::migrate::HOUSE;
-use super::pace::Lane;
-use super::place;
+use super::migrate::PLATFORM_TABLES_SQL;
 use super::schema::{self, Schema};
-use super::walls::Role;
+use super::sql_tokens;
+use super::timing::Lane;
 use svc_base::ids::BackendId;
 
 impl Databases {
@@ -22,24 +22,26 @@ impl Databases {
     /// [`RunError`]: a script that SQLite does not take any more, or too many of them.
     pub async fn schema_of(&self, id: BackendId, scripts: Vec<String>) -> Result<Schema, RunError> {
         let (settings, budget) = (self.settings(&id), self.limits.time);
-        let make = move |_: &Handle| schema_of(&settings, &scripts, budget);
+        let make = move |_: &TenantConnection| schema_of(&settings, &scripts, budget);
         self.get(id)?.with_reader(Lane::Long, make).await
     }
 }
 
 fn schema_of(
-    settings: &Settings,
+    settings: &OpenSettings,
     scripts: &[String],
     budget: Duration,
 ) -> Result<Schema, RunError> {
-    let empty = Handle::in_memory(settings, |connection| connection.execute_batch(HOUSE))?;
-    empty.tenant(Role::Migrate, budget, |connection| {
+    let empty = TenantConnection::in_memory(settings, |connection| {
+        connection.execute_batch(PLATFORM_TABLES_SQL)
+    })?;
+    empty.tenant(StatementRole::Migrate, budget, |connection| {
         for script in scripts {
             let mut statements = Batch::new(connection, script);
             while let Some(mut statement) = statements.next()? {
                 // Seeds make rows alone.
                 let sql = statement.expanded_sql().unwrap_or_default();
-                if place::changes_schema(&sql) {
+                if sql_tokens::changes_schema(&sql) {
                     statement.raw_execute()?;
                 }
             }
@@ -55,7 +57,7 @@ mod tests {
     use std::path::PathBuf;
 
     fn made(scripts: &[&str]) -> Result<Schema, RunError> {
-        let settings = Settings::alone(PathBuf::new(), 5 << 20);
+        let settings = OpenSettings::alone(PathBuf::new(), 5 << 20);
         let scripts: Vec<String> = scripts.iter().map(|sql| (*sql).to_owned()).collect();
         schema_of(&settings, &scripts, Duration::from_secs(60))
     }

@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::batch::{BatchError, Work};
-use super::pace::Pace;
+use super::batch::{BatchError, WriteRequest};
 use super::run::ResultJson;
+use super::timing::StatementTiming;
 use svc_base::turns::Turn;
 
 /// A write that waits.
 #[derive(Debug)]
-pub(super) struct Write {
-    pub(super) work: Work,
-    pub(super) pace: Arc<Pace>,
+pub(super) struct PendingWrite {
+    pub(super) work: WriteRequest,
+    pub(super) pace: Arc<StatementTiming>,
     pub(super) turn: Arc<Turn>,
     pub(super) answer: oneshot::Sender<Result<ResultJson, BatchError>>,
 }
 
-impl Write {
+impl PendingWrite {
     /// Replies its caller, who may have gone away.
     pub(super) fn answer(self, result: Result<ResultJson, BatchError>) {
         let _ = self.answer.send(result);

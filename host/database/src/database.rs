@@ -6,40 +6,40 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::oneshot;
 
-use super::batch::{BatchError, Work};
+use super::batch::{BatchError, WriteRequest};
+use super::connection::OpenSettings;
 use super::error::{RunError, internal};
-use super::group::{BYTES, CALLERS, Unfinished, run_alone, run_group};
-use super::handle::Settings;
+use super::fair_queue::JobOwner;
+use super::group::{GROUP_MAX_BYTES, GROUP_MAX_WRITES, UnfinishedWrites, run_alone, run_group};
 use super::lanes::Lanes;
-use super::limits::{ResultLimits, WAIT};
-use super::pace::{Lane, Pace};
-use super::readers::Readers;
+use super::limits::{QUEUE_TIMEOUT, ResultLimits};
+use super::pending_write::PendingWrite;
+use super::reader_pool::ReaderPool;
 use super::run::ResultJson;
 use super::schema;
-use super::shares::Owner;
-use super::write::Write;
-use super::writer::{Writer, Writers};
+use super::timing::{Lane, StatementTiming};
+use super::writer::{Writer, WriterRegistry};
 use svc_base::ids::BackendId;
 use svc_base::sync::lock;
 use svc_base::turns::{self, Turn};
 
 /// How many writes of a database may wait.
-const WAITING: usize = 1024;
+const MAX_WAITING: usize = 1024;
 
 /// An open database.
 #[derive(Debug)]
 pub struct Database {
     pub(super) id: BackendId,
-    pub(super) settings: Settings,
+    pub(super) settings: OpenSettings,
     pub(super) limits: ResultLimits,
     pub(super) lanes: Arc<Lanes>,
     /// Owner of the work.
-    pub(super) owner: Owner,
-    pub(super) writers: Writers,
+    pub(super) owner: JobOwner,
+    pub(super) writers: WriterRegistry,
     /// Itself, for the work that it queues.
     me: Weak<Self>,
-    pub(super) readers: Readers,
-    writes: Mutex<Writes>,
+    pub(super) readers: ReaderPool,
+    writes: Mutex<WriteQueue>,
     writer: Mutex<Option<Writer>>,
     /// Whether its history has yet to take some of its commits.
     has_news: AtomicBool,
@@ -48,7 +48,7 @@ pub struct Database {
 }
 
 #[derive(Debug, Default)]
-struct Writes {
+struct WriteQueue {
     waiting: VecDeque<QueuedWork>,
     /// Whether somebody has the writer, or is about to.
     taken: bool,
@@ -59,27 +59,27 @@ pub(super) type WriterJob = Box<dyn FnOnce(&mut Writer) + Send>;
 
 pub(super) enum QueuedWork {
     /// A write for a group.
-    Write(Write),
+    Write(PendingWrite),
     /// Work that needs the writer for itself.
-    Alone(WriterJob),
+    Exclusive(WriterJob),
 }
 
 impl std::fmt::Debug for QueuedWork {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Write(_) => "Write",
-            Self::Alone(_) => "Alone",
+            Self::Exclusive(_) => "Exclusive",
         })
     }
 }
 
 impl Database {
     pub(super) fn new(
-        owner: Owner,
-        settings: Settings,
+        owner: JobOwner,
+        settings: OpenSettings,
         limits: ResultLimits,
         lanes: Arc<Lanes>,
-        writers: Writers,
+        writers: WriterRegistry,
     ) -> Result<Arc<Self>, RunError> {
         // The file is looked at when it is first used; whether it is there shows now.
         if !settings.path.is_file() {
@@ -93,7 +93,7 @@ impl Database {
             owner,
             writers,
             me: me.clone(),
-            readers: Readers::default(),
+            readers: ReaderPool::default(),
             writes: Mutex::default(),
             writer: Mutex::default(),
             has_news: AtomicBool::new(false),
@@ -104,12 +104,12 @@ impl Database {
     /// Queues a write, and waits for its answer.
     pub(super) async fn write(
         &self,
-        work: Work,
-        pace: Arc<Pace>,
+        work: WriteRequest,
+        pace: Arc<StatementTiming>,
     ) -> Result<ResultJson, BatchError> {
         let (answer, answered) = oneshot::channel();
         let turn = Turn::new();
-        let write = Write {
+        let write = PendingWrite {
             work,
             pace,
             turn: Arc::clone(&turn),
@@ -124,9 +124,9 @@ impl Database {
         answer_of(answered, &turn).await
     }
 
-    fn alone(&self, write: Write) -> QueuedWork {
+    fn alone(&self, write: PendingWrite) -> QueuedWork {
         let limits = self.limits;
-        QueuedWork::Alone(Box::new(move |writer| run_alone(writer, write, &limits)))
+        QueuedWork::Exclusive(Box::new(move |writer| run_alone(writer, write, &limits)))
     }
 
     pub(super) fn myself(&self) -> Result<Arc<Self>, RunError> {
@@ -138,7 +138,7 @@ impl Database {
         if writes.closed {
             return Err(RunError::Closed);
         }
-        if writes.waiting.len() >= WAITING {
+        if writes.waiting.len() >= MAX_WAITING {
             return Err(RunError::Busy);
         }
         writes.waiting.push_back(work);
@@ -146,7 +146,7 @@ impl Database {
     }
 
     /// If the writer is free, hands it to the lane of the first queued job. `from` is the lane that it comes back from, if any.
-    fn schedule(&self, writes: &mut Writes, from: Option<Lane>) -> Result<(), RunError> {
+    fn schedule(&self, writes: &mut WriteQueue, from: Option<Lane>) -> Result<(), RunError> {
         if writes.taken {
             return Ok(());
         }
@@ -163,7 +163,7 @@ impl Database {
                 }
                 Ok(())
             }
-            Some(QueuedWork::Alone(_)) => {
+            Some(QueuedWork::Exclusive(_)) => {
                 writes.taken = true;
                 if self
                     .lanes
@@ -186,12 +186,12 @@ impl Database {
         let most = if self.deferred_keys.load(Ordering::Relaxed) {
             1
         } else {
-            CALLERS
+            GROUP_MAX_WRITES
         };
         let group = {
             let mut writes = lock(&self.writes);
             let (mut group, mut bytes) = (Vec::new(), 0);
-            while group.len() < most && bytes < BYTES {
+            while group.len() < most && bytes < GROUP_MAX_BYTES {
                 match writes.waiting.pop_front() {
                     Some(QueuedWork::Write(write)) => {
                         bytes += write.bytes();
@@ -209,7 +209,7 @@ impl Database {
         let mut writer = match writer {
             Ok(writer) => writer,
             Err(error) => {
-                let told = |write: Write| write.answer(Err(error.clone().into()));
+                let told = |write: PendingWrite| write.answer(Err(error.clone().into()));
                 group.into_iter().for_each(told);
                 return;
             }
@@ -219,7 +219,7 @@ impl Database {
     }
 
     /// Has those answered whose work is committed, returns the writer, and puts unfinished work back at the head of the queue.
-    fn settle(&self, mut writer: Writer, unfinished: Unfinished) {
+    fn settle(&self, mut writer: Writer, unfinished: UnfinishedWrites) {
         writer.acknowledge();
         writer.settle();
         let too_long = writer.has_long_log();
@@ -236,7 +236,9 @@ impl Database {
             let cut = |writer: &mut Writer| {
                 writer.cut_log();
             };
-            writes.waiting.push_front(QueuedWork::Alone(Box::new(cut)));
+            writes
+                .waiting
+                .push_front(QueuedWork::Exclusive(Box::new(cut)));
         }
     }
 
@@ -245,7 +247,7 @@ impl Database {
         let job = {
             let mut writes = lock(&self.writes);
             match writes.waiting.pop_front() {
-                Some(QueuedWork::Alone(job)) => Some(job),
+                Some(QueuedWork::Exclusive(job)) => Some(job),
                 Some(write) => {
                     writes.waiting.push_front(write);
                     None
@@ -257,7 +259,7 @@ impl Database {
         match (job, self.take_writer()) {
             (Some(job), Ok(mut writer)) => {
                 job(&mut writer);
-                self.settle(writer, Unfinished::default());
+                self.settle(writer, UnfinishedWrites::default());
             }
             (None, Ok(writer)) => self.put_writer(writer),
             // The callers learn it from the drop of their channels.
@@ -286,7 +288,7 @@ impl Database {
     pub(super) fn remember(&self) {
         if self.has_news.load(Ordering::Relaxed) {
             // A queue that is full of writes has its log taken soon enough.
-            let _ = self.enqueue(QueuedWork::Alone(Box::new(Writer::remember)));
+            let _ = self.enqueue(QueuedWork::Exclusive(Box::new(Writer::remember)));
         }
     }
 
@@ -320,7 +322,7 @@ pub(super) async fn answer_of<T, E: From<RunError>>(
     answered: oneshot::Receiver<Result<T, E>>,
     turn: &Turn,
 ) -> Result<T, E> {
-    let answer = turns::answer_of(answered, turn, WAIT).await;
+    let answer = turns::answer_of(answered, turn, QUEUE_TIMEOUT).await;
     // What was dropped was refused, or failed in a way that the log tells: nothing was done.
     answer.unwrap_or(Err(RunError::Busy.into()))
 }

@@ -10,9 +10,9 @@ use std::sync::mpsc::{self, Receiver, Sender};
 
 use rusqlite::wal::CheckpointMode;
 
-use super::{History, TooSmall};
+use super::{History, HistoryLimitExceeded};
+use crate::connection::{OpenSettings, TenantConnection};
 use crate::error::{RunError, internal};
-use crate::handle::{Handle, Settings};
 use svc_base::fault;
 use svc_base::threads::Threads;
 
@@ -28,7 +28,7 @@ pub(crate) struct Checkpointer {
 /// A history that is lent out. Dropping it waits until it is given back: nobody else may add to it before.
 #[derive(Debug)]
 pub(crate) struct LentHistory {
-    back: Receiver<Returned>,
+    back: Receiver<ReturnedHistory>,
     /// How many frames the log had.
     frames: i32,
     taken_back: bool,
@@ -36,7 +36,7 @@ pub(crate) struct LentHistory {
 
 /// A history that is given back.
 #[derive(Debug)]
-pub(crate) struct Returned {
+pub(crate) struct ReturnedHistory {
     history: History,
     /// Whether the log was copied as far as it went when the history was lent out.
     pub(crate) copied: bool,
@@ -91,10 +91,10 @@ impl History {
     pub(crate) fn lend(
         &mut self,
         checkpointer: &Checkpointer,
-        settings: &Settings,
+        settings: &OpenSettings,
         frames: i32,
     ) -> Result<LentHistory, RunError> {
-        let pin = Handle::reader(settings)?;
+        let pin = TenantConnection::reader(settings)?;
         pin.platform("BEGIN; SELECT count(*) FROM sqlite_schema")
             .map_err(internal)?;
         let dir = self.dir.try_clone();
@@ -128,8 +128,8 @@ impl History {
     }
 
     /// Takes back what was lent, with what was committed meanwhile noted here.
-    fn take_back(&mut self, returned: Returned) {
-        let Returned {
+    fn take_back(&mut self, returned: ReturnedHistory) {
+        let ReturnedHistory {
             history, wholly, ..
         } = returned;
         (self.chain, self.outgrown) = (history.chain, history.outgrown);
@@ -181,18 +181,23 @@ impl Drop for LentHistory {
 /// Tells the log why a history has a gap; that it is too small, only if that was not `known`.
 pub(crate) fn log_gap(taken: io::Result<()>, known: bool) {
     if let Err(error) = taken
-        && !(known && TooSmall::is(&error))
+        && !(known && HistoryLimitExceeded::is(&error))
     {
         tracing::warn!(%error, "a database's history has a gap");
     }
 }
 
-fn work(mut history: History, mut pin: Handle, settings: &Settings, frames: i32) -> Returned {
+fn work(
+    mut history: History,
+    mut pin: TenantConnection,
+    settings: &OpenSettings,
+    frames: i32,
+) -> ReturnedHistory {
     let known = history.is_outgrown();
     let taken = history.take_up_to(&mut pin.connection, frames.unsigned_abs());
     log_gap(taken, known);
     fault::point("settle.taken");
-    let copied = Handle::writer(settings).and_then(|copier| {
+    let copied = TenantConnection::writer(settings).and_then(|copier| {
         let done = copier.copy_log(CheckpointMode::PASSIVE);
         done.map_err(internal)
     });
@@ -200,14 +205,14 @@ fn work(mut history: History, mut pin: Handle, settings: &Settings, frames: i32)
     // Only now may SQLite begin the log anew.
     drop(pin);
     match copied {
-        Ok((in_log, copied)) => Returned {
+        Ok((in_log, copied)) => ReturnedHistory {
             history,
             copied: copied >= frames,
             wholly: copied >= in_log,
         },
         Err(error) => {
             tracing::warn!(%error, "a tenant's log cannot be copied");
-            Returned {
+            ReturnedHistory {
                 history,
                 copied: false,
                 wholly: false,

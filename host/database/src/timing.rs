@@ -6,13 +6,13 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Time within which work on the thread of the request itself is done.
-pub(super) const INLINE: Duration = Duration::from_millis(1);
+pub(super) const INLINE_BUDGET: Duration = Duration::from_millis(1);
 /// Time within which work is done that runs beside others' short work, or in a group with others' writes.
-pub(super) const SHORT: Duration = Duration::from_millis(20);
+pub(super) const SHORT_BUDGET: Duration = Duration::from_millis(20);
 /// How long what is short may take where others keep its thread from working.
-pub(super) const DELAYED: Duration = Duration::from_millis(200);
+pub(super) const DELAYED_BUDGET: Duration = Duration::from_millis(200);
 /// How many short runs it takes until a statement that was long is believed again.
-const DOUBT: i32 = 32;
+const DOUBT_RUNS: i32 = 32;
 
 /// Where a statement runs next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,17 +27,17 @@ pub(super) enum Lane {
 
 /// Expected speed of a statement.
 #[derive(Debug, Default)]
-pub struct Pace {
+pub struct StatementTiming {
     known: AtomicI32,
     /// How many runs from now on are not tried on the thread of a request.
     aside: AtomicI32,
 }
 
-/// The values of [`Pace`]: above zero it is quick, below zero it is in doubt for as many runs.
+/// The values of [`StatementTiming`]: above zero it is quick, below zero it is in doubt for as many runs.
 const UNKNOWN: i32 = 0;
-const QUICK: i32 = 1;
+const FIRST_QUICK: i32 = 1;
 
-impl Pace {
+impl StatementTiming {
     /// Where it runs next.
     pub(super) fn lane(&self) -> Lane {
         match self.known.load(Ordering::Relaxed) {
@@ -59,12 +59,12 @@ impl Pace {
     /// statement long: on a busy machine what is short takes its time, too.
     pub(super) fn took(&self, time: Duration, worked: Option<Duration>) {
         let known = self.known.load(Ordering::Relaxed);
-        let now = if worked.is_some_and(|worked| worked > SHORT) {
-            -DOUBT
+        let now = if worked.is_some_and(|worked| worked > SHORT_BUDGET) {
+            -DOUBT_RUNS
         } else if known < UNKNOWN {
             known + 1
-        } else if time <= INLINE {
-            QUICK
+        } else if time <= INLINE_BUDGET {
+            FIRST_QUICK
         } else {
             UNKNOWN
         };
@@ -76,12 +76,12 @@ impl Pace {
 
     /// Notes that a run was nothing for the thread of a request, however quick it is.
     pub(super) fn set_aside(&self) {
-        self.aside.store(DOUBT, Ordering::Relaxed);
+        self.aside.store(DOUBT_RUNS, Ordering::Relaxed);
     }
 
     /// Notes that a run did not end within a lane's time.
     pub(super) fn too_long(&self) {
-        self.known.store(-DOUBT, Ordering::Relaxed);
+        self.known.store(-DOUBT_RUNS, Ordering::Relaxed);
     }
 }
 
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn what_others_delay_is_not_long() {
-        let pace = Pace::default();
+        let pace = StatementTiming::default();
         let (late, little) = (Duration::from_secs(1), Duration::from_micros(50));
         pace.took(late, Some(little));
         assert_eq!(pace.lane(), Lane::Short);
@@ -111,10 +111,10 @@ mod tests {
 
     #[test]
     fn what_is_set_aside_stays_among_short_work_for_a_while() {
-        let pace = Pace::default();
+        let pace = StatementTiming::default();
         pace.took(Duration::from_micros(50), Some(Duration::from_micros(50)));
         pace.set_aside();
-        for _ in 0..DOUBT {
+        for _ in 0..DOUBT_RUNS {
             assert_eq!(pace.lane(), Lane::Short);
             pace.took(Duration::from_micros(50), Some(Duration::from_micros(50)));
         }
@@ -123,12 +123,12 @@ mod tests {
 
     #[test]
     fn a_statement_earns_its_lane() {
-        let pace = Pace::default();
+        let pace = StatementTiming::default();
         assert_eq!(pace.lane(), Lane::Short);
         pace.took(Duration::from_micros(50), Some(Duration::from_micros(50)));
         assert_eq!(pace.lane(), Lane::Inline);
         pace.too_long();
-        for _ in 0..DOUBT {
+        for _ in 0..DOUBT_RUNS {
             assert_eq!(pace.lane(), Lane::Long);
             pace.took(Duration::from_micros(50), Some(Duration::from_micros(50)));
         }

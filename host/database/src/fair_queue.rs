@@ -5,26 +5,26 @@ use std::collections::{HashMap, VecDeque};
 use svc_base::ids::{BackendId, WorkspaceId};
 
 /// How many pieces of work of one database may wait in a lane.
-const WAITING: usize = 256;
+const MAX_WAITING: usize = 256;
 
 /// A piece of work.
 pub(super) type Job = Box<dyn FnOnce() + Send>;
 
 /// Owner of work in a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Owner {
+pub(super) struct JobOwner {
     pub(super) workspace: Option<WorkspaceId>,
     pub(super) database: BackendId,
 }
 
 /// How many threads of a lane one may hold.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Share {
+pub(super) struct ThreadShare {
     pub(super) workspace: usize,
     pub(super) database: usize,
 }
 
-impl Share {
+impl ThreadShare {
     /// Of a lane for long work: half of the threads, and half of that.
     pub(super) fn of_long(threads: usize) -> Self {
         Self {
@@ -36,42 +36,42 @@ impl Share {
 
 /// Holder of a turn in a lane: a workspace, or a database that is known to be nobody's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Holder {
+enum QueueKey {
     Workspace(WorkspaceId),
     Database(BackendId),
 }
 
-impl Owner {
-    fn holder(&self) -> Holder {
+impl JobOwner {
+    fn holder(&self) -> QueueKey {
         self.workspace
-            .map_or(Holder::Database(self.database), Holder::Workspace)
+            .map_or(QueueKey::Database(self.database), QueueKey::Workspace)
     }
 }
 
 /// Work by workspace, taken in turn.
 #[derive(Default)]
-pub(super) struct Shares {
-    by_holder: HashMap<Holder, Line>,
+pub(super) struct FairQueue {
+    by_holder: HashMap<QueueKey, WorkspaceQueue>,
     /// Those whose work waits.
-    turns: VecDeque<Holder>,
+    turns: VecDeque<QueueKey>,
 }
 
 /// The work of a workspace, by database.
 #[derive(Default)]
-struct Line {
-    waiting: HashMap<BackendId, VecDeque<(Owner, Job)>>,
+struct WorkspaceQueue {
+    waiting: HashMap<BackendId, VecDeque<(JobOwner, Job)>>,
     running: HashMap<BackendId, usize>,
     /// Databases whose work waits.
     turns: VecDeque<BackendId>,
 }
 
-impl Line {
+impl WorkspaceQueue {
     fn holds(&self) -> usize {
         self.running.values().sum()
     }
 
     /// Index of the next database that is below its share of threads.
-    fn place(&self, share: Share) -> Option<usize> {
+    fn place(&self, share: ThreadShare) -> Option<usize> {
         if self.holds() >= share.workspace {
             return None;
         }
@@ -80,7 +80,7 @@ impl Line {
     }
 
     /// The next job of the database whose turn it is.
-    fn take(&mut self, share: Share) -> Option<(Owner, Job)> {
+    fn take(&mut self, share: ThreadShare) -> Option<(JobOwner, Job)> {
         let place = self.place(share)?;
         let id = self.turns.remove(place)?;
         let queue = self.waiting.get_mut(&id)?;
@@ -95,13 +95,13 @@ impl Line {
     }
 }
 
-impl Shares {
+impl FairQueue {
     /// Adds work of a database, unless too much of it waits; what comes first is always taken in.
-    pub(super) fn add(&mut self, owner: Owner, job: Job, first: bool) -> bool {
+    pub(super) fn add(&mut self, owner: JobOwner, job: Job, first: bool) -> bool {
         let holder = owner.holder();
         let line = self.by_holder.entry(holder).or_default();
         let queue = line.waiting.entry(owner.database).or_default();
-        if queue.len() >= WAITING && !first {
+        if queue.len() >= MAX_WAITING && !first {
             return false;
         }
         if line.turns.is_empty() {
@@ -119,8 +119,8 @@ impl Shares {
     }
 
     /// Index of the next workspace that may take work.
-    fn place(&self, share: Share) -> Option<usize> {
-        let may = |holder: &Holder| {
+    fn place(&self, share: ThreadShare) -> Option<usize> {
+        let may = |holder: &QueueKey| {
             let line = self.by_holder.get(holder);
             line.is_some_and(|line| line.place(share).is_some())
         };
@@ -128,12 +128,12 @@ impl Shares {
     }
 
     /// Whether there is work to take.
-    pub(super) fn has_some(&self, share: Share) -> bool {
+    pub(super) fn has_some(&self, share: ThreadShare) -> bool {
         self.place(share).is_some()
     }
 
     /// The next job of the workspace whose turn it is.
-    pub(super) fn take(&mut self, share: Share) -> Option<(Owner, Job)> {
+    pub(super) fn take(&mut self, share: ThreadShare) -> Option<(JobOwner, Job)> {
         let place = self.place(share)?;
         let holder = self.turns.remove(place)?;
         let line = self.by_holder.get_mut(&holder)?;
@@ -144,7 +144,7 @@ impl Shares {
         Some(job)
     }
 
-    pub(super) fn done(&mut self, owner: Owner) {
+    pub(super) fn done(&mut self, owner: JobOwner) {
         let holder = owner.holder();
         let Some(line) = self.by_holder.get_mut(&holder) else {
             return;
@@ -167,33 +167,33 @@ mod tests {
     use svc_base::clock::{Clock, Timestamp};
     use svc_base::random::Random;
 
-    const ONE: Share = Share {
+    const ONE: ThreadShare = ThreadShare {
         workspace: 2,
         database: 1,
     };
 
-    fn owners<const N: usize>() -> [Owner; N] {
+    fn owners<const N: usize>() -> [JobOwner; N] {
         let clock = Clock::manual(Timestamp(0));
         let random = Random::system();
-        [(); N].map(|()| Owner {
+        [(); N].map(|()| JobOwner {
             workspace: Some(WorkspaceId::new(&clock, &random).unwrap()),
             database: BackendId::new(&clock, &random).unwrap(),
         })
     }
 
-    fn add(shares: &mut Shares, owner: Owner) -> bool {
+    fn add(shares: &mut FairQueue, owner: JobOwner) -> bool {
         shares.add(owner, Box::new(|| {}), false)
     }
 
-    fn taken(shares: &mut Shares) -> Option<Owner> {
+    fn taken(shares: &mut FairQueue) -> Option<JobOwner> {
         shares.take(ONE).map(|(owner, _)| owner)
     }
 
     #[test]
     fn shares_are_taken_in_turn_and_bounded() {
         let [greedy, modest] = owners();
-        let mut shares = Shares::default();
-        for _ in 0..WAITING {
+        let mut shares = FairQueue::default();
+        for _ in 0..MAX_WAITING {
             assert!(add(&mut shares, greedy));
         }
         assert!(!add(&mut shares, greedy));
@@ -208,12 +208,12 @@ mod tests {
     #[test]
     fn a_workspace_holds_its_share_however_many_databases_it_has() {
         let [one, two, three, other] = owners();
-        let same = |owner: Owner| Owner {
+        let same = |owner: JobOwner| JobOwner {
             workspace: one.workspace,
             ..owner
         };
         let (two, three) = (same(two), same(three));
-        let mut shares = Shares::default();
+        let mut shares = FairQueue::default();
         for owner in [one, one, two, three, other] {
             assert!(add(&mut shares, owner));
         }
@@ -235,11 +235,11 @@ mod tests {
 
     #[test]
     fn what_nobody_owns_is_a_holder_of_its_own() {
-        let [one, two] = owners().map(|owner| Owner {
+        let [one, two] = owners().map(|owner| JobOwner {
             workspace: None,
             ..owner
         });
-        let mut shares = Shares::default();
+        let mut shares = FairQueue::default();
         assert!(add(&mut shares, one) && add(&mut shares, two));
         assert_eq!(taken(&mut shares), Some(one));
         assert_eq!(taken(&mut shares), Some(two));

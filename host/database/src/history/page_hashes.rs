@@ -8,25 +8,25 @@ use std::io;
 
 use twox_hash::XxHash3_64;
 
-use super::log::PAGE;
+use super::log::PAGE_SIZE;
 use super::record::damaged;
 
 /// The largest database that there is a history of, in bytes.
-pub(super) const MOST_IMAGE: usize = 1 << 30;
+pub(super) const MAX_IMAGE_BYTES: usize = 1 << 30;
 /// Where a database says whether it has a log.
-pub(super) const VERSIONS: std::ops::Range<usize> = 18..20;
+pub(super) const WAL_VERSION_BYTES: std::ops::Range<usize> = 18..20;
 
 /// A state of a database, by what its pages hash to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct State {
+pub(super) struct PageHashes {
     pages: Vec<u64>,
     sum: u64,
 }
 
-impl State {
+impl PageHashes {
     /// The state of a database as its file has it.
     pub(super) fn of(image: &[u8]) -> Self {
-        let pages = (1_u32..).zip(image.chunks_exact(PAGE));
+        let pages = (1_u32..).zip(image.chunks_exact(PAGE_SIZE));
         let pages: Vec<u64> = pages.map(|(page, data)| hash(page, data)).collect();
         let sum = pages
             .iter()
@@ -59,7 +59,7 @@ impl State {
     /// # Errors
     /// More pages than a database with a history has.
     pub(super) fn resize(&mut self, pages: usize) -> io::Result<()> {
-        if pages > MOST_IMAGE / PAGE {
+        if pages > MAX_IMAGE_BYTES / PAGE_SIZE {
             return Err(damaged());
         }
         while self.pages.len() > pages {
@@ -67,7 +67,7 @@ impl State {
         }
         while self.pages.len() < pages {
             let number = u32::try_from(self.pages.len() + 1).unwrap_or(u32::MAX);
-            let empty = hash(number, &[0; PAGE]);
+            let empty = hash(number, &[0; PAGE_SIZE]);
             self.pages.push(empty);
             self.sum = self.sum.wrapping_add(empty);
         }
@@ -82,7 +82,7 @@ fn hash(page: u32, data: &[u8]) -> u64 {
     }
     // Where a database says whether it has a log, which a copy of it has not.
     let mut first = data.to_vec();
-    if let Some(versions) = first.get_mut(VERSIONS) {
+    if let Some(versions) = first.get_mut(WAL_VERSION_BYTES) {
         versions.fill(1);
     }
     XxHash3_64::oneshot_with_seed(seed, &first)
@@ -93,20 +93,20 @@ mod tests {
     use super::*;
 
     fn page(byte: u8) -> Vec<u8> {
-        vec![byte; PAGE]
+        vec![byte; PAGE_SIZE]
     }
 
     #[test]
     fn a_state_that_was_followed_is_the_state_that_is_there() {
-        let mut followed = State::of(&[page(1), page(2), page(3)].concat());
+        let mut followed = PageHashes::of(&[page(1), page(2), page(3)].concat());
         followed.put(2, &page(9)).unwrap();
         followed.put(5, &page(5)).unwrap();
         let there = [page(1), page(9), page(3), page(0), page(5)].concat();
-        assert_eq!(followed, State::of(&there));
+        assert_eq!(followed, PageHashes::of(&there));
         followed.resize(2).unwrap();
-        assert_eq!(followed, State::of(&there[..2 * PAGE]));
+        assert_eq!(followed, PageHashes::of(&there[..2 * PAGE_SIZE]));
         followed.resize(0).unwrap();
-        assert_eq!(followed.checksum(), State::default().checksum());
+        assert_eq!(followed.checksum(), PageHashes::default().checksum());
     }
 
     #[test]
@@ -119,16 +119,22 @@ mod tests {
             [page(1), page(2), page(4)].concat(),
         ];
         for other in others {
-            assert_ne!(State::of(&one).checksum(), State::of(&other).checksum());
+            assert_ne!(
+                PageHashes::of(&one).checksum(),
+                PageHashes::of(&other).checksum()
+            );
         }
         let mut with_log = one.clone();
-        with_log[VERSIONS].fill(2);
-        assert_eq!(State::of(&one).checksum(), State::of(&with_log).checksum());
+        with_log[WAL_VERSION_BYTES].fill(2);
+        assert_eq!(
+            PageHashes::of(&one).checksum(),
+            PageHashes::of(&with_log).checksum()
+        );
     }
 
     #[test]
     fn a_page_that_no_database_has_is_damage() {
-        let mut state = State::default();
+        let mut state = PageHashes::default();
         assert!(state.put(0, &page(1)).is_err());
         assert!(state.put(u32::MAX, &page(1)).is_err());
     }

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 /// Memory that all connections may use together before each makes do with the pages that it has, in bytes.
-const MEMORY: i64 = 192 << 20;
+const SOFT_HEAP_LIMIT: i64 = 192 << 20;
 
 /// Memory that all connections never exceed: a connection that asks for more fails, and nothing else does.
-const MOST_MEMORY: i64 = 768 << 20;
+const HARD_HEAP_LIMIT: i64 = 768 << 20;
 
 /// Sets what holds for all of SQLite in the process, once: where temporary files are, which SQLite reads without a
 /// lock, and how much memory is enough.
@@ -19,8 +19,8 @@ pub(super) fn set_up(directory: &Path) -> anyhow::Result<()> {
         let name = directory.to_str();
         result = rusqlite::Connection::open_in_memory().and_then(|connection| {
             connection.pragma_update(None, "temp_store_directory", name)?;
-            connection.pragma_update(None, "soft_heap_limit", MEMORY)?;
-            connection.pragma_update(None, "hard_heap_limit", MOST_MEMORY)
+            connection.pragma_update(None, "soft_heap_limit", SOFT_HEAP_LIMIT)?;
+            connection.pragma_update(None, "hard_heap_limit", HARD_HEAP_LIMIT)
         });
     });
     Ok(result?)

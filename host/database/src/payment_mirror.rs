@@ -4,16 +4,16 @@ use std::collections::HashSet;
 
 use rusqlite::{Connection, params};
 
+use super::connection::TenantConnection;
 use super::databases::Databases;
 use super::error::RunError;
-use super::handle::Handle;
 use super::transaction::{abandon, begin, commit};
 use svc_base::clock::Timestamp;
 use svc_base::ids::BackendId;
 
 /// A row of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Payment {
+pub struct PaymentRow {
     /// The session.
     pub session_id: String,
     /// Price that was paid.
@@ -43,7 +43,7 @@ impl Databases {
     pub async fn mirror(
         &self,
         id: BackendId,
-        rows: Vec<Payment>,
+        rows: Vec<PaymentRow>,
         anew: bool,
     ) -> Result<(), RunError> {
         let written = self
@@ -54,7 +54,7 @@ impl Databases {
     }
 }
 
-fn write(handle: &Handle, rows: &[Payment], anew: bool) -> Result<(), RunError> {
+fn write(handle: &TenantConnection, rows: &[PaymentRow], anew: bool) -> Result<(), RunError> {
     begin(handle)?;
     let written = put(&handle.connection, rows, anew)
         .map_err(|error| RunError::from_sqlite(error, None))
@@ -62,7 +62,7 @@ fn write(handle: &Handle, rows: &[Payment], anew: bool) -> Result<(), RunError> 
     written.inspect_err(|_| abandon(handle))
 }
 
-fn put(connection: &Connection, rows: &[Payment], anew: bool) -> rusqlite::Result<()> {
+fn put(connection: &Connection, rows: &[PaymentRow], anew: bool) -> rusqlite::Result<()> {
     if anew {
         let kept: HashSet<&str> = rows.iter().map(|row| row.session_id.as_str()).collect();
         let mut ids = connection.prepare("SELECT session_id FROM svc_payments")?;

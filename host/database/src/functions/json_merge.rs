@@ -6,21 +6,21 @@ use std::collections::{HashMap, VecDeque};
 use rusqlite::Result;
 
 use super::failed;
-use super::reader::Reader;
-use crate::meter::Work;
+use super::json_reader::JsonReader;
+use crate::meter::WorkBudget;
 
 /// How deep objects may nest in what is patched, for each takes its share of the thread's stack.
-pub(super) const OBJECTS: usize = 200;
+pub(super) const MAX_OBJECT_DEPTH: usize = 200;
 
 /// A value of JSON.
 pub(super) enum Json<'t> {
     /// Anything but an object, as it is written.
-    Other(&'t [u8]),
-    Object(Object<'t>),
+    Verbatim(&'t [u8]),
+    Object(JsonObject<'t>),
 }
 
 #[derive(Default)]
-pub(super) struct Object<'t> {
+pub(super) struct JsonObject<'t> {
     /// Labels as they are written, with their values; `None` where a patch took one away.
     members: Vec<Option<(&'t [u8], Json<'t>)>>,
     /// Where the members of a label are, once somebody looks for them.
@@ -29,18 +29,22 @@ pub(super) struct Object<'t> {
 
 impl<'t> Json<'t> {
     /// Reads the next value, which `depth` objects are around.
-    pub(super) fn read(reader: &mut Reader<'t>, depth: usize, work: &mut Work<'_>) -> Result<Self> {
+    pub(super) fn read(
+        reader: &mut JsonReader<'t>,
+        depth: usize,
+        work: &mut WorkBudget<'_>,
+    ) -> Result<Self> {
         let start = reader.at;
         if reader.peek()? != b'{' {
             reader.skip(work)?;
-            return Ok(Self::Other(&reader.text[start..reader.at]));
+            return Ok(Self::Verbatim(&reader.text[start..reader.at]));
         }
-        if depth >= OBJECTS {
+        if depth >= MAX_OBJECT_DEPTH {
             return Err(failed(&format!(
-                "json_patch() takes objects that nest no deeper than {OBJECTS}"
+                "json_patch() takes objects that nest no deeper than {MAX_OBJECT_DEPTH}"
             )));
         }
-        let mut object = Object::default();
+        let mut object = JsonObject::default();
         reader.at += 1;
         while reader.peek()? != b'}' {
             if reader.peek()? == b',' {
@@ -60,16 +64,16 @@ impl<'t> Json<'t> {
     }
 
     /// Merges a patch into it, as RFC 7396 says. Of members with one label, the first is meant.
-    pub(super) fn merge(&mut self, patch: &Json<'t>, work: &mut Work<'_>) -> Result<()> {
+    pub(super) fn merge(&mut self, patch: &Json<'t>, work: &mut WorkBudget<'_>) -> Result<()> {
         let patch = match patch {
-            Self::Other(value) => {
-                *self = Self::Other(value);
+            Self::Verbatim(value) => {
+                *self = Self::Verbatim(value);
                 return Ok(());
             }
             Self::Object(patch) => patch,
         };
-        if matches!(self, Self::Other(_)) {
-            *self = Self::Object(Object::default());
+        if matches!(self, Self::Verbatim(_)) {
+            *self = Self::Object(JsonObject::default());
         }
         let Self::Object(target) = self else {
             return Ok(());
@@ -78,7 +82,7 @@ impl<'t> Json<'t> {
             work.spend(64 + label.len())?;
             let known = target.first(label, work)?;
             match (known, value) {
-                (Some(place), Self::Other(b"null")) => {
+                (Some(place), Self::Verbatim(b"null")) => {
                     target.members[place] = None;
                     target
                         .places(work)?
@@ -87,14 +91,14 @@ impl<'t> Json<'t> {
                             places.pop_front();
                         });
                 }
-                (None, Self::Other(b"null")) => {}
+                (None, Self::Verbatim(b"null")) => {}
                 (Some(place), value) => {
                     if let Some((_, old)) = &mut target.members[place] {
                         old.merge(value, work)?;
                     }
                 }
                 (None, value) => {
-                    let mut new = Self::Object(Object::default());
+                    let mut new = Self::Object(JsonObject::default());
                     new.merge(value, work)?;
                     let place = target.members.len();
                     target.members.push(Some((label, new)));
@@ -107,9 +111,9 @@ impl<'t> Json<'t> {
     }
 
     /// Writes it without spaces.
-    pub(super) fn write(&self, out: &mut Vec<u8>, work: &mut Work<'_>) -> Result<()> {
+    pub(super) fn write(&self, out: &mut Vec<u8>, work: &mut WorkBudget<'_>) -> Result<()> {
         let object = match self {
-            Self::Other(value) => {
+            Self::Verbatim(value) => {
                 work.spend(value.len())?;
                 out.extend_from_slice(value);
                 return Ok(());
@@ -131,10 +135,10 @@ impl<'t> Json<'t> {
     }
 }
 
-impl<'t> Object<'t> {
+impl<'t> JsonObject<'t> {
     fn places(
         &mut self,
-        work: &mut Work<'_>,
+        work: &mut WorkBudget<'_>,
     ) -> Result<&mut HashMap<Cow<'t, [u8]>, VecDeque<usize>>> {
         if self.places.is_none() {
             let mut places = HashMap::<_, VecDeque<usize>>::new();
@@ -153,7 +157,7 @@ impl<'t> Object<'t> {
     }
 
     /// Where the first member of a label is.
-    fn first(&mut self, label: &'t [u8], work: &mut Work<'_>) -> Result<Option<usize>> {
+    fn first(&mut self, label: &'t [u8], work: &mut WorkBudget<'_>) -> Result<Option<usize>> {
         let places = self.places(work)?.get(&plain_label(label));
         Ok(places.and_then(|places| places.front().copied()))
     }

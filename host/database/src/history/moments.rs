@@ -5,13 +5,13 @@ use std::io;
 use cap_std::fs::Dir;
 
 use super::History;
-use super::bounds::floor;
 use super::chain::{self, Chain, MomentLocation};
+use super::retention::floor;
 use svc_base::clock::Timestamp;
 
 /// History of a database, as it is reported.
 #[derive(Clone, Debug, Default)]
-pub struct Past {
+pub struct HistoryMoments {
     /// The first moment that can be gone back to.
     pub oldest: Option<Timestamp>,
     /// The last.
@@ -26,7 +26,7 @@ pub struct Past {
 
 /// A database as it was.
 #[derive(Debug)]
-pub(crate) struct Image {
+pub(crate) struct DatabaseImage {
     /// When it was committed.
     pub(crate) at: Timestamp,
     /// Bytes of the database file.
@@ -53,7 +53,7 @@ pub(crate) fn is_stale(dir: &Dir, now: Timestamp) -> io::Result<bool> {
 
 /// Findings of a look at the history of a database: a line each.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Verified {
+pub(crate) struct HistoryFindings {
     /// Faults that were found.
     pub(crate) wrong: Vec<String>,
     /// Notes that are no faults.
@@ -61,8 +61,8 @@ pub(crate) struct Verified {
 }
 
 /// Looks at the history of a database that may be in use.
-pub(crate) fn verify(dir: &Dir) -> io::Result<Verified> {
-    let mut found = Verified::default();
+pub(crate) fn verify(dir: &Dir) -> io::Result<HistoryFindings> {
+    let mut found = HistoryFindings::default();
     let numbers = chain::numbers(dir)?;
     for number in &numbers {
         let chain = match Chain::open(dir, *number) {
@@ -107,8 +107,12 @@ impl History {
     }
 
     /// Lists moments before `before`, `limit` at most.
-    pub(crate) fn past(&self, before: Option<Timestamp>, limit: usize) -> io::Result<Past> {
-        let mut past = Past::default();
+    pub(crate) fn past(
+        &self,
+        before: Option<Timestamp>,
+        limit: usize,
+    ) -> io::Result<HistoryMoments> {
+        let mut past = HistoryMoments::default();
         self.back(|spot| {
             let at = spot.moment.at;
             past.newest.get_or_insert(at);
@@ -129,7 +133,7 @@ impl History {
     }
 
     /// The database as it was at `at`; `None` if that is too long ago.
-    pub(crate) fn at(&self, at: Timestamp) -> io::Result<Option<Image>> {
+    pub(crate) fn at(&self, at: Timestamp) -> io::Result<Option<DatabaseImage>> {
         let mut found = None;
         self.back(|spot| {
             let is_it = spot.moment.at <= at;
@@ -140,7 +144,7 @@ impl History {
         })?;
         let Some(spot) = found else { return Ok(None) };
         let bytes = Chain::open(&self.dir, spot.chain)?.image(&spot)?;
-        Ok(Some(Image {
+        Ok(Some(DatabaseImage {
             at: spot.moment.at,
             bytes,
         }))

@@ -12,13 +12,13 @@ use std::time::Duration;
 use rusqlite::{Connection, MAIN_DB, params, params_from_iter};
 
 use super::catalog::rows;
+use super::connection::{OpenSettings, TenantConnection};
 use super::databases::Databases;
 use super::error::{RunError, disk_error, internal};
-use super::handle::{Handle, Settings};
-use super::history::{Past, TooSmall, is_stale};
-use super::limits::MIGRATION;
+use super::history::{HistoryLimitExceeded, HistoryMoments, is_stale};
+use super::limits::MIGRATION_BUDGET_FACTOR;
 use super::migrate::{Script, ScriptError, apply, mark};
-use super::schema::{Marker, markers};
+use super::schema::{MigrationMarker, markers};
 use super::transaction::{begin, commit};
 use super::writer::Writer;
 use svc_base::Stopwatch;
@@ -27,9 +27,9 @@ use svc_base::ids::BackendId;
 use svc_base::{fault, sqlite};
 
 /// Tables that the platform derives: what they have now is what they are to have.
-const DERIVED: [&str; 1] = ["svc_payments"];
+const DERIVED_TABLES: [&str; 1] = ["svc_payments"];
 /// Restores applied to the file whose ledger entry may still be missing.
-const RECORDS: &str = "
+const RESTORES_TABLE_SQL: &str = "
 DROP TABLE IF EXISTS svc_restores;
 CREATE TABLE svc_restores (
     version INTEGER PRIMARY KEY,
@@ -40,7 +40,7 @@ CREATE TABLE svc_restores (
 
 /// Why there is no way back.
 #[derive(Debug, thiserror::Error)]
-pub enum RewindError {
+pub enum SnapshotError {
     /// History does not reach back so far.
     #[error("there is no such moment")]
     TooOld {
@@ -57,13 +57,13 @@ pub enum RewindError {
 
 /// A database as it was: bytes, and nothing that is open.
 #[derive(Debug)]
-pub struct Rewound {
+pub struct PastSnapshot {
     /// When it was so.
     pub at: Timestamp,
     /// The migrations that it has.
-    pub markers: Vec<Marker>,
+    pub markers: Vec<MigrationMarker>,
     /// The migrations that the live one has.
-    pub live: Vec<Marker>,
+    pub live: Vec<MigrationMarker>,
     /// Bytes of the database file.
     image: Vec<u8>,
 }
@@ -72,7 +72,7 @@ pub struct Rewound {
 #[derive(Clone, Debug)]
 pub struct RestoreRecord {
     /// Marker of the restore in the file.
-    pub marker: Marker,
+    pub marker: MigrationMarker,
     /// Description for the ledger.
     pub sql: String,
     /// When it was made.
@@ -83,7 +83,7 @@ pub struct RestoreRecord {
 
 /// Steps that make a rewound database live.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct RestorePlan {
     /// Later migrations without their seeds, oldest first, each with its version.
     pub later: Vec<(u32, Script)>,
     /// The restore itself.
@@ -92,7 +92,7 @@ pub struct Plan {
 
 /// Outcome of a restore.
 #[derive(Clone, Copy, Debug)]
-pub struct Reinstated {
+pub struct RestoreOutcome {
     /// The moment to go back to for the state before.
     pub previous: Timestamp,
 }
@@ -100,14 +100,14 @@ pub struct Reinstated {
 /// Why a rewound database is not live.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
-pub struct ReinstateError {
+pub struct RestoreError {
     /// Which migration cannot be applied to what was there, by its place in the plan.
     pub migration: Option<usize>,
     /// Error of the script.
     pub error: ScriptError,
 }
 
-impl From<RunError> for ReinstateError {
+impl From<RunError> for RestoreError {
     fn from(error: RunError) -> Self {
         Self {
             migration: None,
@@ -126,7 +126,7 @@ impl Databases {
         id: BackendId,
         before: Option<Timestamp>,
         limit: usize,
-    ) -> Result<Past, RunError> {
+    ) -> Result<HistoryMoments, RunError> {
         self.get(id)?
             .beside_writes(move |writer| {
                 writer.remember();
@@ -139,8 +139,12 @@ impl Databases {
     /// Makes a copy of what a database was at `at`.
     ///
     /// # Errors
-    /// [`RewindError`].
-    pub async fn rewind(&self, id: BackendId, at: Timestamp) -> Result<Rewound, RewindError> {
+    /// [`SnapshotError`].
+    pub async fn rewind(
+        &self,
+        id: BackendId,
+        at: Timestamp,
+    ) -> Result<PastSnapshot, SnapshotError> {
         let settings = self.settings(&id);
         self.get(id)?
             .beside_writes(move |writer| Ok(rewind(writer, at, &settings)))
@@ -150,14 +154,14 @@ impl Databases {
     /// Puts a rewound database over the live one.
     ///
     /// # Errors
-    /// [`ReinstateError`]; nothing is changed then.
+    /// [`RestoreError`]; nothing is changed then.
     pub async fn reinstate(
         &self,
         id: BackendId,
-        rewound: Rewound,
-        plan: Plan,
-    ) -> Result<Reinstated, ReinstateError> {
-        let budget = self.limits.time * MIGRATION;
+        rewound: PastSnapshot,
+        plan: RestorePlan,
+    ) -> Result<RestoreOutcome, RestoreError> {
+        let budget = self.limits.time * MIGRATION_BUDGET_FACTOR;
         let settings = self.settings(&id);
         let own = settings.clone();
         self.get(id)?
@@ -213,18 +217,22 @@ impl Databases {
     }
 }
 
-fn rewind(writer: &mut Writer, at: Timestamp, settings: &Settings) -> Result<Rewound, RewindError> {
-    let disk = |error: io::Error| RewindError::Run(disk_error(&error));
+fn rewind(
+    writer: &mut Writer,
+    at: Timestamp,
+    settings: &OpenSettings,
+) -> Result<PastSnapshot, SnapshotError> {
+    let disk = |error: io::Error| SnapshotError::Run(disk_error(&error));
     writer.remember();
     let now = writer.history.now();
     if writer.history.last().is_none_or(|last| at > last) && at > now {
-        return Err(RewindError::Future);
+        return Err(SnapshotError::Future);
     }
     let Some(image) = writer.history.at(at).map_err(disk)? else {
         let oldest = writer.history.past(None, 0).map_err(disk)?.oldest;
-        return Err(RewindError::TooOld { oldest });
+        return Err(SnapshotError::TooOld { oldest });
     };
-    let rewound = Rewound {
+    let rewound = PastSnapshot {
         at: image.at,
         markers: markers(&open_image(&image.bytes, settings)?.connection).map_err(internal)?,
         live: markers(&writer.handle.connection).map_err(internal)?,
@@ -235,18 +243,18 @@ fn rewind(writer: &mut Writer, at: Timestamp, settings: &Settings) -> Result<Rew
 }
 
 /// Opens a copy of a database file in memory.
-fn open_image(image: &[u8], settings: &Settings) -> Result<Handle, RunError> {
-    Handle::in_memory(settings, |connection| {
+fn open_image(image: &[u8], settings: &OpenSettings) -> Result<TenantConnection, RunError> {
+    TenantConnection::in_memory(settings, |connection| {
         connection.deserialize_read_exact(MAIN_DB, image, image.len(), false)
     })
 }
 
 fn reinstate(
     writer: &mut Writer,
-    rewound: &Handle,
-    plan: &Plan,
+    rewound: &TenantConnection,
+    plan: &RestorePlan,
     budget: Duration,
-) -> Result<Reinstated, ReinstateError> {
+) -> Result<RestoreOutcome, RestoreError> {
     prepare(rewound, &writer.handle.connection, plan, budget)?;
     fault::point("rewind.prepared");
     // Without the present in the history there would be no way back to it.
@@ -259,11 +267,11 @@ fn reinstate(
     put_over(&mut writer.handle, rewound)?;
     writer.history.note_apart(writer.handle.log_pages());
     fault::point("rewind.committed");
-    Ok(Reinstated { previous })
+    Ok(RestoreOutcome { previous })
 }
 
 fn history_error(error: &io::Error) -> RunError {
-    if TooSmall::is(error) {
+    if HistoryLimitExceeded::is(error) {
         RunError::HistoryTooSmall
     } else {
         disk_error(error)
@@ -272,17 +280,17 @@ fn history_error(error: &io::Error) -> RunError {
 
 /// Brings a rewound database up to date in all but its rows.
 fn prepare(
-    rewound: &Handle,
+    rewound: &TenantConnection,
     live: &Connection,
-    plan: &Plan,
+    plan: &RestorePlan,
     budget: Duration,
-) -> Result<(), ReinstateError> {
+) -> Result<(), RestoreError> {
     begin(rewound)?;
     let watch = Stopwatch::start();
     for (number, (version, script)) in plan.later.iter().enumerate() {
         apply(rewound, script, budget.saturating_sub(watch.elapsed()))
             .and_then(|()| mark(rewound, *version, &script.checksum))
-            .map_err(|error| ReinstateError {
+            .map_err(|error| RestoreError {
                 migration: Some(number),
                 error,
             })?;
@@ -293,10 +301,10 @@ fn prepare(
         made_at,
         made_by,
     } = &plan.record;
-    for table in DERIVED {
+    for table in DERIVED_TABLES {
         derive(live, &rewound.connection, table).map_err(internal)?;
     }
-    rewound.platform(RECORDS).map_err(internal)?;
+    rewound.platform(RESTORES_TABLE_SQL).map_err(internal)?;
     rewound
         .connection
         .execute(
@@ -325,7 +333,7 @@ fn derive(live: &Connection, rewound: &Connection, table: &str) -> rusqlite::Res
 }
 
 /// Makes the live database what another is, in one transaction.
-fn put_over(live: &mut Handle, other: &Handle) -> Result<(), RunError> {
+fn put_over(live: &mut TenantConnection, other: &TenantConnection) -> Result<(), RunError> {
     sqlite::copy_pages(&other.connection, &mut live.connection).map_err(internal)?;
     // SQLite tells how long the log is when a statement has come to its end, which a backup is not.
     if let Err(error) = live.platform("SELECT 1 WHERE 0") {
@@ -352,7 +360,7 @@ fn records(connection: &Connection) -> rusqlite::Result<Vec<RestoreRecord>> {
     );
     rows(connection, &sql, |row| {
         Ok(RestoreRecord {
-            marker: Marker {
+            marker: MigrationMarker {
                 version: row.get(0)?,
                 checksum: row.get(1)?,
             },

@@ -12,14 +12,14 @@ use rusqlite::limits::Limit;
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::commits::Commits;
-use super::cost::Cost;
+use super::authorizer::{Authorizer, StatementRole};
+use super::changed_tables::{ChangedTables, StatementTables};
+use super::commit_counter::CommitCounter;
+use super::cost::StatementCost;
 use super::error::{RunError, internal};
 use super::limits::{PAGE_BYTES, VALUE_BYTES};
-use super::meter::{Deadline, Exceeded, Meter, Watch};
-use super::statements::{KnownStatements, StatementFacts};
-use super::touched::{Tables, Touched};
-use super::walls::{Role, Walls};
+use super::meter::{Deadline, ExceededLimit, StatementMeter, WatchMode};
+use super::statements::{StatementFacts, StatementFactsCache};
 use super::watchdog::Watchdog;
 use svc_base::clock::Clock;
 use svc_base::disk;
@@ -27,23 +27,23 @@ use svc_base::disk;
 /// A connection's page cache, in KiB; all of them together have a bound of their own.
 const CACHE_KIB: i64 = 2048;
 /// Statements that a connection keeps prepared.
-const STATEMENTS: usize = 32;
+const MAX_CACHED_STATEMENTS: usize = 32;
 /// A disk with less room than this, in bytes, is what a write has failed for.
-const DISK_FULL: u64 = 256 << 10;
+const DISK_FULL_BELOW_BYTES: u64 = 256 << 10;
 /// The write-ahead log is cut back to this when it starts anew, in bytes.
-const WAL_BYTES: i64 = 4 << 20;
+const WAL_SIZE_LIMIT_BYTES: i64 = 4 << 20;
 /// How long the writer waits for readers when it cuts the log: longer than any statement runs.
-pub(super) const READERS: Duration = Duration::from_secs(3);
+pub(super) const READER_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A connection behind its walls.
 #[derive(Debug)]
-pub(super) struct Handle {
+pub(super) struct TenantConnection {
     pub(super) connection: Connection,
-    pub(super) walls: Walls,
-    meter: Meter,
-    statements: KnownStatements,
+    pub(super) walls: Authorizer,
+    meter: StatementMeter,
+    statements: StatementFactsCache,
     /// Tables written since somebody last asked.
-    touched: RefCell<Touched>,
+    touched: RefCell<ChangedTables>,
     /// The longest value that SQLite takes at the moment, in bytes.
     longest: Cell<i32>,
     /// Pages in the write-ahead log after the last commit.
@@ -52,7 +52,7 @@ pub(super) struct Handle {
 
 /// Settings that a database file is opened with.
 #[derive(Clone, Debug)]
-pub(super) struct Settings {
+pub(super) struct OpenSettings {
     /// The absolute path, made of names of the host's own alone.
     pub(super) path: PathBuf,
     /// How large the database may become, in bytes.
@@ -64,7 +64,7 @@ pub(super) struct Settings {
     watchdog: Watchdog,
 }
 
-impl Settings {
+impl OpenSettings {
     /// Those of a database of an installation.
     pub(super) fn new(path: PathBuf, most_bytes: u64, clock: Clock, watchdog: &Watchdog) -> Self {
         Self {
@@ -87,9 +87,12 @@ impl Settings {
     }
 
     /// Builds the walls around a connection, and its meter.
-    pub(super) fn guard(&self, connection: &mut Connection) -> rusqlite::Result<(Meter, Walls)> {
-        let meter = Meter::install(connection, &self.watchdog)?;
-        let walls = Walls::build(connection, &meter.deadline(), &self.clock)?;
+    pub(super) fn guard(
+        &self,
+        connection: &mut Connection,
+    ) -> rusqlite::Result<(StatementMeter, Authorizer)> {
+        let meter = StatementMeter::install(connection, &self.watchdog)?;
+        let walls = Authorizer::build(connection, &meter.deadline(), &self.clock)?;
         Ok((meter, walls))
     }
 
@@ -103,30 +106,30 @@ impl Settings {
 
     fn disk_is_full(&self) -> bool {
         let directory = self.path.parent().unwrap_or(&self.path);
-        disk::free(directory).is_ok_and(|free| free < DISK_FULL)
+        disk::free(directory).is_ok_and(|free| free < DISK_FULL_BELOW_BYTES)
     }
 }
 
-impl Handle {
+impl TenantConnection {
     /// Opens the one connection that writes; the file is there already.
-    pub(super) fn writer(settings: &Settings) -> Result<Self, RunError> {
+    pub(super) fn writer(settings: &OpenSettings) -> Result<Self, RunError> {
         Self::open(settings, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(internal)
     }
 
     /// Makes the file and opens it to write.
-    pub(super) fn create(settings: &Settings) -> Result<Self, RunError> {
+    pub(super) fn create(settings: &OpenSettings) -> Result<Self, RunError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         Self::open(settings, flags).map_err(internal)
     }
 
     /// Opens a connection that cannot write.
-    pub(super) fn reader(settings: &Settings) -> Result<Self, RunError> {
+    pub(super) fn reader(settings: &OpenSettings) -> Result<Self, RunError> {
         Self::open(settings, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(internal)
     }
 
     /// Makes a database in memory that nobody else sees, of what `fill` puts into it.
     pub(super) fn in_memory(
-        settings: &Settings,
+        settings: &OpenSettings,
         fill: impl FnOnce(&mut Connection) -> rusqlite::Result<()>,
     ) -> Result<Self, RunError> {
         let open = || {
@@ -138,13 +141,13 @@ impl Handle {
         open().map_err(internal)
     }
 
-    fn open(settings: &Settings, flags: OpenFlags) -> rusqlite::Result<Self> {
+    fn open(settings: &OpenSettings, flags: OpenFlags) -> rusqlite::Result<Self> {
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
         let connection = Connection::open_with_flags(&settings.path, flags)?;
-        connection.busy_timeout(READERS)?;
+        connection.busy_timeout(READER_TIMEOUT)?;
         // The last connection to close would copy the log, and history might not have it.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        connection.set_prepared_statement_cache_capacity(MAX_CACHED_STATEMENTS);
         let pragma = |name, value: i64| connection.pragma_update(None, name, value);
         if flags.contains(OpenFlags::SQLITE_OPEN_READ_ONLY) {
             pragma("query_only", 1)?;
@@ -152,7 +155,7 @@ impl Handle {
             pragma("page_size", PAGE_BYTES.cast_signed())?;
             connection.pragma_update(None, "journal_mode", "WAL")?;
             connection.pragma_update(None, "synchronous", "FULL")?;
-            pragma("journal_size_limit", WAL_BYTES)?;
+            pragma("journal_size_limit", WAL_SIZE_LIMIT_BYTES)?;
             // The executor decides when: after it has answered.
             pragma("wal_autocheckpoint", 0)?;
             bound_pages(&connection, settings)?;
@@ -162,7 +165,7 @@ impl Handle {
     }
 
     /// Builds the walls around a connection, and its meter.
-    fn build(mut connection: Connection, settings: &Settings) -> rusqlite::Result<Self> {
+    fn build(mut connection: Connection, settings: &OpenSettings) -> rusqlite::Result<Self> {
         connection.pragma_update(None, "cell_size_check", 1)?;
         connection.pragma_update(None, "temp_store", "FILE")?;
         let (meter, walls) = settings.guard(&mut connection)?;
@@ -176,7 +179,7 @@ impl Handle {
             connection,
             walls,
             meter,
-            statements: KnownStatements::new(Arc::clone(&settings.schema)),
+            statements: StatementFactsCache::new(Arc::clone(&settings.schema)),
             touched: RefCell::default(),
             longest: Cell::new(VALUE_BYTES),
             log_pages,
@@ -184,8 +187,8 @@ impl Handle {
     }
 
     /// Has every commit counted, with its time, before anybody is told of it: where that is to be found.
-    pub(super) fn count_commits(&mut self, clock: Clock) -> rusqlite::Result<Arc<Commits>> {
-        let commits = Commits::none(clock.now());
+    pub(super) fn count_commits(&mut self, clock: Clock) -> rusqlite::Result<Arc<CommitCounter>> {
+        let commits = CommitCounter::none(clock.now());
         let (log_pages, counted) = (Arc::clone(&self.log_pages), Arc::clone(&commits));
         self.connection.wal_hook(Some(move |_: &mut Wal, pages| {
             counted.count(clock.now());
@@ -231,35 +234,35 @@ impl Handle {
     /// Runs `work` for a tenant: in a role, and measured against a budget.
     pub(super) fn tenant<T>(
         &self,
-        role: Role,
+        role: StatementRole,
         budget: Duration,
-        work: impl FnOnce(&Connection) -> Result<T, Failure>,
+        work: impl FnOnce(&Connection) -> Result<T, StatementFailure>,
     ) -> Result<T, RunError> {
-        self.watched(role, budget, Watch::InLane, work)
+        self.watched(role, budget, WatchMode::InLane, work)
     }
 
     /// Runs `work`, watched as closely as a statement.
     pub(super) fn watched<T>(
         &self,
-        role: Role,
+        role: StatementRole,
         budget: Duration,
-        watch: Watch,
-        work: impl FnOnce(&Connection) -> Result<T, Failure>,
+        watch: WatchMode,
+        work: impl FnOnce(&Connection) -> Result<T, StatementFailure>,
     ) -> Result<T, RunError> {
         self.walls.play(role);
         self.meter.start(budget, watch);
         let result = work(&self.connection);
         let exceeded = self.meter.stop();
-        self.walls.play(Role::Platform);
+        self.walls.play(StatementRole::Platform);
         let longest = self.longest.get();
         let whole = self.bound_values(VALUE_BYTES);
         let result = result.map_err(|failure| match failure {
-            Failure::Sqlite(error) | Failure::Running(error)
+            StatementFailure::Sqlite(error) | StatementFailure::Running(error)
                 if longest < VALUE_BYTES && is_too_big(&error) =>
             {
                 match watch {
-                    Watch::Closely => RunError::Elsewhere,
-                    Watch::InLane => RunError::Failed(too_long(longest)),
+                    WatchMode::Closely => RunError::Elsewhere,
+                    WatchMode::InLane => RunError::Failed(too_long(longest)),
                 }
             }
             failure => failure.into_run_error(exceeded),
@@ -272,7 +275,7 @@ impl Handle {
     ///
     /// # Errors
     /// SQLite's.
-    pub(super) fn cost(&self, sql: &str) -> Result<Cost, Failure> {
+    pub(super) fn cost(&self, sql: &str) -> Result<StatementCost, StatementFailure> {
         if let Some(cost) = self.known_cost(sql) {
             return Ok(cost);
         }
@@ -283,12 +286,12 @@ impl Handle {
     }
 
     /// The cost of a statement, if it is known on this connection.
-    pub(super) fn known_cost(&self, sql: &str) -> Option<Cost> {
+    pub(super) fn known_cost(&self, sql: &str) -> Option<StatementCost> {
         self.statements.get(sql, |known| known.cost)
     }
 
     /// The tables of a statement that has just run, if they are known.
-    pub(super) fn tables(&self, sql: &str) -> Option<Arc<Tables>> {
+    pub(super) fn tables(&self, sql: &str) -> Option<Arc<StatementTables>> {
         let tables = |facts: &StatementFacts| Arc::clone(&facts.tables);
         self.statements.get(sql, tables)
     }
@@ -300,7 +303,7 @@ impl Handle {
     }
 
     /// Takes the tables written since this was last asked.
-    pub(super) fn take_touched(&self) -> Touched {
+    pub(super) fn take_touched(&self) -> ChangedTables {
         self.touched.take()
     }
 
@@ -360,7 +363,7 @@ fn too_long(bytes: i32) -> String {
 }
 
 /// Lets a database grow so large and no larger.
-fn bound_pages(connection: &Connection, settings: &Settings) -> rusqlite::Result<()> {
+fn bound_pages(connection: &Connection, settings: &OpenSettings) -> rusqlite::Result<()> {
     let pages = settings.most_bytes / PAGE_BYTES;
     let pages = i64::try_from(pages).unwrap_or(i64::MAX);
     connection.pragma_update(None, "max_page_count", pages)
@@ -368,27 +371,27 @@ fn bound_pages(connection: &Connection, settings: &Settings) -> rusqlite::Result
 
 /// Why a tenant's statement failed, before it is known what the meter says.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum StatementFailure {
     Sqlite(rusqlite::Error),
     /// That of a statement which had been prepared.
     Running(rusqlite::Error),
     Run(RunError),
 }
 
-impl From<rusqlite::Error> for Failure {
+impl From<rusqlite::Error> for StatementFailure {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
     }
 }
 
-impl From<RunError> for Failure {
+impl From<RunError> for StatementFailure {
     fn from(error: RunError) -> Self {
         Self::Run(error)
     }
 }
 
-impl Failure {
-    fn into_run_error(self, exceeded: Option<Exceeded>) -> RunError {
+impl StatementFailure {
+    fn into_run_error(self, exceeded: Option<ExceededLimit>) -> RunError {
         match self {
             Self::Sqlite(error) => RunError::from_sqlite(error, exceeded),
             Self::Running(error) => RunError::from_running(error, exceeded),

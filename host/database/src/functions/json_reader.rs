@@ -5,11 +5,15 @@ use rusqlite::functions::Context;
 use rusqlite::types::ToSqlOutput;
 
 use super::failed;
-use super::text::Plain;
-use crate::meter::Work;
+use super::text::PlainSqlite;
+use crate::meter::WorkBudget;
 
 /// An argument as JSON without spaces, as SQLite writes it.
-pub(super) fn json(context: &Context<'_>, index: usize, plain: &Plain) -> Result<Option<Vec<u8>>> {
+pub(super) fn json(
+    context: &Context<'_>,
+    index: usize,
+    plain: &PlainSqlite,
+) -> Result<Option<Vec<u8>>> {
     plain.ask(
         "SELECT CAST(json(?1) AS BLOB)",
         ToSqlOutput::Borrowed(context.get_raw(index)),
@@ -17,12 +21,12 @@ pub(super) fn json(context: &Context<'_>, index: usize, plain: &Plain) -> Result
 }
 
 /// Reads JSON that SQLite wrote.
-pub(super) struct Reader<'t> {
+pub(super) struct JsonReader<'t> {
     pub(super) text: &'t [u8],
     pub(super) at: usize,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> JsonReader<'t> {
     /// Reads from the beginning.
     pub(super) fn new(text: &'t [u8]) -> Self {
         Self { text, at: 0 }
@@ -35,7 +39,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Goes behind a value of any kind.
-    pub(super) fn skip(&mut self, work: &mut Work<'_>) -> Result<()> {
+    pub(super) fn skip(&mut self, work: &mut WorkBudget<'_>) -> Result<()> {
         let start = self.at;
         let mut depth = 0_usize;
         loop {

@@ -5,13 +5,17 @@ use rusqlite::functions::Context;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result};
 
-use super::text::{Plain, continues};
+use super::text::{PlainSqlite, continues};
 use super::{PURE, Text, too_big};
 use crate::limits::VALUE_BYTES;
-use crate::meter::{Deadline, Work};
+use crate::meter::{Deadline, WorkBudget};
 
 /// Puts `instr` and `replace` in the place of SQLite's.
-pub(super) fn register(connection: &Connection, deadline: &Deadline, plain: &Plain) -> Result<()> {
+pub(super) fn register(
+    connection: &Connection,
+    deadline: &Deadline,
+    plain: &PlainSqlite,
+) -> Result<()> {
     let (looked_at, texts) = (deadline.clone(), plain.clone());
     connection.create_scalar_function("instr", 2, PURE, move |c| {
         looked_at.look()?;
@@ -23,7 +27,7 @@ pub(super) fn register(connection: &Connection, deadline: &Deadline, plain: &Pla
     })
 }
 
-fn place(context: &Context<'_>, plain: &Plain) -> Result<Option<i64>> {
+fn place(context: &Context<'_>, plain: &PlainSqlite) -> Result<Option<i64>> {
     let (within, wanted) = (context.get_raw(0), context.get_raw(1));
     let of_bytes = matches!((within, wanted), (ValueRef::Blob(_), ValueRef::Blob(_)));
     let (Some(within), Some(wanted)) = (plain.text(within)?, plain.text(wanted)?) else {
@@ -50,7 +54,11 @@ fn place(context: &Context<'_>, plain: &Plain) -> Result<Option<i64>> {
     Ok(i64::try_from(passed).ok().map(|passed| passed + 1))
 }
 
-fn replaced(context: &Context<'_>, plain: &Plain, mut work: Work<'_>) -> Result<Option<Text>> {
+fn replaced(
+    context: &Context<'_>,
+    plain: &PlainSqlite,
+    mut work: WorkBudget<'_>,
+) -> Result<Option<Text>> {
     let Some(text) = plain.text(context.get_raw(0))? else {
         return Ok(None);
     };

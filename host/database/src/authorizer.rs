@@ -11,11 +11,11 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, Result};
 
+use super::changed_tables::{StatementTables, TableRecorder};
 use super::cost;
 use super::functions;
 use super::limits::{PATTERN_BYTES, VALUE_BYTES};
 use super::meter::Deadline;
-use super::touched::{NotedTables, Tables};
 use svc_base::clock::Clock;
 
 /// The longest text of SQL: a statement's listing has a word more.
@@ -24,12 +24,12 @@ use svc_base::clock::Clock;
     clippy::cast_possible_wrap,
     reason = "a word"
 )]
-const SQL_BYTES: i32 = VALUE_BYTES + cost::EXPLAIN.len() as i32;
+const SQL_BYTES: i32 = VALUE_BYTES + cost::EXPLAIN_PREFIX.len() as i32;
 
 /// For whom a statement is prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Role {
+pub(super) enum StatementRole {
     /// The platform itself.
     Platform = 0,
     /// A tenant's read.
@@ -42,13 +42,13 @@ pub(super) enum Role {
 
 /// Switches the role of a connection.
 #[derive(Debug)]
-pub(super) struct Walls {
+pub(super) struct Authorizer {
     role: Arc<AtomicU8>,
     /// The tables that SQLite asks about, while somebody wants to know.
-    noted: NotedTables,
+    noted: TableRecorder,
 }
 
-impl Walls {
+impl Authorizer {
     /// Builds the walls around a connection.
     pub(super) fn build(
         connection: &mut Connection,
@@ -70,8 +70,8 @@ impl Walls {
         for (limit, value) in [
             (Limit::SQLITE_LIMIT_LENGTH, VALUE_BYTES),
             (Limit::SQLITE_LIMIT_SQL_LENGTH, SQL_BYTES),
-            (Limit::SQLITE_LIMIT_FUNCTION_ARG, cost::ARGUMENTS),
-            (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, cost::CASCADES),
+            (Limit::SQLITE_LIMIT_FUNCTION_ARG, cost::MAX_ARGUMENTS),
+            (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, cost::MAX_CASCADE_DEPTH),
             (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, PATTERN_BYTES),
             (Limit::SQLITE_LIMIT_ATTACHED, 0),
             (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
@@ -81,15 +81,15 @@ impl Walls {
         }
         functions::register(connection, deadline, clock)?;
         let modules = modules(connection)?;
-        let role = Arc::new(AtomicU8::new(Role::Platform as u8));
+        let role = Arc::new(AtomicU8::new(StatementRole::Platform as u8));
         let played = Arc::clone(&role);
-        let noted = NotedTables::default();
+        let noted = TableRecorder::default();
         let noting = noted.clone();
         connection.authorizer(Some(move |context: AuthContext<'_>| {
             let role = match played.load(Ordering::Relaxed) {
-                1 => Role::Read,
-                2 => Role::Write,
-                3 => Role::Migrate,
+                1 => StatementRole::Read,
+                2 => StatementRole::Write,
+                3 => StatementRole::Migrate,
                 _ => return Authorization::Allow,
             };
             noting.note(&context.action);
@@ -103,12 +103,12 @@ impl Walls {
     }
 
     /// Plays a role until told otherwise.
-    pub(super) fn play(&self, role: Role) {
+    pub(super) fn play(&self, role: StatementRole) {
         self.role.store(role as u8, Ordering::Relaxed);
     }
 
     /// Does something that prepares a tenant's statement; returns the tables that SQLite asks about, too.
-    pub(super) fn noting<T>(&self, work: impl FnOnce() -> T) -> (T, Tables) {
+    pub(super) fn noting<T>(&self, work: impl FnOnce() -> T) -> (T, StatementTables) {
         self.noted.begin();
         let done = work();
         (done, self.noted.end())
@@ -116,7 +116,9 @@ impl Walls {
 
     /// Does something as the platform, in the middle of what is a tenant's.
     pub(super) fn aside<T>(&self, work: impl FnOnce() -> T) -> T {
-        let role = self.role.swap(Role::Platform as u8, Ordering::Relaxed);
+        let role = self
+            .role
+            .swap(StatementRole::Platform as u8, Ordering::Relaxed);
         let done = work();
         self.role.store(role, Ordering::Relaxed);
         done
@@ -136,13 +138,13 @@ fn modules(connection: &Connection) -> Result<Vec<String>> {
         .collect()
 }
 
-fn allows(role: Role, context: &AuthContext<'_>, modules: &[String]) -> bool {
+fn allows(role: StatementRole, context: &AuthContext<'_>, modules: &[String]) -> bool {
     // Where a name is resolved within a statement there is no database; everywhere else it must be the tenant's own.
     if context.database_name.is_some_and(|name| name != "main") {
         return false;
     }
-    let writes = role == Role::Write;
-    let migrates = role == Role::Migrate;
+    let writes = role == StatementRole::Write;
+    let migrates = role == StatementRole::Migrate;
     match context.action {
         AuthAction::Select | AuthAction::Recursive => true,
         AuthAction::Read { table_name, .. } => {

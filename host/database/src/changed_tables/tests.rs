@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::*;
-use crate::handle::{Handle, Settings};
-use crate::walls::Role;
+use crate::authorizer::StatementRole;
+use crate::connection::{OpenSettings, TenantConnection};
 
 const SCHEMA: &str = "
 CREATE TABLE people (id INTEGER PRIMARY KEY, Name TEXT UNIQUE, town REFERENCES towns ON DELETE CASCADE);
@@ -18,18 +18,22 @@ CREATE VIEW outer_view AS SELECT name FROM inner_view WHERE n > (SELECT count(*)
 ";
 
 /// The tables of a statement on a database with that schema.
-fn tables(sql: &str, writes: bool) -> Tables {
+fn tables(sql: &str, writes: bool) -> StatementTables {
     let directory = tempfile::tempdir().unwrap();
-    let settings = Settings::alone(directory.path().join("t.db"), 8 << 20);
-    let handle = Handle::create(&settings).unwrap();
+    let settings = OpenSettings::alone(directory.path().join("t.db"), 8 << 20);
+    let handle = TenantConnection::create(&settings).unwrap();
     handle.platform(SCHEMA).unwrap();
-    let role = if writes { Role::Write } else { Role::Read };
+    let role = if writes {
+        StatementRole::Write
+    } else {
+        StatementRole::Read
+    };
     let found = handle.tenant(role, Duration::from_secs(5), |_| {
         handle.cost(sql)?;
         Ok(handle.tables(sql))
     });
     let found = found.unwrap_or_else(|error| panic!("{sql}: {error}"));
-    Tables::clone(&found.unwrap())
+    StatementTables::clone(&found.unwrap())
 }
 
 fn names(set: &BTreeSet<Box<str>>) -> Vec<&str> {
@@ -137,20 +141,20 @@ fn every_table_that_a_write_may_change_is_named() {
 #[test]
 fn a_commit_concerns_who_reads_what_it_wrote() {
     let read = tables("SELECT name FROM outer_view", false);
-    let by = |sql: &str| Touched::By(vec![Arc::new(tables(sql, true))]);
+    let by = |sql: &str| ChangedTables::By(vec![Arc::new(tables(sql, true))]);
     assert!(by("DELETE FROM towns").concerns(Some(&read)));
     assert!(by("UPDATE keys SET v = 1").concerns(Some(&read)));
     assert!(!by("INSERT INTO counted (a) VALUES (1)").concerns(Some(&read)));
     assert!(by("INSERT INTO counted (a) VALUES (1)").concerns(None));
-    assert!(!Touched::default().concerns(None));
-    assert!(Touched::All.concerns(Some(&read)));
-    let mut unknown = Tables::default();
+    assert!(!ChangedTables::default().concerns(None));
+    assert!(ChangedTables::All.concerns(Some(&read)));
+    let mut unknown = StatementTables::default();
     unknown.any();
-    assert!(Touched::By(vec![Arc::new(unknown.clone())]).concerns(Some(&read)));
+    assert!(ChangedTables::By(vec![Arc::new(unknown.clone())]).concerns(Some(&read)));
     assert!(by("INSERT INTO counted (a) VALUES (1)").concerns(Some(&unknown)));
     let mut sum = by("INSERT INTO counted (a) VALUES (1)");
     sum.join(by("DELETE FROM keys"));
     assert!(sum.concerns(Some(&read)));
     sum.add(None);
-    assert_eq!(sum, Touched::All);
+    assert_eq!(sum, ChangedTables::All);
 }

@@ -5,24 +5,24 @@ use std::io;
 use rusqlite::Connection;
 
 use super::chain::{self, Chain};
-use super::log::{ALL, Log};
-use super::{History, TooSmall};
-use crate::files::LOG;
+use super::log::{ALL_FRAMES, WalFile};
+use super::{History, HistoryLimitExceeded};
+use crate::files::LOG_FILE;
 use svc_base::clock::Timestamp;
 use svc_base::disk;
 
 /// How long a commit can be gone back to, in seconds.
-const KEPT: i64 = 7 * 24 * 3600;
+const RETENTION_SECONDS: i64 = 7 * 24 * 3600;
 /// A chain is followed by another after a day, so that what is too old can go, in milliseconds.
-const DAY: i64 = 24 * 3600 * 1000;
+const MAX_CHAIN_MILLIS: i64 = 24 * 3600 * 1000;
 /// A chain is followed by another once it has this share of what history may take,
-const SHARE: u64 = 8;
+const MAX_CHAIN_FRACTION: u64 = 8;
 /// or this many bytes of pages, all of which a restore may have to look at.
-const UNPACKED: u64 = 32 << 20;
+const MAX_CHAIN_UNPACKED_BYTES: u64 = 32 << 20;
 
 /// Since when what is there no more is too old, if it is `now`.
 pub(super) fn floor(now: Timestamp) -> Timestamp {
-    now.plus_seconds(-KEPT)
+    now.plus_seconds(-RETENTION_SECONDS)
 }
 
 impl History {
@@ -30,9 +30,9 @@ impl History {
     pub(super) fn is_chain_long(&self) -> bool {
         let now = self.now();
         self.chain.as_ref().is_some_and(|chain| {
-            chain.end - chain.base > self.terms.most_bytes / SHARE
-                || chain.unpacked > UNPACKED
-                || now.0 - chain.began.0 > DAY
+            chain.end - chain.base > self.terms.most_bytes / MAX_CHAIN_FRACTION
+                || chain.unpacked > MAX_CHAIN_UNPACKED_BYTES
+                || now.0 - chain.began.0 > MAX_CHAIN_MILLIS
         })
     }
 
@@ -54,7 +54,7 @@ impl History {
             taken += chain::bytes(&self.dir, number)?;
         }
         if taken > most {
-            return Err(TooSmall.into());
+            return Err(HistoryLimitExceeded.into());
         }
         for number in old.into_iter().rev() {
             taken += chain::bytes(&self.dir, number)?;
@@ -89,7 +89,11 @@ impl History {
         };
         let chain = Chain::open(&self.dir, chain.number)?;
         if chain.has_frames() && chain.last() < Some(floor(self.now())) {
-            self.begin(connection, Log::open(&self.dir, LOG)?.as_ref(), ALL)?;
+            self.begin(
+                connection,
+                WalFile::open(&self.dir, LOG_FILE)?.as_ref(),
+                ALL_FRAMES,
+            )?;
         }
         self.remove_old()
     }

@@ -2,7 +2,7 @@
 
 /// A name in SQL.
 #[derive(Debug)]
-struct Word {
+struct Token {
     /// First byte of the token.
     start: usize,
     /// In lower case, without its quotes.
@@ -14,7 +14,7 @@ struct Word {
 }
 
 /// Words behind which a table is named.
-const BEFORE_TABLES: &[&str] = &[
+const TABLE_KEYWORDS: &[&str] = &[
     "from", "join", "into", "update", "table", "view", "index", "exists", "on", "in",
 ];
 
@@ -60,7 +60,7 @@ pub(super) fn second(sql: &str, name: &str) -> Option<usize> {
 }
 
 /// The `*` that stands for columns.
-fn star(words: &[Word]) -> Option<&Word> {
+fn star(words: &[Token]) -> Option<&Token> {
     let stands = |at: &usize| {
         let first = at.checked_sub(1).is_some_and(|before| {
             let word = words[before].name.as_str();
@@ -114,7 +114,7 @@ fn table(sql: &str, name: &str) -> Option<usize> {
     }
     let is_table = |at: &&usize| {
         let before = at.checked_sub(1).map(|before| &words[before]);
-        before.is_some_and(|word| word.bare && BEFORE_TABLES.contains(&word.name.as_str()))
+        before.is_some_and(|word| word.bare && TABLE_KEYWORDS.contains(&word.name.as_str()))
     };
     found.iter().find(is_table).map(|at| words[*at].start)
 }
@@ -135,7 +135,7 @@ fn bare(name: &str) -> String {
 }
 
 /// The names and keywords of SQL, in their order: neither texts, nor comments, nor numbers.
-fn words(sql: &str) -> Vec<Word> {
+fn words(sql: &str) -> Vec<Token> {
     let bytes = sql.as_bytes();
     let mut found = Vec::new();
     let (mut at, mut before) = (0, b' ');
@@ -167,7 +167,7 @@ fn words(sql: &str) -> Vec<Word> {
             _ => (1, None),
         };
         if let Some((name, bare)) = word {
-            found.push(Word {
+            found.push(Token {
                 start: at,
                 name,
                 bare,

@@ -2,54 +2,57 @@
 
 use std::sync::Mutex;
 
+use super::connection::{OpenSettings, TenantConnection};
 use super::error::RunError;
-use super::handle::{Handle, Settings};
 use svc_base::sync::lock;
 
 /// How many connections of a database read at once.
-const READERS: usize = 4;
+const MAX_READERS: usize = 4;
 
 /// The readers of a database.
 #[derive(Debug, Default)]
-pub(super) struct Readers(Mutex<State>);
+pub(super) struct ReaderPool(Mutex<PoolState>);
 
 #[derive(Debug, Default)]
-struct State {
-    idle: Vec<Handle>,
+struct PoolState {
+    idle: Vec<TenantConnection>,
     open: usize,
 }
 
-impl Readers {
+impl ReaderPool {
     /// Returns a reader, if one is idle or may be opened.
-    pub(super) fn idle(&self, settings: &Settings) -> Result<Option<Handle>, RunError> {
+    pub(super) fn idle(
+        &self,
+        settings: &OpenSettings,
+    ) -> Result<Option<TenantConnection>, RunError> {
         let mut readers = lock(&self.0);
         if let Some(reader) = readers.idle.pop() {
             return Ok(Some(reader));
         }
-        if readers.open >= READERS {
+        if readers.open >= MAX_READERS {
             return Ok(None);
         }
         readers.open += 1;
         drop(readers);
-        Handle::reader(settings)
+        TenantConnection::reader(settings)
             .map(Some)
             .inspect_err(|_| lock(&self.0).open -= 1)
     }
 
     /// Returns a reader, past the bound if all are taken: the lanes have few threads.
-    pub(super) fn take(&self, settings: &Settings) -> Result<Handle, RunError> {
+    pub(super) fn take(&self, settings: &OpenSettings) -> Result<TenantConnection, RunError> {
         if let Some(reader) = self.idle(settings)? {
             return Ok(reader);
         }
-        let reader = Handle::reader(settings)?;
+        let reader = TenantConnection::reader(settings)?;
         lock(&self.0).open += 1;
         Ok(reader)
     }
 
     /// Keeps a reader for the next call, if there are not enough.
-    pub(super) fn put_back(&self, reader: Handle) {
+    pub(super) fn put_back(&self, reader: TenantConnection) {
         let mut readers = lock(&self.0);
-        if readers.idle.len() < READERS {
+        if readers.idle.len() < MAX_READERS {
             readers.idle.push(reader);
         } else {
             readers.open -= 1;
@@ -58,6 +61,6 @@ impl Readers {
 
     /// Closes the idle readers.
     pub(super) fn close(&self) {
-        *lock(&self.0) = State::default();
+        *lock(&self.0) = PoolState::default();
     }
 }

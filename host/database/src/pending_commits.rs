@@ -1,9 +1,9 @@
 //! Commits of a database's writer, from the first step to the second: who is told of them and who is answered.
 
 use super::batch::BatchError;
+use super::changed_tables::{ChangedTables, CommitListener};
+use super::pending_write::PendingWrite;
 use super::run::ResultJson;
-use super::touched::{CommitFollower, Touched};
-use super::write::Write;
 use svc_base::fault;
 use svc_base::ids::BackendId;
 use svc_base::positions::{Position, Unacknowledged};
@@ -12,30 +12,30 @@ use svc_base::positions::{Position, Unacknowledged};
 #[derive(Debug)]
 pub(super) struct PendingCommits {
     id: BackendId,
-    follower: CommitFollower,
-    waiting: Unacknowledged<(Touched, Replies)>,
+    follower: CommitListener,
+    waiting: Unacknowledged<(ChangedTables, Replies)>,
 }
 
 /// The callers of a commit, with what they are answered.
 pub(super) enum Replies {
     /// Writes that share it, with a result each.
-    Writes(Vec<Write>, Vec<Result<ResultJson, BatchError>>),
+    Writes(Vec<PendingWrite>, Vec<Result<ResultJson, BatchError>>),
     /// Work that had the writer for itself.
-    Alone(Box<dyn FnOnce() + Send>),
+    Exclusive(Box<dyn FnOnce() + Send>),
 }
 
 impl std::fmt::Debug for Replies {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Writes(..) => "Writes",
-            Self::Alone(_) => "Alone",
+            Self::Exclusive(_) => "Exclusive",
         })
     }
 }
 
 impl PendingCommits {
     /// Starts with none, of a database whose commits `follower` is told of.
-    pub(super) fn new(id: BackendId, follower: CommitFollower) -> Self {
+    pub(super) fn new(id: BackendId, follower: CommitListener) -> Self {
         Self {
             id,
             follower,
@@ -44,7 +44,12 @@ impl PendingCommits {
     }
 
     /// Takes the first step of a commit: the database has come to `position`, synced.
-    pub(super) fn committed(&mut self, position: Position, touched: Touched, replies: Replies) {
+    pub(super) fn committed(
+        &mut self,
+        position: Position,
+        touched: ChangedTables,
+        replies: Replies,
+    ) {
         self.waiting.committed(position, (touched, replies));
     }
 
@@ -60,7 +65,7 @@ impl PendingCommits {
                         write.answer(result);
                     }
                 }
-                Replies::Alone(answer) => answer(),
+                Replies::Exclusive(answer) => answer(),
             }
         }
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use super::super::schema::Marker;
+use super::super::schema::MigrationMarker;
 use super::super::*;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::BackendId;
@@ -136,7 +136,7 @@ impl House {
     }
 
     async fn write(&mut self, sql: &str) {
-        let call = Call {
+        let call = StatementCall {
             sql: sql.into(),
             writes: true,
             params: Vec::new(),
@@ -199,7 +199,7 @@ impl House {
     /// Goes back; returns what was restored and what undoes it. `None` if it is too long ago.
     async fn restore(&mut self, at: Timestamp) -> Result<(Timestamp, Timestamp), NotRestored> {
         let rewound = match self.databases.rewind(self.id, at).await {
-            Err(RewindError::TooOld { oldest }) => {
+            Err(SnapshotError::TooOld { oldest }) => {
                 assert!(oldest.unwrap() > at);
                 return Err(NotRestored::TooOld);
             }
@@ -210,7 +210,7 @@ impl House {
         self.restores += 1;
         let version = 1000 + self.restores;
         let record = RestoreRecord {
-            marker: Marker {
+            marker: MigrationMarker {
                 version,
                 checksum: version.to_string(),
             },
@@ -218,7 +218,7 @@ impl House {
             made_at: self.clock.now(),
             made_by: None,
         };
-        let plan = Plan {
+        let plan = RestorePlan {
             later: Vec::new(),
             record,
         };

@@ -3,20 +3,20 @@
 use rusqlite::Result;
 use rusqlite::functions::Context;
 
-use super::reader::{Reader, json};
-use super::text::{Plain, to_zero};
+use super::json_reader::{JsonReader, json};
+use super::text::{PlainSqlite, to_zero};
 use super::{Text, failed, too_big};
 use crate::limits::VALUE_BYTES;
-use crate::meter::Work;
+use crate::meter::WorkBudget;
 
 /// How deep SQLite lets JSON nest.
-const DEPTH: usize = 1000;
+const MAX_DEPTH: usize = 1000;
 
 /// Implements `json_pretty`.
 pub(super) fn pretty(
     context: &Context<'_>,
-    plain: &Plain,
-    mut work: Work<'_>,
+    plain: &PlainSqlite,
+    mut work: WorkBudget<'_>,
 ) -> Result<Option<Text>> {
     let Some(json) = json(context, 0, plain)? else {
         return Ok(None);
@@ -26,12 +26,12 @@ pub(super) fn pretty(
     } else {
         None
     };
-    let mut printer = Printer {
+    let mut printer = JsonPrinter {
         out: Vec::with_capacity(json.len()),
         indent: indent.as_deref().map_or(b"    ".as_slice(), to_zero),
         depth: 0,
     };
-    let mut reader = Reader::new(&json);
+    let mut reader = JsonReader::new(&json);
     while reader.at < json.len() {
         work.spend(16)?;
         printer.print(&mut reader, &mut work)?;
@@ -40,15 +40,15 @@ pub(super) fn pretty(
 }
 
 /// Writes JSON on lines of their own.
-struct Printer<'i> {
+struct JsonPrinter<'i> {
     out: Vec<u8>,
     indent: &'i [u8],
     depth: usize,
 }
 
-impl Printer<'_> {
+impl JsonPrinter<'_> {
     /// Writes the next part of what is read.
-    fn print(&mut self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<()> {
+    fn print(&mut self, reader: &mut JsonReader<'_>, work: &mut WorkBudget<'_>) -> Result<()> {
         let byte = reader.peek()?;
         match byte {
             b'[' | b'{' => {
@@ -60,7 +60,7 @@ impl Printer<'_> {
                     return Ok(());
                 }
                 self.depth += 1;
-                if self.depth >= DEPTH {
+                if self.depth >= MAX_DEPTH {
                     return Err(failed("JSON nested too deep"));
                 }
                 self.begin_line(work)
@@ -91,7 +91,7 @@ impl Printer<'_> {
         }
     }
 
-    fn begin_line(&mut self, work: &mut Work<'_>) -> Result<()> {
+    fn begin_line(&mut self, work: &mut WorkBudget<'_>) -> Result<()> {
         self.out.push(b'\n');
         let indents = self.indent.len().saturating_mul(self.depth);
         let most = usize::try_from(VALUE_BYTES).unwrap_or(usize::MAX);

@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 
 use tokio::sync::oneshot;
 
-use super::committed::Replies;
+use super::changed_tables::ChangedTables;
+use super::database::{Database, QueuedWork, answer_of};
 use super::error::RunError;
-use super::open::{Database, QueuedWork, answer_of};
+use super::pending_commits::Replies;
 use super::schema;
-use super::touched::Touched;
 use super::writer::Writer;
 use svc_base::turns::Turn;
 
@@ -22,7 +22,7 @@ impl Database {
         &self,
         work: impl FnOnce(&mut Writer) -> Result<T, RunError> + Send + 'static,
     ) -> Result<T, RunError> {
-        self.with_writer_that(Touched::All, work).await
+        self.with_writer_that(ChangedTables::All, work).await
     }
 
     /// Runs work with the writer that changes nothing of what tenants see.
@@ -33,19 +33,19 @@ impl Database {
         &self,
         work: impl FnOnce(&mut Writer) -> Result<T, RunError> + Send + 'static,
     ) -> Result<T, RunError> {
-        self.with_writer_that(Touched::default(), work).await
+        self.with_writer_that(ChangedTables::default(), work).await
     }
 
     async fn with_writer_that<T: Send + 'static>(
         &self,
-        touches: Touched,
+        touches: ChangedTables,
         work: impl FnOnce(&mut Writer) -> Result<T, RunError> + Send + 'static,
     ) -> Result<T, RunError> {
         let (answer, answered) = oneshot::channel();
         let turn = Turn::new();
         let begun = Arc::clone(&turn);
         let me = self.myself()?;
-        self.enqueue(QueuedWork::Alone(Box::new(move |writer| {
+        self.enqueue(QueuedWork::Exclusive(Box::new(move |writer| {
             if begun.begin() {
                 let result = work(writer);
                 me.settings.schema_changed();
@@ -54,7 +54,7 @@ impl Database {
                     Err(error) => tracing::error!(%error, "a schema cannot be read"),
                 }
                 // Only now, so that what is looked at again is looked at by the schema that it has.
-                let answer = Replies::Alone(Box::new(move || {
+                let answer = Replies::Exclusive(Box::new(move || {
                     // A caller that has gone away does not want it.
                     let _ = answer.send(result);
                 }));

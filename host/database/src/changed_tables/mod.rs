@@ -17,14 +17,14 @@ use svc_base::sync::lock;
 
 /// The tables of a statement, by name in lower case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tables {
+pub struct StatementTables {
     reads: BTreeSet<Box<str>>,
     writes: BTreeSet<Box<str>>,
     /// Whether one of them is not known: then it may be any.
     unknown: bool,
 }
 
-impl Tables {
+impl StatementTables {
     pub(super) fn read(&mut self, name: &str) {
         self.reads.insert(name.to_ascii_lowercase().into());
     }
@@ -40,20 +40,20 @@ impl Tables {
 
 /// Tables that are being noted.
 #[derive(Clone, Debug, Default)]
-pub(super) struct NotedTables(Arc<Mutex<Option<Tables>>>);
+pub(super) struct TableRecorder(Arc<Mutex<Option<StatementTables>>>);
 
-impl NotedTables {
-    fn lock(&self) -> MutexGuard<'_, Option<Tables>> {
+impl TableRecorder {
+    fn lock(&self) -> MutexGuard<'_, Option<StatementTables>> {
         lock(&self.0)
     }
 
     /// Notes from now on.
     pub(super) fn begin(&self) {
-        *self.lock() = Some(Tables::default());
+        *self.lock() = Some(StatementTables::default());
     }
 
     /// The tables since the beginning.
-    pub(super) fn end(&self) -> Tables {
+    pub(super) fn end(&self) -> StatementTables {
         self.lock().take().unwrap_or_default()
     }
 
@@ -73,28 +73,28 @@ impl NotedTables {
 
 /// Tables that a commit may have changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Touched {
+pub enum ChangedTables {
     /// Anything: rows, the schema, the actions.
     All,
     /// Tables that these statements write.
-    By(Vec<Arc<Tables>>),
+    By(Vec<Arc<StatementTables>>),
 }
 
-impl Default for Touched {
+impl Default for ChangedTables {
     /// No table.
     fn default() -> Self {
         Self::By(Vec::new())
     }
 }
 
-impl Touched {
+impl ChangedTables {
     /// Whether nothing has changed.
     pub fn is_nothing(&self) -> bool {
         matches!(self, Self::By(tables) if tables.is_empty())
     }
 
     /// Adds what a statement writes; one of which nothing is known may write anything.
-    pub(super) fn add(&mut self, tables: Option<Arc<Tables>>) {
+    pub(super) fn add(&mut self, tables: Option<Arc<StatementTables>>) {
         match (&mut *self, tables) {
             (Self::All, _) => {}
             (_, None) => *self = Self::All,
@@ -115,7 +115,7 @@ impl Touched {
     }
 
     /// Whether a statement that reads `tables` may answer something else now; `None` may read anything.
-    pub fn concerns(&self, tables: Option<&Tables>) -> bool {
+    pub fn concerns(&self, tables: Option<&StatementTables>) -> bool {
         let Self::By(touched) = self else {
             return true;
         };
@@ -127,21 +127,21 @@ impl Touched {
     }
 }
 
-type Follower = Box<dyn Fn(BackendId, Touched) + Send + Sync>;
+type Listener = Box<dyn Fn(BackendId, ChangedTables) + Send + Sync>;
 
 /// The follower of commits, who is told of each: once it is durable, and before its callers are answered.
 #[derive(Clone, Default)]
-pub(super) struct CommitFollower(Arc<OnceLock<Follower>>);
+pub(super) struct CommitListener(Arc<OnceLock<Listener>>);
 
-impl CommitFollower {
+impl CommitListener {
     /// Has `follow` told from now on; the first one stays.
-    pub(super) fn follow(&self, follow: impl Fn(BackendId, Touched) + Send + Sync + 'static) {
+    pub(super) fn follow(&self, follow: impl Fn(BackendId, ChangedTables) + Send + Sync + 'static) {
         if self.0.set(Box::new(follow)).is_err() {
             tracing::error!("somebody else is told of commits already");
         }
     }
 
-    pub(super) fn tell(&self, id: BackendId, touched: Touched) {
+    pub(super) fn tell(&self, id: BackendId, touched: ChangedTables) {
         if let Some(follow) = self.0.get()
             && !touched.is_nothing()
         {
@@ -150,7 +150,7 @@ impl CommitFollower {
     }
 }
 
-impl fmt::Debug for CommitFollower {
+impl fmt::Debug for CommitListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CommitFollower").finish_non_exhaustive()
     }

@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use rusqlite::{Connection, Row};
 
-use super::catalog::{OWN, quoted, rows};
+use super::authorizer::StatementRole;
+use super::catalog::{OWN_NAMES_SQL, quoted, rows};
+use super::connection::TenantConnection;
 use super::error::{RunError, internal};
-use super::handle::Handle;
-use super::walls::Role;
 use super::warnings::update_of;
 use svc_base::Stopwatch;
 
 /// Fault that makes a table or a view unusable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct SchemaFault {
     /// The table or view that would be to blame, in lower case.
     pub(super) name: String,
     /// Why, and what to do.
@@ -25,12 +25,15 @@ pub(super) struct Fault {
 }
 
 /// Finds what cannot be worked with, in the order in which it was made.
-pub(super) fn faults(handle: &Handle, budget: Duration) -> Result<Vec<Fault>, RunError> {
+pub(super) fn faults(
+    handle: &TenantConnection,
+    budget: Duration,
+) -> Result<Vec<SchemaFault>, RunError> {
     let connection = &handle.connection;
     let watch = Stopwatch::start();
     let mut found = keys_without_parent(connection).map_err(internal)?;
     let sql = format!(
-        "SELECT name, type = 'view' FROM sqlite_schema WHERE type IN ('table', 'view') AND {OWN} ORDER BY rowid"
+        "SELECT name, type = 'view' FROM sqlite_schema WHERE type IN ('table', 'view') AND {OWN_NAMES_SQL} ORDER BY rowid"
     );
     let things = rows(connection, &sql, |row| {
         Ok((row.get::<_, String>(0)?, row.get::<_, bool>(1)?))
@@ -67,24 +70,27 @@ fn statements(
     connection: &Connection,
     name: &str,
     is_view: bool,
-) -> rusqlite::Result<Vec<(Role, String)>> {
+) -> rusqlite::Result<Vec<(StatementRole, String)>> {
     let thing = quoted(name);
-    let mut all = vec![(Role::Read, format!("SELECT * FROM {thing}"))];
+    let mut all = vec![(StatementRole::Read, format!("SELECT * FROM {thing}"))];
     if !is_view {
-        all.push((Role::Write, format!("INSERT INTO {thing} DEFAULT VALUES")));
-        all.extend(update_of(connection, name)?.map(|update| (Role::Write, update)));
-        all.push((Role::Write, format!("DELETE FROM {thing}")));
+        all.push((
+            StatementRole::Write,
+            format!("INSERT INTO {thing} DEFAULT VALUES"),
+        ));
+        all.extend(update_of(connection, name)?.map(|update| (StatementRole::Write, update)));
+        all.push((StatementRole::Write, format!("DELETE FROM {thing}")));
     }
     Ok(all)
 }
 
 /// Phrases an error of SQLite for the author of the script.
-fn told(name: &str, is_view: bool, reason: &str) -> Fault {
+fn told(name: &str, is_view: bool, reason: &str) -> SchemaFault {
     // It says so of the child, whichever of the two it was asked about.
     let mismatch = reason.strip_prefix("foreign key mismatch - \"");
     if let Some((child, parent)) = mismatch.and_then(|rest| rest.split_once("\" referencing \"")) {
         let parent = parent.trim_end_matches('"');
-        return Fault {
+        return SchemaFault {
             name: child.to_ascii_lowercase(),
             reason: format!(
                 "A foreign key of `{child}` cannot hold: what it refers to must be the PRIMARY KEY of `{parent}`, or UNIQUE there, with as many columns and their collations. Otherwise no row of either table could ever be written or deleted ({reason})."
@@ -96,14 +102,14 @@ fn told(name: &str, is_view: bool, reason: &str) -> Fault {
     } else {
         format!("The table `{name}` could never be written to")
     };
-    Fault {
+    SchemaFault {
         name: name.to_owned(),
         reason: format!("{what}: {reason}."),
     }
 }
 
 /// A column of a foreign key.
-struct Reference {
+struct ForeignKeyColumn {
     child: String,
     parent: String,
     to: Option<String>,
@@ -114,16 +120,16 @@ struct Reference {
 }
 
 /// Foreign keys to tables and columns that are not there.
-fn keys_without_parent(connection: &Connection) -> rusqlite::Result<Vec<Fault>> {
+fn keys_without_parent(connection: &Connection) -> rusqlite::Result<Vec<SchemaFault>> {
     let sql = format!(
         "SELECT t.name, k.\"table\", k.\"to\",
             (SELECT p.type FROM sqlite_schema AS p WHERE p.name = k.\"table\" COLLATE NOCASE AND p.type IN ('table', 'view')),
             EXISTS (SELECT 1 FROM pragma_table_xinfo(k.\"table\") AS x WHERE x.name = k.\"to\" COLLATE NOCASE)
-        FROM (SELECT name FROM sqlite_schema WHERE type = 'table' AND {OWN} ORDER BY rowid) AS t
+        FROM (SELECT name FROM sqlite_schema WHERE type = 'table' AND {OWN_NAMES_SQL} ORDER BY rowid) AS t
             JOIN pragma_foreign_key_list(t.name) AS k"
     );
     let read = |row: &Row<'_>| {
-        Ok(Reference {
+        Ok(ForeignKeyColumn {
             child: row.get(0)?,
             parent: row.get(1)?,
             to: row.get(2)?,
@@ -135,15 +141,15 @@ fn keys_without_parent(connection: &Connection) -> rusqlite::Result<Vec<Fault>> 
     Ok(references.iter().filter_map(without_parent).collect())
 }
 
-fn without_parent(reference: &Reference) -> Option<Fault> {
-    let Reference { child, parent, .. } = reference;
+fn without_parent(reference: &ForeignKeyColumn) -> Option<SchemaFault> {
+    let ForeignKeyColumn { child, parent, .. } = reference;
     let why = match (reference.kind.as_deref(), &reference.to) {
         (None, _) => format!("there is no table `{parent}`"),
         (Some("view"), _) => format!("`{parent}` is a view"),
         (_, Some(to)) if !reference.has => format!("`{parent}` has no column `{to}`"),
         _ => return None,
     };
-    Some(Fault {
+    Some(SchemaFault {
         name: child.to_ascii_lowercase(),
         reason: format!(
             "A foreign key of `{child}` cannot hold: {why}, so that no row of `{child}` could ever be written. Make what it refers to in the same script or before it, or leave REFERENCES out."
