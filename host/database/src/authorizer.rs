@@ -45,12 +45,12 @@ pub(super) enum StatementRole {
 pub(super) struct Authorizer {
     role: Arc<AtomicU8>,
     /// The tables that SQLite asks about, while somebody wants to know.
-    noted: TableRecorder,
+    recorder: TableRecorder,
 }
 
 impl Authorizer {
     /// Builds the walls around a connection.
-    pub(super) fn build(
+    pub(super) fn install(
         connection: &mut Connection,
         deadline: &Deadline,
         clock: &Clock,
@@ -80,42 +80,42 @@ impl Authorizer {
             connection.set_limit(limit, value)?;
         }
         functions::register(connection, deadline, clock)?;
-        let modules = modules(connection)?;
+        let forbidden_modules = forbidden_modules(connection)?;
         let role = Arc::new(AtomicU8::new(StatementRole::Platform as u8));
-        let played = Arc::clone(&role);
-        let noted = TableRecorder::default();
-        let noting = noted.clone();
+        let current_role = Arc::clone(&role);
+        let recorder = TableRecorder::default();
+        let recording = recorder.clone();
         connection.authorizer(Some(move |context: AuthContext<'_>| {
-            let role = match played.load(Ordering::Relaxed) {
+            let role = match current_role.load(Ordering::Relaxed) {
                 1 => StatementRole::Read,
                 2 => StatementRole::Write,
                 3 => StatementRole::Migrate,
                 _ => return Authorization::Allow,
             };
-            noting.note(&context.action);
-            if allows(role, &context, &modules) {
+            recording.note(&context.action);
+            if allows(role, &context, &forbidden_modules) {
                 Authorization::Allow
             } else {
                 Authorization::Deny
             }
         }))?;
-        Ok(Self { role, noted })
+        Ok(Self { role, recorder })
     }
 
     /// Plays a role until told otherwise.
-    pub(super) fn play(&self, role: StatementRole) {
+    pub(super) fn set_role(&self, role: StatementRole) {
         self.role.store(role as u8, Ordering::Relaxed);
     }
 
     /// Does something that prepares a tenant's statement; returns the tables that SQLite asks about, too.
-    pub(super) fn noting<T>(&self, work: impl FnOnce() -> T) -> (T, StatementTables) {
-        self.noted.begin();
+    pub(super) fn record_tables<T>(&self, work: impl FnOnce() -> T) -> (T, StatementTables) {
+        self.recorder.start();
         let done = work();
-        (done, self.noted.end())
+        (done, self.recorder.finish())
     }
 
     /// Does something as the platform, in the middle of what is a tenant's.
-    pub(super) fn aside<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub(super) fn as_platform<T>(&self, work: impl FnOnce() -> T) -> T {
         let role = self
             .role
             .swap(StatementRole::Platform as u8, Ordering::Relaxed);
@@ -129,7 +129,7 @@ impl Authorizer {
 pub(super) const TABLE_FUNCTIONS: &[&str] = &["json_each", "json_tree", "jsonb_each", "jsonb_tree"];
 
 /// The modules behind table-valued functions that tenants may not use.
-fn modules(connection: &Connection) -> Result<Vec<String>> {
+fn forbidden_modules(connection: &Connection) -> Result<Vec<String>> {
     let mut statement = connection.prepare("SELECT name FROM pragma_module_list")?;
     let names = statement.query_map([], |row| row.get::<_, String>(0))?;
     names
@@ -138,7 +138,7 @@ fn modules(connection: &Connection) -> Result<Vec<String>> {
         .collect()
 }
 
-fn allows(role: StatementRole, context: &AuthContext<'_>, modules: &[String]) -> bool {
+fn allows(role: StatementRole, context: &AuthContext<'_>, forbidden_modules: &[String]) -> bool {
     // Where a name is resolved within a statement there is no database; everywhere else it must be the tenant's own.
     if context.database_name.is_some_and(|name| name != "main") {
         return false;
@@ -148,8 +148,8 @@ fn allows(role: StatementRole, context: &AuthContext<'_>, modules: &[String]) ->
     match context.action {
         AuthAction::Select | AuthAction::Recursive => true,
         AuthAction::Read { table_name, .. } => {
-            is_readable(table_name, modules)
-                || (migrates && (is_schema(table_name) || is_trial(table_name)))
+            is_readable(table_name, forbidden_modules)
+                || (migrates && (is_schema(table_name) || is_altertab(table_name)))
         }
         AuthAction::Function { function_name } => {
             is_function(function_name) || (migrates && is_migration_function(function_name))
@@ -169,7 +169,7 @@ fn allows(role: StatementRole, context: &AuthContext<'_>, modules: &[String]) ->
         AuthAction::CreateIndex {
             index_name,
             table_name,
-        } => migrates && is_index(index_name) && (is_own(table_name) || is_trial(table_name)),
+        } => migrates && is_index(index_name) && (is_own(table_name) || is_altertab(table_name)),
         AuthAction::Reindex { index_name } => migrates && is_index(index_name),
         AuthAction::AlterTable {
             database_name,
@@ -192,7 +192,7 @@ fn is_own(name: &str) -> bool {
 }
 
 /// The table by which SQLite tries a new column, before it refuses one that would need an index.
-fn is_trial(name: &str) -> bool {
+fn is_altertab(name: &str) -> bool {
     has_prefix(name, "sqlite_altertab_")
 }
 
@@ -201,10 +201,10 @@ fn is_index(name: &str) -> bool {
     is_own(name) || has_prefix(name, "sqlite_autoindex_")
 }
 
-fn is_readable(table: &str, modules: &[String]) -> bool {
+fn is_readable(table: &str, forbidden_modules: &[String]) -> bool {
     (is_own(table) || table.eq_ignore_ascii_case("svc_payments"))
         && !has_prefix(table, "pragma_")
-        && !modules
+        && !forbidden_modules
             .iter()
             .any(|module| module.eq_ignore_ascii_case(table))
 }

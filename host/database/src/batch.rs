@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::connection::TenantConnection;
 use super::error::RunError;
 use super::limits::ResultLimits;
-use super::run::{FirstRow, ResultJson, StatementCall, run, run_keeping, weight};
+use super::run::{FirstRow, ResultJson, StatementCall, run, run_with_first_row, value_bytes};
 use super::timing::{Lane, StatementTiming};
 use super::values::{Params, StepParam, Value};
 use svc_base::Stopwatch;
@@ -21,7 +21,7 @@ pub struct BatchStep {
     /// Values of the binds.
     pub params: Vec<(String, StepParam)>,
     /// How long it takes.
-    pub pace: Arc<StatementTiming>,
+    pub timing: Arc<StatementTiming>,
 }
 
 /// Why a batch changed nothing.
@@ -72,36 +72,41 @@ impl WriteRequest {
     }
 
     /// A pace for it as a whole: long, if one of its steps is known to be.
-    pub(super) fn pace(steps: &[BatchStep]) -> Arc<StatementTiming> {
-        let pace = StatementTiming::default();
-        if steps.iter().any(|step| step.pace.lane() == Lane::Long) {
-            pace.too_long();
+    pub(super) fn batch_timing(steps: &[BatchStep]) -> Arc<StatementTiming> {
+        let timing = StatementTiming::default();
+        if steps.iter().any(|step| step.timing.lane() == Lane::Long) {
+            timing.record_too_long();
         }
-        Arc::new(pace)
+        Arc::new(timing)
     }
 }
 
 impl BatchStep {
     fn bytes(&self) -> usize {
-        let weight = |given: &StepParam| match given {
-            StepParam::Value(value) => weight(value),
+        let param_bytes = |given: &StepParam| match given {
+            StepParam::Value(value) => value_bytes(value),
             StepParam::From { column, .. } => column.len(),
         };
-        self.sql.len() + self.params.iter().map(|(_, g)| weight(g)).sum::<usize>()
+        self.sql.len()
+            + self
+                .params
+                .iter()
+                .map(|(_, g)| param_bytes(g))
+                .sum::<usize>()
     }
 
     /// Whether it takes something from another step's first row.
-    fn names(&self, number: usize) -> bool {
+    fn refers_to(&self, number: usize) -> bool {
         let mut given = self.params.iter().map(|(_, given)| given);
         given.any(|given| matches!(given, StepParam::From { step, .. } if *step == number))
     }
 
     /// The call that it is, once the rows that it names are there.
-    fn call(&self, rows: &[FirstRow]) -> Result<StatementCall, RunError> {
+    fn to_call(&self, rows: &[FirstRow]) -> Result<StatementCall, RunError> {
         let value = |(name, given): &(String, StepParam)| {
             let value = match given {
                 StepParam::Value(value) => value.clone(),
-                StepParam::From { step, column } => found(rows, *step, column)?.clone(),
+                StepParam::From { step, column } => referenced_value(rows, *step, column)?.clone(),
             };
             Ok((name.clone(), value))
         };
@@ -117,7 +122,11 @@ impl BatchStep {
     }
 }
 
-fn found<'r>(rows: &'r [FirstRow], step: usize, column: &str) -> Result<&'r Value, RunError> {
+fn referenced_value<'r>(
+    rows: &'r [FirstRow],
+    step: usize,
+    column: &str,
+) -> Result<&'r Value, RunError> {
     let row = rows.get(step).map_or(&[][..], Vec::as_slice);
     if row.is_empty() {
         return Err(RunError::Constraint(format!(
@@ -156,11 +165,13 @@ fn run_batch(
             ..*limits
         };
         let mut row = FirstRow::new();
-        let named = steps[number + 1..].iter().any(|later| later.names(number));
+        let named = steps[number + 1..]
+            .iter()
+            .any(|later| later.refers_to(number));
         let kept = named.then_some(&mut row);
         let result = step
-            .call(&rows)
-            .and_then(|call| run_keeping(handle, &call, &limits, time, kept))
+            .to_call(&rows)
+            .and_then(|call| run_with_first_row(handle, &call, &limits, time, kept))
             .map_err(at)?;
         rows.push(row);
         if number > 0 {

@@ -16,20 +16,20 @@ impl Database {
     pub async fn call(
         &self,
         call: StatementCall,
-        pace: &Arc<StatementTiming>,
+        timing: &Arc<StatementTiming>,
     ) -> Result<ResultJson, RunError> {
         let answer = if call.writes {
             let work = WriteRequest::Call(call);
-            let written = self.write(work, Arc::clone(pace)).await;
+            let written = self.write(work, Arc::clone(timing)).await;
             written.map_err(|failure| failure.error)
         } else {
             // A read fills nothing but the disk that its temporary files are on.
-            self.read(call, pace).await.map_err(|error| match error {
+            self.read(call, timing).await.map_err(|error| match error {
                 RunError::DatabaseFull => RunError::DiskFull,
                 other => other,
             })
         };
-        answer.map_err(|error| self.settings.full_disk_or_database(error))
+        answer.map_err(|error| self.settings.distinguish_full_disk(error))
     }
 
     /// Runs statements in one transaction: all or none, durable when it is answered.
@@ -37,10 +37,10 @@ impl Database {
     /// # Errors
     /// [`BatchError`]; nothing is changed then.
     pub async fn batch(&self, steps: Vec<BatchStep>) -> Result<ResultJson, BatchError> {
-        let pace = WriteRequest::pace(&steps);
-        let written = self.write(WriteRequest::Batch(steps), pace).await;
+        let timing = WriteRequest::batch_timing(&steps);
+        let written = self.write(WriteRequest::Batch(steps), timing).await;
         written.map_err(|failure| BatchError {
-            error: self.settings.full_disk_or_database(failure.error),
+            error: self.settings.distinguish_full_disk(failure.error),
             ..failure
         })
     }

@@ -39,13 +39,13 @@ pub(super) const READER_TIMEOUT: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub(super) struct TenantConnection {
     pub(super) connection: Connection,
-    pub(super) walls: Authorizer,
+    pub(super) authorizer: Authorizer,
     meter: StatementMeter,
     statements: StatementFactsCache,
     /// Tables written since somebody last asked.
     touched: RefCell<ChangedTables>,
     /// The longest value that SQLite takes at the moment, in bytes.
-    longest: Cell<i32>,
+    value_limit: Cell<i32>,
     /// Pages in the write-ahead log after the last commit.
     log_pages: Arc<AtomicI32>,
 }
@@ -77,7 +77,7 @@ impl OpenSettings {
     }
 
     /// Those of a database that no tenant calls.
-    pub(super) fn alone(path: PathBuf, most_bytes: u64) -> Self {
+    pub(super) fn standalone(path: PathBuf, most_bytes: u64) -> Self {
         Self::new(path, most_bytes, Clock::system(), &Watchdog::default())
     }
 
@@ -87,17 +87,17 @@ impl OpenSettings {
     }
 
     /// Builds the walls around a connection, and its meter.
-    pub(super) fn guard(
+    pub(super) fn install_guards(
         &self,
         connection: &mut Connection,
     ) -> rusqlite::Result<(StatementMeter, Authorizer)> {
         let meter = StatementMeter::install(connection, &self.watchdog)?;
-        let walls = Authorizer::build(connection, &meter.deadline(), &self.clock)?;
-        Ok((meter, walls))
+        let authorizer = Authorizer::install(connection, &meter.deadline(), &self.clock)?;
+        Ok((meter, authorizer))
     }
 
     /// SQLite has one error for a full database and a full disk: the disk says which it was.
-    pub(super) fn full_disk_or_database(&self, error: RunError) -> RunError {
+    pub(super) fn distinguish_full_disk(&self, error: RunError) -> RunError {
         match error {
             RunError::DatabaseFull if self.disk_is_full() => RunError::DiskFull,
             other => other,
@@ -135,7 +135,7 @@ impl TenantConnection {
         let open = || {
             let mut connection = Connection::open_in_memory()?;
             fill(&mut connection)?;
-            bound_pages(&connection, settings)?;
+            limit_pages(&connection, settings)?;
             Self::build(connection, settings)
         };
         open().map_err(internal)
@@ -158,7 +158,7 @@ impl TenantConnection {
             pragma("journal_size_limit", WAL_SIZE_LIMIT_BYTES)?;
             // The executor decides when: after it has answered.
             pragma("wal_autocheckpoint", 0)?;
-            bound_pages(&connection, settings)?;
+            limit_pages(&connection, settings)?;
         }
         pragma("cache_size", -CACHE_KIB)?;
         Self::build(connection, settings)
@@ -168,7 +168,7 @@ impl TenantConnection {
     fn build(mut connection: Connection, settings: &OpenSettings) -> rusqlite::Result<Self> {
         connection.pragma_update(None, "cell_size_check", 1)?;
         connection.pragma_update(None, "temp_store", "FILE")?;
-        let (meter, walls) = settings.guard(&mut connection)?;
+        let (meter, authorizer) = settings.install_guards(&mut connection)?;
         let log_pages = Arc::new(AtomicI32::new(0));
         let counted = Arc::clone(&log_pages);
         connection.wal_hook(Some(move |_: &mut Wal, pages| {
@@ -177,21 +177,21 @@ impl TenantConnection {
         }))?;
         Ok(Self {
             connection,
-            walls,
+            authorizer,
             meter,
             statements: StatementFactsCache::new(Arc::clone(&settings.schema)),
             touched: RefCell::default(),
-            longest: Cell::new(VALUE_BYTES),
+            value_limit: Cell::new(VALUE_BYTES),
             log_pages,
         })
     }
 
     /// Has every commit counted, with its time, before anybody is told of it: where that is to be found.
     pub(super) fn count_commits(&mut self, clock: Clock) -> rusqlite::Result<Arc<CommitCounter>> {
-        let commits = CommitCounter::none(clock.now());
+        let commits = CommitCounter::new(clock.now());
         let (log_pages, counted) = (Arc::clone(&self.log_pages), Arc::clone(&commits));
         self.connection.wal_hook(Some(move |_: &mut Wal, pages| {
-            counted.count(clock.now());
+            counted.add(clock.now());
             log_pages.store(pages, Ordering::Relaxed);
             Ok(())
         }))?;
@@ -206,7 +206,7 @@ impl TenantConnection {
     /// Copies the write-ahead log into the database; returns whether all of it is there. One that is wholly copied is
     /// begun anew by the next write.
     pub(super) fn checkpoint(&self, mode: CheckpointMode) -> rusqlite::Result<bool> {
-        let (in_log, copied) = self.copy_log(mode)?;
+        let (in_log, copied) = self.checkpoint_pages(mode)?;
         let wholly = copied >= in_log;
         let left = if wholly { 0 } else { in_log };
         self.log_pages.store(left, Ordering::Relaxed);
@@ -214,17 +214,17 @@ impl TenantConnection {
     }
 
     /// Copies the log; returns how many pages are in it, and how many of them are copied.
-    pub(super) fn copy_log(&self, mode: CheckpointMode) -> rusqlite::Result<(i32, i32)> {
+    pub(super) fn checkpoint_pages(&self, mode: CheckpointMode) -> rusqlite::Result<(i32, i32)> {
         self.connection.wal_checkpoint_v2(None::<&str>, mode)
     }
 
     /// Notes that all of the log is copied.
-    pub(super) fn log_is_copied(&self) {
+    pub(super) fn note_log_checkpointed(&self) {
         self.log_pages.store(0, Ordering::Relaxed);
     }
 
     /// Closes, and removes an empty log if nobody else has the database open.
-    pub(super) fn leave_no_log(self) {
+    pub(super) fn close_removing_log(self) {
         // Where that fails, the empty log stays.
         let _ = self
             .connection
@@ -232,37 +232,37 @@ impl TenantConnection {
     }
 
     /// Runs `work` for a tenant: in a role, and measured against a budget.
-    pub(super) fn tenant<T>(
+    pub(super) fn run_as_tenant<T>(
         &self,
         role: StatementRole,
         budget: Duration,
         work: impl FnOnce(&Connection) -> Result<T, StatementFailure>,
     ) -> Result<T, RunError> {
-        self.watched(role, budget, WatchMode::InLane, work)
+        self.run_metered(role, budget, WatchMode::InLane, work)
     }
 
     /// Runs `work`, watched as closely as a statement.
-    pub(super) fn watched<T>(
+    pub(super) fn run_metered<T>(
         &self,
         role: StatementRole,
         budget: Duration,
         watch: WatchMode,
         work: impl FnOnce(&Connection) -> Result<T, StatementFailure>,
     ) -> Result<T, RunError> {
-        self.walls.play(role);
+        self.authorizer.set_role(role);
         self.meter.start(budget, watch);
         let result = work(&self.connection);
         let exceeded = self.meter.stop();
-        self.walls.play(StatementRole::Platform);
-        let longest = self.longest.get();
-        let whole = self.bound_values(VALUE_BYTES);
+        self.authorizer.set_role(StatementRole::Platform);
+        let value_limit = self.value_limit.get();
+        let whole = self.limit_value_length(VALUE_BYTES);
         let result = result.map_err(|failure| match failure {
             StatementFailure::Sqlite(error) | StatementFailure::Running(error)
-                if longest < VALUE_BYTES && is_too_big(&error) =>
+                if value_limit < VALUE_BYTES && is_too_big(&error) =>
             {
                 match watch {
-                    WatchMode::Closely => RunError::Elsewhere,
-                    WatchMode::InLane => RunError::Failed(too_long(longest)),
+                    WatchMode::Closely => RunError::NeedsLane,
+                    WatchMode::InLane => RunError::Failed(too_long_message(value_limit)),
                 }
             }
             failure => failure.into_run_error(exceeded),
@@ -279,7 +279,7 @@ impl TenantConnection {
         if let Some(cost) = self.known_cost(sql) {
             return Ok(cost);
         }
-        let facts = StatementFacts::of(&self.connection, &self.walls, sql)?;
+        let facts = StatementFacts::of(&self.connection, &self.authorizer, sql)?;
         let cost = facts.cost;
         self.statements.put(sql, facts);
         Ok(cost)
@@ -291,28 +291,28 @@ impl TenantConnection {
     }
 
     /// The tables of a statement that has just run, if they are known.
-    pub(super) fn tables(&self, sql: &str) -> Option<Arc<StatementTables>> {
+    pub(super) fn known_tables(&self, sql: &str) -> Option<Arc<StatementTables>> {
         let tables = |facts: &StatementFacts| Arc::clone(&facts.tables);
         self.statements.get(sql, tables)
     }
 
     /// Notes what a statement may have written.
-    pub(super) fn touch(&self, sql: &str) {
-        let tables = self.tables(sql);
+    pub(super) fn note_changed_tables(&self, sql: &str) {
+        let tables = self.known_tables(sql);
         self.touched.borrow_mut().add(tables);
     }
 
     /// Takes the tables written since this was last asked.
-    pub(super) fn take_touched(&self) -> ChangedTables {
+    pub(super) fn take_changed_tables(&self) -> ChangedTables {
         self.touched.take()
     }
 
     /// Has SQLite take values of so many bytes and no longer, until the statement ends.
-    pub(super) fn bound_values(&self, bytes: i32) -> rusqlite::Result<()> {
-        if self.longest.get() != bytes {
+    pub(super) fn limit_value_length(&self, bytes: i32) -> rusqlite::Result<()> {
+        if self.value_limit.get() != bytes {
             self.connection
                 .set_limit(Limit::SQLITE_LIMIT_LENGTH, bytes)?;
-            self.longest.set(bytes);
+            self.value_limit.set(bytes);
         }
         Ok(())
     }
@@ -323,19 +323,19 @@ impl TenantConnection {
     }
 
     /// Runs a statement of the platform's own.
-    pub(super) fn platform(&self, sql: &str) -> rusqlite::Result<()> {
+    pub(super) fn execute_as_platform(&self, sql: &str) -> rusqlite::Result<()> {
         // Never from the cache, which a tenant's statement of the same text would find.
         self.connection.execute_batch(sql)
     }
 
     /// Has SQLite know the schema as it is now.
-    pub(super) fn read_schema(&self) -> rusqlite::Result<()> {
-        self.platform("SELECT 1 FROM sqlite_schema LIMIT 1")
+    pub(super) fn refresh_schema(&self) -> rusqlite::Result<()> {
+        self.execute_as_platform("SELECT 1 FROM sqlite_schema LIMIT 1")
     }
 
     /// How many bytes its pages have.
     pub(super) fn bytes(&self) -> rusqlite::Result<u64> {
-        bytes_of(&self.connection)
+        database_bytes(&self.connection)
     }
 
     /// Whether no transaction is open.
@@ -345,7 +345,7 @@ impl TenantConnection {
 }
 
 /// How many bytes the pages of the database that a connection sees have.
-pub(super) fn bytes_of(connection: &Connection) -> rusqlite::Result<u64> {
+pub(super) fn database_bytes(connection: &Connection) -> rusqlite::Result<u64> {
     let count = |row: &rusqlite::Row<'_>| row.get::<_, u32>(0);
     let pages = connection.pragma_query_value(None, "page_count", count)?;
     Ok(u64::from(pages) * PAGE_BYTES)
@@ -355,7 +355,7 @@ fn is_too_big(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::TooBig)
 }
 
-fn too_long(bytes: i32) -> String {
+fn too_long_message(bytes: i32) -> String {
     format!(
         "a value is longer than {bytes} bytes, which is the most for a statement with so many costly parts, those of views, \
          constraints, generated columns and indexes included: let it do less with each row, or give it shorter values"
@@ -363,7 +363,7 @@ fn too_long(bytes: i32) -> String {
 }
 
 /// Lets a database grow so large and no larger.
-fn bound_pages(connection: &Connection, settings: &OpenSettings) -> rusqlite::Result<()> {
+fn limit_pages(connection: &Connection, settings: &OpenSettings) -> rusqlite::Result<()> {
     let pages = settings.most_bytes / PAGE_BYTES;
     let pages = i64::try_from(pages).unwrap_or(i64::MAX);
     connection.pragma_update(None, "max_page_count", pages)

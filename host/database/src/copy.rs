@@ -20,10 +20,10 @@ impl BackupSource {
     }
 
     /// From now on it is seen as it is now. Its log cannot be begun anew meanwhile, so this must not last.
-    pub fn pin(&self) -> Result<(), RunError> {
+    pub fn begin_snapshot(&self) -> Result<(), RunError> {
         let look = "SELECT count(*) FROM sqlite_schema";
         self.0
-            .platform("BEGIN")
+            .execute_as_platform("BEGIN")
             .and_then(|()| self.0.connection.query_row(look, [], |_| Ok(())))
             .map_err(internal)
     }
@@ -44,5 +44,5 @@ pub fn prepare_for_server(files: &DatabaseFiles, id: &BackendId) -> Result<(), R
 
 /// Sets no bound on the size: the server of the database does that.
 fn settings(files: &DatabaseFiles, id: &BackendId) -> OpenSettings {
-    OpenSettings::alone(files.path(id), 0)
+    OpenSettings::standalone(files.path(id), 0)
 }

@@ -7,7 +7,7 @@ use guest_gate::statement::{Kind, Purpose, check};
 
 use super::connection::{OpenSettings, TenantConnection};
 use super::error::internal;
-use super::migrate::{create, migrate};
+use super::migrate::{create_database, migrate};
 use super::run::prepare;
 use super::*;
 
@@ -71,9 +71,11 @@ fn script(sql: &str, purpose: Purpose) -> Script {
 /// A database in a directory of its own, with what every one has and a script.
 fn database(directory: &Path, name: &str, first: &Script) -> Result<TenantConnection, ScriptError> {
     let path = directory.canonicalize().unwrap().join(name);
-    let handle =
-        TenantConnection::create(&OpenSettings::alone(path, Limits::default().database_bytes))?;
-    create(&handle, first, BUDGET)?;
+    let handle = TenantConnection::create(&OpenSettings::standalone(
+        path,
+        Limits::default().database_bytes,
+    ))?;
+    create_database(&handle, first, BUDGET)?;
     Ok(handle)
 }
 

@@ -10,7 +10,9 @@ use super::batch::{BatchError, WriteRequest};
 use super::connection::OpenSettings;
 use super::error::{RunError, internal};
 use super::fair_queue::JobOwner;
-use super::group::{GROUP_MAX_BYTES, GROUP_MAX_WRITES, UnfinishedWrites, run_alone, run_group};
+use super::group::{
+    GROUP_MAX_BYTES, GROUP_MAX_WRITES, UnfinishedWrites, run_group, run_single_write,
+};
 use super::lanes::Lanes;
 use super::limits::{QUEUE_TIMEOUT, ResultLimits};
 use super::pending_write::PendingWrite;
@@ -36,13 +38,13 @@ pub struct Database {
     /// Owner of the work.
     pub(super) owner: JobOwner,
     pub(super) writers: WriterRegistry,
-    /// Itself, for the work that it queues.
-    me: Weak<Self>,
+    /// Weak reference to itself, for the jobs that it queues.
+    weak_self: Weak<Self>,
     pub(super) readers: ReaderPool,
     writes: Mutex<WriteQueue>,
     writer: Mutex<Option<Writer>>,
     /// Whether its history has yet to take some of its commits.
-    has_news: AtomicBool,
+    has_unrecorded_commits: AtomicBool,
     /// Whether a key is checked at the commit, so that writes cannot share one.
     pub(super) deferred_keys: AtomicBool,
 }
@@ -51,7 +53,7 @@ pub struct Database {
 struct WriteQueue {
     waiting: VecDeque<QueuedWork>,
     /// Whether somebody has the writer, or is about to.
-    taken: bool,
+    is_writer_taken: bool,
     closed: bool,
 }
 
@@ -85,18 +87,18 @@ impl Database {
         if !settings.path.is_file() {
             return Err(RunError::Closed);
         }
-        Ok(Arc::new_cyclic(|me| Self {
+        Ok(Arc::new_cyclic(|weak_self| Self {
             id: owner.database,
             settings,
             limits,
             lanes,
             owner,
             writers,
-            me: me.clone(),
+            weak_self: weak_self.clone(),
             readers: ReaderPool::default(),
             writes: Mutex::default(),
             writer: Mutex::default(),
-            has_news: AtomicBool::new(false),
+            has_unrecorded_commits: AtomicBool::new(false),
             deferred_keys: AtomicBool::new(true),
         }))
     }
@@ -105,32 +107,34 @@ impl Database {
     pub(super) async fn write(
         &self,
         work: WriteRequest,
-        pace: Arc<StatementTiming>,
+        timing: Arc<StatementTiming>,
     ) -> Result<ResultJson, BatchError> {
         let (answer, answered) = oneshot::channel();
         let turn = Turn::new();
         let write = PendingWrite {
             work,
-            pace,
+            timing,
             turn: Arc::clone(&turn),
             answer,
         };
-        let long = write.pace.lane() == Lane::Long;
+        let long = write.timing.lane() == Lane::Long;
         self.enqueue(if long {
-            self.alone(write)
+            self.exclusive_job(write)
         } else {
             QueuedWork::Write(write)
         })?;
-        answer_of(answered, &turn).await
+        await_answer(answered, &turn).await
     }
 
-    fn alone(&self, write: PendingWrite) -> QueuedWork {
+    fn exclusive_job(&self, write: PendingWrite) -> QueuedWork {
         let limits = self.limits;
-        QueuedWork::Exclusive(Box::new(move |writer| run_alone(writer, write, &limits)))
+        QueuedWork::Exclusive(Box::new(move |writer| {
+            run_single_write(writer, write, &limits)
+        }))
     }
 
-    pub(super) fn myself(&self) -> Result<Arc<Self>, RunError> {
-        self.me.upgrade().ok_or(RunError::Closed)
+    pub(super) fn upgrade_self(&self) -> Result<Arc<Self>, RunError> {
+        self.weak_self.upgrade().ok_or(RunError::Closed)
     }
 
     pub(super) fn enqueue(&self, work: QueuedWork) -> Result<(), RunError> {
@@ -147,31 +151,31 @@ impl Database {
 
     /// If the writer is free, hands it to the lane of the first queued job. `from` is the lane that it comes back from, if any.
     fn schedule(&self, writes: &mut WriteQueue, from: Option<Lane>) -> Result<(), RunError> {
-        if writes.taken {
+        if writes.is_writer_taken {
             return Ok(());
         }
-        let me = self.myself()?;
+        let me = self.upgrade_self()?;
         match writes.waiting.front() {
             None => Ok(()),
             Some(QueuedWork::Write(_)) => {
-                writes.taken = true;
+                writes.is_writer_taken = true;
                 let job = Box::new(move || me.commit_group());
                 if from == Some(Lane::Short) {
-                    self.lanes.soon_after_short(self.owner, job);
+                    self.lanes.queue_urgent_after_short(self.owner, job);
                 } else {
-                    self.lanes.soon(self.owner, job);
+                    self.lanes.queue_urgent(self.owner, job);
                 }
                 Ok(())
             }
             Some(QueuedWork::Exclusive(_)) => {
-                writes.taken = true;
+                writes.is_writer_taken = true;
                 if self
                     .lanes
-                    .long(self.owner, Box::new(move || me.work_alone()))
+                    .queue_long(self.owner, Box::new(move || me.run_exclusive_job()))
                 {
                     Ok(())
                 } else {
-                    writes.taken = false;
+                    writes.is_writer_taken = false;
                     writes.waiting.pop_front();
                     Err(RunError::Busy)
                 }
@@ -215,26 +219,26 @@ impl Database {
             }
         };
         let unfinished = run_group(&mut writer, group, &self.limits);
-        self.settle(writer, unfinished);
+        self.finish_jobs(writer, unfinished);
     }
 
     /// Has those answered whose work is committed, returns the writer, and puts unfinished work back at the head of the queue.
-    fn settle(&self, mut writer: Writer, unfinished: UnfinishedWrites) {
+    fn finish_jobs(&self, mut writer: Writer, unfinished: UnfinishedWrites) {
         writer.acknowledge();
-        writer.settle();
-        let too_long = writer.has_long_log();
-        self.put_writer(writer);
+        writer.maintain_log();
+        let too_long = writer.needs_truncation();
+        self.return_writer(writer);
         let mut writes = lock(&self.writes);
-        for write in unfinished.rest.into_iter().rev() {
+        for write in unfinished.deferred.into_iter().rev() {
             writes.waiting.push_front(QueuedWork::Write(write));
         }
         for write in unfinished.long.into_iter().rev() {
-            writes.waiting.push_front(self.alone(write));
+            writes.waiting.push_front(self.exclusive_job(write));
         }
         if too_long {
             // No write comes before it, so that the log grows no further.
             let cut = |writer: &mut Writer| {
-                writer.cut_log();
+                writer.truncate_log();
             };
             writes
                 .waiting
@@ -243,7 +247,7 @@ impl Database {
     }
 
     /// Does the work that waits first and needs the writer for itself.
-    fn work_alone(&self) {
+    fn run_exclusive_job(&self) {
         let job = {
             let mut writes = lock(&self.writes);
             match writes.waiting.pop_front() {
@@ -259,9 +263,9 @@ impl Database {
         match (job, self.take_writer()) {
             (Some(job), Ok(mut writer)) => {
                 job(&mut writer);
-                self.settle(writer, UnfinishedWrites::default());
+                self.finish_jobs(writer, UnfinishedWrites::default());
             }
-            (None, Ok(writer)) => self.put_writer(writer),
+            (None, Ok(writer)) => self.return_writer(writer),
             // The callers learn it from the drop of their channels.
             (_, Err(error)) => tracing::error!(%error, "a tenant's database cannot be opened"),
         }
@@ -278,17 +282,17 @@ impl Database {
         Ok(writer)
     }
 
-    fn put_writer(&self, writer: Writer) {
-        let news = writer.history.has_news();
-        self.has_news.store(news, Ordering::Relaxed);
+    fn return_writer(&self, writer: Writer) {
+        let news = writer.history.has_unrecorded_commits();
+        self.has_unrecorded_commits.store(news, Ordering::Relaxed);
         *lock(&self.writer) = Some(writer);
     }
 
     /// Has its history take what was committed, if there is any.
-    pub(super) fn remember(&self) {
-        if self.has_news.load(Ordering::Relaxed) {
+    pub(super) fn record_history(&self) {
+        if self.has_unrecorded_commits.load(Ordering::Relaxed) {
             // A queue that is full of writes has its log taken soon enough.
-            let _ = self.enqueue(QueuedWork::Exclusive(Box::new(Writer::remember)));
+            let _ = self.enqueue(QueuedWork::Exclusive(Box::new(Writer::record_history)));
         }
     }
 
@@ -306,7 +310,7 @@ struct ReleaseWriter<'d>(&'d Database, Lane);
 impl Drop for ReleaseWriter<'_> {
     fn drop(&mut self) {
         let mut writes = lock(&self.0.writes);
-        writes.taken = false;
+        writes.is_writer_taken = false;
         // What is refused is answered by the drop of its channel, and the next is tried.
         while let Err(error) = self.0.schedule(&mut writes, Some(self.1)) {
             tracing::warn!(%error, "work on a tenant's database was refused");
@@ -318,7 +322,7 @@ impl Drop for ReleaseWriter<'_> {
 }
 
 /// Waits for an answer; for its beginning, only so long.
-pub(super) async fn answer_of<T, E: From<RunError>>(
+pub(super) async fn await_answer<T, E: From<RunError>>(
     answered: oneshot::Receiver<Result<T, E>>,
     turn: &Turn,
 ) -> Result<T, E> {

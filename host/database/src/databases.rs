@@ -52,14 +52,14 @@ pub struct Databases {
 #[derive(Debug, Default)]
 struct Open {
     entries: HashMap<BackendId, Entry>,
-    ending: HashSet<BackendId>,
+    being_removed: HashSet<BackendId>,
 }
 
 #[derive(Debug)]
 struct Entry {
     database: Arc<Database>,
     /// By the registry's clock.
-    used: Duration,
+    last_used: Duration,
 }
 
 impl Databases {
@@ -69,14 +69,14 @@ impl Databases {
     /// When a directory cannot be opened, or the system has no threads.
     pub fn open(data: &Path, limits: &Limits, clock: Clock) -> anyhow::Result<Self> {
         let files = DatabaseFiles::open(&data.join("backends"))?;
-        process_settings::set_up(&data.join("tmp"))?;
-        let terms = HistorySettings {
+        process_settings::configure_sqlite(&data.join("tmp"))?;
+        let history_settings = HistorySettings {
             clock,
             most_bytes: limits.history_bytes,
             free_disk: limits.free_disk_bytes,
         };
         Ok(Self {
-            writers: WriterRegistry::start(files.clone(), terms)?,
+            writers: WriterRegistry::start(files.clone(), history_settings)?,
             files,
             lanes: Arc::new(Lanes::start()?),
             limits: ResultLimits {
@@ -93,7 +93,7 @@ impl Databases {
     }
 
     /// Notes whose databases are, before they are first used.
-    pub fn belong(&self, owners: impl IntoIterator<Item = (BackendId, WorkspaceId)>) {
+    pub fn set_workspaces(&self, owners: impl IntoIterator<Item = (BackendId, WorkspaceId)>) {
         self.workspaces().extend(owners);
     }
 
@@ -121,19 +121,19 @@ impl Databases {
         let now = self.clock.elapsed();
         let mut open = self.lock();
         if let Some(entry) = open.entries.get_mut(&id) {
-            entry.used = now;
+            entry.last_used = now;
             return Ok(Arc::clone(&entry.database));
         }
-        if open.ending.contains(&id) {
+        if open.being_removed.contains(&id) {
             return Err(RunError::Closed);
         }
-        let closed = (open.entries.len() >= MAX_OPEN).then(|| take_oldest(&mut open.entries));
+        let closed = (open.entries.len() >= MAX_OPEN).then(|| take_least_recent(&mut open.entries));
         let (lanes, writers) = (Arc::clone(&self.lanes), self.writers.clone());
         let (owner, settings) = (self.owner(id), self.settings(&id));
         let database = Database::new(owner, settings, self.limits, lanes, writers)?;
         let entry = Entry {
             database: Arc::clone(&database),
-            used: now,
+            last_used: now,
         };
         open.entries.insert(id, entry);
         drop(open);
@@ -154,9 +154,9 @@ impl Databases {
         let me = Arc::clone(self);
         let job = Box::new(move || {
             // A caller that has gone away leaves a directory that nobody refers to, which the next start removes.
-            let _ = answer.send(me.make(&id, &script));
+            let _ = answer.send(me.create_blocking(&id, &script));
         });
-        if !self.lanes.long(self.owner(id), job) {
+        if !self.lanes.queue_long(self.owner(id), job) {
             return Err(RunError::Busy.into());
         }
         answered
@@ -164,17 +164,17 @@ impl Databases {
             .unwrap_or_else(|_| Err(RunError::Closed.into()))
     }
 
-    fn make(&self, id: &BackendId, script: &Script) -> Result<Inventory, ScriptError> {
+    fn create_blocking(&self, id: &BackendId, script: &Script) -> Result<Inventory, ScriptError> {
         let disk = |error: std::io::Error| disk_error(&error);
-        self.files.make(id).map_err(disk)?;
+        self.files.create_directory(id).map_err(disk)?;
         let budget = self.limits.time * MIGRATION_BUDGET_FACTOR;
         let made = self
             .writers
             .create(*id, &self.settings(id))
             .map_err(ScriptError::from)
             .and_then(|writer| {
-                migrate::create(&writer.handle, script, budget).map_err(|failure| {
-                    let error = self.settings(id).full_disk_or_database(failure.error);
+                migrate::create_database(&writer.handle, script, budget).map_err(|failure| {
+                    let error = self.settings(id).distinguish_full_disk(failure.error);
                     ScriptError { error, ..failure }
                 })?;
                 let inventory = schema::inventory(&writer.handle.connection).map_err(internal)?;
@@ -209,7 +209,7 @@ impl Databases {
             .with_writer(move |writer| Ok(migrate::migrate(&writer.handle, &script, budget)))
             .await?
             .map_err(|failure| ScriptError {
-                error: self.settings(&id).full_disk_or_database(failure.error),
+                error: self.settings(&id).distinguish_full_disk(failure.error),
                 ..failure
             })
     }
@@ -239,20 +239,23 @@ impl Databases {
     }
 
     /// Has `follow` told what commits may have changed: once they are durable, and before their callers are answered.
-    pub fn follow(&self, follow: impl Fn(BackendId, ChangedTables) + Send + Sync + 'static) {
-        self.writers.follower().follow(follow);
+    pub fn set_commit_listener(
+        &self,
+        listener: impl Fn(BackendId, ChangedTables) + Send + Sync + 'static,
+    ) {
+        self.writers.listener().set(listener);
     }
 
     /// Tells the follower that anything about a database may have changed.
-    pub fn announce(&self, id: BackendId) {
-        self.writers.follower().tell(id, ChangedTables::All);
+    pub fn announce_change(&self, id: BackendId) {
+        self.writers.listener().notify(id, ChangedTables::All);
     }
 
     /// Forgets a database, whose calls end, and removes it. Blocks.
     pub fn remove(&self, id: &BackendId) -> std::io::Result<()> {
         let entry = {
             let mut open = self.lock();
-            open.ending.insert(*id);
+            open.being_removed.insert(*id);
             open.entries.remove(id)
         };
         if let Some(entry) = entry {
@@ -260,7 +263,7 @@ impl Databases {
         }
         let removed = self.files.remove(id);
         self.workspaces().remove(id);
-        self.lock().ending.remove(id);
+        self.lock().being_removed.remove(id);
         removed
     }
 
@@ -268,7 +271,7 @@ impl Databases {
     fn close(&self, entries: impl IntoIterator<Item = Entry>) {
         for entry in entries {
             self.lanes
-                .soon(entry.database.owner, Box::new(move || drop(entry)));
+                .queue_urgent(entry.database.owner, Box::new(move || drop(entry)));
         }
     }
 
@@ -279,7 +282,7 @@ impl Databases {
             let mut open = self.lock();
             open.entries
                 .extract_if(|_, entry| {
-                    now.saturating_sub(entry.used) > IDLE_TIMEOUT
+                    now.saturating_sub(entry.last_used) > IDLE_TIMEOUT
                         && Arc::strong_count(&entry.database) == 1
                 })
                 .map(|(_, entry)| entry)
@@ -289,13 +292,13 @@ impl Databases {
     }
 
     /// Has histories take what was committed, so that a crash blurs no more than the last minute.
-    pub fn remember(&self) {
+    pub fn record_history(&self) {
         let open: Vec<Arc<Database>> = {
             let open = self.lock();
             let databases = open.entries.values().map(|entry| &entry.database);
             databases.map(Arc::clone).collect()
         };
-        open.iter().for_each(|database| database.remember());
+        open.iter().for_each(|database| database.record_history());
     }
 
     /// Closes all databases, when what runs in them has ended. Blocks.
@@ -310,7 +313,7 @@ impl Databases {
     }
 
     pub(super) fn settings(&self, id: &BackendId) -> OpenSettings {
-        let clock = self.writers.terms().clock.clone();
+        let clock = self.writers.history_settings().clock.clone();
         OpenSettings::new(self.files.path(id), self.most_bytes, clock, &self.watchdog)
     }
 
@@ -326,11 +329,11 @@ impl Databases {
 }
 
 /// Makes room for another database. One that is in use stays; then there are more for a while.
-fn take_oldest(open: &mut HashMap<BackendId, Entry>) -> Option<Entry> {
+fn take_least_recent(open: &mut HashMap<BackendId, Entry>) -> Option<Entry> {
     let oldest = open
         .iter()
         .filter(|(_, entry)| Arc::strong_count(&entry.database) == 1)
-        .min_by_key(|(_, entry)| entry.used)
+        .min_by_key(|(_, entry)| entry.last_used)
         .map(|(id, _)| *id)?;
     open.remove(&oldest)
 }

@@ -46,7 +46,7 @@ pub enum RunError {
     Busy,
     /// It is nothing for the thread of a request: it runs again in a lane.
     #[error("the statement runs in a lane")]
-    Elsewhere,
+    NeedsLane,
     /// The database is gone.
     #[error("the database is closed")]
     Closed,
@@ -111,13 +111,13 @@ impl RunError {
     }
 
     /// Adds the place in `sql` that SQLite names and does not point to.
-    pub(super) fn located(self, sql: &str) -> Self {
+    pub(super) fn with_offset(self, sql: &str) -> Self {
         match self {
             Self::Refused {
                 reason,
                 offset: None,
             } => Self::Refused {
-                offset: sql_tokens::find(sql, &reason),
+                offset: sql_tokens::find_error_offset(sql, &reason),
                 reason,
             },
             other => other,

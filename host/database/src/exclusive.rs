@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 
 use super::changed_tables::ChangedTables;
-use super::database::{Database, QueuedWork, answer_of};
+use super::database::{Database, QueuedWork, await_answer};
 use super::error::RunError;
 use super::pending_commits::Replies;
 use super::schema;
@@ -22,21 +22,22 @@ impl Database {
         &self,
         work: impl FnOnce(&mut Writer) -> Result<T, RunError> + Send + 'static,
     ) -> Result<T, RunError> {
-        self.with_writer_that(ChangedTables::All, work).await
+        self.with_writer_announcing(ChangedTables::All, work).await
     }
 
     /// Runs work with the writer that changes nothing of what tenants see.
     ///
     /// # Errors
     /// The work's own, `Busy`, or `Closed`.
-    pub(super) async fn beside_writes<T: Send + 'static>(
+    pub(super) async fn with_writer_silently<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Writer) -> Result<T, RunError> + Send + 'static,
     ) -> Result<T, RunError> {
-        self.with_writer_that(ChangedTables::default(), work).await
+        self.with_writer_announcing(ChangedTables::default(), work)
+            .await
     }
 
-    async fn with_writer_that<T: Send + 'static>(
+    async fn with_writer_announcing<T: Send + 'static>(
         &self,
         touches: ChangedTables,
         work: impl FnOnce(&mut Writer) -> Result<T, RunError> + Send + 'static,
@@ -44,7 +45,7 @@ impl Database {
         let (answer, answered) = oneshot::channel();
         let turn = Turn::new();
         let begun = Arc::clone(&turn);
-        let me = self.myself()?;
+        let me = self.upgrade_self()?;
         self.enqueue(QueuedWork::Exclusive(Box::new(move |writer| {
             if begun.begin() {
                 let result = work(writer);
@@ -58,9 +59,9 @@ impl Database {
                     // A caller that has gone away does not want it.
                     let _ = answer.send(result);
                 }));
-                writer.committed(touches, answer);
+                writer.add_pending_commit(touches, answer);
             }
         })))?;
-        answer_of(answered, &turn).await
+        await_answer(answered, &turn).await
     }
 }

@@ -8,7 +8,7 @@ use rusqlite::limits::Limit;
 use tokio::sync::oneshot;
 
 use super::connection::{OpenSettings, TenantConnection};
-use super::database::answer_of;
+use super::database::await_answer;
 use super::databases::Databases;
 use super::error::{RunError, internal};
 use super::limits::MIGRATION_BUDGET_FACTOR;
@@ -42,10 +42,10 @@ impl Databases {
                 let _ = answer.send(file);
             }
         });
-        if !self.lanes.long(owner, job) {
+        if !self.lanes.queue_long(owner, job) {
             return Err(RunError::Busy);
         }
-        answer_of(answered, &turn).await
+        await_answer(answered, &turn).await
     }
 }
 
@@ -57,10 +57,10 @@ fn export(
 ) -> Result<Vec<u8>, RunError> {
     let mut copy = Connection::open_in_memory().map_err(internal)?;
     // What the schema calls may be called here, and nothing else.
-    let (meter, _walls) = settings.guard(&mut copy).map_err(internal)?;
+    let (meter, _authorizer) = settings.install_guards(&mut copy).map_err(internal)?;
     sqlite::copy_pages(&source.connection, &mut copy).map_err(internal)?;
     meter.start(budget, WatchMode::InLane);
-    let stripped = strip(&copy);
+    let stripped = remove_internal_tables(&copy);
     let exceeded = meter.stop();
     stripped.map_err(|error| match exceeded {
         Some(_) => RunError::from_sqlite(error, exceeded),
@@ -70,7 +70,7 @@ fn export(
     Ok(file.to_vec())
 }
 
-fn strip(copy: &Connection) -> rusqlite::Result<()> {
+fn remove_internal_tables(copy: &Connection) -> rusqlite::Result<()> {
     copy.pragma_update(None, "foreign_keys", false)?;
     copy.pragma_update(None, "temp_store", "MEMORY")?;
     let internal: Vec<String> = copy

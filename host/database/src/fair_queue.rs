@@ -26,7 +26,7 @@ pub(super) struct ThreadShare {
 
 impl ThreadShare {
     /// Of a lane for long work: half of the threads, and half of that.
-    pub(super) fn of_long(threads: usize) -> Self {
+    pub(super) fn for_long_work(threads: usize) -> Self {
         Self {
             workspace: (threads / 2).max(1),
             database: (threads / 4).max(1),
@@ -42,7 +42,7 @@ enum QueueKey {
 }
 
 impl JobOwner {
-    fn holder(&self) -> QueueKey {
+    fn key(&self) -> QueueKey {
         self.workspace
             .map_or(QueueKey::Database(self.database), QueueKey::Workspace)
     }
@@ -51,7 +51,7 @@ impl JobOwner {
 /// Work by workspace, taken in turn.
 #[derive(Default)]
 pub(super) struct FairQueue {
-    by_holder: HashMap<QueueKey, WorkspaceQueue>,
+    by_key: HashMap<QueueKey, WorkspaceQueue>,
     /// Those whose work waits.
     turns: VecDeque<QueueKey>,
 }
@@ -66,13 +66,13 @@ struct WorkspaceQueue {
 }
 
 impl WorkspaceQueue {
-    fn holds(&self) -> usize {
+    fn running_count(&self) -> usize {
         self.running.values().sum()
     }
 
     /// Index of the next database that is below its share of threads.
-    fn place(&self, share: ThreadShare) -> Option<usize> {
-        if self.holds() >= share.workspace {
+    fn next_index(&self, share: ThreadShare) -> Option<usize> {
+        if self.running_count() >= share.workspace {
             return None;
         }
         let free = |id: &BackendId| self.running.get(id).is_none_or(|n| *n < share.database);
@@ -81,8 +81,8 @@ impl WorkspaceQueue {
 
     /// The next job of the database whose turn it is.
     fn take(&mut self, share: ThreadShare) -> Option<(JobOwner, Job)> {
-        let place = self.place(share)?;
-        let id = self.turns.remove(place)?;
+        let index = self.next_index(share)?;
+        let id = self.turns.remove(index)?;
         let queue = self.waiting.get_mut(&id)?;
         let job = queue.pop_front()?;
         if queue.is_empty() {
@@ -97,15 +97,15 @@ impl WorkspaceQueue {
 
 impl FairQueue {
     /// Adds work of a database, unless too much of it waits; what comes first is always taken in.
-    pub(super) fn add(&mut self, owner: JobOwner, job: Job, first: bool) -> bool {
-        let holder = owner.holder();
-        let line = self.by_holder.entry(holder).or_default();
+    pub(super) fn push(&mut self, owner: JobOwner, job: Job, first: bool) -> bool {
+        let key = owner.key();
+        let line = self.by_key.entry(key).or_default();
         let queue = line.waiting.entry(owner.database).or_default();
         if queue.len() >= MAX_WAITING && !first {
             return false;
         }
         if line.turns.is_empty() {
-            self.turns.push_back(holder);
+            self.turns.push_back(key);
         }
         if queue.is_empty() {
             line.turns.push_back(owner.database);
@@ -119,34 +119,34 @@ impl FairQueue {
     }
 
     /// Index of the next workspace that may take work.
-    fn place(&self, share: ThreadShare) -> Option<usize> {
-        let may = |holder: &QueueKey| {
-            let line = self.by_holder.get(holder);
-            line.is_some_and(|line| line.place(share).is_some())
+    fn next_index(&self, share: ThreadShare) -> Option<usize> {
+        let may = |key: &QueueKey| {
+            let line = self.by_key.get(key);
+            line.is_some_and(|line| line.next_index(share).is_some())
         };
         self.turns.iter().position(may)
     }
 
     /// Whether there is work to take.
-    pub(super) fn has_some(&self, share: ThreadShare) -> bool {
-        self.place(share).is_some()
+    pub(super) fn has_work(&self, share: ThreadShare) -> bool {
+        self.next_index(share).is_some()
     }
 
     /// The next job of the workspace whose turn it is.
     pub(super) fn take(&mut self, share: ThreadShare) -> Option<(JobOwner, Job)> {
-        let place = self.place(share)?;
-        let holder = self.turns.remove(place)?;
-        let line = self.by_holder.get_mut(&holder)?;
+        let index = self.next_index(share)?;
+        let key = self.turns.remove(index)?;
+        let line = self.by_key.get_mut(&key)?;
         let job = line.take(share)?;
         if !line.turns.is_empty() {
-            self.turns.push_back(holder);
+            self.turns.push_back(key);
         }
         Some(job)
     }
 
-    pub(super) fn done(&mut self, owner: JobOwner) {
-        let holder = owner.holder();
-        let Some(line) = self.by_holder.get_mut(&holder) else {
+    pub(super) fn finish(&mut self, owner: JobOwner) {
+        let key = owner.key();
+        let Some(line) = self.by_key.get_mut(&key) else {
             return;
         };
         if let Some(running) = line.running.get_mut(&owner.database) {
@@ -156,7 +156,7 @@ impl FairQueue {
             }
         }
         if line.running.is_empty() && line.waiting.is_empty() {
-            self.by_holder.remove(&holder);
+            self.by_key.remove(&key);
         }
     }
 }
@@ -181,8 +181,8 @@ mod tests {
         })
     }
 
-    fn add(shares: &mut FairQueue, owner: JobOwner) -> bool {
-        shares.add(owner, Box::new(|| {}), false)
+    fn push(shares: &mut FairQueue, owner: JobOwner) -> bool {
+        shares.push(owner, Box::new(|| {}), false)
     }
 
     fn taken(shares: &mut FairQueue) -> Option<JobOwner> {
@@ -194,14 +194,14 @@ mod tests {
         let [greedy, modest] = owners();
         let mut shares = FairQueue::default();
         for _ in 0..MAX_WAITING {
-            assert!(add(&mut shares, greedy));
+            assert!(push(&mut shares, greedy));
         }
-        assert!(!add(&mut shares, greedy));
-        assert!(add(&mut shares, modest));
+        assert!(!push(&mut shares, greedy));
+        assert!(push(&mut shares, modest));
         assert_eq!(taken(&mut shares), Some(greedy));
         assert_eq!(taken(&mut shares), Some(modest));
         assert_eq!(taken(&mut shares), None);
-        shares.done(greedy);
+        shares.finish(greedy);
         assert_eq!(taken(&mut shares), Some(greedy));
     }
 
@@ -215,7 +215,7 @@ mod tests {
         let (two, three) = (same(two), same(three));
         let mut shares = FairQueue::default();
         for owner in [one, one, two, three, other] {
-            assert!(add(&mut shares, owner));
+            assert!(push(&mut shares, owner));
         }
         assert_eq!(taken(&mut shares), Some(one));
         assert_eq!(taken(&mut shares), Some(other));
@@ -223,14 +223,14 @@ mod tests {
         assert_eq!(taken(&mut shares), Some(two));
         // The workspace has its share.
         assert_eq!(taken(&mut shares), None);
-        shares.done(two);
+        shares.finish(two);
         assert_eq!(taken(&mut shares), Some(three));
-        shares.done(one);
+        shares.finish(one);
         assert_eq!(taken(&mut shares), Some(one));
         for owner in [one, three, other] {
-            shares.done(owner);
+            shares.finish(owner);
         }
-        assert!(shares.by_holder.is_empty() && shares.turns.is_empty());
+        assert!(shares.by_key.is_empty() && shares.turns.is_empty());
     }
 
     #[test]
@@ -240,7 +240,7 @@ mod tests {
             ..owner
         });
         let mut shares = FairQueue::default();
-        assert!(add(&mut shares, one) && add(&mut shares, two));
+        assert!(push(&mut shares, one) && push(&mut shares, two));
         assert_eq!(taken(&mut shares), Some(one));
         assert_eq!(taken(&mut shares), Some(two));
     }

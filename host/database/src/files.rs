@@ -39,7 +39,7 @@ impl DatabaseFiles {
     }
 
     /// Makes the directory of a new database, durably.
-    pub fn make(&self, id: &BackendId) -> io::Result<()> {
+    pub fn create_directory(&self, id: &BackendId) -> io::Result<()> {
         let mut private = DirBuilder::new();
         private.mode(0o700);
         self.dir.create_dir_with(id.to_string(), &private)?;
@@ -62,7 +62,7 @@ impl DatabaseFiles {
     }
 
     /// How many bytes a database takes on the disk, its log included; its history is accounted for by itself.
-    pub fn bytes(&self, id: &BackendId) -> io::Result<u64> {
+    pub fn disk_bytes(&self, id: &BackendId) -> io::Result<u64> {
         let dir = self.directory(id)?;
         let mut bytes = 0;
         for name in [DATABASE_FILE, LOG_FILE] {

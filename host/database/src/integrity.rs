@@ -41,14 +41,17 @@ pub struct IntegrityReport {
 pub fn check_integrity(files: &DatabaseFiles, id: &BackendId) -> Result<IntegrityReport, RunError> {
     let history = files.directory(id).and_then(|dir| history::verify(&dir));
     let history = history.map_err(|error| disk_error(&error))?;
-    let handle = TenantConnection::reader(&OpenSettings::alone(files.path(id), 0))?;
-    let mut found = look_at(&handle, CHECK_BUDGET)?;
-    found.damage.extend(history.wrong);
+    let handle = TenantConnection::reader(&OpenSettings::standalone(files.path(id), 0))?;
+    let mut found = check_connection(&handle, CHECK_BUDGET)?;
+    found.damage.extend(history.faults);
     found.notes = history.notes;
     Ok(found)
 }
 
-fn look_at(handle: &TenantConnection, budget: Duration) -> Result<IntegrityReport, RunError> {
+fn check_connection(
+    handle: &TenantConnection,
+    budget: Duration,
+) -> Result<IntegrityReport, RunError> {
     let connection = &handle.connection;
     connection
         .pragma_update(None, "ignore_check_constraints", 1)
@@ -56,7 +59,7 @@ fn look_at(handle: &TenantConnection, budget: Duration) -> Result<IntegrityRepor
         .map_err(internal)?;
     let mut damage: Vec<String> = Vec::new();
     // The trees come first, and what is evaluated after them: what ends the look early takes no such line away.
-    let looked = handle.tenant(StatementRole::Platform, budget, |connection| {
+    let looked = handle.run_as_tenant(StatementRole::Platform, budget, |connection| {
         let mut check = connection.prepare("PRAGMA integrity_check")?;
         let mut lines = check.query([])?;
         while let Some(line) = lines.next()? {
@@ -90,14 +93,14 @@ mod tests {
 
     /// A database made of `sql`.
     fn database(sql: &str) -> TenantConnection {
-        let settings = OpenSettings::alone(std::path::PathBuf::new(), 64 << 20);
+        let settings = OpenSettings::standalone(std::path::PathBuf::new(), 64 << 20);
         let handle = TenantConnection::in_memory(&settings, |_| Ok(())).unwrap();
         handle
-            .platform("CREATE TABLE svc_migrations (version, checksum)")
+            .execute_as_platform("CREATE TABLE svc_migrations (version, checksum)")
             .unwrap();
         // A script of all of them would be longer than a statement may be.
         for statement in sql.split_inclusive(';') {
-            handle.platform(statement).unwrap();
+            handle.execute_as_platform(statement).unwrap();
         }
         handle
     }
@@ -135,7 +138,7 @@ mod tests {
                 true,
             ),
         ] {
-            let found = look_at(&database(&sql), CHECK_BUDGET).unwrap();
+            let found = check_connection(&database(&sql), CHECK_BUDGET).unwrap();
             assert_eq!(found.damage, Vec::<String>::new(), "{sql}");
             assert_eq!(found.cut_short.is_some(), cut_short, "{found:?}");
         }
@@ -145,7 +148,7 @@ mod tests {
     fn a_look_that_takes_too_long_ends() {
         let rows = "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n LIMIT 2000)";
         let sql = format!("CREATE TABLE t (a NOT NULL); {rows} INSERT INTO t SELECT i FROM n");
-        let found = look_at(&database(&sql), Duration::ZERO).unwrap();
+        let found = check_connection(&database(&sql), Duration::ZERO).unwrap();
         assert!(
             found.damage.is_empty() && found.cut_short.is_some(),
             "{found:?}"
@@ -162,13 +165,13 @@ mod tests {
             .set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_DEFENSIVE, false)
             .unwrap();
         handle
-            .platform(
+            .execute_as_platform(
                 "CREATE TABLE e (a); CREATE INDEX j ON e (a); PRAGMA writable_schema = ON;
                 UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema WHERE name = 'j') WHERE name = 'i';
                 PRAGMA writable_schema = RESET",
             )
             .unwrap();
-        let found = look_at(&handle, CHECK_BUDGET).unwrap();
+        let found = check_connection(&handle, CHECK_BUDGET).unwrap();
         assert!(!found.damage.is_empty(), "{found:?}");
     }
 }

@@ -66,25 +66,25 @@ impl LaneQueue {
     }
 
     /// Works until the queue is closed and empty; nobody holds more threads than its share.
-    fn work(&self, share: ThreadShare) {
+    fn run_worker(&self, share: ThreadShare) {
         let mut done = None;
-        while let Some((owner, job)) = self.next(share, done) {
-            perform(job);
+        while let Some((owner, job)) = self.next_job(share, done) {
+            run_job(job);
             done = Some(owner);
         }
     }
 
     /// The next piece of work, once there is some, for a thread that has `done` a piece of somebody's.
-    fn next(&self, share: ThreadShare, done: Option<JobOwner>) -> Option<(JobOwner, Job)> {
+    fn next_job(&self, share: ThreadShare, done: Option<JobOwner>) -> Option<(JobOwner, Job)> {
         let mut state = self.lock();
         if let Some(owner) = done {
-            state.work.done(owner);
+            state.work.finish(owner);
         }
         loop {
             if let Some(job) = state.work.take(share) {
                 // A thread that takes work sees to it that what is left is taken, too: so a thread that goes on by itself,
                 // which is most often all that is to be done, wakes nobody for nothing.
-                if state.idle > 0 && state.work.has_some(share) {
+                if state.idle > 0 && state.work.has_work(share) {
                     self.changed.notify_one();
                 }
                 return Some(job);
@@ -101,9 +101,9 @@ impl LaneQueue {
         }
     }
 
-    fn add(&self, owner: JobOwner, job: Job, first: bool) -> bool {
+    fn push(&self, owner: JobOwner, job: Job, first: bool) -> bool {
         let mut state = self.lock();
-        let added = state.work.add(owner, job, first);
+        let added = state.work.push(owner, job, first);
         if state.idle > 0 {
             self.changed.notify_one();
         }
@@ -111,8 +111,8 @@ impl LaneQueue {
     }
 
     /// Adds work at the end of a piece of work of this queue, whose thread looks for more right away.
-    fn add_at_end(&self, owner: JobOwner, job: Job) {
-        self.lock().work.add(owner, job, true);
+    fn push_without_wakeup(&self, owner: JobOwner, job: Job) {
+        self.lock().work.push(owner, job, true);
     }
 
     fn close(&self) {
@@ -134,17 +134,17 @@ impl Lanes {
         };
         for number in 0..SHORT_THREADS {
             let (name, queue) = (format!("sql-short-{number}"), Arc::clone(&lanes.short));
-            let work = move || queue.work(SHORT_SHARE);
+            let work = move || queue.run_worker(SHORT_SHARE);
             lanes.threads.start(name, None, work)?;
         }
         let processors = thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let long_threads = processors.max(LONG_THREADS);
-        let share = ThreadShare::of_long(long_threads);
+        let share = ThreadShare::for_long_work(long_threads);
         for number in 0..long_threads {
             let (name, queue) = (format!("sql-long-{number}"), Arc::clone(&lanes.long));
             let work = move || {
                 lower_priority();
-                queue.work(share);
+                queue.run_worker(share);
             };
             lanes.threads.start(name, None, work)?;
         }
@@ -152,23 +152,23 @@ impl Lanes {
     }
 
     /// Queues short work of a database; returns false when too much of it waits already.
-    pub(super) fn short(&self, owner: JobOwner, job: Job) -> bool {
-        self.short.add(owner, job, false)
+    pub(super) fn queue_short(&self, owner: JobOwner, job: Job) -> bool {
+        self.short.push(owner, job, false)
     }
 
     /// Queues what a database must have done soon, of which there is one piece at a time: before its other short work.
-    pub(super) fn soon(&self, owner: JobOwner, job: Job) {
-        self.short.add(owner, job, true);
+    pub(super) fn queue_urgent(&self, owner: JobOwner, job: Job) {
+        self.short.push(owner, job, true);
     }
 
     /// Queues work at the end of a piece of short work.
-    pub(super) fn soon_after_short(&self, owner: JobOwner, job: Job) {
-        self.short.add_at_end(owner, job);
+    pub(super) fn queue_urgent_after_short(&self, owner: JobOwner, job: Job) {
+        self.short.push_without_wakeup(owner, job);
     }
 
     /// Queues long work of a database; returns false when too much of it waits already.
-    pub(super) fn long(&self, owner: JobOwner, job: Job) -> bool {
-        self.long.add(owner, job, false)
+    pub(super) fn queue_long(&self, owner: JobOwner, job: Job) -> bool {
+        self.long.push(owner, job, false)
     }
 }
 
@@ -180,7 +180,7 @@ impl Drop for Lanes {
 }
 
 /// Runs a job; one that panics is answered by the drop of its channel, and its thread goes on.
-fn perform(job: Job) {
+fn run_job(job: Job) {
     if catch_unwind(AssertUnwindSafe(job)).is_err() {
         tracing::error!("work on a tenant's database panicked");
     }

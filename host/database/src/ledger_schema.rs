@@ -20,14 +20,18 @@ impl Databases {
     ///
     /// # Errors
     /// [`RunError`]: a script that SQLite does not take any more, or too many of them.
-    pub async fn schema_of(&self, id: BackendId, scripts: Vec<String>) -> Result<Schema, RunError> {
+    pub async fn schema_of_scripts(
+        &self,
+        id: BackendId,
+        scripts: Vec<String>,
+    ) -> Result<Schema, RunError> {
         let (settings, budget) = (self.settings(&id), self.limits.time);
-        let make = move |_: &TenantConnection| schema_of(&settings, &scripts, budget);
+        let make = move |_: &TenantConnection| schema_of_scripts(&settings, &scripts, budget);
         self.get(id)?.with_reader(Lane::Long, make).await
     }
 }
 
-fn schema_of(
+fn schema_of_scripts(
     settings: &OpenSettings,
     scripts: &[String],
     budget: Duration,
@@ -35,7 +39,7 @@ fn schema_of(
     let empty = TenantConnection::in_memory(settings, |connection| {
         connection.execute_batch(PLATFORM_TABLES_SQL)
     })?;
-    empty.tenant(StatementRole::Migrate, budget, |connection| {
+    empty.run_as_tenant(StatementRole::Migrate, budget, |connection| {
         for script in scripts {
             let mut statements = Batch::new(connection, script);
             while let Some(mut statement) = statements.next()? {
@@ -57,9 +61,9 @@ mod tests {
     use std::path::PathBuf;
 
     fn made(scripts: &[&str]) -> Result<Schema, RunError> {
-        let settings = OpenSettings::alone(PathBuf::new(), 5 << 20);
+        let settings = OpenSettings::standalone(PathBuf::new(), 5 << 20);
         let scripts: Vec<String> = scripts.iter().map(|sql| (*sql).to_owned()).collect();
-        schema_of(&settings, &scripts, Duration::from_secs(60))
+        schema_of_scripts(&settings, &scripts, Duration::from_secs(60))
     }
 
     #[test]

@@ -48,14 +48,14 @@ struct MeterState {
     interrupt: InterruptHandle,
     /// In nanoseconds of `clock`, like the next.
     deadline: AtomicU64,
-    next_look: AtomicU64,
+    next_space_check: AtomicU64,
     /// Bytes that the thread had written at the first look; `NOTHING` before.
     written_before: AtomicU64,
     stopped: AtomicU8,
     /// Whether every call of SQLite's looks at the clock.
     closely: AtomicBool,
     /// How many calls pass before the next look.
-    passes: AtomicU32,
+    skipped_checks: AtomicU32,
     watchdog: Watchdog,
 }
 
@@ -86,15 +86,15 @@ impl StatementMeter {
             turn: Mutex::default(),
             interrupt: connection.get_interrupt_handle(),
             deadline: AtomicU64::new(NO_DEADLINE),
-            next_look: AtomicU64::new(0),
+            next_space_check: AtomicU64::new(0),
             written_before: AtomicU64::new(NOT_MEASURED),
             stopped: AtomicU8::new(RUNNING),
             closely: AtomicBool::new(false),
-            passes: AtomicU32::new(0),
+            skipped_checks: AtomicU32::new(0),
             watchdog: watchdog.clone(),
         });
         let stepping = Arc::clone(&state);
-        connection.progress_handler(STEPS_PER_CHECK, Some(move || stepping.exceeded()))?;
+        connection.progress_handler(STEPS_PER_CHECK, Some(move || stepping.should_stop()))?;
         let watched: Weak<MeterState> = Arc::downgrade(&state);
         watchdog.add(watched);
         Ok(Self(state))
@@ -109,7 +109,7 @@ impl StatementMeter {
             state.stopped.store(RUNNING, Ordering::Relaxed);
             state.written_before.store(NOT_MEASURED, Ordering::Relaxed);
             state
-                .next_look
+                .next_space_check
                 .store(nanos(now + SPACE_CHECK_INTERVAL), Ordering::Relaxed);
             let closely = watch == WatchMode::Closely;
             state.closely.store(closely, Ordering::Relaxed);
@@ -151,7 +151,7 @@ impl Deadline {
     ///
     /// # Errors
     /// SQLite's interruption.
-    pub(super) fn look(&self) -> rusqlite::Result<()> {
+    pub(super) fn check(&self) -> rusqlite::Result<()> {
         let state = &self.0;
         let deadline = state.deadline.load(Ordering::Relaxed);
         if deadline == NO_DEADLINE || nanos(state.clock.elapsed()) < deadline {
@@ -169,8 +169,8 @@ impl Deadline {
     ///
     /// # Errors
     /// SQLite's interruption, if the time is over already.
-    pub(super) fn work(&self) -> rusqlite::Result<WorkBudget<'_>> {
-        self.look()?;
+    pub(super) fn begin_work(&self) -> rusqlite::Result<WorkBudget<'_>> {
+        self.check()?;
         Ok(WorkBudget {
             deadline: self,
             left: BYTES_PER_CHECK,
@@ -199,7 +199,7 @@ impl WorkBudget<'_> {
             return Ok(());
         }
         self.left = BYTES_PER_CHECK;
-        self.deadline.look()
+        self.deadline.check()
     }
 }
 
@@ -227,9 +227,9 @@ impl MeterState {
         lock(&self.turn)
     }
 
-    fn exceeded(&self) -> bool {
+    fn should_stop(&self) -> bool {
         let deadline = self.deadline.load(Ordering::Relaxed);
-        if deadline == NO_DEADLINE || self.passes() {
+        if deadline == NO_DEADLINE || self.skips_check() {
             return false;
         }
         let now = self.clock.elapsed();
@@ -245,14 +245,14 @@ impl MeterState {
     }
 
     /// Whether this call of SQLite's is one of those that pass without a look.
-    fn passes(&self) -> bool {
+    fn skips_check(&self) -> bool {
         if self.closely.load(Ordering::Relaxed) {
             return false;
         }
         // Only the thread that the statement runs on counts.
-        let passed = self.passes.load(Ordering::Relaxed) + 1;
+        let passed = self.skipped_checks.load(Ordering::Relaxed) + 1;
         let looks = passed >= LANE_CHECK_FACTOR;
-        self.passes
+        self.skipped_checks
             .store(if looks { 0 } else { passed }, Ordering::Relaxed);
         !looks
     }
@@ -260,13 +260,13 @@ impl MeterState {
     /// A statement runs on one thread, which does nothing else meanwhile: what that writes are its temporary files, and
     /// for a write a few megabytes of the log besides.
     fn is_out_of_space(&self, now: Duration) -> bool {
-        if nanos(now) < self.next_look.load(Ordering::Relaxed) {
+        if nanos(now) < self.next_space_check.load(Ordering::Relaxed) {
             return false;
         }
-        self.next_look
+        self.next_space_check
             .store(nanos(now + SPACE_CHECK_INTERVAL), Ordering::Relaxed);
         // A system that does not say leaves the time as the only bound.
-        let Some(written) = written() else {
+        let Some(written) = thread_written_bytes() else {
             return false;
         };
         match self.written_before.load(Ordering::Relaxed) {
@@ -280,7 +280,7 @@ impl MeterState {
 }
 
 /// How many bytes the calling thread has written since it began.
-fn written() -> Option<u64> {
+fn thread_written_bytes() -> Option<u64> {
     let text = std::fs::read_to_string(THREAD_IO_FILE).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("wchar: "))?;
     line.parse().ok()

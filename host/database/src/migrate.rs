@@ -12,8 +12,8 @@ use super::error::{RunError, internal};
 use super::limits::VALUE_BYTES;
 use super::schema::{MigrationMarker, markers};
 use super::schema_faults::{self, SchemaFault};
-use super::sql_tokens::made;
-use super::transaction::{abandon, begin, commit};
+use super::sql_tokens::created_name;
+use super::transaction::{begin, commit, roll_back};
 use super::warnings::{SchemaWarning, warnings};
 use svc_base::fault;
 
@@ -79,7 +79,7 @@ pub enum MigrationOutcome {
 }
 
 /// Makes a new database of what every one has and of its first script.
-pub(super) fn create(
+pub(super) fn create_database(
     handle: &TenantConnection,
     script: &Script,
     budget: Duration,
@@ -89,9 +89,9 @@ pub(super) fn create(
         .connection
         .execute_batch(PLATFORM_TABLES_SQL)
         .map_err(internal)?;
-    apply(handle, script, budget)?;
-    check_sound(handle, script, &[], budget)?;
-    mark(handle, 1, &script.checksum)?;
+    apply_script(handle, script, budget)?;
+    check_new_faults(handle, script, &[], budget)?;
+    insert_marker(handle, 1, &script.checksum)?;
     Ok(commit(handle)?)
 }
 
@@ -106,12 +106,12 @@ pub(super) fn migrate(
         return Ok(MigrationOutcome::AlreadyApplied(marker.clone()));
     }
     let version = before.last().map_or(1, |marker| marker.version + 1);
-    let known = schema_faults::faults(handle, budget)?;
+    let known = schema_faults::find_faults(handle, budget)?;
     let said = warnings(&handle.connection).map_err(internal)?;
     begin(handle)?;
-    let done = apply(handle, script, budget)
-        .and_then(|()| check_sound(handle, script, &known, budget))
-        .and_then(|()| mark(handle, version, &script.checksum))
+    let done = apply_script(handle, script, budget)
+        .and_then(|()| check_new_faults(handle, script, &known, budget))
+        .and_then(|()| insert_marker(handle, version, &script.checksum))
         .and_then(|()| {
             let mut new = warnings(&handle.connection).map_err(internal)?;
             new.retain(|warning| !said.contains(warning));
@@ -129,27 +129,27 @@ pub(super) fn migrate(
             ))
         }
         Err(error) => {
-            abandon(handle);
+            roll_back(handle);
             Err(error)
         }
     }
 }
 
 /// Refuses a script that brings what cannot be worked with; `known` was so before.
-fn check_sound(
+fn check_new_faults(
     handle: &TenantConnection,
     script: &Script,
     known: &[SchemaFault],
     budget: Duration,
 ) -> Result<(), ScriptError> {
-    let found = schema_faults::faults(handle, budget)?;
+    let found = schema_faults::find_faults(handle, budget)?;
     let Some(fault) = found.into_iter().find(|fault| !known.contains(fault)) else {
         return Ok(());
     };
     let mut statements = script.statements.iter();
     let blamed = statements.rposition(|range| {
         let sql = script.sql.get(range.clone()).unwrap_or_default();
-        made(sql).is_some_and(|name| name == fault.name)
+        created_name(sql).is_some_and(|name| name == fault.name)
     });
     // What an older view or table comes to is the doing of the script as a whole.
     let statement = Some(blamed.unwrap_or(script.statements.len().saturating_sub(1)));
@@ -162,7 +162,7 @@ fn check_sound(
 }
 
 /// Leaves the marker of a migration in the file.
-pub(super) fn mark(
+pub(super) fn insert_marker(
     handle: &TenantConnection,
     version: u32,
     checksum: &str,
@@ -178,28 +178,28 @@ pub(super) fn mark(
 }
 
 /// Runs a script's statements one by one; the whole has one budget.
-pub(super) fn apply(
+pub(super) fn apply_script(
     handle: &TenantConnection,
     script: &Script,
     budget: Duration,
 ) -> Result<(), ScriptError> {
     let (mut running, mut sql) = (0, "");
-    let result = handle.tenant(StatementRole::Migrate, budget, |connection| {
+    let result = handle.run_as_tenant(StatementRole::Migrate, budget, |connection| {
         for (number, range) in script.statements.iter().enumerate() {
             running = number;
             sql = script.sql.get(range.clone()).unwrap_or_default();
             let mut statement = connection.prepare(sql)?;
-            handle.bound_values(longest(connection, sql)?)?;
+            handle.limit_value_length(value_limit(connection, sql)?)?;
             // A seed may answer rows; running it to its end is all that matters.
             let mut rows = statement.raw_query();
             while rows.next()?.is_some() {}
             // SQLite reads its schema by the bound, too.
-            handle.bound_values(VALUE_BYTES)?;
+            handle.limit_value_length(VALUE_BYTES)?;
         }
         Ok::<_, StatementFailure>(())
     });
     result
-        .map_err(|error| advised(error.located(sql)))
+        .map_err(|error| add_advice(error.with_offset(sql)))
         .and_then(|()| check_schema(handle))
         .map_err(|error| ScriptError {
             statement: Some(running),
@@ -208,7 +208,7 @@ pub(super) fn apply(
 }
 
 /// Adds advice on how to go on.
-fn advised(error: RunError) -> RunError {
+fn add_advice(error: RunError) -> RunError {
     match error {
         RunError::Refused { reason, offset } => RunError::Refused {
             reason: with_advice(reason),
@@ -219,14 +219,14 @@ fn advised(error: RunError) -> RunError {
 }
 
 /// How long values may be for a statement of a script: what goes through rows is bounded as a call is.
-fn longest(connection: &Connection, sql: &str) -> rusqlite::Result<i32> {
+fn value_limit(connection: &Connection, sql: &str) -> rusqlite::Result<i32> {
     let mut words = sql.split_ascii_whitespace();
     let first = words.next().unwrap_or_default();
     let goes_through_rows = !first.eq_ignore_ascii_case("ALTER")
         && (!first.eq_ignore_ascii_case("CREATE")
             || words.take(2).any(|word| word.eq_ignore_ascii_case("INDEX")));
     if goes_through_rows {
-        Ok(StatementCost::of(connection, sql)?.lane)
+        Ok(StatementCost::of(connection, sql)?.lane_value_limit)
     } else {
         Ok(VALUE_BYTES)
     }

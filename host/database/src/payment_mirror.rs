@@ -7,7 +7,7 @@ use rusqlite::{Connection, params};
 use super::connection::TenantConnection;
 use super::databases::Databases;
 use super::error::RunError;
-use super::transaction::{abandon, begin, commit};
+use super::transaction::{begin, commit, roll_back};
 use svc_base::clock::Timestamp;
 use svc_base::ids::BackendId;
 
@@ -35,35 +35,43 @@ pub struct PaymentRow {
 }
 
 impl Databases {
-    /// Writes rows, each once, whatever is there of them; with `anew` there is nothing else in the table afterwards. One
+    /// Writes rows, each once, whatever is there of them; with `replace_all` there is nothing else in the table afterwards. One
     /// transaction, durable when it returns; rows that say what is there already are not written.
     ///
     /// # Errors
     /// [`RunError`]; nothing is changed then.
-    pub async fn mirror(
+    pub async fn mirror_payments(
         &self,
         id: BackendId,
         rows: Vec<PaymentRow>,
-        anew: bool,
+        replace_all: bool,
     ) -> Result<(), RunError> {
         let written = self
             .get(id)?
-            .with_writer(move |writer| Ok(write(&writer.handle, &rows, anew)))
+            .with_writer(move |writer| Ok(write_rows(&writer.handle, &rows, replace_all)))
             .await?;
-        written.map_err(|error| self.settings(&id).full_disk_or_database(error))
+        written.map_err(|error| self.settings(&id).distinguish_full_disk(error))
     }
 }
 
-fn write(handle: &TenantConnection, rows: &[PaymentRow], anew: bool) -> Result<(), RunError> {
+fn write_rows(
+    handle: &TenantConnection,
+    rows: &[PaymentRow],
+    replace_all: bool,
+) -> Result<(), RunError> {
     begin(handle)?;
-    let written = put(&handle.connection, rows, anew)
+    let written = upsert_rows(&handle.connection, rows, replace_all)
         .map_err(|error| RunError::from_sqlite(error, None))
         .and_then(|()| commit(handle));
-    written.inspect_err(|_| abandon(handle))
+    written.inspect_err(|_| roll_back(handle))
 }
 
-fn put(connection: &Connection, rows: &[PaymentRow], anew: bool) -> rusqlite::Result<()> {
-    if anew {
+fn upsert_rows(
+    connection: &Connection,
+    rows: &[PaymentRow],
+    replace_all: bool,
+) -> rusqlite::Result<()> {
+    if replace_all {
         let kept: HashSet<&str> = rows.iter().map(|row| row.session_id.as_str()).collect();
         let mut ids = connection.prepare("SELECT session_id FROM svc_payments")?;
         let ids = ids.query_map([], |row| row.get::<_, String>(0))?;

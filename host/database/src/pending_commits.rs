@@ -12,7 +12,7 @@ use svc_base::positions::{Position, Unacknowledged};
 #[derive(Debug)]
 pub(super) struct PendingCommits {
     id: BackendId,
-    follower: CommitListener,
+    listener: CommitListener,
     waiting: Unacknowledged<(ChangedTables, Replies)>,
 }
 
@@ -34,30 +34,25 @@ impl std::fmt::Debug for Replies {
 }
 
 impl PendingCommits {
-    /// Starts with none, of a database whose commits `follower` is told of.
-    pub(super) fn new(id: BackendId, follower: CommitListener) -> Self {
+    /// Starts with none, of a database whose commits `listener` is told of.
+    pub(super) fn new(id: BackendId, listener: CommitListener) -> Self {
         Self {
             id,
-            follower,
+            listener,
             waiting: Unacknowledged::default(),
         }
     }
 
     /// Takes the first step of a commit: the database has come to `position`, synced.
-    pub(super) fn committed(
-        &mut self,
-        position: Position,
-        touched: ChangedTables,
-        replies: Replies,
-    ) {
+    pub(super) fn add(&mut self, position: Position, touched: ChangedTables, replies: Replies) {
         self.waiting.committed(position, (touched, replies));
     }
 
     /// Takes the second step of the commits up to `position`, which are as durable as they have to be. The follower is told of each,
     /// and then its callers are answered.
-    pub(super) fn acknowledged(&mut self, position: Position) {
+    pub(super) fn acknowledge(&mut self, position: Position) {
         for (touched, replies) in self.waiting.acknowledged(position) {
-            self.follower.tell(self.id, touched);
+            self.listener.notify(self.id, touched);
             match replies {
                 Replies::Writes(writes, results) => {
                     fault::point("write.told");

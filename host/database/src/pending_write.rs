@@ -13,7 +13,7 @@ use svc_base::turns::Turn;
 #[derive(Debug)]
 pub(super) struct PendingWrite {
     pub(super) work: WriteRequest,
-    pub(super) pace: Arc<StatementTiming>,
+    pub(super) timing: Arc<StatementTiming>,
     pub(super) turn: Arc<Turn>,
     pub(super) answer: oneshot::Sender<Result<ResultJson, BatchError>>,
 }

@@ -10,7 +10,7 @@ const HARD_HEAP_LIMIT: i64 = 768 << 20;
 
 /// Sets what holds for all of SQLite in the process, once: where temporary files are, which SQLite reads without a
 /// lock, and how much memory is enough.
-pub(super) fn set_up(directory: &Path) -> anyhow::Result<()> {
+pub(super) fn configure_sqlite(directory: &Path) -> anyhow::Result<()> {
     static SET: std::sync::Once = std::sync::Once::new();
     std::fs::create_dir_all(directory)?;
     let directory = directory.canonicalize()?;

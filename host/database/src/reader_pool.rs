@@ -21,7 +21,7 @@ struct PoolState {
 
 impl ReaderPool {
     /// Returns a reader, if one is idle or may be opened.
-    pub(super) fn idle(
+    pub(super) fn try_acquire(
         &self,
         settings: &OpenSettings,
     ) -> Result<Option<TenantConnection>, RunError> {
@@ -40,8 +40,8 @@ impl ReaderPool {
     }
 
     /// Returns a reader, past the bound if all are taken: the lanes have few threads.
-    pub(super) fn take(&self, settings: &OpenSettings) -> Result<TenantConnection, RunError> {
-        if let Some(reader) = self.idle(settings)? {
+    pub(super) fn acquire(&self, settings: &OpenSettings) -> Result<TenantConnection, RunError> {
+        if let Some(reader) = self.try_acquire(settings)? {
             return Ok(reader);
         }
         let reader = TenantConnection::reader(settings)?;
@@ -50,7 +50,7 @@ impl ReaderPool {
     }
 
     /// Keeps a reader for the next call, if there are not enough.
-    pub(super) fn put_back(&self, reader: TenantConnection) {
+    pub(super) fn release(&self, reader: TenantConnection) {
         let mut readers = lock(&self.0);
         if readers.idle.len() < MAX_READERS {
             readers.idle.push(reader);

@@ -41,18 +41,18 @@ pub(super) fn run(
     limits: &ResultLimits,
     budget: Duration,
 ) -> Result<ResultJson, RunError> {
-    run_watched(handle, call, limits, (budget, None), None)
+    run_call(handle, call, limits, (budget, None), None)
 }
 
-/// Runs a statement, and puts its first row into `kept` too.
-pub(super) fn run_keeping(
+/// Runs a statement, and puts its first row into `kept_row` too.
+pub(super) fn run_with_first_row(
     handle: &TenantConnection,
     call: &StatementCall,
     limits: &ResultLimits,
     budget: Duration,
-    kept: Option<&mut FirstRow>,
+    kept_row: Option<&mut FirstRow>,
 ) -> Result<ResultJson, RunError> {
-    run_watched(handle, call, limits, (budget, None), kept)
+    run_call(handle, call, limits, (budget, None), kept_row)
 }
 
 /// Runs a statement of a known cost on the thread of a request, within `budget`: a cheap one, else it is for a lane.
@@ -63,15 +63,15 @@ pub(super) fn run_inline(
     limits: &ResultLimits,
     budget: Duration,
 ) -> Result<ResultJson, RunError> {
-    run_watched(handle, call, limits, (budget, Some(cost)), None)
+    run_call(handle, call, limits, (budget, Some(cost)), None)
 }
 
-fn run_watched(
+fn run_call(
     handle: &TenantConnection,
     call: &StatementCall,
     limits: &ResultLimits,
     (budget, inline): (Duration, Option<StatementCost>),
-    kept: Option<&mut FirstRow>,
+    kept_row: Option<&mut FirstRow>,
 ) -> Result<ResultJson, RunError> {
     let role = if call.writes {
         StatementRole::Write
@@ -82,17 +82,17 @@ fn run_watched(
         Some(_) => WatchMode::Closely,
         None => WatchMode::InLane,
     };
-    let result = handle.watched(role, budget, watch, |connection| {
+    let result = handle.run_metered(role, budget, watch, |connection| {
         let longest = match inline {
-            Some(cost) => cost.inline.ok_or(RunError::Elsewhere)?,
-            None => handle.cost(&call.sql)?.lane,
+            Some(cost) => cost.inline_value_limit.ok_or(RunError::NeedsLane)?,
+            None => handle.cost(&call.sql)?.lane_value_limit,
         };
         if call.writes {
-            handle.touch(&call.sql);
+            handle.note_changed_tables(&call.sql);
         }
         // Only then the bound: SQLite reads its schema by it, too.
         let mut statement = connection.prepare_cached(&call.sql)?;
-        handle.bound_values(longest)?;
+        handle.limit_value_length(longest)?;
         bind(&mut statement, &call.params).map_err(StatementFailure::Running)?;
         let mut out = Vec::with_capacity(256);
         out.extend_from_slice(b"{\"rows\":[");
@@ -102,9 +102,10 @@ fn run_watched(
             &mut statement.raw_query(),
             limits,
             &handle.deadline(),
-            kept,
+            kept_row,
         );
-        let written = written.map_err(|failure| as_it_ran(connection, &call.sql, failure))?;
+        let written =
+            written.map_err(|failure| classify_run_failure(connection, &call.sql, failure))?;
         // Only now: a statement that was prepared before a migration learns its columns when it runs.
         let columns = written.columns;
         let columns = columns.map_or_else(|| ResultColumns::of(&call.sql, &statement), Ok)?;
@@ -113,18 +114,22 @@ fn run_watched(
         if is_large(&statement) {
             statement.discard();
         }
-        finish(&mut out, connection, call.writes, written.truncated);
+        write_result_end(&mut out, connection, call.writes, written.truncated);
         if out.len() > limits.bytes {
             return Err(RunError::ResultTooLarge.into());
         }
         Ok(out)
     });
-    result.map_err(|error| error.located(&call.sql))
+    result.map_err(|error| error.with_offset(&call.sql))
 }
 
 /// Why a statement failed as it ran. One that was prepared before a migration is prepared again when it runs: where SQLite
 /// does not take it any more, the statement is to blame and not its values.
-fn as_it_ran(connection: &Connection, sql: &str, failure: StatementFailure) -> StatementFailure {
+fn classify_run_failure(
+    connection: &Connection,
+    sql: &str,
+    failure: StatementFailure,
+) -> StatementFailure {
     match failure {
         StatementFailure::Sqlite(error)
             if error.sqlite_error_code() == Some(ErrorCode::Unknown) =>
@@ -158,13 +163,13 @@ pub(super) fn prepare(
         StatementRole::Read
     };
     // Preparing alone goes by the schema that the connection knows, which another connection may have changed: a step finds out.
-    handle.read_schema().map_err(internal)?;
-    let prepared = handle.tenant(role, budget, |connection| {
+    handle.refresh_schema().map_err(internal)?;
+    let prepared = handle.run_as_tenant(role, budget, |connection| {
         let statement = connection.prepare(sql)?;
         ResultColumns::of(sql, &statement)?;
         Ok(())
     });
-    prepared.map_err(|error| error.located(sql))
+    prepared.map_err(|error| error.with_offset(sql))
 }
 
 fn bind(statement: &mut CachedStatement<'_>, params: &[(String, Value)]) -> rusqlite::Result<()> {
@@ -195,9 +200,9 @@ fn write_rows(
     rows: &mut Rows<'_>,
     limits: &ResultLimits,
     deadline: &Deadline,
-    mut kept: Option<&mut FirstRow>,
+    mut kept_row: Option<&mut FirstRow>,
 ) -> Result<WrittenRows, StatementFailure> {
-    let mut work = deadline.work()?;
+    let mut work = deadline.begin_work()?;
     let mut written = 0;
     let (mut columns, mut truncated) = (None, false);
     while let Some(row) = rows.next()? {
@@ -215,7 +220,7 @@ fn write_rows(
         let before = out.len();
         for (index, key) in columns.keys().enumerate() {
             out.extend_from_slice(key);
-            values::write(out, row.get_ref(index)?);
+            values::write_value(out, row.get_ref(index)?);
             if out.len() > limits.bytes {
                 return Err(RunError::ResultTooLarge.into());
             }
@@ -224,8 +229,8 @@ fn write_rows(
         // Once a row, whose bytes are bounded: asking for each value costs more than many a value.
         work.spend(out.len() - before)?;
         // Only now, when it is known to be no larger than a result may be.
-        if let Some(kept) = kept.take() {
-            *kept = first_row(row)?;
+        if let Some(kept_row) = kept_row.take() {
+            *kept_row = first_row(row)?;
         }
         written += 1;
     }
@@ -236,11 +241,11 @@ fn first_row(row: &Row<'_>) -> rusqlite::Result<FirstRow> {
     let names = row.as_ref().column_names().map(str::to_owned);
     names
         .enumerate()
-        .map(|(index, name)| Ok((name, values::kept(row.get_ref(index)?))))
+        .map(|(index, name)| Ok((name, values::to_value(row.get_ref(index)?))))
         .collect()
 }
 
-fn finish(out: &mut Vec<u8>, connection: &Connection, writes: bool, truncated: bool) {
+fn write_result_end(out: &mut Vec<u8>, connection: &Connection, writes: bool, truncated: bool) {
     out.extend_from_slice(b",\"rows_affected\":");
     values::write_json(out, &if writes { connection.changes() } else { 0 });
     out.extend_from_slice(b",\"truncated\":");
@@ -250,12 +255,17 @@ fn finish(out: &mut Vec<u8>, connection: &Connection, writes: bool, truncated: b
 impl StatementCall {
     /// Weight of the result, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        self.sql.len() + self.params.iter().map(|(_, v)| weight(v)).sum::<usize>()
+        self.sql.len()
+            + self
+                .params
+                .iter()
+                .map(|(_, v)| value_bytes(v))
+                .sum::<usize>()
     }
 }
 
 /// Weighs a value, in bytes.
-pub(super) fn weight(value: &Value) -> usize {
+pub(super) fn value_bytes(value: &Value) -> usize {
     match value {
         Value::Text(text) => text.len(),
         Value::Blob(bytes) => bytes.len(),

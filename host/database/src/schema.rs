@@ -4,7 +4,7 @@ use rusqlite::{Connection, Row};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::catalog::{quoted, rows};
+use super::catalog::{query_rows, quote_identifier};
 use super::warnings::{SchemaWarning, warnings};
 
 /// The tables, indexes and views of a database.
@@ -122,7 +122,7 @@ pub(super) fn inventory(c: &Connection) -> rusqlite::Result<Inventory> {
     let schema = schema(c)?;
     let mut tables = Vec::with_capacity(schema.tables.len());
     for table in &schema.tables {
-        let sql = format!("SELECT count(*) FROM {}", quoted(&table.name));
+        let sql = format!("SELECT count(*) FROM {}", quote_identifier(&table.name));
         tables.push(TableRows {
             name: table.name.clone(),
             rows: c.query_row(&sql, [], unsigned)?,
@@ -148,7 +148,7 @@ pub(super) fn view_sql(c: &Connection) -> rusqlite::Result<Vec<String>> {
 /// The migrations that the file has, oldest first.
 pub(super) fn markers(c: &Connection) -> rusqlite::Result<Vec<MigrationMarker>> {
     let sql = "SELECT version, checksum FROM svc_migrations ORDER BY version";
-    rows(c, sql, |row| {
+    query_rows(c, sql, |row| {
         Ok(MigrationMarker {
             version: row.get(0)?,
             checksum: row.get(1)?,

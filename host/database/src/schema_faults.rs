@@ -9,10 +9,10 @@ use std::time::Duration;
 use rusqlite::{Connection, Row};
 
 use super::authorizer::StatementRole;
-use super::catalog::{OWN_NAMES_SQL, quoted, rows};
+use super::catalog::{OWN_NAMES_SQL, query_rows, quote_identifier};
 use super::connection::TenantConnection;
 use super::error::{RunError, internal};
-use super::warnings::update_of;
+use super::warnings::identity_update;
 use svc_base::Stopwatch;
 
 /// Fault that makes a table or a view unusable.
@@ -25,17 +25,17 @@ pub(super) struct SchemaFault {
 }
 
 /// Finds what cannot be worked with, in the order in which it was made.
-pub(super) fn faults(
+pub(super) fn find_faults(
     handle: &TenantConnection,
     budget: Duration,
 ) -> Result<Vec<SchemaFault>, RunError> {
     let connection = &handle.connection;
     let watch = Stopwatch::start();
-    let mut found = keys_without_parent(connection).map_err(internal)?;
+    let mut found = broken_foreign_keys(connection).map_err(internal)?;
     let sql = format!(
         "SELECT name, type = 'view' FROM sqlite_schema WHERE type IN ('table', 'view') AND {OWN_NAMES_SQL} ORDER BY rowid"
     );
-    let things = rows(connection, &sql, |row| {
+    let things = query_rows(connection, &sql, |row| {
         Ok((row.get::<_, String>(0)?, row.get::<_, bool>(1)?))
     });
     for (name, is_view) in things.map_err(internal)? {
@@ -43,16 +43,16 @@ pub(super) fn faults(
         if found.iter().any(|fault| fault.name == shown) {
             continue;
         }
-        for (role, sql) in statements(connection, &name, is_view).map_err(internal)? {
+        for (role, sql) in probe_statements(connection, &name, is_view).map_err(internal)? {
             let left = budget.saturating_sub(watch.elapsed());
-            let prepared = handle.tenant(role, left, |connection| {
+            let prepared = handle.run_as_tenant(role, left, |connection| {
                 connection.prepare(&sql)?;
                 Ok(())
             });
             match prepared {
                 Ok(()) => {}
                 Err(RunError::Refused { reason, .. }) => {
-                    let fault = told(&shown, is_view, &reason);
+                    let fault = fault_of_error(&shown, is_view, &reason);
                     if !found.contains(&fault) {
                         found.push(fault);
                     }
@@ -66,26 +66,26 @@ pub(super) fn faults(
 }
 
 /// Lists the statements that must work on a table or a view.
-fn statements(
+fn probe_statements(
     connection: &Connection,
     name: &str,
     is_view: bool,
 ) -> rusqlite::Result<Vec<(StatementRole, String)>> {
-    let thing = quoted(name);
+    let thing = quote_identifier(name);
     let mut all = vec![(StatementRole::Read, format!("SELECT * FROM {thing}"))];
     if !is_view {
         all.push((
             StatementRole::Write,
             format!("INSERT INTO {thing} DEFAULT VALUES"),
         ));
-        all.extend(update_of(connection, name)?.map(|update| (StatementRole::Write, update)));
+        all.extend(identity_update(connection, name)?.map(|update| (StatementRole::Write, update)));
         all.push((StatementRole::Write, format!("DELETE FROM {thing}")));
     }
     Ok(all)
 }
 
 /// Phrases an error of SQLite for the author of the script.
-fn told(name: &str, is_view: bool, reason: &str) -> SchemaFault {
+fn fault_of_error(name: &str, is_view: bool, reason: &str) -> SchemaFault {
     // It says so of the child, whichever of the two it was asked about.
     let mismatch = reason.strip_prefix("foreign key mismatch - \"");
     if let Some((child, parent)) = mismatch.and_then(|rest| rest.split_once("\" referencing \"")) {
@@ -112,15 +112,15 @@ fn told(name: &str, is_view: bool, reason: &str) -> SchemaFault {
 struct ForeignKeyColumn {
     child: String,
     parent: String,
-    to: Option<String>,
+    parent_column: Option<String>,
     /// Kind of the parent, if it is there.
-    kind: Option<String>,
+    parent_type: Option<String>,
     /// Whether it has the column.
-    has: bool,
+    parent_has_column: bool,
 }
 
 /// Foreign keys to tables and columns that are not there.
-fn keys_without_parent(connection: &Connection) -> rusqlite::Result<Vec<SchemaFault>> {
+fn broken_foreign_keys(connection: &Connection) -> rusqlite::Result<Vec<SchemaFault>> {
     let sql = format!(
         "SELECT t.name, k.\"table\", k.\"to\",
             (SELECT p.type FROM sqlite_schema AS p WHERE p.name = k.\"table\" COLLATE NOCASE AND p.type IN ('table', 'view')),
@@ -132,21 +132,21 @@ fn keys_without_parent(connection: &Connection) -> rusqlite::Result<Vec<SchemaFa
         Ok(ForeignKeyColumn {
             child: row.get(0)?,
             parent: row.get(1)?,
-            to: row.get(2)?,
-            kind: row.get(3)?,
-            has: row.get(4)?,
+            parent_column: row.get(2)?,
+            parent_type: row.get(3)?,
+            parent_has_column: row.get(4)?,
         })
     };
-    let references = rows(connection, &sql, read)?;
-    Ok(references.iter().filter_map(without_parent).collect())
+    let references = query_rows(connection, &sql, read)?;
+    Ok(references.iter().filter_map(foreign_key_fault).collect())
 }
 
-fn without_parent(reference: &ForeignKeyColumn) -> Option<SchemaFault> {
+fn foreign_key_fault(reference: &ForeignKeyColumn) -> Option<SchemaFault> {
     let ForeignKeyColumn { child, parent, .. } = reference;
-    let why = match (reference.kind.as_deref(), &reference.to) {
+    let why = match (reference.parent_type.as_deref(), &reference.parent_column) {
         (None, _) => format!("there is no table `{parent}`"),
         (Some("view"), _) => format!("`{parent}` is a view"),
-        (_, Some(to)) if !reference.has => format!("`{parent}` has no column `{to}`"),
+        (_, Some(to)) if !reference.parent_has_column => format!("`{parent}` has no column `{to}`"),
         _ => return None,
     };
     Some(SchemaFault {

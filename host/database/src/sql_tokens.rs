@@ -8,7 +8,7 @@ struct Token {
     /// In lower case, without its quotes.
     name: String,
     /// Whether it is written without quotes, so that it may be a keyword.
-    bare: bool,
+    is_unquoted: bool,
     /// Byte that stands before the token, but for white space.
     before: u8,
 }
@@ -19,48 +19,48 @@ const TABLE_KEYWORDS: &[&str] = &[
 ];
 
 /// The place in `sql` that an error of SQLite's is about, if it is certain which that is.
-pub(super) fn find(sql: &str, reason: &str) -> Option<usize> {
+pub(super) fn find_error_offset(sql: &str, reason: &str) -> Option<usize> {
     let after = |start: &str| reason.strip_prefix(start);
     if let Some(name) = after("no such table: ") {
-        return table(sql, name);
+        return table_offset(sql, name);
     }
     if let Some((_, column)) =
         after("table ").and_then(|rest| rest.split_once(" has no column named "))
     {
-        return only(sql, column);
+        return unique_name_offset(sql, column);
     }
     let named = ["cannot modify ", "table ", "view ", "index "];
     let rests = named.iter().filter_map(|start| after(start));
     for rest in rests {
         let name = [" because it is a view", " already exists"];
         if let Some(name) = name.iter().find_map(|end| rest.strip_suffix(end)) {
-            return table(sql, name);
+            return table_offset(sql, name);
         }
     }
     if let Some(name) = after("duplicate column name: ") {
-        return second(sql, name);
+        return second_column_offset(sql, name);
     }
     if reason.contains(" values for ") && reason.ends_with(" columns") {
-        return only(sql, "values");
+        return unique_name_offset(sql, "values");
     }
     None
 }
 
 /// The place of the second column that is called so in what a statement answers.
-pub(super) fn second(sql: &str, name: &str) -> Option<usize> {
-    let words = words(sql);
+pub(super) fn second_column_offset(sql: &str, name: &str) -> Option<usize> {
+    let words = tokenize(sql);
     // What comes before the columns may name them, too.
     if words.first().is_some_and(|first| first.name == "with") {
         return None;
     }
-    let name = bare(name);
+    let name = normalize(name);
     let mut named = words.iter().filter(|word| word.name == name);
-    let twice = named.nth(1).or_else(|| star(&words));
+    let twice = named.nth(1).or_else(|| find_star(&words));
     twice.map(|word| word.start)
 }
 
 /// The `*` that stands for columns.
-fn star(words: &[Token]) -> Option<&Token> {
+fn find_star(words: &[Token]) -> Option<&Token> {
     let stands = |at: &usize| {
         let first = at.checked_sub(1).is_some_and(|before| {
             let word = words[before].name.as_str();
@@ -76,25 +76,24 @@ fn star(words: &[Token]) -> Option<&Token> {
 
 /// Whether a statement changes the schema, rather than rows.
 pub(super) fn changes_schema(sql: &str) -> bool {
-    let words = words(sql);
+    let words = tokenize(sql);
     let verb = words.first();
-    verb.is_some_and(|verb| verb.bare && matches!(verb.name.as_str(), "create" | "alter"))
+    verb.is_some_and(|verb| verb.is_unquoted && matches!(verb.name.as_str(), "create" | "alter"))
 }
 
 /// The name of the table or view that a statement makes or alters, in lower case.
-pub(super) fn made(sql: &str) -> Option<String> {
-    let words = words(sql);
+pub(super) fn created_name(sql: &str) -> Option<String> {
+    let words = tokenize(sql);
     let verb = words.first()?;
-    if !verb.bare || !matches!(verb.name.as_str(), "create" | "alter") {
+    if !verb.is_unquoted || !matches!(verb.name.as_str(), "create" | "alter") {
         return None;
     }
     let kind = words
         .iter()
-        .position(|word| word.bare && matches!(word.name.as_str(), "table" | "view"))?;
-    let mut rest = words
-        .iter()
-        .skip(kind + 1)
-        .skip_while(|word| word.bare && matches!(word.name.as_str(), "if" | "not" | "exists"));
+        .position(|word| word.is_unquoted && matches!(word.name.as_str(), "table" | "view"))?;
+    let mut rest = words.iter().skip(kind + 1).skip_while(|word| {
+        word.is_unquoted && matches!(word.name.as_str(), "if" | "not" | "exists")
+    });
     let first = rest.next()?;
     match rest.next() {
         Some(second) if second.before == b'.' => Some(second.name.clone()),
@@ -103,9 +102,9 @@ pub(super) fn made(sql: &str) -> Option<String> {
 }
 
 /// The only place of a table's name, or the only one where a table is named.
-fn table(sql: &str, name: &str) -> Option<usize> {
-    let name = bare(name.strip_prefix("main.").unwrap_or(name));
-    let words = words(sql);
+fn table_offset(sql: &str, name: &str) -> Option<usize> {
+    let name = normalize(name.strip_prefix("main.").unwrap_or(name));
+    let words = tokenize(sql);
     let found: Vec<usize> = (0..words.len())
         .filter(|at| words[*at].name == name)
         .collect();
@@ -114,15 +113,15 @@ fn table(sql: &str, name: &str) -> Option<usize> {
     }
     let is_table = |at: &&usize| {
         let before = at.checked_sub(1).map(|before| &words[before]);
-        before.is_some_and(|word| word.bare && TABLE_KEYWORDS.contains(&word.name.as_str()))
+        before.is_some_and(|word| word.is_unquoted && TABLE_KEYWORDS.contains(&word.name.as_str()))
     };
     found.iter().find(is_table).map(|at| words[*at].start)
 }
 
 /// The place of a name that is written once.
-fn only(sql: &str, name: &str) -> Option<usize> {
-    let name = bare(name);
-    let words = words(sql);
+fn unique_name_offset(sql: &str, name: &str) -> Option<usize> {
+    let name = normalize(name);
+    let words = tokenize(sql);
     let mut found = words.iter().filter(|word| word.name == name);
     found
         .next()
@@ -130,47 +129,50 @@ fn only(sql: &str, name: &str) -> Option<usize> {
         .map(|word| word.start)
 }
 
-fn bare(name: &str) -> String {
+fn normalize(name: &str) -> String {
     name.trim_matches('"').to_ascii_lowercase()
 }
 
 /// The names and keywords of SQL, in their order: neither texts, nor comments, nor numbers.
-fn words(sql: &str) -> Vec<Token> {
+fn tokenize(sql: &str) -> Vec<Token> {
     let bytes = sql.as_bytes();
     let mut found = Vec::new();
     let (mut at, mut before) = (0, b' ');
     while let Some(byte) = bytes.get(at) {
         let rest = &sql.as_bytes()[at..];
         let (length, word) = match byte {
-            b'-' if rest.starts_with(b"--") => (until(rest, b"\n"), None),
-            b'/' if rest.starts_with(b"/*") => (2 + until(&rest[2..], b"*/"), None),
-            b'\'' => (quoted(rest, b'\''), None),
+            b'-' if rest.starts_with(b"--") => (length_until(rest, b"\n"), None),
+            b'/' if rest.starts_with(b"/*") => (2 + length_until(&rest[2..], b"*/"), None),
+            b'\'' => (quoted_length(rest, b'\''), None),
             b'"' | b'`' => {
-                let length = quoted(rest, *byte);
-                (length, Some((inner(sql, at, length), false)))
+                let length = quoted_length(rest, *byte);
+                (length, Some((unquote(sql, at, length), false)))
             }
             b'[' => {
-                let length = until(rest, b"]");
-                (length, Some((inner(sql, at, length), false)))
+                let length = length_until(rest, b"]");
+                (length, Some((unquote(sql, at, length), false)))
             }
-            first if is_start(*first) => {
-                let length = rest.iter().take_while(|byte| is_part(**byte)).count();
+            first if is_name_start(*first) => {
+                let length = rest.iter().take_while(|byte| is_name_byte(**byte)).count();
                 let text = sql.get(at..at + length).unwrap_or_default();
                 (length, Some((text.to_ascii_lowercase(), true)))
             }
             // A number, a bind: nothing that follows at once is a name.
             b'0'..=b'9' | b':' | b'@' | b'?' | b'$' => (
-                1 + rest[1..].iter().take_while(|byte| is_part(**byte)).count(),
+                1 + rest[1..]
+                    .iter()
+                    .take_while(|byte| is_name_byte(**byte))
+                    .count(),
                 None,
             ),
             b'*' => (1, Some(("*".to_owned(), true))),
             _ => (1, None),
         };
-        if let Some((name, bare)) = word {
+        if let Some((name, is_unquoted)) = word {
             found.push(Token {
                 start: at,
                 name,
-                bare,
+                is_unquoted,
                 before,
             });
         }
@@ -182,22 +184,22 @@ fn words(sql: &str) -> Vec<Token> {
     found
 }
 
-fn is_start(byte: u8) -> bool {
+fn is_name_start(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80
 }
 
-fn is_part(byte: u8) -> bool {
-    is_start(byte) || byte.is_ascii_digit() || byte == b'$'
+fn is_name_byte(byte: u8) -> bool {
+    is_name_start(byte) || byte.is_ascii_digit() || byte == b'$'
 }
 
 /// How many bytes there are up to the end of `end`.
-fn until(bytes: &[u8], end: &[u8]) -> usize {
+fn length_until(bytes: &[u8], end: &[u8]) -> usize {
     let place = bytes.windows(end.len()).position(|window| window == end);
     place.map_or(bytes.len(), |place| place + end.len())
 }
 
 /// How many bytes a quoted text has, whose quotes are doubled within it.
-fn quoted(bytes: &[u8], quote: u8) -> usize {
+fn quoted_length(bytes: &[u8], quote: u8) -> usize {
     let mut at = 1;
     while let Some(byte) = bytes.get(at) {
         at += 1;
@@ -211,7 +213,7 @@ fn quoted(bytes: &[u8], quote: u8) -> usize {
     bytes.len()
 }
 
-fn inner(sql: &str, at: usize, length: usize) -> String {
+fn unquote(sql: &str, at: usize, length: usize) -> String {
     let inner = sql.get(at + 1..(at + length).saturating_sub(1));
     inner
         .unwrap_or_default()
@@ -271,7 +273,7 @@ mod tests {
             ),
             ("SELECT 1", "malformed JSON", None),
         ] {
-            assert_eq!(find(sql, reason), at, "{sql}: {reason}");
+            assert_eq!(find_error_offset(sql, reason), at, "{sql}: {reason}");
         }
     }
 
@@ -286,7 +288,7 @@ mod tests {
             ("WITH c AS (SELECT x FROM a) SELECT x, x FROM c", None),
             ("SELECT 1", None),
         ] {
-            assert_eq!(second(sql, "x"), at, "{sql}");
+            assert_eq!(second_column_offset(sql, "x"), at, "{sql}");
         }
     }
 
@@ -304,7 +306,7 @@ mod tests {
             ("INSERT INTO t SELECT * FROM u", None),
             ("", None),
         ] {
-            assert_eq!(made(sql).as_deref(), name, "{sql}");
+            assert_eq!(created_name(sql).as_deref(), name, "{sql}");
         }
     }
 }

@@ -31,17 +31,18 @@ impl StatementFacts {
     /// SQLite's, as for preparing the statement.
     pub(super) fn of(
         connection: &Connection,
-        walls: &Authorizer,
+        authorizer: &Authorizer,
         sql: &str,
     ) -> rusqlite::Result<Self> {
-        let (listed, mut tables) = walls.noting(|| StatementCost::and_roots(connection, sql));
+        let (listed, mut tables) =
+            authorizer.record_tables(|| StatementCost::with_roots(connection, sql));
         let (cost, roots) = listed?;
-        let named = walls.aside(|| table_names(connection, &roots));
+        let named = authorizer.as_platform(|| table_names(connection, &roots));
         for (table, writes) in named? {
             match table {
-                Some(table) if writes => tables.write(&table),
-                Some(table) => tables.read(&table),
-                None => tables.any(),
+                Some(table) if writes => tables.add_write(&table),
+                Some(table) => tables.add_read(&table),
+                None => tables.mark_unknown(),
             }
         }
         let tables = Arc::new(tables);

@@ -56,7 +56,7 @@ impl Bench {
         let settings = OpenSettings::new(PathBuf::new(), 256 << 20, Clock::system(), &watchdog);
         let handle = TenantConnection::in_memory(&settings, |_| Ok(())).unwrap();
         handle
-            .platform("CREATE TABLE v (i INTEGER PRIMARY KEY, a)")
+            .execute_as_platform("CREATE TABLE v (i INTEGER PRIMARY KEY, a)")
             .unwrap();
         let values = slow_values();
         let insert = "INSERT INTO v (a) VALUES (?1)";
@@ -88,7 +88,7 @@ impl Bench {
 
     fn is_taken(&self, sql: &str) -> bool {
         self.handle
-            .tenant(StatementRole::Read, BUDGET, |c| {
+            .run_as_tenant(StatementRole::Read, BUDGET, |c| {
                 Ok(c.prepare(sql).map(drop)?)
             })
             .is_ok()
@@ -169,13 +169,13 @@ impl Bench {
             }
         }
         for (what, schema, sql) in in_schemas(call) {
-            let made = self.handle.platform(&schema);
+            let made = self.handle.execute_as_platform(&schema);
             if made.is_ok() {
                 self.measure(what, sql, i, j, &mut longest);
             }
             let kind = if what == "a view" { "VIEW" } else { "TABLE" };
             let gone = format!("DROP {kind} IF EXISTS hidden");
-            self.handle.platform(&gone).unwrap();
+            self.handle.execute_as_platform(&gone).unwrap();
         }
         longest
     }

@@ -28,24 +28,24 @@ pub(super) enum Lane {
 /// Expected speed of a statement.
 #[derive(Debug, Default)]
 pub struct StatementTiming {
-    known: AtomicI32,
+    state: AtomicI32,
     /// How many runs from now on are not tried on the thread of a request.
-    aside: AtomicI32,
+    inline_skips: AtomicI32,
 }
 
 /// The values of [`StatementTiming`]: above zero it is quick, below zero it is in doubt for as many runs.
 const UNKNOWN: i32 = 0;
-const FIRST_QUICK: i32 = 1;
+const QUICK: i32 = 1;
 
 impl StatementTiming {
     /// Where it runs next.
     pub(super) fn lane(&self) -> Lane {
-        match self.known.load(Ordering::Relaxed) {
+        match self.state.load(Ordering::Relaxed) {
             UNKNOWN => Lane::Short,
-            known if known > UNKNOWN => {
-                let aside = self.aside.load(Ordering::Relaxed);
-                if aside > 0 {
-                    self.aside.store(aside - 1, Ordering::Relaxed);
+            state if state > UNKNOWN => {
+                let inline_skips = self.inline_skips.load(Ordering::Relaxed);
+                if inline_skips > 0 {
+                    self.inline_skips.store(inline_skips - 1, Ordering::Relaxed);
                     Lane::Short
                 } else {
                     Lane::Inline
@@ -57,36 +57,36 @@ impl StatementTiming {
 
     /// Notes how long a run took, and how long its thread has `worked` for it where that was measured. Only work makes a
     /// statement long: on a busy machine what is short takes its time, too.
-    pub(super) fn took(&self, time: Duration, worked: Option<Duration>) {
-        let known = self.known.load(Ordering::Relaxed);
+    pub(super) fn record_run(&self, time: Duration, worked: Option<Duration>) {
+        let state = self.state.load(Ordering::Relaxed);
         let now = if worked.is_some_and(|worked| worked > SHORT_BUDGET) {
             -DOUBT_RUNS
-        } else if known < UNKNOWN {
-            known + 1
+        } else if state < UNKNOWN {
+            state + 1
         } else if time <= INLINE_BUDGET {
-            FIRST_QUICK
+            QUICK
         } else {
             UNKNOWN
         };
-        if now != known {
+        if now != state {
             // Two runs that end at once may both write: either is right about the statement.
-            self.known.store(now, Ordering::Relaxed);
+            self.state.store(now, Ordering::Relaxed);
         }
     }
 
     /// Notes that a run was nothing for the thread of a request, however quick it is.
-    pub(super) fn set_aside(&self) {
-        self.aside.store(DOUBT_RUNS, Ordering::Relaxed);
+    pub(super) fn avoid_inline(&self) {
+        self.inline_skips.store(DOUBT_RUNS, Ordering::Relaxed);
     }
 
     /// Notes that a run did not end within a lane's time.
-    pub(super) fn too_long(&self) {
-        self.known.store(-DOUBT_RUNS, Ordering::Relaxed);
+    pub(super) fn record_too_long(&self) {
+        self.state.store(-DOUBT_RUNS, Ordering::Relaxed);
     }
 }
 
 /// How long the calling thread has been on a processor since it began.
-pub(super) fn worked() -> Duration {
+pub(super) fn thread_cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()
 }
@@ -97,45 +97,45 @@ mod tests {
 
     #[test]
     fn what_others_delay_is_not_long() {
-        let pace = StatementTiming::default();
+        let timing = StatementTiming::default();
         let (late, little) = (Duration::from_secs(1), Duration::from_micros(50));
-        pace.took(late, Some(little));
-        assert_eq!(pace.lane(), Lane::Short);
-        pace.took(little, Some(little));
-        assert_eq!(pace.lane(), Lane::Inline);
-        pace.took(late, None);
-        assert_eq!(pace.lane(), Lane::Short);
-        pace.took(late, Some(late));
-        assert_eq!(pace.lane(), Lane::Long);
+        timing.record_run(late, Some(little));
+        assert_eq!(timing.lane(), Lane::Short);
+        timing.record_run(little, Some(little));
+        assert_eq!(timing.lane(), Lane::Inline);
+        timing.record_run(late, None);
+        assert_eq!(timing.lane(), Lane::Short);
+        timing.record_run(late, Some(late));
+        assert_eq!(timing.lane(), Lane::Long);
     }
 
     #[test]
     fn what_is_set_aside_stays_among_short_work_for_a_while() {
-        let pace = StatementTiming::default();
-        pace.took(Duration::from_micros(50), Some(Duration::from_micros(50)));
-        pace.set_aside();
+        let timing = StatementTiming::default();
+        timing.record_run(Duration::from_micros(50), Some(Duration::from_micros(50)));
+        timing.avoid_inline();
         for _ in 0..DOUBT_RUNS {
-            assert_eq!(pace.lane(), Lane::Short);
-            pace.took(Duration::from_micros(50), Some(Duration::from_micros(50)));
+            assert_eq!(timing.lane(), Lane::Short);
+            timing.record_run(Duration::from_micros(50), Some(Duration::from_micros(50)));
         }
-        assert_eq!(pace.lane(), Lane::Inline);
+        assert_eq!(timing.lane(), Lane::Inline);
     }
 
     #[test]
     fn a_statement_earns_its_lane() {
-        let pace = StatementTiming::default();
-        assert_eq!(pace.lane(), Lane::Short);
-        pace.took(Duration::from_micros(50), Some(Duration::from_micros(50)));
-        assert_eq!(pace.lane(), Lane::Inline);
-        pace.too_long();
+        let timing = StatementTiming::default();
+        assert_eq!(timing.lane(), Lane::Short);
+        timing.record_run(Duration::from_micros(50), Some(Duration::from_micros(50)));
+        assert_eq!(timing.lane(), Lane::Inline);
+        timing.record_too_long();
         for _ in 0..DOUBT_RUNS {
-            assert_eq!(pace.lane(), Lane::Long);
-            pace.took(Duration::from_micros(50), Some(Duration::from_micros(50)));
+            assert_eq!(timing.lane(), Lane::Long);
+            timing.record_run(Duration::from_micros(50), Some(Duration::from_micros(50)));
         }
-        assert_eq!(pace.lane(), Lane::Short);
-        pace.took(Duration::from_millis(5), Some(Duration::from_millis(5)));
-        assert_eq!(pace.lane(), Lane::Short);
-        pace.took(Duration::from_secs(1), Some(Duration::from_secs(1)));
-        assert_eq!(pace.lane(), Lane::Long);
+        assert_eq!(timing.lane(), Lane::Short);
+        timing.record_run(Duration::from_millis(5), Some(Duration::from_millis(5)));
+        assert_eq!(timing.lane(), Lane::Short);
+        timing.record_run(Duration::from_secs(1), Some(Duration::from_secs(1)));
+        assert_eq!(timing.lane(), Lane::Long);
     }
 }

@@ -55,7 +55,7 @@ impl Watchdog {
         let watching = Arc::downgrade(&shared);
         let thread = thread::Builder::new()
             .name("sql-watchdog".into())
-            .spawn(move || watch(&watching))?;
+            .spawn(move || run_watchdog(&watching))?;
         shared.thread.get_or_init(|| thread.thread().clone());
         Ok(Self(Some(shared)))
     }
@@ -99,7 +99,7 @@ impl WatchdogState {
     }
 
     /// Whether the thread may sleep until it is woken: from here on the begin of a statement wakes it.
-    fn falls_asleep(&self) -> bool {
+    fn try_sleep(&self) -> bool {
         self.asleep.store(true, Ordering::SeqCst);
         self.running.load(Ordering::SeqCst) == 0 || !self.asleep.swap(false, Ordering::SeqCst)
     }
@@ -111,7 +111,7 @@ impl Drop for WatchdogState {
     }
 }
 
-fn watch(watching: &Weak<WatchdogState>) {
+fn run_watchdog(watching: &Weak<WatchdogState>) {
     let mut quiet = 0;
     while let Some(shared) = watching.upgrade() {
         quiet = if shared.running.load(Ordering::SeqCst) == 0 {
@@ -125,7 +125,7 @@ fn watch(watching: &Weak<WatchdogState>) {
             Vec::new()
         };
         watched.iter().for_each(|one| one.interrupt_if_late());
-        let sleeps = quiet >= QUIET_ROUNDS && shared.falls_asleep();
+        let sleeps = quiet >= QUIET_ROUNDS && shared.try_sleep();
         // Nothing is held while it waits, so that the last handle can go.
         drop(watched);
         drop(shared);

@@ -92,7 +92,7 @@ impl Backends {
             .await?;
         fault::point("define.committed");
         self.actions.remove(&id);
-        self.databases.announce(id);
+        self.databases.announce_change(id);
         Ok(actions)
     }
 

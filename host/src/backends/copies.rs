@@ -46,7 +46,7 @@ impl Sources {
                 Some(source) => Ok(source),
                 None => BackupSource::open(&self.files, &id),
             };
-            let pinned = source.and_then(|source| source.pin().map(|()| source));
+            let pinned = source.and_then(|source| source.begin_snapshot().map(|()| source));
             let pinned = pinned.with_context(|| format!("reading backend {id}"))?;
             self.open.insert(id, pinned);
         }
@@ -74,7 +74,7 @@ impl Sources {
     ) -> anyhow::Result<Vec<BackendId>> {
         let mut ids = Vec::with_capacity(self.open.len());
         for (id, source) in self.open {
-            files.make(&id)?;
+            files.create_directory(&id)?;
             let done = source.copy_to(files, &id);
             done.with_context(|| format!("copying backend {id}"))?;
             ids.push(id);

@@ -33,7 +33,7 @@ impl Backends {
         rows: Vec<PaymentRow>,
         anew: bool,
     ) -> Result<(), BackendError> {
-        Ok(self.databases.mirror(backend, rows, anew).await?)
+        Ok(self.databases.mirror_payments(backend, rows, anew).await?)
     }
 
     /// Has `behind` say why the table of a backend is behind, if it is.

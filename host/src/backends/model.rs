@@ -83,7 +83,7 @@ pub struct Action {
     /// The statement itself, without what stands around it.
     pub statement: Arc<str>,
     /// How long it takes.
-    pub pace: Arc<StatementTiming>,
+    pub timing: Arc<StatementTiming>,
 }
 
 impl From<ActionRow> for Action {
@@ -92,7 +92,7 @@ impl From<ActionRow> for Action {
         let statement = row.sql.get(range).unwrap_or_default();
         Self {
             statement: statement.into(),
-            pace: Arc::default(),
+            timing: Arc::default(),
             row,
         }
     }

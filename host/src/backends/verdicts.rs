@@ -22,7 +22,7 @@ pub(super) struct Query {
     /// The statement itself.
     pub(super) statement: Arc<str>,
     /// How long it takes.
-    pub(super) pace: Arc<StatementTiming>,
+    pub(super) timing: Arc<StatementTiming>,
 }
 
 type QueryKey = (Option<GuestDigest>, String);
@@ -79,7 +79,7 @@ impl Verdicts {
         let query = Arc::new(Query {
             statement: statement.into(),
             verdict,
-            pace: Arc::default(),
+            timing: Arc::default(),
         });
         self.queries.insert(key, Arc::clone(&query));
         Ok(query)

@@ -68,7 +68,7 @@ pub fn of(data: &Path) -> io::Result<Sizes> {
 
 /// The bytes of a database with its log; of one that has just gone, none.
 fn database(files: &DatabaseFiles, id: &BackendId) -> io::Result<u64> {
-    match files.bytes(id) {
+    match files.disk_bytes(id) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
         bytes => bytes,
     }

@@ -25,15 +25,15 @@ pub struct StatementTables {
 }
 
 impl StatementTables {
-    pub(super) fn read(&mut self, name: &str) {
+    pub(super) fn add_read(&mut self, name: &str) {
         self.reads.insert(name.to_ascii_lowercase().into());
     }
 
-    pub(super) fn write(&mut self, name: &str) {
+    pub(super) fn add_write(&mut self, name: &str) {
         self.writes.insert(name.to_ascii_lowercase().into());
     }
 
-    pub(super) fn any(&mut self) {
+    pub(super) fn mark_unknown(&mut self) {
         self.unknown = true;
     }
 }
@@ -48,12 +48,12 @@ impl TableRecorder {
     }
 
     /// Notes from now on.
-    pub(super) fn begin(&self) {
+    pub(super) fn start(&self) {
         *self.lock() = Some(StatementTables::default());
     }
 
     /// The tables since the beginning.
-    pub(super) fn end(&self) -> StatementTables {
+    pub(super) fn finish(&self) -> StatementTables {
         self.lock().take().unwrap_or_default()
     }
 
@@ -62,10 +62,10 @@ impl TableRecorder {
         let mut noted = self.lock();
         let Some(tables) = noted.as_mut() else { return };
         match action {
-            AuthAction::Read { table_name, .. } => tables.read(table_name),
+            AuthAction::Read { table_name, .. } => tables.add_read(table_name),
             AuthAction::Insert { table_name }
             | AuthAction::Delete { table_name }
-            | AuthAction::Update { table_name, .. } => tables.write(table_name),
+            | AuthAction::Update { table_name, .. } => tables.add_write(table_name),
             _ => {}
         }
     }
@@ -77,20 +77,20 @@ pub enum ChangedTables {
     /// Anything: rows, the schema, the actions.
     All,
     /// Tables that these statements write.
-    By(Vec<Arc<StatementTables>>),
+    Statements(Vec<Arc<StatementTables>>),
 }
 
 impl Default for ChangedTables {
     /// No table.
     fn default() -> Self {
-        Self::By(Vec::new())
+        Self::Statements(Vec::new())
     }
 }
 
 impl ChangedTables {
     /// Whether nothing has changed.
-    pub fn is_nothing(&self) -> bool {
-        matches!(self, Self::By(tables) if tables.is_empty())
+    pub fn is_empty(&self) -> bool {
+        matches!(self, Self::Statements(tables) if tables.is_empty())
     }
 
     /// Adds what a statement writes; one of which nothing is known may write anything.
@@ -98,7 +98,7 @@ impl ChangedTables {
         match (&mut *self, tables) {
             (Self::All, _) => {}
             (_, None) => *self = Self::All,
-            (Self::By(known), Some(tables)) => {
+            (Self::Statements(known), Some(tables)) => {
                 if !known.iter().any(|one| Arc::ptr_eq(one, &tables)) {
                     known.push(tables);
                 }
@@ -107,16 +107,16 @@ impl ChangedTables {
     }
 
     /// Adds what another commit has changed.
-    pub fn join(&mut self, other: Self) {
+    pub fn merge(&mut self, other: Self) {
         match other {
             Self::All => *self = Self::All,
-            Self::By(tables) => tables.into_iter().for_each(|one| self.add(Some(one))),
+            Self::Statements(tables) => tables.into_iter().for_each(|one| self.add(Some(one))),
         }
     }
 
     /// Whether a statement that reads `tables` may answer something else now; `None` may read anything.
-    pub fn concerns(&self, tables: Option<&StatementTables>) -> bool {
-        let Self::By(touched) = self else {
+    pub fn affects(&self, tables: Option<&StatementTables>) -> bool {
+        let Self::Statements(touched) = self else {
             return true;
         };
         let Some(read) = tables.filter(|tables| !tables.unknown) else {
@@ -135,17 +135,17 @@ pub(super) struct CommitListener(Arc<OnceLock<Listener>>);
 
 impl CommitListener {
     /// Has `follow` told from now on; the first one stays.
-    pub(super) fn follow(&self, follow: impl Fn(BackendId, ChangedTables) + Send + Sync + 'static) {
-        if self.0.set(Box::new(follow)).is_err() {
+    pub(super) fn set(&self, listener: impl Fn(BackendId, ChangedTables) + Send + Sync + 'static) {
+        if self.0.set(Box::new(listener)).is_err() {
             tracing::error!("somebody else is told of commits already");
         }
     }
 
-    pub(super) fn tell(&self, id: BackendId, touched: ChangedTables) {
-        if let Some(follow) = self.0.get()
-            && !touched.is_nothing()
+    pub(super) fn notify(&self, id: BackendId, touched: ChangedTables) {
+        if let Some(listener) = self.0.get()
+            && !touched.is_empty()
         {
-            follow(id, touched);
+            listener(id, touched);
         }
     }
 }

@@ -20,15 +20,15 @@ CREATE VIEW outer_view AS SELECT name FROM inner_view WHERE n > (SELECT count(*)
 /// The tables of a statement on a database with that schema.
 fn tables(sql: &str, writes: bool) -> StatementTables {
     let directory = tempfile::tempdir().unwrap();
-    let settings = OpenSettings::alone(directory.path().join("t.db"), 8 << 20);
+    let settings = OpenSettings::standalone(directory.path().join("t.db"), 8 << 20);
     let handle = TenantConnection::create(&settings).unwrap();
-    handle.platform(SCHEMA).unwrap();
+    handle.execute_as_platform(SCHEMA).unwrap();
     let role = if writes {
         StatementRole::Write
     } else {
         StatementRole::Read
     };
-    let found = handle.tenant(role, Duration::from_secs(5), |_| {
+    let found = handle.run_as_tenant(role, Duration::from_secs(5), |_| {
         handle.cost(sql)?;
         Ok(handle.tables(sql))
     });
@@ -141,20 +141,20 @@ fn every_table_that_a_write_may_change_is_named() {
 #[test]
 fn a_commit_concerns_who_reads_what_it_wrote() {
     let read = tables("SELECT name FROM outer_view", false);
-    let by = |sql: &str| ChangedTables::By(vec![Arc::new(tables(sql, true))]);
-    assert!(by("DELETE FROM towns").concerns(Some(&read)));
-    assert!(by("UPDATE keys SET v = 1").concerns(Some(&read)));
-    assert!(!by("INSERT INTO counted (a) VALUES (1)").concerns(Some(&read)));
-    assert!(by("INSERT INTO counted (a) VALUES (1)").concerns(None));
-    assert!(!ChangedTables::default().concerns(None));
-    assert!(ChangedTables::All.concerns(Some(&read)));
+    let by = |sql: &str| ChangedTables::Statements(vec![Arc::new(tables(sql, true))]);
+    assert!(by("DELETE FROM towns").affects(Some(&read)));
+    assert!(by("UPDATE keys SET v = 1").affects(Some(&read)));
+    assert!(!by("INSERT INTO counted (a) VALUES (1)").affects(Some(&read)));
+    assert!(by("INSERT INTO counted (a) VALUES (1)").affects(None));
+    assert!(!ChangedTables::default().affects(None));
+    assert!(ChangedTables::All.affects(Some(&read)));
     let mut unknown = StatementTables::default();
     unknown.any();
-    assert!(ChangedTables::By(vec![Arc::new(unknown.clone())]).concerns(Some(&read)));
-    assert!(by("INSERT INTO counted (a) VALUES (1)").concerns(Some(&unknown)));
+    assert!(ChangedTables::Statements(vec![Arc::new(unknown.clone())]).affects(Some(&read)));
+    assert!(by("INSERT INTO counted (a) VALUES (1)").affects(Some(&unknown)));
     let mut sum = by("INSERT INTO counted (a) VALUES (1)");
-    sum.join(by("DELETE FROM keys"));
-    assert!(sum.concerns(Some(&read)));
+    sum.merge(by("DELETE FROM keys"));
+    assert!(sum.affects(Some(&read)));
     sum.add(None);
     assert_eq!(sum, ChangedTables::All);
 }

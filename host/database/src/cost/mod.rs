@@ -44,9 +44,9 @@ pub(super) const EXPLAIN_PREFIX: &str = "EXPLAIN ";
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct StatementCost {
     /// How long values may be in a lane, in bytes.
-    pub(super) lane: i32,
+    pub(super) lane_value_limit: i32,
     /// How long values may be on the thread of a request, if it may run there.
-    pub(super) inline: Option<i32>,
+    pub(super) inline_value_limit: Option<i32>,
 }
 
 impl StatementCost {
@@ -55,17 +55,17 @@ impl StatementCost {
     /// # Errors
     /// SQLite's, as for preparing the statement.
     pub(super) fn of(connection: &Connection, sql: &str) -> Result<Self> {
-        Ok(Self::and_roots(connection, sql)?.0)
+        Ok(Self::with_roots(connection, sql)?.0)
     }
 
     /// Estimates the cost, and names the trees of the database that the statement opens.
     ///
     /// # Errors
     /// SQLite's, as for preparing the statement.
-    pub(super) fn and_roots(connection: &Connection, sql: &str) -> Result<(Self, Vec<TreeRoot>)> {
+    pub(super) fn with_roots(connection: &Connection, sql: &str) -> Result<(Self, Vec<TreeRoot>)> {
         let mut listing = connection
             .prepare(&format!("{EXPLAIN_PREFIX}{sql}"))
-            .map_err(|error| of_statement(error, sql))?;
+            .map_err(|error| relocate_error(error, sql))?;
         let mut program = Vec::new();
         // No value is bound: nothing runs.
         let mut rows = listing.raw_query();
@@ -73,11 +73,11 @@ impl StatementCost {
             program.push(Instruction::of(row)?);
         }
         let roots = program.iter().filter_map(Instruction::root);
-        Ok((Self::add(&program), roots.collect()))
+        Ok((Self::of_program(&program), roots.collect()))
     }
 
-    fn add(listing: &[Instruction]) -> Self {
-        let written = WrittenRegisters::by(listing);
+    fn of_program(listing: &[Instruction]) -> Self {
+        let written = WrittenRegisters::of_program(listing);
         let mut line = Weight::default();
         let mut steps = HeaviestInstructions::default();
         // Each program begins at its first address: the statement's, and behind it those of cascades.
@@ -89,25 +89,25 @@ impl StatementCost {
                 steps.add(weight);
                 sum = sum.plus(weight);
             }
-            let falls_on = number > 0
+            let cascades_unchecked = number > 0
                 && program.iter().any(|one| one.code == "Program")
-                && !program.iter().any(Instruction::is_looked_at);
-            line = line.plus(if falls_on {
+                && !program.iter().any(Instruction::checks_deadline);
+            line = line.plus(if cascades_unchecked {
                 sum.times(f64::from(MAX_CASCADE_DEPTH))
             } else {
                 sum
             });
         }
-        let inline = bytes(INLINE_NS, line.plus(steps.most()));
+        let inline = value_limit(INLINE_NS, line.plus(steps.heaviest_run()));
         Self {
-            lane: bytes(LANE_NS, line).max(MIN_LENGTH_LIMIT),
-            inline: (inline >= MIN_INLINE_VALUE_BYTES).then_some(inline),
+            lane_value_limit: value_limit(LANE_NS, line).max(MIN_LENGTH_LIMIT),
+            inline_value_limit: (inline >= MIN_INLINE_VALUE_BYTES).then_some(inline),
         }
     }
 }
 
 /// An error about the listing of a statement, as one about the statement: its place is there.
-fn of_statement(error: rusqlite::Error, sql: &str) -> rusqlite::Error {
+fn relocate_error(error: rusqlite::Error, sql: &str) -> rusqlite::Error {
     match error {
         rusqlite::Error::SqlInputError {
             error, msg, offset, ..
@@ -131,7 +131,7 @@ pub(super) struct TreeRoot {
 }
 
 /// How long values may be for `weight` to take no longer than `most` nanoseconds.
-fn bytes(most: f64, weight: Weight) -> i32 {
+fn value_limit(most: f64, weight: Weight) -> i32 {
     let left = (most - weight.fixed).max(0.0);
     let bytes = left / weight.byte.max(f64::MIN_POSITIVE);
     #[allow(clippy::cast_possible_truncation, reason = "it is bounded")]
@@ -157,7 +157,7 @@ impl HeaviestInstructions {
 
     /// Weighs the heaviest run of as many steps as lie between two looks: a loop of the heaviest instructions, of any
     /// length, with one that ends it.
-    fn most(mut self) -> Weight {
+    fn heaviest_run(mut self) -> Weight {
         let steps = f64::from(STEPS_PER_CHECK);
         self.bytes.sort_unstable_by(|a, b| b.total_cmp(a));
         let (mut sum, mut most, mut length) = (0.0, 0.0_f64, 1.0);
@@ -179,7 +179,7 @@ struct WrittenRegisters(Vec<RangeInclusive<i32>>);
 pub(super) const MAX_ARGUMENTS: i32 = 1000;
 
 impl WrittenRegisters {
-    fn by(program: &[Instruction]) -> Self {
+    fn of_program(program: &[Instruction]) -> Self {
         let mut written = Vec::with_capacity(3 * program.len());
         for instruction in program {
             let Instruction { p1, p2, p3, .. } = *instruction;
@@ -303,7 +303,7 @@ impl Instruction {
     }
 
     /// Whether SQLite looks at its deadline here, whichever way the program goes on.
-    fn is_looked_at(&self) -> bool {
+    fn checks_deadline(&self) -> bool {
         matches!(self.code.as_str(), "Next" | "Prev" | "Goto" | "Gosub")
     }
 

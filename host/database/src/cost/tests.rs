@@ -39,7 +39,11 @@ fn an_ordinary_statement_has_the_full_length() {
         "SELECT a LIKE '%x%' AND trim(b) <> '' FROM t",
         "DELETE FROM t WHERE id = :id",
     ] {
-        assert_eq!(cost(&connection, sql).lane, VALUE_BYTES, "{sql}");
+        assert_eq!(
+            cost(&connection, sql).lane_value_limit,
+            VALUE_BYTES,
+            "{sql}"
+        );
     }
     let by_key = cost(&connection, "SELECT * FROM t WHERE id = :id");
     assert!(by_key.inline > Some(50_000), "{by_key:?}");

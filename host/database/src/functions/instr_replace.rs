@@ -5,7 +5,7 @@ use rusqlite::functions::Context;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result};
 
-use super::text::{PlainSqlite, continues};
+use super::text::{PlainSqlite, is_continuation};
 use super::{PURE, Text, too_big};
 use crate::limits::VALUE_BYTES;
 use crate::meter::{Deadline, WorkBudget};
@@ -14,30 +14,30 @@ use crate::meter::{Deadline, WorkBudget};
 pub(super) fn register(
     connection: &Connection,
     deadline: &Deadline,
-    plain: &PlainSqlite,
+    sqlite: &PlainSqlite,
 ) -> Result<()> {
-    let (looked_at, texts) = (deadline.clone(), plain.clone());
+    let (statement_deadline, texts) = (deadline.clone(), sqlite.clone());
     connection.create_scalar_function("instr", 2, PURE, move |c| {
-        looked_at.look()?;
-        place(c, &texts)
+        statement_deadline.check()?;
+        instr(c, &texts)
     })?;
-    let (looked_at, texts) = (deadline.clone(), plain.clone());
+    let (statement_deadline, texts) = (deadline.clone(), sqlite.clone());
     connection.create_scalar_function("replace", 3, PURE, move |c| {
-        replaced(c, &texts, looked_at.work()?)
+        replace(c, &texts, statement_deadline.begin_work()?)
     })
 }
 
-fn place(context: &Context<'_>, plain: &PlainSqlite) -> Result<Option<i64>> {
+fn instr(context: &Context<'_>, sqlite: &PlainSqlite) -> Result<Option<i64>> {
     let (within, wanted) = (context.get_raw(0), context.get_raw(1));
     let of_bytes = matches!((within, wanted), (ValueRef::Blob(_), ValueRef::Blob(_)));
-    let (Some(within), Some(wanted)) = (plain.text(within)?, plain.text(wanted)?) else {
+    let (Some(within), Some(wanted)) = (sqlite.text(within)?, sqlite.text(wanted)?) else {
         return Ok(None);
     };
     let Some(first) = wanted.first() else {
         return Ok(Some(1));
     };
     // In text, characters begin at the first byte, and at each that continues none.
-    let found = if !of_bytes && continues(*first) {
+    let found = if !of_bytes && is_continuation(*first) {
         within.starts_with(&wanted).then_some(0)
     } else {
         memmem::find(&within, &wanted)
@@ -49,26 +49,26 @@ fn place(context: &Context<'_>, plain: &PlainSqlite) -> Result<Option<i64>> {
         found
     } else {
         let passed = within.iter().skip(1).take(found);
-        passed.filter(|byte| !continues(**byte)).count()
+        passed.filter(|byte| !is_continuation(**byte)).count()
     };
     Ok(i64::try_from(passed).ok().map(|passed| passed + 1))
 }
 
-fn replaced(
+fn replace(
     context: &Context<'_>,
-    plain: &PlainSqlite,
+    sqlite: &PlainSqlite,
     mut work: WorkBudget<'_>,
 ) -> Result<Option<Text>> {
-    let Some(text) = plain.text(context.get_raw(0))? else {
+    let Some(text) = sqlite.text(context.get_raw(0))? else {
         return Ok(None);
     };
-    let Some(wanted) = plain.text(context.get_raw(1))? else {
+    let Some(wanted) = sqlite.text(context.get_raw(1))? else {
         return Ok(None);
     };
     if wanted.first().is_none_or(|first| *first == 0) {
         return Ok(Some(Text(text.into_owned())));
     }
-    let Some(instead) = plain.text(context.get_raw(2))? else {
+    let Some(instead) = sqlite.text(context.get_raw(2))? else {
         return Ok(None);
     };
     let most = usize::try_from(VALUE_BYTES).unwrap_or(usize::MAX);
@@ -88,12 +88,12 @@ fn replaced(
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{agree, agree_on, text};
+    use super::super::tests::{assert_like_sqlite, compare_with_sqlite, text};
     use proptest::prelude::*;
 
     #[test]
     fn they_answer_as_sqlite_does() {
-        agree(&[
+        assert_like_sqlite(&[
             "instr('añb', 'b')",
             "instr('', '')",
             "instr('', 'a')",
@@ -127,7 +127,7 @@ mod tests {
             b in text(b"ab\xC3\xA9\xFF\x80\0"),
             c in text(b"ab\0"),
         ) {
-            agree_on(
+            compare_with_sqlite(
                 &[
                     "instr(?1, ?2)",
                     "instr(CAST(?1 AS TEXT), ?2)",

@@ -6,7 +6,7 @@ use rusqlite::{Connection, Result};
 
 use super::json_merge::Json;
 use super::json_pretty::pretty;
-use super::json_reader::{JsonReader, json};
+use super::json_reader::{JsonReader, json_argument};
 use super::text::PlainSqlite;
 use super::{PURE, Text};
 use crate::meter::{Deadline, WorkBudget};
@@ -18,40 +18,40 @@ const JSON_SUBTYPE: SubType = Some('J' as u32);
 pub(super) fn register(
     connection: &Connection,
     deadline: &Deadline,
-    plain: &PlainSqlite,
+    sqlite: &PlainSqlite,
 ) -> Result<()> {
-    let (looked_at, plain_json) = (deadline.clone(), plain.clone());
+    let (statement_deadline, plain_json) = (deadline.clone(), sqlite.clone());
     let flags = PURE.union(FunctionFlags::SQLITE_RESULT_SUBTYPE);
     connection.create_scalar_function("json_patch", 2, flags, move |c| {
-        let patched = patched(c, &plain_json, looked_at.work()?)?;
+        let patched = patch(c, &plain_json, statement_deadline.begin_work()?)?;
         let mark = patched.as_ref().and(JSON_SUBTYPE);
         Ok((patched.map(Text), mark))
     })?;
-    let (looked_at, plain_json) = (deadline.clone(), plain.clone());
+    let (statement_deadline, plain_json) = (deadline.clone(), sqlite.clone());
     connection.create_scalar_function("jsonb_patch", 2, PURE, move |c| {
-        match patched(c, &plain_json, looked_at.work()?)? {
-            Some(json) => plain_json.ask::<Option<Vec<u8>>>("SELECT jsonb(?1)", Text(json)),
+        match patch(c, &plain_json, statement_deadline.begin_work()?)? {
+            Some(json) => plain_json.evaluate::<Option<Vec<u8>>>("SELECT jsonb(?1)", Text(json)),
             None => Ok(None),
         }
     })?;
     for arguments in [1, 2] {
-        let (deadline, plain) = (deadline.clone(), plain.clone());
+        let (deadline, sqlite) = (deadline.clone(), sqlite.clone());
         connection.create_scalar_function("json_pretty", arguments, PURE, move |c| {
-            pretty(c, &plain, deadline.work()?)
+            pretty(c, &sqlite, deadline.begin_work()?)
         })?;
     }
     Ok(())
 }
 
-fn patched(
+fn patch(
     context: &Context<'_>,
-    plain: &PlainSqlite,
+    sqlite: &PlainSqlite,
     mut work: WorkBudget<'_>,
 ) -> Result<Option<Vec<u8>>> {
-    let Some(target) = json(context, 0, plain)? else {
+    let Some(target) = json_argument(context, 0, sqlite)? else {
         return Ok(None);
     };
-    let Some(patch) = json(context, 1, plain)? else {
+    let Some(patch) = json_argument(context, 1, sqlite)? else {
         return Ok(None);
     };
     let patch = Json::read(&mut JsonReader::new(&patch), 0, &mut work)?;
@@ -64,12 +64,12 @@ fn patched(
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{agree, agree_on, answer};
+    use super::super::tests::{answer, assert_like_sqlite, compare_with_sqlite};
     use proptest::prelude::*;
 
     #[test]
     fn they_answer_as_sqlite_does() {
-        agree(&[
+        assert_like_sqlite(&[
             r#"json_patch('{"a":1}', '{"a":2,"b":{"c":null,"d":[1, 2]}}')"#,
             r#"json_patch('{"a":1,"a":2}', '{"a":null}')"#,
             r#"json_patch('{"a":1}', '{"a":null,"a":3}')"#,
@@ -110,7 +110,7 @@ mod tests {
         for depth in [998, 999, 1000, 1001] {
             let array = format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
             let object = format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
-            agree(&[
+            assert_like_sqlite(&[
                 &format!("length(json_pretty('{array}', ''))"),
                 &format!("length(json_pretty('{object}', ''))"),
                 &format!("length(json_patch('{array}', '{array}'))"),
@@ -120,7 +120,7 @@ mod tests {
             let object = format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
             format!("length(json_patch('{object}', '{object}'))")
         };
-        agree(&[&nested(super::super::json_merge::MAX_OBJECT_DEPTH)]);
+        assert_like_sqlite(&[&nested(super::super::json_merge::MAX_OBJECT_DEPTH)]);
         assert!(
             answer(&nested(super::super::json_merge::MAX_OBJECT_DEPTH + 1))
                 .contains("no deeper than")
@@ -153,7 +153,7 @@ mod tests {
         #[test]
         fn they_answer_any_json_as_sqlite_does(a in any_json(), b in any_json()) {
             let forms = ["json_patch(?1, ?2)", "json(jsonb_patch(?1, ?2))", "json_pretty(?1)", "json_pretty(?2, '->')"];
-            agree_on(&forms, &[a.into(), b.into()])?;
+            compare_with_sqlite(&forms, &[a.into(), b.into()])?;
         }
     }
 }

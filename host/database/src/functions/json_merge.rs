@@ -5,8 +5,8 @@ use std::collections::{HashMap, VecDeque};
 
 use rusqlite::Result;
 
-use super::failed;
 use super::json_reader::JsonReader;
+use super::sqlite_error;
 use crate::meter::WorkBudget;
 
 /// How deep objects may nest in what is patched, for each takes its share of the thread's stack.
@@ -24,7 +24,7 @@ pub(super) struct JsonObject<'t> {
     /// Labels as they are written, with their values; `None` where a patch took one away.
     members: Vec<Option<(&'t [u8], Json<'t>)>>,
     /// Where the members of a label are, once somebody looks for them.
-    places: Option<HashMap<Cow<'t, [u8]>, VecDeque<usize>>>,
+    indexes_by_label: Option<HashMap<Cow<'t, [u8]>, VecDeque<usize>>>,
 }
 
 impl<'t> Json<'t> {
@@ -36,11 +36,11 @@ impl<'t> Json<'t> {
     ) -> Result<Self> {
         let start = reader.at;
         if reader.peek()? != b'{' {
-            reader.skip(work)?;
+            reader.skip_value(work)?;
             return Ok(Self::Verbatim(&reader.text[start..reader.at]));
         }
         if depth >= MAX_OBJECT_DEPTH {
-            return Err(failed(&format!(
+            return Err(sqlite_error(&format!(
                 "json_patch() takes objects that nest no deeper than {MAX_OBJECT_DEPTH}"
             )));
         }
@@ -51,7 +51,7 @@ impl<'t> Json<'t> {
                 reader.at += 1;
             }
             let label = reader.at;
-            reader.skip(work)?;
+            reader.skip_value(work)?;
             let label = &reader.text[label..reader.at];
             // The colon.
             reader.at += 1;
@@ -80,30 +80,30 @@ impl<'t> Json<'t> {
         };
         for (label, value) in patch.members.iter().flatten() {
             work.spend(64 + label.len())?;
-            let known = target.first(label, work)?;
+            let known = target.first_index(label, work)?;
             match (known, value) {
-                (Some(place), Self::Verbatim(b"null")) => {
-                    target.members[place] = None;
+                (Some(index), Self::Verbatim(b"null")) => {
+                    target.members[index] = None;
                     target
-                        .places(work)?
+                        .indexes_by_label(work)?
                         .entry(plain_label(label))
-                        .and_modify(|places| {
-                            places.pop_front();
+                        .and_modify(|indexes_by_label| {
+                            indexes_by_label.pop_front();
                         });
                 }
                 (None, Self::Verbatim(b"null")) => {}
-                (Some(place), value) => {
-                    if let Some((_, old)) = &mut target.members[place] {
+                (Some(index), value) => {
+                    if let Some((_, old)) = &mut target.members[index] {
                         old.merge(value, work)?;
                     }
                 }
                 (None, value) => {
                     let mut new = Self::Object(JsonObject::default());
                     new.merge(value, work)?;
-                    let place = target.members.len();
+                    let index = target.members.len();
                     target.members.push(Some((label, new)));
-                    let places = target.places(work)?.entry(plain_label(label));
-                    places.or_default().push_back(place);
+                    let indexes_by_label = target.indexes_by_label(work)?.entry(plain_label(label));
+                    indexes_by_label.or_default().push_back(index);
                 }
             }
         }
@@ -136,30 +136,30 @@ impl<'t> Json<'t> {
 }
 
 impl<'t> JsonObject<'t> {
-    fn places(
+    fn indexes_by_label(
         &mut self,
         work: &mut WorkBudget<'_>,
     ) -> Result<&mut HashMap<Cow<'t, [u8]>, VecDeque<usize>>> {
-        if self.places.is_none() {
-            let mut places = HashMap::<_, VecDeque<usize>>::new();
-            for (place, member) in self.members.iter().enumerate() {
+        if self.indexes_by_label.is_none() {
+            let mut indexes_by_label = HashMap::<_, VecDeque<usize>>::new();
+            for (index, member) in self.members.iter().enumerate() {
                 if let Some((label, _)) = member {
                     work.spend(64 + label.len())?;
-                    places
+                    indexes_by_label
                         .entry(plain_label(label))
                         .or_default()
-                        .push_back(place);
+                        .push_back(index);
                 }
             }
-            self.places = Some(places);
+            self.indexes_by_label = Some(indexes_by_label);
         }
-        Ok(self.places.get_or_insert_default())
+        Ok(self.indexes_by_label.get_or_insert_default())
     }
 
     /// Where the first member of a label is.
-    fn first(&mut self, label: &'t [u8], work: &mut WorkBudget<'_>) -> Result<Option<usize>> {
-        let places = self.places(work)?.get(&plain_label(label));
-        Ok(places.and_then(|places| places.front().copied()))
+    fn first_index(&mut self, label: &'t [u8], work: &mut WorkBudget<'_>) -> Result<Option<usize>> {
+        let indexes_by_label = self.indexes_by_label(work)?.get(&plain_label(label));
+        Ok(indexes_by_label.and_then(|indexes_by_label| indexes_by_label.front().copied()))
     }
 }
 

@@ -3,9 +3,9 @@
 use rusqlite::Result;
 use rusqlite::functions::Context;
 
-use super::json_reader::{JsonReader, json};
-use super::text::{PlainSqlite, to_zero};
-use super::{Text, failed, too_big};
+use super::json_reader::{JsonReader, json_argument};
+use super::text::{PlainSqlite, until_nul};
+use super::{Text, sqlite_error, too_big};
 use crate::limits::VALUE_BYTES;
 use crate::meter::WorkBudget;
 
@@ -15,20 +15,20 @@ const MAX_DEPTH: usize = 1000;
 /// Implements `json_pretty`.
 pub(super) fn pretty(
     context: &Context<'_>,
-    plain: &PlainSqlite,
+    sqlite: &PlainSqlite,
     mut work: WorkBudget<'_>,
 ) -> Result<Option<Text>> {
-    let Some(json) = json(context, 0, plain)? else {
+    let Some(json) = json_argument(context, 0, sqlite)? else {
         return Ok(None);
     };
     let indent = if context.len() > 1 {
-        plain.text(context.get_raw(1))?
+        sqlite.text(context.get_raw(1))?
     } else {
         None
     };
     let mut printer = JsonPrinter {
         out: Vec::with_capacity(json.len()),
-        indent: indent.as_deref().map_or(b"    ".as_slice(), to_zero),
+        indent: indent.as_deref().map_or(b"    ".as_slice(), until_nul),
         depth: 0,
     };
     let mut reader = JsonReader::new(&json);
@@ -61,7 +61,7 @@ impl JsonPrinter<'_> {
                 }
                 self.depth += 1;
                 if self.depth >= MAX_DEPTH {
-                    return Err(failed("JSON nested too deep"));
+                    return Err(sqlite_error("JSON nested too deep"));
                 }
                 self.begin_line(work)
             }
@@ -84,7 +84,7 @@ impl JsonPrinter<'_> {
             }
             _ => {
                 let start = reader.at;
-                reader.skip(work)?;
+                reader.skip_value(work)?;
                 self.out.extend_from_slice(&reader.text[start..reader.at]);
                 Ok(())
             }

@@ -4,17 +4,17 @@ use rusqlite::Result;
 use rusqlite::functions::Context;
 use rusqlite::types::ToSqlOutput;
 
-use super::failed;
+use super::sqlite_error;
 use super::text::PlainSqlite;
 use crate::meter::WorkBudget;
 
 /// An argument as JSON without spaces, as SQLite writes it.
-pub(super) fn json(
+pub(super) fn json_argument(
     context: &Context<'_>,
     index: usize,
-    plain: &PlainSqlite,
+    sqlite: &PlainSqlite,
 ) -> Result<Option<Vec<u8>>> {
-    plain.ask(
+    sqlite.evaluate(
         "SELECT CAST(json(?1) AS BLOB)",
         ToSqlOutput::Borrowed(context.get_raw(index)),
     )
@@ -35,11 +35,11 @@ impl<'t> JsonReader<'t> {
     /// The next byte.
     pub(super) fn peek(&self) -> Result<u8> {
         let byte = self.text.get(self.at).copied();
-        byte.ok_or_else(|| failed("malformed JSON"))
+        byte.ok_or_else(|| sqlite_error("malformed JSON"))
     }
 
     /// Goes behind a value of any kind.
-    pub(super) fn skip(&mut self, work: &mut WorkBudget<'_>) -> Result<()> {
+    pub(super) fn skip_value(&mut self, work: &mut WorkBudget<'_>) -> Result<()> {
         let start = self.at;
         let mut depth = 0_usize;
         loop {

@@ -7,8 +7,8 @@ use rusqlite::functions::Context;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result};
 
-use super::text::{PlainSqlite, continues, is_lead, read, to_zero};
-use super::{PURE, failed};
+use super::text::{PlainSqlite, is_continuation, is_lead, read_character, until_nul};
+use super::{PURE, sqlite_error};
 use crate::limits::PATTERN_BYTES;
 use crate::meter::{Deadline, WorkBudget};
 
@@ -16,12 +16,12 @@ use crate::meter::{Deadline, WorkBudget};
 pub(super) fn register(
     connection: &Connection,
     deadline: &Deadline,
-    plain: &PlainSqlite,
+    sqlite: &PlainSqlite,
 ) -> Result<()> {
     for (name, arguments, kind) in [("like", 2, LIKE), ("like", 3, LIKE), ("glob", 2, GLOB)] {
-        let (deadline, plain) = (deadline.clone(), plain.clone());
+        let (deadline, sqlite) = (deadline.clone(), sqlite.clone());
         connection.create_scalar_function(name, arguments, PURE, move |c| {
-            matched(c, &plain, kind, deadline.work()?)
+            match_pattern(c, &sqlite, kind, deadline.begin_work()?)
         })?;
     }
     Ok(())
@@ -54,20 +54,20 @@ const GLOB: PatternSyntax = PatternSyntax {
     ignores_case: false,
 };
 
-fn matched(
+fn match_pattern(
     context: &Context<'_>,
-    plain: &PlainSqlite,
+    sqlite: &PlainSqlite,
     mut kind: PatternSyntax,
     work: WorkBudget<'_>,
 ) -> Result<Option<bool>> {
-    let pattern = plain.text(context.get_raw(0))?;
+    let pattern = sqlite.text(context.get_raw(0))?;
     let long =
         |pattern: &[u8]| pattern.len() > usize::try_from(PATTERN_BYTES).unwrap_or(usize::MAX);
     if pattern.as_deref().is_some_and(long) {
-        return Err(failed("LIKE or GLOB pattern too complex"));
+        return Err(sqlite_error("LIKE or GLOB pattern too complex"));
     }
     if context.len() > 2 {
-        let Some(escape) = escape(context.get_raw(2), plain)? else {
+        let Some(escape) = escape(context.get_raw(2), sqlite)? else {
             return Ok(None);
         };
         kind.other = escape;
@@ -78,12 +78,12 @@ fn matched(
             kind.one = 0;
         }
     }
-    let (Some(pattern), Some(text)) = (pattern, plain.text(context.get_raw(1))?) else {
+    let (Some(pattern), Some(text)) = (pattern, sqlite.text(context.get_raw(1))?) else {
         return Ok(None);
     };
     let mut matching = PatternMatcher {
-        pattern: to_zero(&pattern),
-        text: to_zero(&text),
+        pattern: until_nul(&pattern),
+        text: until_nul(&text),
         kind,
         work,
     };
@@ -91,14 +91,14 @@ fn matched(
 }
 
 /// The character that makes the next one stand for itself.
-fn escape(value: ValueRef<'_>, plain: &PlainSqlite) -> Result<Option<u32>> {
-    let Some(text) = plain.text(value)? else {
+fn escape(value: ValueRef<'_>, sqlite: &PlainSqlite) -> Result<Option<u32>> {
+    let Some(text) = sqlite.text(value)? else {
         return Ok(None);
     };
-    let (text, mut at) = (to_zero(&text), 0);
-    let character = read(text, &mut at);
+    let (text, mut at) = (until_nul(&text), 0);
+    let character = read_character(text, &mut at);
     if text.is_empty() || at < text.len() {
-        return Err(failed("ESCAPE expression must be a single character"));
+        return Err(sqlite_error("ESCAPE expression must be a single character"));
     }
     Ok(Some(character))
 }
@@ -126,7 +126,7 @@ impl PatternMatcher<'_, '_> {
         let mut literal = None;
         loop {
             self.work.spend(8)?;
-            let mut wanted = read(self.pattern, &mut p);
+            let mut wanted = read_character(self.pattern, &mut p);
             if wanted == 0 {
                 let ended = t >= self.text.len();
                 return Ok(if ended {
@@ -140,21 +140,24 @@ impl PatternMatcher<'_, '_> {
             }
             if wanted == kind.other {
                 if kind.has_sets {
-                    let character = read(self.text, &mut t);
+                    let character = read_character(self.text, &mut t);
                     if character == 0 || !self.is_in_set(&mut p, character)? {
                         return Ok(MatchOutcome::NoMatch);
                     }
                     continue;
                 }
-                wanted = read(self.pattern, &mut p);
+                wanted = read_character(self.pattern, &mut p);
                 if wanted == 0 {
                     return Ok(MatchOutcome::NoMatch);
                 }
                 literal = Some(p);
             }
-            let character = read(self.text, &mut t);
+            let character = read_character(self.text, &mut t);
             let one = wanted == kind.one && literal != Some(p) && character != 0;
-            if !(wanted == character || one || (kind.ignores_case && alike(wanted, character))) {
+            if !(wanted == character
+                || one
+                || (kind.ignores_case && equal_ignoring_case(wanted, character)))
+            {
                 return Ok(MatchOutcome::NoMatch);
             }
         }
@@ -165,9 +168,9 @@ impl PatternMatcher<'_, '_> {
         let kind = self.kind;
         let wanted = loop {
             self.work.spend(8)?;
-            let next = read(self.pattern, &mut p);
+            let next = read_character(self.pattern, &mut p);
             if next == kind.one && next != 0 && next != kind.all {
-                if read(self.text, &mut t) == 0 {
+                if read_character(self.text, &mut t) == 0 {
                     return Ok(MatchOutcome::Never);
                 }
             } else if next == 0 || next != kind.all {
@@ -181,7 +184,7 @@ impl PatternMatcher<'_, '_> {
             return self.matches_from(wanted, p, t);
         }
         if !kind.has_sets {
-            return match read(self.pattern, &mut p) {
+            return match read_character(self.pattern, &mut p) {
                 0 => Ok(MatchOutcome::Never),
                 wanted => self.matches_from(wanted, p, t),
             };
@@ -191,7 +194,7 @@ impl PatternMatcher<'_, '_> {
             if found != MatchOutcome::NoMatch {
                 return Ok(found);
             }
-            t = self.behind(t);
+            t = self.next_character(t);
         }
         Ok(MatchOutcome::Never)
     }
@@ -217,7 +220,7 @@ impl PatternMatcher<'_, '_> {
                 }
                 _ => {
                     self.work.spend(4)?;
-                    match read(self.text, &mut t) {
+                    match read_character(self.text, &mut t) {
                         0 => return Ok(MatchOutcome::Never),
                         character if character == wanted => {}
                         _ => continue,
@@ -234,37 +237,37 @@ impl PatternMatcher<'_, '_> {
     /// Whether a character is in the set that begins at `p`, which goes behind it. A set without an end has none.
     fn is_in_set(&mut self, p: &mut usize, character: u32) -> Result<bool> {
         let (mut before, mut seen) = (0, false);
-        let mut next = read(self.pattern, p);
+        let mut next = read_character(self.pattern, p);
         let inverted = next == '^' as u32;
         if inverted {
-            next = read(self.pattern, p);
+            next = read_character(self.pattern, p);
         }
         if next == ']' as u32 {
             seen = character == next;
-            next = read(self.pattern, p);
+            next = read_character(self.pattern, p);
         }
         while next != 0 && next != ']' as u32 {
             self.work.spend(4)?;
             let peeked = self.pattern.get(*p).copied();
             if next == '-' as u32 && before > 0 && peeked.is_some_and(|byte| byte != b']') {
-                next = read(self.pattern, p);
+                next = read_character(self.pattern, p);
                 seen |= (before..=next).contains(&character);
                 before = 0;
             } else {
                 seen |= character == next;
                 before = next;
             }
-            next = read(self.pattern, p);
+            next = read_character(self.pattern, p);
         }
         Ok(next != 0 && seen != inverted)
     }
 
     /// The place behind the character at `t`.
-    fn behind(&self, t: usize) -> usize {
+    fn next_character(&self, t: usize) -> usize {
         let more = match self.text.get(t) {
             Some(first) if is_lead(*first) => {
                 let rest = self.text[t + 1..].iter();
-                rest.take_while(|byte| continues(**byte)).count()
+                rest.take_while(|byte| is_continuation(**byte)).count()
             }
             _ => 0,
         };
@@ -273,7 +276,7 @@ impl PatternMatcher<'_, '_> {
 }
 
 /// Whether two characters are the same but for the case of an ASCII letter.
-fn alike(a: u32, b: u32) -> bool {
+fn equal_ignoring_case(a: u32, b: u32) -> bool {
     match (u8::try_from(a), u8::try_from(b)) {
         (Ok(a), Ok(b)) => a < 0x80 && b < 0x80 && a.eq_ignore_ascii_case(&b),
         _ => false,
@@ -282,12 +285,12 @@ fn alike(a: u32, b: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{agree, agree_on, text};
+    use super::super::tests::{assert_like_sqlite, compare_with_sqlite, text};
     use proptest::prelude::*;
 
     #[test]
     fn they_match_as_sqlite_does() {
-        agree(&[
+        assert_like_sqlite(&[
             "'abc' LIKE 'A%c'",
             "'abc' LIKE 'a_c'",
             "'abc' LIKE '%'",
@@ -328,7 +331,7 @@ mod tests {
     fn the_longest_pattern_is_matched() {
         let pattern = "%a".repeat(499);
         let text = "a".repeat(1000);
-        agree(&[
+        assert_like_sqlite(&[
             &format!("'{text}' LIKE '{pattern}'"),
             &format!("'{text}' LIKE '{pattern}%'"),
             &format!("'{text}' LIKE '{pattern}b'"),
@@ -343,7 +346,7 @@ mod tests {
             like in text(b"abA%%_!\xC3\xA9\xFF\0"),
             glob in text(b"ab*?[]-^\xC3\xA9\xFF\0"),
         ) {
-            agree_on(
+            compare_with_sqlite(
                 &["?1 LIKE ?2", "?1 LIKE ?2 ESCAPE '!'", "?1 LIKE ?2 ESCAPE '%'", "?1 LIKE ?2 ESCAPE '_'", "?1 GLOB ?3", "?1 LIKE ?3 ESCAPE '['"],
                 &[text, like, glob],
             )?;

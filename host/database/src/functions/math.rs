@@ -20,10 +20,10 @@ const UNARY_FUNCTIONS: &[(&str, UnaryFunction)] = &[
     ("cosh", f64::cosh),
     ("degrees", f64::to_degrees),
     ("exp", f64::exp),
-    ("ln", |x| positive(x).ln()),
-    ("log", |x| positive(x).log10()),
-    ("log10", |x| positive(x).log10()),
-    ("log2", |x| positive(x).log2()),
+    ("ln", |x| positive_or_nan(x).ln()),
+    ("log", |x| positive_or_nan(x).log10()),
+    ("log10", |x| positive_or_nan(x).log10()),
+    ("log2", |x| positive_or_nan(x).log2()),
     ("radians", f64::to_radians),
     ("sin", f64::sin),
     ("sinh", f64::sinh),
@@ -35,8 +35,8 @@ const UNARY_FUNCTIONS: &[(&str, UnaryFunction)] = &[
 const BINARY_FUNCTIONS: &[(&str, BinaryFunction)] = &[
     ("atan2", f64::atan2),
     ("log", |base, x| {
-        let base = positive(base).ln();
-        positive(x).ln() / positive(base)
+        let base = positive_or_nan(base).ln();
+        positive_or_nan(x).ln() / positive_or_nan(base)
     }),
     ("mod", |x, y| x % y),
     ("pow", f64::powf),
@@ -73,7 +73,7 @@ pub(super) fn register(connection: &Connection) -> Result<()> {
 }
 
 /// The number, or none: SQLite writes NULL for what is none.
-fn positive(number: f64) -> f64 {
+fn positive_or_nan(number: f64) -> f64 {
     if number > 0.0 { number } else { f64::NAN }
 }
 
@@ -91,12 +91,12 @@ fn number(value: ValueRef<'_>) -> Value {
     match value {
         ValueRef::Integer(integer) => Value::Integer(integer),
         ValueRef::Real(real) => Value::Real(real),
-        ValueRef::Text(text) => written(text).unwrap_or(Value::Null),
+        ValueRef::Text(text) => parse_number(text).unwrap_or(Value::Null),
         ValueRef::Null | ValueRef::Blob(_) => Value::Null,
     }
 }
 
-fn written(text: &[u8]) -> Option<Value> {
+fn parse_number(text: &[u8]) -> Option<Value> {
     let text = std::str::from_utf8(text).ok()?;
     let text = text.trim_matches([' ', '\t', '\n', '\x0B', '\x0C', '\r']);
     // Rust reads names of numbers as well, which SQLite does not.

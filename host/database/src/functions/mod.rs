@@ -27,12 +27,12 @@ use text::PlainSqlite;
 
 /// Registers all functions on a connection whose statements have this deadline.
 pub(super) fn register(connection: &Connection, deadline: &Deadline, clock: &Clock) -> Result<()> {
-    let plain = PlainSqlite::default();
-    trim::register(connection, deadline, &plain)?;
-    hex::register(connection, deadline, &plain)?;
-    instr_replace::register(connection, deadline, &plain)?;
-    like::register(connection, deadline, &plain)?;
-    json::register(connection, deadline, &plain)?;
+    let sqlite = PlainSqlite::default();
+    trim::register(connection, deadline, &sqlite)?;
+    hex::register(connection, deadline, &sqlite)?;
+    instr_replace::register(connection, deadline, &sqlite)?;
+    like::register(connection, deadline, &sqlite)?;
+    json::register(connection, deadline, &sqlite)?;
     math::register(connection)?;
     percentile::register(connection, deadline)?;
     uuid_function::register(connection, clock)
@@ -117,7 +117,7 @@ impl ToSql for Text {
 }
 
 /// An error in SQLite's own words.
-fn failed(message: &str) -> Error {
+fn sqlite_error(message: &str) -> Error {
     Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_ERROR), Some(message.to_owned()))
 }
 
@@ -177,7 +177,7 @@ pub(super) mod tests {
     }
 
     /// Fails if an expression is answered otherwise than by SQLite alone.
-    pub(super) fn agree(expressions: &[&str]) {
+    pub(super) fn assert_like_sqlite(expressions: &[&str]) {
         BOTH.with(|both| {
             for expression in expressions {
                 let [ours, theirs] = both.answers(expression, &[]);
@@ -187,7 +187,10 @@ pub(super) mod tests {
     }
 
     /// Compares both implementations on expressions of some values.
-    pub(super) fn agree_on(forms: &[&str], values: &[Value]) -> Result<(), TestCaseError> {
+    pub(super) fn compare_with_sqlite(
+        forms: &[&str],
+        values: &[Value],
+    ) -> Result<(), TestCaseError> {
         BOTH.with(|both| {
             for form in forms {
                 let [ours, theirs] = both.answers(form, values);

@@ -9,7 +9,7 @@ use rusqlite::functions::{Aggregate, Context, FunctionFlags};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result};
 
-use super::failed;
+use super::sqlite_error;
 use crate::meter::Deadline;
 
 /// How many numbers a connection keeps.
@@ -74,7 +74,7 @@ impl Percentile {
         fraction
             .filter(|fraction| (0.0..=1.0).contains(fraction))
             .ok_or_else(|| {
-                failed(&format!(
+                sqlite_error(&format!(
                     "the fraction argument to {}() is not between 0.0 and {:.1}",
                     self.name, self.whole
                 ))
@@ -92,11 +92,11 @@ impl Aggregate<PercentileGroup, Option<f64>> for Percentile {
     }
 
     fn step(&self, context: &mut Context<'_>, group: &mut PercentileGroup) -> Result<()> {
-        self.deadline.look()?;
+        self.deadline.check()?;
         let name = self.name;
         let fraction = self.fraction(context)?;
         if (*group.fraction.get_or_insert(fraction) - fraction).abs() > 0.001 {
-            return Err(failed(&format!(
+            return Err(sqlite_error(&format!(
                 "the fraction argument to {name}() is not the same for all input rows"
             )));
         }
@@ -105,16 +105,16 @@ impl Aggregate<PercentileGroup, Option<f64>> for Percentile {
             #[allow(clippy::cast_precision_loss, reason = "as SQLite does")]
             ValueRef::Integer(integer) => integer as f64,
             ValueRef::Real(real) if real.is_infinite() => {
-                return Err(failed(&format!("Inf input to {name}()")));
+                return Err(sqlite_error(&format!("Inf input to {name}()")));
             }
             ValueRef::Real(real) => real,
             ValueRef::Text(_) | ValueRef::Blob(_) => {
-                return Err(failed(&format!("input to {name}() is not numeric")));
+                return Err(sqlite_error(&format!("input to {name}() is not numeric")));
             }
         };
         if self.kept.fetch_add(1, Ordering::Relaxed) >= MAX_NUMBERS {
             self.kept.fetch_sub(1, Ordering::Relaxed);
-            return Err(failed(&format!(
+            return Err(sqlite_error(&format!(
                 "{name}() takes no more than {MAX_NUMBERS} numbers in one statement"
             )));
         }
@@ -123,7 +123,7 @@ impl Aggregate<PercentileGroup, Option<f64>> for Percentile {
     }
 
     fn finalize(&self, _: &mut Context<'_>, group: Option<PercentileGroup>) -> Result<Option<f64>> {
-        self.deadline.look()?;
+        self.deadline.check()?;
         let Some(mut group) = group.filter(|group| !group.numbers.is_empty()) else {
             return Ok(None);
         };

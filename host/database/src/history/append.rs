@@ -14,7 +14,7 @@ use svc_base::clock::Timestamp;
 impl History {
     /// Whether the chain can be gone on with: where that is in doubt, whether it leads to what is there. Its state is known
     /// afterwards if there is something to add to it.
-    pub(super) fn follows(
+    pub(super) fn check_continuation(
         &mut self,
         connection: &mut Connection,
         frames: &Frames,
@@ -23,7 +23,7 @@ impl History {
         if !doubtful && frames.pages.is_empty() {
             return Ok(true);
         }
-        let state = self.state()?;
+        let state = self.take_page_hashes()?;
         let follows = !doubtful || self.leads_to(connection, &state, frames)?;
         if let Some(chain) = &mut self.chain {
             chain.state = Some(state);
@@ -42,7 +42,7 @@ impl History {
         let Some((last, point)) = moments.last().and_then(|end| Some((end.at, end.point?))) else {
             return Err(io::Error::other("there is no commit"));
         };
-        let content = chain::frames(&frames.pages, &frames.data);
+        let content = chain::pack_frames(&frames.pages, &frames.data);
         let end = (last, point);
         let record = Record::new(RecordKind::Frames, &moments, &content, frames.end, end)?;
         let length = record.header.length();
@@ -62,7 +62,7 @@ impl History {
     }
 
     /// When a commit was that nobody noted, for a crash came: when its log was `written` to last, as far as that can be.
-    fn dated(&self, written: Timestamp) -> Timestamp {
+    fn estimate_commit_time(&self, written: Timestamp) -> Timestamp {
         let at = written.min(self.now());
         let after = self.last.map(|last| Timestamp(last.0 + 1));
         after.map_or(at, |after| after.max(at))
@@ -75,16 +75,16 @@ impl History {
         frames: &Frames,
         written: Timestamp,
     ) -> io::Result<(Vec<Moment>, PageHashes)> {
-        let before = self.commit();
+        let before = self.last_commit_number();
         let mut moments: Vec<Moment> = Vec::new();
-        let mut notes = self.noted.iter().peekable();
+        let mut notes = self.unrecorded.iter().peekable();
         for (commit, number) in frames.commits.iter().zip(before + 1..) {
             let ends = from.frames + commit.frames;
             while notes.next_if(|note| note.frames < ends).is_some() {}
             let noted = notes.next_if(|note| note.frames == ends);
             let at = match noted {
                 Some(note) => note.at,
-                None if ends == frames.end.frames => self.dated(written),
+                None if ends == frames.end.frames => self.estimate_commit_time(written),
                 None => continue,
             };
             moments.pop_if(|before| before.at == at);
@@ -98,13 +98,13 @@ impl History {
                 }),
             });
         }
-        let mut state = self.state()?;
+        let mut state = self.take_page_hashes()?;
         let mut written = frames.pages.iter().zip(frames.data.chunks_exact(PAGE_SIZE));
         let mut from = 0;
         for moment in &mut moments {
             let more = usize::try_from(moment.frames - from).unwrap_or(usize::MAX);
             for (page, data) in written.by_ref().take(more) {
-                state.put(*page, data)?;
+                state.set_page(*page, data)?;
             }
             from = moment.frames;
             state.resize(usize::try_from(moment.pages).unwrap_or(usize::MAX))?;

@@ -28,10 +28,10 @@ pub(crate) struct Checkpointer {
 /// A history that is lent out. Dropping it waits until it is given back: nobody else may add to it before.
 #[derive(Debug)]
 pub(crate) struct LentHistory {
-    back: Receiver<ReturnedHistory>,
+    receiver: Receiver<ReturnedHistory>,
     /// How many frames the log had.
     frames: i32,
-    taken_back: bool,
+    is_reclaimed: bool,
 }
 
 /// A history that is given back.
@@ -80,7 +80,7 @@ impl History {
     pub(crate) fn can_be_lent(&self) -> bool {
         match &self.chain {
             Some(chain) => !chain.doubtful,
-            None => self.outgrown || !self.is_on(),
+            None => self.is_too_large || !self.is_on(),
         }
     }
 
@@ -95,48 +95,48 @@ impl History {
         frames: i32,
     ) -> Result<LentHistory, RunError> {
         let pin = TenantConnection::reader(settings)?;
-        pin.platform("BEGIN; SELECT count(*) FROM sqlite_schema")
+        pin.execute_as_platform("BEGIN; SELECT count(*) FROM sqlite_schema")
             .map_err(internal)?;
         let dir = self.dir.try_clone();
         let dir = dir.map_err(|error| RunError::Internal(error.to_string()))?;
-        let begins = self.chain.is_none().then(|| self.apart());
+        let chain_begins_at = self.chain.is_none().then(|| self.distinct_time());
         let lent = Self {
             dir,
-            terms: self.terms.clone(),
+            history_settings: self.history_settings.clone(),
             chain: self.chain.take(),
-            noted: mem::take(&mut self.noted),
-            seen: self.seen,
+            unrecorded: mem::take(&mut self.unrecorded),
+            frames_seen: self.frames_seen,
             last: self.last,
-            outgrown: self.outgrown,
-            begins,
+            is_too_large: self.is_too_large,
+            chain_begins_at,
         };
-        let (give, back) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let settings = settings.clone();
         let job: Job = Box::new(move || {
             // Nobody waits for it where a process ends.
-            let _ = give.send(work(lent, pin, &settings, frames));
+            let _ = sender.send(record_and_checkpoint(lent, pin, &settings, frames));
         });
         if let Some(jobs) = &checkpointer.jobs {
             // What cannot be sent is dropped, which the other end learns.
             let _ = jobs.send(job);
         }
         Ok(LentHistory {
-            back,
+            receiver,
             frames,
-            taken_back: false,
+            is_reclaimed: false,
         })
     }
 
     /// Takes back what was lent, with what was committed meanwhile noted here.
-    fn take_back(&mut self, returned: ReturnedHistory) {
+    fn adopt(&mut self, returned: ReturnedHistory) {
         let ReturnedHistory {
             history, wholly, ..
         } = returned;
-        (self.chain, self.outgrown) = (history.chain, history.outgrown);
+        (self.chain, self.is_too_large) = (history.chain, history.is_too_large);
         if let Some(chain) = &mut self.chain {
             chain.copied = wholly;
         }
-        if self.noted.is_empty() {
+        if self.unrecorded.is_empty() {
             self.last = history.last;
         }
     }
@@ -150,21 +150,21 @@ impl LentHistory {
 
     /// Gives the history back to its writer; returns whether the log was copied as far as it went. `None` if it is still
     /// at work and nobody is to wait.
-    pub(crate) fn give_back(&mut self, history: &mut History, wait: bool) -> Option<bool> {
+    pub(crate) fn reclaim(&mut self, history: &mut History, wait: bool) -> Option<bool> {
         let returned = if wait {
-            self.back.recv().ok()
+            self.receiver.recv().ok()
         } else {
-            match self.back.try_recv() {
+            match self.receiver.try_recv() {
                 Ok(returned) => Some(returned),
                 Err(mpsc::TryRecvError::Empty) => return None,
                 Err(mpsc::TryRecvError::Disconnected) => None,
             }
         };
-        self.taken_back = true;
+        self.is_reclaimed = true;
         // Where it is lost, the next that is taken begins another chain.
         let copied = returned.as_ref().is_some_and(|returned| returned.copied);
         if let Some(returned) = returned {
-            history.take_back(returned);
+            history.adopt(returned);
         }
         Some(copied)
     }
@@ -172,8 +172,8 @@ impl LentHistory {
 
 impl Drop for LentHistory {
     fn drop(&mut self) {
-        if !self.taken_back {
-            let _ = self.back.recv();
+        if !self.is_reclaimed {
+            let _ = self.receiver.recv();
         }
     }
 }
@@ -187,18 +187,18 @@ pub(crate) fn log_gap(taken: io::Result<()>, known: bool) {
     }
 }
 
-fn work(
+fn record_and_checkpoint(
     mut history: History,
     mut pin: TenantConnection,
     settings: &OpenSettings,
     frames: i32,
 ) -> ReturnedHistory {
-    let known = history.is_outgrown();
-    let taken = history.take_up_to(&mut pin.connection, frames.unsigned_abs());
+    let known = history.is_too_large();
+    let taken = history.record_log_up_to(&mut pin.connection, frames.unsigned_abs());
     log_gap(taken, known);
     fault::point("settle.taken");
     let copied = TenantConnection::writer(settings).and_then(|copier| {
-        let done = copier.copy_log(CheckpointMode::PASSIVE);
+        let done = copier.checkpoint_pages(CheckpointMode::PASSIVE);
         done.map_err(internal)
     });
     fault::point("settle.copied");

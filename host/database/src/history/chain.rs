@@ -39,7 +39,7 @@ fn name(number: u32) -> String {
 }
 
 /// The numbers of the chains in a directory, oldest first.
-pub(super) fn numbers(dir: &Dir) -> io::Result<Vec<u32>> {
+pub(super) fn list_numbers(dir: &Dir) -> io::Result<Vec<u32>> {
     let mut numbers = Vec::new();
     for entry in dir.entries()? {
         let entry = entry?.file_name();
@@ -66,7 +66,7 @@ pub(super) fn remove(dir: &Dir, number: u32) -> io::Result<()> {
 }
 
 /// Begins a chain, durably.
-pub(super) fn begin(dir: &Dir, number: u32, base: &Record) -> io::Result<()> {
+pub(super) fn create_file(dir: &Dir, number: u32, base: &Record) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
     let file = dir.open_with(name(number), &options)?.into_std();
@@ -149,17 +149,17 @@ impl Chain {
     }
 
     /// Lists the moments of the chain, oldest first.
-    pub(super) fn spots(&self) -> io::Result<Vec<MomentLocation>> {
-        let mut spots = Vec::new();
+    pub(super) fn moment_locations(&self) -> io::Result<Vec<MomentLocation>> {
+        let mut moment_locations = Vec::new();
         for (record, (offset, header)) in self.records.iter().enumerate() {
             let moments = header.moments(&self.file, *offset)?;
-            spots.extend(moments.into_iter().map(|moment| MomentLocation {
+            moment_locations.extend(moments.into_iter().map(|moment| MomentLocation {
                 chain: self.number,
                 record,
                 moment,
             }));
         }
-        Ok(spots)
+        Ok(moment_locations)
     }
 
     /// The database as it was at a moment of this chain.
@@ -177,7 +177,7 @@ impl Chain {
                     if record == spot.record {
                         moments.retain(|moment| moment.frames <= spot.moment.frames);
                     }
-                    apply(&mut image, &content, &moments)?;
+                    apply_frames(&mut image, &content, &moments)?;
                 }
                 RecordKind::Seal => {}
             }
@@ -188,13 +188,13 @@ impl Chain {
         if state.is_some_and(|state| PageHashes::of(&image).checksum() != state) {
             return Err(damaged());
         }
-        leave_no_log(&mut image);
+        clear_wal_flag(&mut image);
         Ok(image)
     }
 
     /// The database as it was at its last moment.
     pub(super) fn last_image(&self) -> io::Result<Vec<u8>> {
-        let last = self.spots()?.pop().ok_or_else(damaged)?;
+        let last = self.moment_locations()?.pop().ok_or_else(damaged)?;
         self.image(&last)
     }
 
@@ -204,7 +204,7 @@ impl Chain {
     }
 
     /// Whether it is of the format before.
-    pub(super) fn is_of_before(&self) -> bool {
+    pub(super) fn has_old_format(&self) -> bool {
         let mut records = self.records.iter();
         records.any(|(_, header)| header.format == RecordFormat::V1)
     }
@@ -255,7 +255,7 @@ impl Chain {
         for moment in &moments {
             if let Some(frames) = &frames {
                 for (page, data) in frames.between(from, moment.frames) {
-                    state.put(page, data)?;
+                    state.set_page(page, data)?;
                 }
             }
             from = moment.frames;
@@ -274,14 +274,14 @@ impl Chain {
 }
 
 /// Has an image say that there is no log beside it.
-pub(super) fn leave_no_log(image: &mut [u8]) {
+pub(super) fn clear_wal_flag(image: &mut [u8]) {
     if let Some(versions) = image.get_mut(WAL_VERSION_BYTES) {
         versions.fill(1);
     }
 }
 
 /// Packs frames as a record holds them: how many, the pages' numbers, the pages.
-pub(super) fn frames(pages: &[u32], data: &[u8]) -> Vec<u8> {
+pub(super) fn pack_frames(pages: &[u32], data: &[u8]) -> Vec<u8> {
     let count = u32::try_from(pages.len()).unwrap_or(u32::MAX);
     let mut content = Vec::with_capacity(4 + pages.len() * 4 + data.len());
     content.extend_from_slice(&count.to_le_bytes());
@@ -292,7 +292,7 @@ pub(super) fn frames(pages: &[u32], data: &[u8]) -> Vec<u8> {
     content
 }
 
-/// The frames of a record, as [`frames`] packs them.
+/// The frames of a record, as [`pack_frames`] packs them.
 struct PackedFrames<'c> {
     pages: &'c [u8],
     data: &'c [u8],
@@ -329,12 +329,12 @@ fn number(bytes: &[u8]) -> u32 {
 }
 
 /// Brings an image from moment to moment.
-fn apply(image: &mut Vec<u8>, content: &[u8], moments: &[Moment]) -> io::Result<()> {
+fn apply_frames(image: &mut Vec<u8>, content: &[u8], moments: &[Moment]) -> io::Result<()> {
     let frames = PackedFrames::of(content)?;
     let mut from = 0;
     for moment in moments {
         for (page, data) in frames.between(from, moment.frames) {
-            put(image, page, data)?;
+            write_page(image, page, data)?;
         }
         resize(image, moment.pages)?;
         from = moment.frames;
@@ -354,7 +354,7 @@ fn resize(image: &mut Vec<u8>, pages: u32) -> io::Result<()> {
 }
 
 /// Puts a page, counted from 1, into an image.
-pub(super) fn put(image: &mut Vec<u8>, page: u32, data: &[u8]) -> io::Result<()> {
+pub(super) fn write_page(image: &mut Vec<u8>, page: u32, data: &[u8]) -> io::Result<()> {
     let start = usize::try_from(page.checked_sub(1).ok_or_else(damaged)?).unwrap_or(usize::MAX);
     let start = start.saturating_mul(PAGE_SIZE);
     if start > MAX_IMAGE_BYTES {

@@ -91,10 +91,14 @@ impl WalFile {
         if read_up_to(&file, &mut header, 0)? < HEADER {
             return Ok(None);
         }
-        let [magic, version, page] = [word(&header, 0), word(&header, 4), word(&header, 8)];
+        let [magic, version, page] = [
+            read_u32(&header, 0),
+            read_u32(&header, 4),
+            read_u32(&header, 8),
+        ];
         let big_endian = magic & 1 == 1;
-        let sums = sum(big_endian, [0, 0], &header[..24]);
-        if magic & !1 != MAGIC || version != VERSION || sums != pair(&header, 24) {
+        let sums = checksum(big_endian, [0, 0], &header[..24]);
+        if magic & !1 != MAGIC || version != VERSION || sums != read_u32_pair(&header, 24) {
             return Ok(None);
         }
         if usize::try_from(page).ok() != Some(PAGE_SIZE) {
@@ -102,7 +106,7 @@ impl WalFile {
             return Err(io::Error::new(io::ErrorKind::InvalidData, wrong));
         }
         let start = LogPosition {
-            salts: pair(&header, 16),
+            salts: read_u32_pair(&header, 16),
             frames: 0,
             sums,
         };
@@ -119,7 +123,7 @@ impl WalFile {
     }
 
     /// Whether this log had come to `position` once, so that what follows in it follows that.
-    pub(super) fn holds(&self, position: &LogPosition) -> io::Result<bool> {
+    pub(super) fn contains(&self, position: &LogPosition) -> io::Result<bool> {
         let Some(last) = position.frames.checked_sub(1) else {
             return Ok(*position == self.start);
         };
@@ -127,12 +131,12 @@ impl WalFile {
         let there = read_up_to(&self.file, &mut header, offset(last))? == FRAME_HEADER;
         Ok(there
             && position.salts == self.start.salts
-            && pair(&header, 8) == position.salts
-            && pair(&header, 16) == position.sums)
+            && read_u32_pair(&header, 8) == position.salts
+            && read_u32_pair(&header, 16) == position.sums)
     }
 
     /// When it was last written to.
-    pub(super) fn written(&self) -> io::Result<Timestamp> {
+    pub(super) fn modified_at(&self) -> io::Result<Timestamp> {
         let written = self.file.metadata()?.modified()?;
         let since = written.duration_since(UNIX_EPOCH).unwrap_or_default();
         let millis = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
@@ -141,7 +145,7 @@ impl WalFile {
 
     /// Reads what was committed after `from`, which this log holds, within its first `most` frames: later frames may
     /// not be synced yet.
-    pub(super) fn committed(&self, from: &LogPosition, most: u32) -> io::Result<Frames> {
+    pub(super) fn read_committed(&self, from: &LogPosition, most: u32) -> io::Result<Frames> {
         let mut found = Frames {
             pages: Vec::new(),
             data: Vec::new(),
@@ -156,13 +160,13 @@ impl WalFile {
                 if at.frames >= most {
                     break 'log;
                 }
-                let Some(next) = self.follows(&at, frame) else {
+                let Some(next) = self.next_position(&at, frame) else {
                     break 'log;
                 };
                 at = next;
-                found.pages.push(word(frame, 0));
+                found.pages.push(read_u32(frame, 0));
                 found.data.extend_from_slice(&frame[FRAME_HEADER..]);
-                let size = word(frame, 4);
+                let size = read_u32(frame, 4);
                 if size > 0 {
                     found.commits.push(CommitEnd {
                         frames: at.frames - from.frames,
@@ -187,10 +191,12 @@ impl WalFile {
     }
 
     /// Where the log is after a frame, if it is the next.
-    fn follows(&self, at: &LogPosition, frame: &[u8]) -> Option<LogPosition> {
-        let sums = sum(self.big_endian, at.sums, &frame[..8]);
-        let sums = sum(self.big_endian, sums, &frame[FRAME_HEADER..]);
-        let fits = pair(frame, 8) == at.salts && pair(frame, 16) == sums && word(frame, 0) > 0;
+    fn next_position(&self, at: &LogPosition, frame: &[u8]) -> Option<LogPosition> {
+        let sums = checksum(self.big_endian, at.sums, &frame[..8]);
+        let sums = checksum(self.big_endian, sums, &frame[FRAME_HEADER..]);
+        let fits = read_u32_pair(frame, 8) == at.salts
+            && read_u32_pair(frame, 16) == sums
+            && read_u32(frame, 0) > 0;
         fits.then_some(LogPosition {
             salts: at.salts,
             frames: at.frames + 1,
@@ -218,18 +224,18 @@ pub(super) fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> io::Res
 }
 
 /// Numbers in a log's headers are big-endian, whatever the order of its sums.
-fn word(bytes: &[u8], at: usize) -> u32 {
+fn read_u32(bytes: &[u8], at: usize) -> u32 {
     let mut word = [0; 4];
     word.copy_from_slice(&bytes[at..at + 4]);
     u32::from_be_bytes(word)
 }
 
-fn pair(bytes: &[u8], at: usize) -> [u32; 2] {
-    [word(bytes, at), word(bytes, at + 4)]
+fn read_u32_pair(bytes: &[u8], at: usize) -> [u32; 2] {
+    [read_u32(bytes, at), read_u32(bytes, at + 4)]
 }
 
 /// Goes on with the sums over a multiple of eight bytes.
-pub(super) fn sum(big_endian: bool, before: [u32; 2], bytes: &[u8]) -> [u32; 2] {
+pub(super) fn checksum(big_endian: bool, before: [u32; 2], bytes: &[u8]) -> [u32; 2] {
     let [mut first, mut second] = before;
     let read = |word: &[u8]| {
         let word = word.try_into().unwrap_or_default();

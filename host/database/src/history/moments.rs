@@ -6,7 +6,7 @@ use cap_std::fs::Dir;
 
 use super::History;
 use super::chain::{self, Chain, MomentLocation};
-use super::retention::floor;
+use super::retention::oldest_kept;
 use svc_base::clock::Timestamp;
 
 /// History of a database, as it is reported.
@@ -34,8 +34,8 @@ pub(crate) struct DatabaseImage {
 }
 
 /// Whether a database that may be closed has a history that is too old.
-pub(crate) fn is_stale(dir: &Dir, now: Timestamp) -> io::Result<bool> {
-    let numbers = chain::numbers(dir)?;
+pub(crate) fn has_expired_moments(dir: &Dir, now: Timestamp) -> io::Result<bool> {
+    let numbers = chain::list_numbers(dir)?;
     let newest = numbers.last().copied();
     for number in numbers {
         let chain = match Chain::open(dir, number) {
@@ -44,7 +44,7 @@ pub(crate) fn is_stale(dir: &Dir, now: Timestamp) -> io::Result<bool> {
             chain => chain?,
         };
         let changed = Some(number) != newest || chain.has_frames();
-        if changed && chain.last() < Some(floor(now)) {
+        if changed && chain.last() < Some(oldest_kept(now)) {
             return Ok(true);
         }
     }
@@ -55,7 +55,7 @@ pub(crate) fn is_stale(dir: &Dir, now: Timestamp) -> io::Result<bool> {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct HistoryFindings {
     /// Faults that were found.
-    pub(crate) wrong: Vec<String>,
+    pub(crate) faults: Vec<String>,
     /// Notes that are no faults.
     pub(crate) notes: Vec<String>,
 }
@@ -63,7 +63,7 @@ pub(crate) struct HistoryFindings {
 /// Looks at the history of a database that may be in use.
 pub(crate) fn verify(dir: &Dir) -> io::Result<HistoryFindings> {
     let mut found = HistoryFindings::default();
-    let numbers = chain::numbers(dir)?;
+    let numbers = chain::list_numbers(dir)?;
     for number in &numbers {
         let chain = match Chain::open(dir, *number) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -72,9 +72,9 @@ pub(crate) fn verify(dir: &Dir) -> io::Result<HistoryFindings> {
         // The newest may be just beginning.
         let begins = chain.records.is_empty() && numbers.last() == Some(number);
         if let Some(what) = chain.verify()?.filter(|_| !begins) {
-            found.wrong.push(format!("history {number} {what}"));
+            found.faults.push(format!("history {number} {what}"));
         }
-        if chain.is_of_before() {
+        if chain.has_old_format() {
             found.notes.push(format!(
                 "history {number} is of an earlier format: its moments can be restored, and new ones go into another"
             ));
@@ -85,12 +85,12 @@ pub(crate) fn verify(dir: &Dir) -> io::Result<HistoryFindings> {
 
 impl History {
     /// Goes through all moments that can be gone back to, newest first, until `look` has seen enough.
-    fn back(&self, mut look: impl FnMut(MomentLocation) -> bool) -> io::Result<()> {
-        let floor = floor(self.now());
+    fn visit_moments(&self, mut look: impl FnMut(MomentLocation) -> bool) -> io::Result<()> {
+        let floor = oldest_kept(self.now());
         let mut later = None;
-        for number in chain::numbers(&self.dir)?.into_iter().rev() {
+        for number in chain::list_numbers(&self.dir)?.into_iter().rev() {
             let chain = Chain::open(&self.dir, number)?;
-            for spot in chain.spots()?.into_iter().rev() {
+            for spot in chain.moment_locations()?.into_iter().rev() {
                 let at = spot.moment.at;
                 // Of commits at one time only the last can be named.
                 if later == Some(at) {
@@ -107,13 +107,13 @@ impl History {
     }
 
     /// Lists moments before `before`, `limit` at most.
-    pub(crate) fn past(
+    pub(crate) fn list_moments(
         &self,
         before: Option<Timestamp>,
         limit: usize,
     ) -> io::Result<HistoryMoments> {
         let mut past = HistoryMoments::default();
-        self.back(|spot| {
+        self.visit_moments(|spot| {
             let at = spot.moment.at;
             past.newest.get_or_insert(at);
             past.oldest = Some(at);
@@ -126,16 +126,16 @@ impl History {
             }
             false
         })?;
-        for number in chain::numbers(&self.dir)? {
+        for number in chain::list_numbers(&self.dir)? {
             past.bytes += chain::bytes(&self.dir, number)?;
         }
         Ok(past)
     }
 
     /// The database as it was at `at`; `None` if that is too long ago.
-    pub(crate) fn at(&self, at: Timestamp) -> io::Result<Option<DatabaseImage>> {
+    pub(crate) fn image_at(&self, at: Timestamp) -> io::Result<Option<DatabaseImage>> {
         let mut found = None;
-        self.back(|spot| {
+        self.visit_moments(|spot| {
             let is_it = spot.moment.at <= at;
             if is_it {
                 found = Some(spot);

@@ -43,7 +43,7 @@ impl PageHashes {
     ///
     /// # Errors
     /// A page that no database has.
-    pub(super) fn put(&mut self, page: u32, data: &[u8]) -> io::Result<()> {
+    pub(super) fn set_page(&mut self, page: u32, data: &[u8]) -> io::Result<()> {
         let place = usize::try_from(page.checked_sub(1).ok_or_else(damaged)?).unwrap_or(usize::MAX);
         if place >= self.pages.len() {
             self.resize(place.saturating_add(1))?;
@@ -99,8 +99,8 @@ mod tests {
     #[test]
     fn a_state_that_was_followed_is_the_state_that_is_there() {
         let mut followed = PageHashes::of(&[page(1), page(2), page(3)].concat());
-        followed.put(2, &page(9)).unwrap();
-        followed.put(5, &page(5)).unwrap();
+        followed.set_page(2, &page(9)).unwrap();
+        followed.set_page(5, &page(5)).unwrap();
         let there = [page(1), page(9), page(3), page(0), page(5)].concat();
         assert_eq!(followed, PageHashes::of(&there));
         followed.resize(2).unwrap();
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn a_page_that_no_database_has_is_damage() {
         let mut state = PageHashes::default();
-        assert!(state.put(0, &page(1)).is_err());
-        assert!(state.put(u32::MAX, &page(1)).is_err());
+        assert!(state.set_page(0, &page(1)).is_err());
+        assert!(state.set_page(u32::MAX, &page(1)).is_err());
     }
 }

@@ -158,9 +158,9 @@ impl Record {
         let header = Header {
             format: RecordFormat::V2,
             kind,
-            moments: count(moments.len())?,
-            packed: count(packed.len())?,
-            unpacked: count(content.len())?,
+            moments: to_u32(moments.len())?,
+            packed: to_u32(packed.len())?,
+            unpacked: to_u32(content.len())?,
             end,
             last,
             point: Some(point),
@@ -260,7 +260,7 @@ impl Header {
     pub(super) fn moments(&self, file: &File, offset: u64) -> io::Result<Vec<Moment>> {
         let bytes = usize::try_from(self.moments).unwrap_or(usize::MAX);
         let length = self.format.moment();
-        let bytes = self.part(file, offset, bytes.saturating_mul(length))?;
+        let bytes = self.read_body(file, offset, bytes.saturating_mul(length))?;
         let moments = bytes.chunks_exact(length).map(|bytes| {
             let (at, rest) = bytes.split_at(8);
             let (frames, rest) = rest.split_at(4);
@@ -278,7 +278,7 @@ impl Header {
     /// Reads the content of the record at `offset`, unpacked.
     pub(super) fn content(&self, file: &File, offset: u64) -> io::Result<Vec<u8>> {
         let all = self.length() - self.format.header() as u64;
-        let bytes = self.part(file, offset, usize::try_from(all).unwrap_or(usize::MAX))?;
+        let bytes = self.read_body(file, offset, usize::try_from(all).unwrap_or(usize::MAX))?;
         if crc32fast::hash(&bytes) != self.sum || self.unpacked > MAX_UNPACKED_BYTES {
             return Err(damaged());
         }
@@ -296,7 +296,7 @@ impl Header {
     }
 
     /// The first bytes behind the header.
-    fn part(&self, file: &File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+    fn read_body(&self, file: &File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
         // A file that is shorter than its header says is damaged; nothing is reserved on its word alone.
         let size = file.metadata()?.len();
         if offset.saturating_add(self.length()) > size {
@@ -312,7 +312,7 @@ impl Header {
     }
 }
 
-fn count(bytes: usize) -> io::Result<u32> {
+fn to_u32(bytes: usize) -> io::Result<u32> {
     u32::try_from(bytes).map_err(io::Error::other)
 }
 

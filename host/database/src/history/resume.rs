@@ -16,7 +16,7 @@ impl History {
     /// Finds the newest chain, and out whether what is in the log follows it.
     pub(super) fn resume(&mut self) -> io::Result<()> {
         let mut newest = None;
-        for number in chain::numbers(&self.dir)?.into_iter().rev() {
+        for number in chain::list_numbers(&self.dir)?.into_iter().rev() {
             let chain = Chain::open(&self.dir, number)?.without_torn_end()?;
             // One without a beginning is what a crash left of it.
             if !chain.records.is_empty() {
@@ -26,7 +26,7 @@ impl History {
         }
         let Some(chain) = newest else { return Ok(()) };
         self.last = chain.last();
-        if chain.is_of_before() {
+        if chain.has_old_format() {
             tracing::info!(
                 "a database's history is of an earlier format and begins anew: what it has can be restored as before"
             );
@@ -40,11 +40,11 @@ impl History {
         };
         let log = WalFile::open(&self.dir, LOG_FILE)?;
         let held = match &log {
-            Some(log) => log.holds(&last.end)?,
+            Some(log) => log.contains(&last.end)?,
             None => false,
         };
         let follows = match (last.kind, &log) {
-            (RecordKind::Seal, _) => chain.last_content()? == self.stamp()?,
+            (RecordKind::Seal, _) => chain.last_content()? == self.file_stamp()?,
             // The log was empty when this copy was made.
             (RecordKind::Base, _) if last.end == LogPosition::default() => true,
             (_, Some(log)) => held || last.end.is_followed_by(log.start().salts),
@@ -70,7 +70,7 @@ impl History {
     ///
     /// # Errors
     /// The disk's; damage, where the chain does not lead where it says.
-    pub(super) fn state(&mut self) -> io::Result<PageHashes> {
+    pub(super) fn take_page_hashes(&mut self) -> io::Result<PageHashes> {
         let chain = self.chain.as_mut().ok_or_else(damaged)?;
         match chain.state.take() {
             Some(state) => Ok(state),
@@ -90,7 +90,7 @@ impl History {
     ) -> io::Result<bool> {
         let mut led_to = state.clone();
         for (page, data) in frames.pages.iter().zip(frames.data.chunks_exact(PAGE_SIZE)) {
-            led_to.put(*page, data)?;
+            led_to.set_page(*page, data)?;
         }
         let is = self.image(connection)?;
         if !frames.pages.is_empty() {
@@ -103,7 +103,7 @@ impl History {
     ///
     /// # Errors
     /// The disk's; another chain begins when the database is opened again then.
-    pub(crate) fn seal(&mut self) -> io::Result<()> {
+    pub(crate) fn append_seal(&mut self) -> io::Result<()> {
         let Some(last) = self.last else { return Ok(()) };
         let unsealed = |chain: &&CurrentChain| !chain.sealed;
         let Some(point) = self
@@ -118,7 +118,7 @@ impl History {
         let record = Record::new(
             RecordKind::Seal,
             &[],
-            &self.stamp()?,
+            &self.file_stamp()?,
             LogPosition::default(),
             end,
         )?;
@@ -133,7 +133,7 @@ impl History {
     }
 
     /// Tells the database's file from one that somebody else has changed, by its length and the time of its last write.
-    fn stamp(&self) -> io::Result<Vec<u8>> {
+    fn file_stamp(&self) -> io::Result<Vec<u8>> {
         let metadata = self.dir.metadata(DATABASE_FILE)?;
         let written = metadata.modified()?.into_std().duration_since(UNIX_EPOCH);
         let mut stamp = metadata.len().to_le_bytes().to_vec();

@@ -21,32 +21,32 @@ const MAX_CHAIN_FRACTION: u64 = 8;
 const MAX_CHAIN_UNPACKED_BYTES: u64 = 32 << 20;
 
 /// Since when what is there no more is too old, if it is `now`.
-pub(super) fn floor(now: Timestamp) -> Timestamp {
+pub(super) fn oldest_kept(now: Timestamp) -> Timestamp {
     now.plus_seconds(-RETENTION_SECONDS)
 }
 
 impl History {
     /// Whether another chain is to follow the one that is added to.
-    pub(super) fn is_chain_long(&self) -> bool {
+    pub(super) fn needs_new_chain(&self) -> bool {
         let now = self.now();
         self.chain.as_ref().is_some_and(|chain| {
-            chain.end - chain.base > self.terms.most_bytes / MAX_CHAIN_FRACTION
+            chain.end - chain.base > self.history_settings.most_bytes / MAX_CHAIN_FRACTION
                 || chain.unpacked > MAX_CHAIN_UNPACKED_BYTES
                 || now.0 - chain.began.0 > MAX_CHAIN_MILLIS
         })
     }
 
     /// Whether the newest chain survives when a new chain is started with a whole copy of `bytes` bytes.
-    pub(crate) fn outlives(&self, bytes: u64) -> bool {
+    pub(crate) fn survives_new_chain(&self, bytes: u64) -> bool {
         self.chain.as_ref().is_some_and(|chain| {
-            chain.end.saturating_add(bytes.saturating_mul(2)) <= self.terms.most_bytes
+            chain.end.saturating_add(bytes.saturating_mul(2)) <= self.history_settings.most_bytes
         })
     }
 
     /// Removes the oldest chains, but for the one that is added to, until there is room for `bytes` more.
     pub(super) fn make_room(&self, bytes: u64) -> io::Result<()> {
-        let most = self.terms.most_bytes;
-        let (current, old): (Vec<u32>, Vec<u32>) = chain::numbers(&self.dir)?
+        let most = self.history_settings.most_bytes;
+        let (current, old): (Vec<u32>, Vec<u32>) = chain::list_numbers(&self.dir)?
             .into_iter()
             .partition(|number| self.is_current(*number));
         let mut taken = bytes;
@@ -66,9 +66,9 @@ impl History {
     }
 
     /// Removes chains that are too old, and what a crash left of the beginning of one.
-    pub(super) fn remove_old(&self) -> io::Result<()> {
-        let floor = Some(floor(self.now()));
-        for number in chain::numbers(&self.dir)? {
+    pub(super) fn remove_expired(&self) -> io::Result<()> {
+        let floor = Some(oldest_kept(self.now()));
+        for number in chain::list_numbers(&self.dir)? {
             if !self.is_current(number) && Chain::open(&self.dir, number)?.last() < floor {
                 chain::remove(&self.dir, number)?;
             }
@@ -83,24 +83,24 @@ impl History {
     }
 
     /// Makes sure that nothing is kept that is too old. The log has nothing new.
-    pub(crate) fn forget_old(&mut self, connection: &mut Connection) -> io::Result<()> {
+    pub(crate) fn prune(&mut self, connection: &mut Connection) -> io::Result<()> {
         let Some(chain) = &self.chain else {
-            return self.remove_old();
+            return self.remove_expired();
         };
         let chain = Chain::open(&self.dir, chain.number)?;
-        if chain.has_frames() && chain.last() < Some(floor(self.now())) {
-            self.begin(
+        if chain.has_frames() && chain.last() < Some(oldest_kept(self.now())) {
+            self.begin_chain(
                 connection,
                 WalFile::open(&self.dir, LOG_FILE)?.as_ref(),
                 ALL_FRAMES,
             )?;
         }
-        self.remove_old()
+        self.remove_expired()
     }
 
     /// With little disk left, none of it is for history.
     pub(super) fn check_disk(&self) -> io::Result<()> {
-        if disk::free_in(&self.dir)? < self.terms.free_disk {
+        if disk::free_in(&self.dir)? < self.history_settings.free_disk {
             return Err(io::ErrorKind::StorageFull.into());
         }
         Ok(())

@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use rusqlite::{Connection, MAIN_DB, params, params_from_iter};
 
-use super::catalog::rows;
+use super::catalog::query_rows;
 use super::connection::{OpenSettings, TenantConnection};
 use super::databases::Databases;
 use super::error::{RunError, disk_error, internal};
-use super::history::{HistoryLimitExceeded, HistoryMoments, is_stale};
+use super::history::{HistoryLimitExceeded, HistoryMoments, has_expired_moments};
 use super::limits::MIGRATION_BUDGET_FACTOR;
-use super::migrate::{Script, ScriptError, apply, mark};
+use super::migrate::{Script, ScriptError, apply_script, insert_marker};
 use super::schema::{MigrationMarker, markers};
 use super::transaction::{begin, commit};
 use super::writer::Writer;
@@ -63,7 +63,7 @@ pub struct PastSnapshot {
     /// The migrations that it has.
     pub markers: Vec<MigrationMarker>,
     /// The migrations that the live one has.
-    pub live: Vec<MigrationMarker>,
+    pub live_markers: Vec<MigrationMarker>,
     /// Bytes of the database file.
     image: Vec<u8>,
 }
@@ -121,16 +121,16 @@ impl Databases {
     ///
     /// # Errors
     /// [`RunError`].
-    pub async fn past(
+    pub async fn list_moments(
         &self,
         id: BackendId,
         before: Option<Timestamp>,
         limit: usize,
     ) -> Result<HistoryMoments, RunError> {
         self.get(id)?
-            .beside_writes(move |writer| {
-                writer.remember();
-                let past = writer.history.past(before, limit);
+            .with_writer_silently(move |writer| {
+                writer.record_history();
+                let past = writer.history.list_moments(before, limit);
                 past.map_err(|error| disk_error(&error))
             })
             .await
@@ -140,14 +140,14 @@ impl Databases {
     ///
     /// # Errors
     /// [`SnapshotError`].
-    pub async fn rewind(
+    pub async fn snapshot_at(
         &self,
         id: BackendId,
         at: Timestamp,
     ) -> Result<PastSnapshot, SnapshotError> {
         let settings = self.settings(&id);
         self.get(id)?
-            .beside_writes(move |writer| Ok(rewind(writer, at, &settings)))
+            .with_writer_silently(move |writer| Ok(take_snapshot(writer, at, &settings)))
             .await?
     }
 
@@ -155,7 +155,7 @@ impl Databases {
     ///
     /// # Errors
     /// [`RestoreError`]; nothing is changed then.
-    pub async fn reinstate(
+    pub async fn restore_snapshot(
         &self,
         id: BackendId,
         rewound: PastSnapshot,
@@ -169,11 +169,11 @@ impl Databases {
                 let image = open_image(&rewound.image, &own)?;
                 // As large as the database, and there twice.
                 drop(rewound);
-                Ok(reinstate(writer, &image, &plan, budget))
+                Ok(apply_snapshot(writer, &image, &plan, budget))
             })
             .await?
             .map_err(|mut failure| {
-                failure.error.error = settings.full_disk_or_database(failure.error.error);
+                failure.error.error = settings.distinguish_full_disk(failure.error.error);
                 failure
             })
     }
@@ -182,15 +182,22 @@ impl Databases {
     ///
     /// # Errors
     /// [`RunError`].
-    pub async fn restores(&self, id: BackendId) -> Result<Vec<RestoreRecord>, RunError> {
-        self.get(id)?.inspect(records).await
+    pub async fn restore_records(&self, id: BackendId) -> Result<Vec<RestoreRecord>, RunError> {
+        self.get(id)?.inspect(read_records).await
     }
 
     /// Forgets history that is too old, of databases that nobody writes to any more.
-    pub async fn forget_old(&self) -> anyhow::Result<()> {
-        let (files, now) = (self.files.clone(), self.writers.terms().clock.now());
+    pub async fn prune_histories(&self) -> anyhow::Result<()> {
+        let (files, now) = (
+            self.files.clone(),
+            self.writers.history_settings().clock.now(),
+        );
         let look = move || {
-            let stale = |id: &BackendId| files.directory(id).and_then(|dir| is_stale(&dir, now));
+            let stale = |id: &BackendId| {
+                files
+                    .directory(id)
+                    .and_then(|dir| has_expired_moments(&dir, now))
+            };
             // One that goes meanwhile takes its history along.
             let ids = files.list()?.into_iter();
             io::Result::Ok(
@@ -199,43 +206,43 @@ impl Databases {
             )
         };
         for id in tokio::task::spawn_blocking(look).await?? {
-            if let Err(error) = self.forget_old_of(id).await {
+            if let Err(error) = self.prune_history(id).await {
                 tracing::warn!(%error, backend = %id, "a database's history is longer than it should be");
             }
         }
         Ok(())
     }
 
-    async fn forget_old_of(&self, id: BackendId) -> Result<(), RunError> {
+    async fn prune_history(&self, id: BackendId) -> Result<(), RunError> {
         self.get(id)?
-            .beside_writes(|writer| {
-                writer.remember();
-                let forgotten = writer.history.forget_old(&mut writer.handle.connection);
+            .with_writer_silently(|writer| {
+                writer.record_history();
+                let forgotten = writer.history.prune(&mut writer.handle.connection);
                 forgotten.map_err(|error| disk_error(&error))
             })
             .await
     }
 }
 
-fn rewind(
+fn take_snapshot(
     writer: &mut Writer,
     at: Timestamp,
     settings: &OpenSettings,
 ) -> Result<PastSnapshot, SnapshotError> {
     let disk = |error: io::Error| SnapshotError::Run(disk_error(&error));
-    writer.remember();
+    writer.record_history();
     let now = writer.history.now();
     if writer.history.last().is_none_or(|last| at > last) && at > now {
         return Err(SnapshotError::Future);
     }
-    let Some(image) = writer.history.at(at).map_err(disk)? else {
-        let oldest = writer.history.past(None, 0).map_err(disk)?.oldest;
+    let Some(image) = writer.history.image_at(at).map_err(disk)? else {
+        let oldest = writer.history.list_moments(None, 0).map_err(disk)?.oldest;
         return Err(SnapshotError::TooOld { oldest });
     };
     let rewound = PastSnapshot {
         at: image.at,
         markers: markers(&open_image(&image.bytes, settings)?.connection).map_err(internal)?,
-        live: markers(&writer.handle.connection).map_err(internal)?,
+        live_markers: markers(&writer.handle.connection).map_err(internal)?,
         image: image.bytes,
     };
     fault::point("rewind.unrolled");
@@ -249,23 +256,25 @@ fn open_image(image: &[u8], settings: &OpenSettings) -> Result<TenantConnection,
     })
 }
 
-fn reinstate(
+fn apply_snapshot(
     writer: &mut Writer,
     rewound: &TenantConnection,
     plan: &RestorePlan,
     budget: Duration,
 ) -> Result<RestoreOutcome, RestoreError> {
-    prepare(rewound, &writer.handle.connection, plan, budget)?;
+    prepare_snapshot(rewound, &writer.handle.connection, plan, budget)?;
     fault::point("rewind.prepared");
     // Without the present in the history there would be no way back to it.
-    writer.take().map_err(|error| history_error(&error))?;
+    writer.record_log().map_err(|error| history_error(&error))?;
     let previous = writer.history.last().ok_or(RunError::HistoryTooSmall)?;
     let bytes = rewound.bytes().map_err(internal)?;
-    if !writer.history.outlives(bytes) {
+    if !writer.history.survives_new_chain(bytes) {
         return Err(RunError::HistoryTooSmall.into());
     }
-    put_over(&mut writer.handle, rewound)?;
-    writer.history.note_apart(writer.handle.log_pages());
+    overwrite(&mut writer.handle, rewound)?;
+    writer
+        .history
+        .note_distinct_commit(writer.handle.log_pages());
     fault::point("rewind.committed");
     Ok(RestoreOutcome { previous })
 }
@@ -279,7 +288,7 @@ fn history_error(error: &io::Error) -> RunError {
 }
 
 /// Brings a rewound database up to date in all but its rows.
-fn prepare(
+fn prepare_snapshot(
     rewound: &TenantConnection,
     live: &Connection,
     plan: &RestorePlan,
@@ -288,8 +297,8 @@ fn prepare(
     begin(rewound)?;
     let watch = Stopwatch::start();
     for (number, (version, script)) in plan.later.iter().enumerate() {
-        apply(rewound, script, budget.saturating_sub(watch.elapsed()))
-            .and_then(|()| mark(rewound, *version, &script.checksum))
+        apply_script(rewound, script, budget.saturating_sub(watch.elapsed()))
+            .and_then(|()| insert_marker(rewound, *version, &script.checksum))
             .map_err(|error| RestoreError {
                 migration: Some(number),
                 error,
@@ -302,9 +311,11 @@ fn prepare(
         made_by,
     } = &plan.record;
     for table in DERIVED_TABLES {
-        derive(live, &rewound.connection, table).map_err(internal)?;
+        copy_table(live, &rewound.connection, table).map_err(internal)?;
     }
-    rewound.platform(RESTORES_TABLE_SQL).map_err(internal)?;
+    rewound
+        .execute_as_platform(RESTORES_TABLE_SQL)
+        .map_err(internal)?;
     rewound
         .connection
         .execute(
@@ -312,12 +323,12 @@ fn prepare(
             params![marker.version, sql, made_at, made_by],
         )
         .map_err(internal)?;
-    mark(rewound, marker.version, &marker.checksum).map_err(|error| error.error)?;
+    insert_marker(rewound, marker.version, &marker.checksum).map_err(|error| error.error)?;
     Ok(commit(rewound)?)
 }
 
 /// Gives a table the rows that it has in the live database.
-fn derive(live: &Connection, rewound: &Connection, table: &str) -> rusqlite::Result<()> {
+fn copy_table(live: &Connection, rewound: &Connection, table: &str) -> rusqlite::Result<()> {
     rewound.execute(&format!("DELETE FROM {table}"), [])?;
     let mut read = live.prepare(&format!("SELECT * FROM {table} ORDER BY rowid"))?;
     let places = vec!["?"; read.column_count()].join(", ");
@@ -333,16 +344,16 @@ fn derive(live: &Connection, rewound: &Connection, table: &str) -> rusqlite::Res
 }
 
 /// Makes the live database what another is, in one transaction.
-fn put_over(live: &mut TenantConnection, other: &TenantConnection) -> Result<(), RunError> {
+fn overwrite(live: &mut TenantConnection, other: &TenantConnection) -> Result<(), RunError> {
     sqlite::copy_pages(&other.connection, &mut live.connection).map_err(internal)?;
     // SQLite tells how long the log is when a statement has come to its end, which a backup is not.
-    if let Err(error) = live.platform("SELECT 1 WHERE 0") {
+    if let Err(error) = live.execute_as_platform("SELECT 1 WHERE 0") {
         tracing::warn!(%error, "how long a log is will be known with the next write");
     }
     Ok(())
 }
 
-fn records(connection: &Connection) -> rusqlite::Result<Vec<RestoreRecord>> {
+fn read_records(connection: &Connection) -> rusqlite::Result<Vec<RestoreRecord>> {
     let there = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'svc_restores')";
     if !connection.query_row(there, [], |row| row.get::<_, bool>(0))? {
         return Ok(Vec::new());
@@ -358,7 +369,7 @@ fn records(connection: &Connection) -> rusqlite::Result<Vec<RestoreRecord>> {
         "SELECT r.version, m.checksum, r.sql, r.made_at, {made_by}
         FROM svc_restores r JOIN svc_migrations m USING (version) ORDER BY version"
     );
-    rows(connection, &sql, |row| {
+    query_rows(connection, &sql, |row| {
         Ok(RestoreRecord {
             marker: MigrationMarker {
                 version: row.get(0)?,

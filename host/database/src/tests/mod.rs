@@ -313,7 +313,10 @@ async fn a_script_is_applied_once() {
 
 #[test]
 fn the_functions_are_the_gates() {
-    assert_eq!(walls::FUNCTIONS, guest_gate::functions::ALLOWED);
-    assert_eq!(walls::OPERATORS, guest_gate::functions::IMPLIED);
-    assert_eq!(walls::TABLE_FUNCTIONS, guest_gate::functions::TABLE_VALUED);
+    assert_eq!(authorizer::FUNCTIONS, guest_gate::functions::ALLOWED);
+    assert_eq!(authorizer::OPERATORS, guest_gate::functions::IMPLIED);
+    assert_eq!(
+        authorizer::TABLE_FUNCTIONS,
+        guest_gate::functions::TABLE_VALUED
+    );
 }

@@ -16,7 +16,7 @@ use super::model::{Action, BackendError, USER_EMAIL, USER_ID, params, requires_i
 use super::service::Backends;
 use requests::BatchedCall;
 use svc_database::values::{Params, Value};
-use svc_database::{StatementCall, StatementTiming, ResultJson, BatchStep, StepParam};
+use svc_database::{BatchStep, ResultJson, StatementCall, StatementTiming, StepParam};
 
 use crate::control::audit::Act;
 use crate::visitors::Identity;
@@ -39,8 +39,8 @@ impl Backends {
         bind(&action.row.verdict, by, &mut given, |value| value);
         let row = &action.row;
         let run = || {
-            let (sql, pace) = (&row.sql, &action.pace);
-            self.run(id, sql, &action.statement, &row.verdict, pace, given)
+            let (sql, timing) = (&row.sql, &action.timing);
+            self.run(id, sql, &action.statement, &row.verdict, timing, given)
         };
         self.entered(id, Act::BackendCall, writes(&row.verdict), run)
             .await
@@ -66,7 +66,7 @@ impl Backends {
                 sql: Arc::clone(&action.statement),
                 writes: writes(&action.row.verdict),
                 params: params.0,
-                pace: Arc::clone(&action.pace),
+                timing: Arc::clone(&action.timing),
             });
             actions.push(action);
         }
@@ -121,7 +121,7 @@ impl Backends {
         check_reserved(&given)?;
         check_names(&query.verdict, &given)?;
         let verdict = &query.verdict;
-        let run = || self.run(id, &text, &query.statement, verdict, &query.pace, given);
+        let run = || self.run(id, &text, &query.statement, verdict, &query.timing, given);
         self.entered(id, Act::BackendQuery, writes(verdict), run)
             .await
     }
@@ -132,7 +132,7 @@ impl Backends {
         sql: &str,
         statement: &Arc<str>,
         verdict: &Statement,
-        pace: &Arc<StatementTiming>,
+        timing: &Arc<StatementTiming>,
         params: Params,
     ) -> Result<ResultJson, BackendError> {
         let call = StatementCall {
@@ -140,7 +140,7 @@ impl Backends {
             writes: writes(verdict),
             params,
         };
-        let result = self.databases.get(id)?.call(call, pace).await;
+        let result = self.databases.get(id)?.call(call, timing).await;
         result.map_err(|error| refused(sql, verdict, error))
     }
 }

@@ -42,7 +42,7 @@ impl Backends {
     /// Has `follow` told what commits may have changed: once they are durable, and before their callers are answered. New
     /// versions of actions are such a change, too.
     pub fn follow(&self, follow: impl Fn(BackendId, ChangedTables) + Send + Sync + 'static) {
-        self.databases.follow(follow);
+        self.databases.set_commit_listener(follow);
     }
 
     /// The action that somebody wants to watch, if its params are these, and they are who it is for.
@@ -94,7 +94,7 @@ impl Backends {
         let seen = self
             .databases
             .get(id)?
-            .watch(call, &action.pace, seal)
+            .read_with_tables(call, &action.timing, seal)
             .await;
         let ((digest, json), tables) =
             seen.map_err(|error| refused(&action.row.sql, &action.row.verdict, error))?;

@@ -17,7 +17,10 @@ use crate::projects;
 use svc_base::clock::Timestamp;
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
-use svc_database::{MigrationMarker, HistoryMoments, RestorePlan, RestoreRecord, SnapshotError, PastSnapshot, RunError, Script};
+use svc_database::{
+    HistoryMoments, MigrationMarker, PastSnapshot, RestorePlan, RestoreRecord, RunError, Script,
+    SnapshotError,
+};
 use svc_sandbox::{Purpose, StatementKind};
 
 /// How many restores may be under way at once, and how long one waits to begin.
@@ -53,7 +56,10 @@ impl Backends {
         part: MomentsPage,
     ) -> Result<HistoryMoments, BackendError> {
         let id = self.required(project).await?.id;
-        Ok(self.databases.past(id, part.before, part.limit).await?)
+        Ok(self
+            .databases
+            .list_moments(id, part.before, part.limit)
+            .await?)
     }
 
     /// Makes a project's database what it was at `at`, under the schema that it has. Durable when it answers.
@@ -72,11 +78,16 @@ impl Backends {
         // A copy in memory each: few at once.
         let waited = tokio::time::timeout(WAIT, self.rewinds.acquire()).await;
         let _place = waited.map_err(|_| RunError::Busy)?;
-        let rewound = self.databases.rewind(id, at).await.map_err(no_way_back)?;
+        let rewound = self
+            .databases
+            .snapshot_at(id, at)
+            .await
+            .map_err(no_way_back)?;
         let ledger = self.control.read(move |c| store::ledger(c, &id)).await?;
         // What the ledger does not have yet could not be applied again.
-        let recorded = |m: &MigrationMarker| ledger.iter().any(|entry| entry.checksum == m.checksum);
-        if !rewound.live.iter().all(recorded) {
+        let recorded =
+            |m: &MigrationMarker| ledger.iter().any(|entry| entry.checksum == m.checksum);
+        if !rewound.live_markers.iter().all(recorded) {
             return Err(BackendError::NotRecorded);
         }
         let record = self.record_of(&ledger, &rewound);
@@ -94,7 +105,7 @@ impl Backends {
             later: later.clone(),
             record: record.clone(),
         };
-        let reinstated = self.databases.reinstate(id, rewound, plan).await;
+        let reinstated = self.databases.restore_snapshot(id, rewound, plan).await;
         let reinstated = reinstated.map_err(|failure| match failure.migration {
             Some(number) => {
                 let error = migrations::failed(&later[number].1, failure.error);
@@ -115,7 +126,7 @@ impl Backends {
     /// Makes the ledger's entry for a restore. Its version is above all that any state of the file may have.
     fn record_of(&self, ledger: &[LedgerEntry], rewound: &PastSnapshot) -> RestoreRecord {
         let recorded = ledger.iter().map(|entry| entry.version);
-        let marked = rewound.live.iter().chain(&rewound.markers);
+        let marked = rewound.live_markers.iter().chain(&rewound.markers);
         let version = recorded.chain(marked.map(|m| m.version)).max().unwrap_or(0) + 1;
         let made_at = self.clock.now();
         let sql = format!(
@@ -149,7 +160,7 @@ impl Backends {
 
     /// Records what restores the file has and the ledger has not: a crash came between the two.
     pub(super) async fn record_restores(&self, id: BackendId) -> Result<(), BackendError> {
-        for record in self.databases.restores(id).await? {
+        for record in self.databases.restore_records(id).await? {
             self.record_restore(id, record).await?;
         }
         Ok(())

@@ -122,7 +122,7 @@ impl Board {
 
     /// Notes what a commit may have changed. Whoever commits waits for this, so it is no more than that.
     pub(super) fn touch(&self, touched: ChangedTables) {
-        self.news().touched.join(touched);
+        self.news().touched.merge(touched);
         self.wake.notify_one();
     }
 
@@ -182,15 +182,15 @@ impl Board {
     /// Marks what has changed, and gives what was asked for.
     pub(super) fn take_news(&self, now: Duration) {
         let News { touched, asked } = std::mem::take(&mut *self.news());
-        if touched.is_nothing() && asked.is_empty() {
+        if touched.is_empty() && asked.is_empty() {
             return;
         }
         let mut state = self.state();
         let mut concerned = Vec::new();
         for (number, entry) in &mut state.queries {
             if matches!(entry.turn, Turn::Runs { .. }) {
-                entry.meanwhile.join(touched.clone());
-            } else if touched.concerns(entry.tables.as_deref()) {
+                entry.meanwhile.merge(touched.clone());
+            } else if touched.affects(entry.tables.as_deref()) {
                 concerned.push(*number);
             }
         }
@@ -252,7 +252,7 @@ impl Board {
                     digest,
                     tables,
                 } = seen;
-                again |= meanwhile.concerns(tables.as_deref());
+                again |= meanwhile.affects(tables.as_deref());
                 entry.tables = tables;
                 let json = self.budget.count(json);
                 let answer = Answer { json, digest };

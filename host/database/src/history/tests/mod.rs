@@ -24,7 +24,7 @@ struct Site {
     directory: TempDir,
     dir: Dir,
     connection: RefCell<Connection>,
-    terms: Arc<HistorySettings>,
+    history_settings: Arc<HistorySettings>,
 }
 
 fn connect(directory: &Path) -> Connection {
@@ -47,7 +47,7 @@ impl Site {
         connection
             .execute_batch("CREATE TABLE t (id INTEGER PRIMARY KEY, a)")
             .unwrap();
-        let terms = Arc::new(HistorySettings {
+        let history_settings = Arc::new(HistorySettings {
             clock: Clock::manual(Timestamp(1_000_000_000_000)),
             most_bytes,
             free_disk: 0,
@@ -56,7 +56,7 @@ impl Site {
             directory,
             dir,
             connection: RefCell::new(connection),
-            terms,
+            history_settings,
         }
     }
 
@@ -65,11 +65,16 @@ impl Site {
     }
 
     fn tick(&self) {
-        self.terms.clock.advance(std::time::Duration::from_secs(1));
+        self.history_settings
+            .clock
+            .advance(std::time::Duration::from_secs(1));
     }
 
     fn history(&self) -> History {
-        History::open(self.dir.try_clone().unwrap(), Arc::clone(&self.terms))
+        History::open(
+            self.dir.try_clone().unwrap(),
+            Arc::clone(&self.history_settings),
+        )
     }
 
     fn log(&self) -> WalFile {
@@ -128,7 +133,7 @@ fn replayed(base: &[u8], frames: &Frames) -> Vec<u8> {
 fn add(site: &Site, history: &mut History, text: &str) -> Timestamp {
     site.tick();
     site.run(&format!("INSERT INTO t (a) VALUES ('{text}')"));
-    history.note(site.frames_in_log(), history.now());
+    history.note_commit(site.frames_in_log(), history.now());
     history.last().unwrap()
 }
 
@@ -136,11 +141,17 @@ impl Site {
     /// How many frames the log has that are of its generation.
     fn frames_in_log(&self) -> i32 {
         let log = self.log();
-        i32::try_from(log.committed(&log.start(), ALL_FRAMES).unwrap().end.frames).unwrap()
+        i32::try_from(
+            log.read_committed(&log.start(), ALL_FRAMES)
+                .unwrap()
+                .end
+                .frames,
+        )
+        .unwrap()
     }
 
     fn at(&self, history: &History, at: Timestamp) -> Vec<String> {
-        let image = history.at(at).unwrap().unwrap();
+        let image = history.image_at(at).unwrap().unwrap();
         assert!(image.at <= at);
         let rows = Self::rows(&image.bytes).into_iter();
         rows.map(|(_, text)| text).collect()
@@ -151,63 +162,83 @@ impl Site {
 fn every_commit_can_be_gone_back_to() {
     let site = Site::new(1 << 30);
     let mut history = site.history();
-    history.take(&mut site.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut site.connection.borrow_mut())
+        .unwrap();
     let mut made = Vec::new();
     for round in 0..20 {
         made.push(add(&site, &mut history, &round.to_string()));
         match round % 5 {
-            1 => history.take(&mut site.connection.borrow_mut()).unwrap(),
+            1 => history
+                .record_log(&mut site.connection.borrow_mut())
+                .unwrap(),
             2 => {
-                history.take(&mut site.connection.borrow_mut()).unwrap();
+                history
+                    .record_log(&mut site.connection.borrow_mut())
+                    .unwrap();
                 site.copy_log("PASSIVE");
-                history.copied(true, 0);
+                history.note_checkpoint(true, 0);
             }
             3 => {
-                history.take(&mut site.connection.borrow_mut()).unwrap();
+                history
+                    .record_log(&mut site.connection.borrow_mut())
+                    .unwrap();
                 site.copy_log("TRUNCATE");
-                history.copied(true, 0);
-                history.seal().unwrap();
+                history.note_checkpoint(true, 0);
+                history.append_seal().unwrap();
                 history = site.history();
                 assert!(history.chain.is_some(), "{round}: it was sealed");
             }
             _ => {}
         }
     }
-    history.take(&mut site.connection.borrow_mut()).unwrap();
-    assert_eq!(chain::numbers(&site.dir).unwrap(), [1], "one chain has all");
+    history
+        .record_log(&mut site.connection.borrow_mut())
+        .unwrap();
+    assert_eq!(
+        chain::list_numbers(&site.dir).unwrap(),
+        [1],
+        "one chain has all"
+    );
     for (round, at) in made.iter().enumerate() {
         let expected: Vec<_> = (0..=round).map(|n| n.to_string()).collect();
         assert_eq!(site.at(&history, *at), expected);
     }
-    let past = history.past(None, 5).unwrap();
+    let past = history.list_moments(None, 5).unwrap();
     assert_eq!(
         past.moments,
         made.iter().rev().take(5).copied().collect::<Vec<_>>()
     );
     assert!(past.more);
-    let past = history.past(Some(made[3]), 100).unwrap();
+    let past = history.list_moments(Some(made[3]), 100).unwrap();
     assert_eq!(past.moments[..3], [made[2], made[1], made[0]]);
     assert_eq!((past.newest, past.more), (made.last().copied(), false));
     assert!(past.oldest < Some(made[0]));
-    assert!(history.at(Timestamp(0)).unwrap().is_none());
+    assert!(history.image_at(Timestamp(0)).unwrap().is_none());
 }
 
 #[test]
 fn a_crash_blurs_what_was_not_taken_and_loses_nothing_else() {
     let site = Site::new(1 << 30);
     let mut history = site.history();
-    history.take(&mut site.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut site.connection.borrow_mut())
+        .unwrap();
     let first = add(&site, &mut history, "first");
-    history.take(&mut site.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut site.connection.borrow_mut())
+        .unwrap();
     let lost = add(&site, &mut history, "second");
     add(&site, &mut history, "third");
     // Another process goes on, before the two are taken.
     drop(history);
     site.tick();
     let mut history = site.history();
-    history.take(&mut site.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut site.connection.borrow_mut())
+        .unwrap();
     assert_eq!(
-        chain::numbers(&site.dir).unwrap(),
+        chain::list_numbers(&site.dir).unwrap(),
         [1],
         "the log shows that it follows"
     );
@@ -259,15 +290,21 @@ fn where_the_log_does_not_follow_another_chain_begins() {
     for (what, meanwhile, chains) in cases {
         let site = Site::new(1 << 30);
         let mut history = site.history();
-        history.take(&mut site.connection.borrow_mut()).unwrap();
+        history
+            .record_log(&mut site.connection.borrow_mut())
+            .unwrap();
         let first = add(&site, &mut history, "first");
-        history.take(&mut site.connection.borrow_mut()).unwrap();
+        history
+            .record_log(&mut site.connection.borrow_mut())
+            .unwrap();
         drop(history);
         meanwhile(&site);
         site.tick();
         let mut history = site.history();
-        history.take(&mut site.connection.borrow_mut()).unwrap();
-        let numbers = chain::numbers(&site.dir).unwrap();
+        history
+            .record_log(&mut site.connection.borrow_mut())
+            .unwrap();
+        let numbers = chain::list_numbers(&site.dir).unwrap();
         assert_eq!(numbers.len(), chains, "{what}");
         assert_eq!(site.at(&history, first), ["first"], "{what}");
         let rows = "SELECT count(*) FROM t";
@@ -284,18 +321,24 @@ fn where_the_log_does_not_follow_another_chain_begins() {
 fn a_file_that_somebody_else_has_changed_is_not_gone_on_with() {
     let site = Site::new(1 << 30);
     let mut history = site.history();
-    history.take(&mut site.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut site.connection.borrow_mut())
+        .unwrap();
     let first = add(&site, &mut history, "first");
-    history.take(&mut site.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut site.connection.borrow_mut())
+        .unwrap();
     site.copy_log("TRUNCATE");
-    history.copied(true, 0);
-    history.seal().unwrap();
+    history.note_checkpoint(true, 0);
+    history.append_seal().unwrap();
     site.run("INSERT INTO t (a) VALUES ('theirs')");
     site.copy_log("TRUNCATE");
     site.tick();
     let mut history = site.history();
     assert!(history.chain.is_none());
-    history.take(&mut site.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut site.connection.borrow_mut())
+        .unwrap();
     assert_eq!(site.at(&history, first), ["first"]);
     assert_eq!(site.at(&history, history.now()), ["first", "theirs"]);
 }
@@ -304,16 +347,22 @@ fn a_file_that_somebody_else_has_changed_is_not_gone_on_with() {
 fn a_copy_of_the_log_that_was_given_up_may_have_been_complete() {
     let site = Site::new(1 << 30);
     let mut history = site.history();
-    history.take(&mut site.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut site.connection.borrow_mut())
+        .unwrap();
     add(&site, &mut history, "first");
-    history.take(&mut site.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut site.connection.borrow_mut())
+        .unwrap();
     site.copy_log("PASSIVE");
-    history.copied(false, site.frames());
+    history.note_checkpoint(false, site.frames());
     // SQLite begins the log anew, and two commits are in it before it is looked at.
     let second = add(&site, &mut history, "second");
     add(&site, &mut history, "third");
-    history.take(&mut site.connection.borrow_mut()).unwrap();
-    assert_eq!(chain::numbers(&site.dir).unwrap(), [1]);
+    history
+        .record_log(&mut site.connection.borrow_mut())
+        .unwrap();
+    assert_eq!(chain::list_numbers(&site.dir).unwrap(), [1]);
     assert_eq!(site.at(&history, second), ["first", "second"]);
 }
 
@@ -322,10 +371,14 @@ fn a_torn_end_of_a_chain_is_taken_again() {
     for keep in [0, 1, 60, 75, 76, 77, 107, 108, 120] {
         let site = Site::new(1 << 30);
         let mut history = site.history();
-        history.take(&mut site.connection.borrow_mut()).unwrap();
+        history
+            .record_log(&mut site.connection.borrow_mut())
+            .unwrap();
         let before = history.chain.as_ref().unwrap().end;
         add(&site, &mut history, "first");
-        history.take(&mut site.connection.borrow_mut()).unwrap();
+        history
+            .record_log(&mut site.connection.borrow_mut())
+            .unwrap();
         let path = site.directory.path().join("0000000001.history");
         let mut bytes = fs::read(&path).unwrap();
         // The length came to the disk, and not all of what it is the length of.
@@ -340,7 +393,9 @@ fn a_torn_end_of_a_chain_is_taken_again() {
         site.tick();
         let mut history = site.history();
         assert_eq!(history.chain.as_ref().unwrap().end, before, "{keep}");
-        history.take(&mut site.connection.borrow_mut()).unwrap();
+        history
+            .record_log(&mut site.connection.borrow_mut())
+            .unwrap();
         assert_eq!(site.at(&history, history.now()), ["first"], "{keep}");
         assert_eq!(verify(&site.dir).unwrap(), HistoryFindings::default());
     }
@@ -350,11 +405,15 @@ fn a_torn_end_of_a_chain_is_taken_again() {
 fn a_damaged_chain_is_found_and_never_believed() {
     let site = Site::new(1 << 30);
     let mut history = site.history();
-    history.take(&mut site.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut site.connection.borrow_mut())
+        .unwrap();
     let mut made = Vec::new();
     for round in 0..3 {
         made.push(add(&site, &mut history, &round.to_string()));
-        history.take(&mut site.connection.borrow_mut()).unwrap();
+        history
+            .record_log(&mut site.connection.borrow_mut())
+            .unwrap();
     }
     let path = site.directory.path().join("0000000001.history");
     let bytes = fs::read(&path).unwrap();
@@ -366,7 +425,7 @@ fn a_damaged_chain_is_found_and_never_believed() {
         fs::write(&path, changed).unwrap();
         for (round, at) in made.iter().enumerate() {
             // An error, an earlier moment, or the truth.
-            if let Ok(Some(image)) = history.at(*at) {
+            if let Ok(Some(image)) = history.image_at(*at) {
                 let rows = Site::rows(&image.bytes).len();
                 let known = made.iter().position(|known| *known == image.at);
                 let expected = known.map_or(0, |known| known + 1);
@@ -380,19 +439,25 @@ fn a_damaged_chain_is_found_and_never_believed() {
 fn a_clock_that_is_set_back_confuses_nobody() {
     let site = Site::new(1 << 30);
     let mut history = site.history();
-    history.take(&mut site.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut site.connection.borrow_mut())
+        .unwrap();
     let first = add(&site, &mut history, "first");
     let back = |millis: i64| Timestamp(first.0 - millis);
-    assert_eq!(history.next(back(5)), first, "a little: it stands still");
     assert_eq!(
-        history.next(back(MAX_CLOCK_SETBACK_MILLIS + 1)),
+        history.commit_time(back(5)),
+        first,
+        "a little: it stands still"
+    );
+    assert_eq!(
+        history.commit_time(back(MAX_CLOCK_SETBACK_MILLIS + 1)),
         back(MAX_CLOCK_SETBACK_MILLIS + 1)
     );
     // Two commits at one time can only be told apart where somebody asks for it.
     history.seen = 0;
-    history.note(site.frames_in_log(), first);
+    history.note_commit(site.frames_in_log(), first);
     assert_eq!(history.last(), Some(first));
     history.seen = 0;
-    history.note_apart(site.frames_in_log());
+    history.note_distinct_commit(site.frames_in_log());
     assert_eq!(history.last(), Some(Timestamp(first.0 + 1)));
 }

@@ -4,8 +4,11 @@ use super::*;
 
 /// The points of a chain's moments, oldest first.
 fn points(site: &Site, chain: u32) -> Vec<CommitPoint> {
-    let spots = Chain::open(&site.dir, chain).unwrap().spots().unwrap();
-    spots
+    let moment_locations = Chain::open(&site.dir, chain)
+        .unwrap()
+        .moment_locations()
+        .unwrap();
+    moment_locations
         .iter()
         .map(|spot| spot.moment.point.unwrap())
         .collect()
@@ -15,18 +18,24 @@ fn points(site: &Site, chain: u32) -> Vec<CommitPoint> {
 fn every_commit_has_a_number_and_names_the_state_that_it_led_to() {
     let site = Site::new(1 << 30);
     let mut history = site.history();
-    history.take(&mut site.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut site.connection.borrow_mut())
+        .unwrap();
     let mut states = vec![PageHashes::of(&site.now()).checksum()];
     for round in 0..12 {
         add(&site, &mut history, &"x".repeat(1 + round * 900));
         states.push(PageHashes::of(&site.now()).checksum());
         match round % 4 {
-            1 => history.take(&mut site.connection.borrow_mut()).unwrap(),
+            1 => history
+                .record_log(&mut site.connection.borrow_mut())
+                .unwrap(),
             2 => {
-                history.take(&mut site.connection.borrow_mut()).unwrap();
+                history
+                    .record_log(&mut site.connection.borrow_mut())
+                    .unwrap();
                 site.copy_log("TRUNCATE");
-                history.copied(true, 0);
-                history.seal().unwrap();
+                history.note_checkpoint(true, 0);
+                history.append_seal().unwrap();
                 history = site.history();
             }
             _ => {}
@@ -35,7 +44,9 @@ fn every_commit_has_a_number_and_names_the_state_that_it_led_to() {
     // It becomes smaller, too.
     site.tick();
     site.run("DELETE FROM t WHERE id > 2; VACUUM");
-    history.take(&mut site.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut site.connection.borrow_mut())
+        .unwrap();
     states.push(PageHashes::of(&site.now()).checksum());
     let points = points(&site, 1);
     let found: Vec<u64> = points.iter().map(|point| point.state).collect();
@@ -51,16 +62,22 @@ fn every_commit_has_a_number_and_names_the_state_that_it_led_to() {
 fn commits_go_on_being_counted_where_another_chain_begins() {
     let site = Site::new(1 << 30);
     let mut history = site.history();
-    history.take(&mut site.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut site.connection.borrow_mut())
+        .unwrap();
     for round in 0..3 {
         add(&site, &mut history, &round.to_string());
     }
-    history.take(&mut site.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut site.connection.borrow_mut())
+        .unwrap();
     drop(history);
     // A commit that was never noted: there is a gap.
     site.copy_log("TRUNCATE");
     let mut history = site.history();
-    history.take(&mut site.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut site.connection.borrow_mut())
+        .unwrap();
     let (first, second) = (points(&site, 1), points(&site, 2));
     assert_eq!(first.last().unwrap().commit, 4);
     assert_eq!(
@@ -91,25 +108,33 @@ fn mislead(site: &Site, number: u32) -> Timestamp {
 fn a_record_that_leads_elsewhere_is_named_and_never_restored() {
     let site = Site::new(1 << 30);
     let mut history = site.history();
-    history.take(&mut site.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut site.connection.borrow_mut())
+        .unwrap();
     let first = add(&site, &mut history, "first");
-    history.take(&mut site.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut site.connection.borrow_mut())
+        .unwrap();
     let second = add(&site, &mut history, "second");
-    history.take(&mut site.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut site.connection.borrow_mut())
+        .unwrap();
     let at = mislead(&site, 1);
     assert_eq!(at, second);
     let found = verify(&site.dir).unwrap();
     let line = format!("history 1 does not lead to the state that it names: record 3, of {at}");
     assert_eq!(found.wrong, [line]);
     assert_eq!(site.at(&history, first), ["first"]);
-    let refused = history.at(second).unwrap_err();
+    let refused = history.image_at(second).unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::InvalidData);
     // The next to open it does not go on with it.
     drop(history);
     let mut history = site.history();
     let third = add(&site, &mut history, "third");
-    history.take(&mut site.connection.borrow_mut()).unwrap();
-    assert_eq!(chain::numbers(&site.dir).unwrap(), [1, 2]);
+    history
+        .record_log(&mut site.connection.borrow_mut())
+        .unwrap();
+    assert_eq!(chain::list_numbers(&site.dir).unwrap(), [1, 2]);
     let now = history.last().unwrap();
     assert!(now > third);
     assert_eq!(site.at(&history, now), ["first", "second", "third"]);
@@ -127,22 +152,26 @@ fn a_history_of_the_format_before_is_read_and_another_begins() {
             .iter()
             .all(|(_, h)| h.format == RecordFormat::V1)
     );
-    let old: Vec<_> = chain.spots().unwrap();
+    let old: Vec<_> = chain.moment_locations().unwrap();
     assert!(old.len() > 2, "{old:?}");
     // The clock of the site has to be past it.
     let last = chain.last().unwrap();
-    let ahead = u64::try_from(last.0 - site.terms.clock.now().0).unwrap();
-    let clock = &site.terms.clock;
+    let ahead = u64::try_from(last.0 - site.history_settings.clock.now().0).unwrap();
+    let clock = &site.history_settings.clock;
     clock.advance(std::time::Duration::from_millis(ahead + 1000));
     let found = verify(&site.dir).unwrap();
     assert_eq!(found.wrong, Vec::<String>::new());
     assert_eq!(found.notes.len(), 1, "{found:?}");
     assert!(found.notes[0].contains("earlier format"), "{found:?}");
     let mut history = site.history();
-    history.take(&mut site.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut site.connection.borrow_mut())
+        .unwrap();
     let new = add(&site, &mut history, "new");
-    history.take(&mut site.connection.borrow_mut()).unwrap();
-    assert_eq!(chain::numbers(&site.dir).unwrap(), [1, 2]);
+    history
+        .record_log(&mut site.connection.borrow_mut())
+        .unwrap();
+    assert_eq!(chain::list_numbers(&site.dir).unwrap(), [1, 2]);
     let bytes = fs::read(site.directory.path().join("0000000001.history")).unwrap();
     assert_eq!(bytes, before, "nothing was added to it");
     assert_eq!(site.at(&history, new), ["new"]);
@@ -150,7 +179,7 @@ fn a_history_of_the_format_before_is_read_and_another_begins() {
     assert_eq!(commits, [1, 2]);
     // What it has can be gone back to.
     let guests = |at| {
-        let image = history.at(at).unwrap().unwrap();
+        let image = history.image_at(at).unwrap().unwrap();
         let mut connection = Connection::open_in_memory().unwrap();
         let bytes = &*image.bytes;
         connection

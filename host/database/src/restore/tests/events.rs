@@ -65,7 +65,11 @@ async fn happen(house: &mut House, event: Event) {
         }
         Event::Tick(millis) => house.clock.advance(Duration::from_millis(millis.into())),
         Event::Remember => {
-            let past = house.databases.past(house.id, None, 1).await.unwrap();
+            let past = house
+                .databases
+                .list_moments(house.id, None, 1)
+                .await
+                .unwrap();
             assert_eq!(past.newest, house.states.last().map(|state| state.at));
             house.taken();
         }
@@ -100,7 +104,7 @@ fn live(history_bytes: u64, events: Vec<Event>) {
         assert!(history <= history_bytes, "{history}");
         assert!(log <= LONGEST_LOG, "{log}");
         let files = house.databases.files();
-        let damage = examine(files, &house.id).unwrap().damage;
+        let damage = check_integrity(files, &house.id).unwrap().damage;
         assert_eq!(damage, Vec::<String>::new());
     });
 }

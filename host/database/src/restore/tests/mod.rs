@@ -179,7 +179,7 @@ impl House {
             blurred = true;
         });
         // It is opened here, and not when it is next written to.
-        let past = self.databases.past(self.id, None, 1).await.unwrap();
+        let past = self.databases.list_moments(self.id, None, 1).await.unwrap();
         let newest = past.newest.unwrap();
         if blurred || self.states.last().is_none_or(|state| state.at != newest) {
             self.push(newest, Kept::Surely).await;
@@ -198,7 +198,7 @@ impl House {
 
     /// Goes back; returns what was restored and what undoes it. `None` if it is too long ago.
     async fn restore(&mut self, at: Timestamp) -> Result<(Timestamp, Timestamp), NotRestored> {
-        let rewound = match self.databases.rewind(self.id, at).await {
+        let rewound = match self.databases.snapshot_at(self.id, at).await {
             Err(SnapshotError::TooOld { oldest }) => {
                 assert!(oldest.unwrap() > at);
                 return Err(NotRestored::TooOld);
@@ -223,7 +223,11 @@ impl House {
             record,
         };
         let before = self.rows().await;
-        let previous = match self.databases.reinstate(self.id, rewound, plan).await {
+        let previous = match self
+            .databases
+            .restore_snapshot(self.id, rewound, plan)
+            .await
+        {
             Ok(done) => done.previous,
             Err(refused) => {
                 assert!(matches!(refused.error.error, RunError::HistoryTooSmall));
@@ -316,10 +320,14 @@ async fn a_busy_day_keeps_within_its_bounds() {
             house.write(&sql).await;
         }
         house.clock.advance(Duration::from_secs(300));
-        house.databases.remember();
+        house.databases.record_history();
         if step % 24 == 23 {
-            house.databases.forget_old().await.unwrap();
-            let past = house.databases.past(house.id, None, 1).await.unwrap();
+            house.databases.prune_histories().await.unwrap();
+            let past = house
+                .databases
+                .list_moments(house.id, None, 1)
+                .await
+                .unwrap();
             assert!(past.oldest >= Some(oldest), "what is gone stays gone");
             oldest = past.oldest.unwrap();
         }
@@ -356,7 +364,11 @@ async fn closing_and_opening_at_once_leave_no_gap() {
     done.store(true, Ordering::Relaxed);
     closer.join().unwrap();
     house.taken();
-    let past = house.databases.past(house.id, None, 1000).await.unwrap();
+    let past = house
+        .databases
+        .list_moments(house.id, None, 1000)
+        .await
+        .unwrap();
     let moments: Vec<_> = past.moments.into_iter().rev().collect();
     let made: Vec<_> = house.states.iter().map(|state| state.at).collect();
     assert_eq!(moments, made);
