@@ -1,19 +1,19 @@
 //! `svc backend …`: the database of a project.
 
+mod commands;
 mod export;
 mod views;
-mod work;
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use super::api::Api;
-use super::error::{Exit, Failure, Result};
-use super::output::member;
+use super::error::{Failure, FailureCode, Result};
+use super::output::member_text;
 use super::projects::{self, Project, ProjectOption};
 use super::source;
-use super::{CommonArgs, Output, calls};
+use super::{CommonArgs, Output, endpoints};
 
 pub(super) use views::dry_run_text;
 
@@ -144,8 +144,12 @@ impl ProjectHandle {
     }
 
     /// Sends something to the backend.
-    pub(super) async fn send(&self, call: &'static calls::Call, body: Value) -> Result<Value> {
-        self.api.call(call, &self.parts()).body(body).answer().await
+    pub(super) async fn send(
+        &self,
+        call: &'static endpoints::Endpoint,
+        body: Value,
+    ) -> Result<Value> {
+        self.api.call(call, &self.parts()).body(body).send().await
     }
 
     /// The slug of a page to call the backend through: the one that is wanted, else the oldest that is live.
@@ -155,14 +159,14 @@ impl ProjectHandle {
         }
         let found = self
             .api
-            .call(&calls::FRONTENDS, &self.parts())
-            .answer()
+            .call(&endpoints::FRONTENDS, &self.parts())
+            .send()
             .await?;
         let mut pages = found["frontends"].as_array().into_iter().flatten();
         let live = pages.find(|page| page["state"] == "active");
-        live.map(|page| member(page, "slug")).ok_or_else(|| {
+        live.map(|page| member_text(page, "slug")).ok_or_else(|| {
             Failure::new(
-                Exit::NotFound,
+                FailureCode::NotFound,
                 "No page",
                 format!("`{}` has no page to call its database through: publish one with `svc publish FILE --project {}`.", self.project.name, self.project.host_label),
             )
@@ -187,36 +191,38 @@ impl ProjectArgs {
 impl Backend {
     pub(super) async fn run(self) -> Result<()> {
         match self {
-            Self::Show { on } => work::show(&on).await,
-            Self::Create { file, realtime, on } => work::create(&file, realtime, &on).await,
+            Self::Show { on } => commands::show(&on).await,
+            Self::Create { file, realtime, on } => commands::create(&file, realtime, &on).await,
             Self::Migrate {
                 file,
                 dry_run,
                 note,
                 on,
-            } => work::migrate(&file, dry_run, note, &on).await,
+            } => commands::migrate(&file, dry_run, note, &on).await,
             Self::Query {
                 sql,
                 params,
                 page,
                 on,
-            } => work::query(sql, &params, page, &on).await,
-            Self::Realtime { state, on } => work::switch("realtime", "rooms", &state, &on).await,
-            Self::Agents { state, on } => {
-                work::switch("agents", "tools for agents", &state, &on).await
+            } => commands::query(sql, &params, page, &on).await,
+            Self::Realtime { state, on } => {
+                commands::switch("realtime", "rooms", &state, &on).await
             }
-            Self::History { limit, before, on } => work::history(limit, before, &on).await,
-            Self::Restore { at, yes, on } => work::restore(&at, yes, &on).await,
+            Self::Agents { state, on } => {
+                commands::switch("agents", "tools for agents", &state, &on).await
+            }
+            Self::History { limit, before, on } => commands::history(limit, before, &on).await,
+            Self::Restore { at, yes, on } => commands::restore(&at, yes, &on).await,
             Self::Export { output, force, on } => {
                 let copy = export::export(output, force, &on);
                 super::interruptible(copy, "Nothing of the copy is kept.").await
             }
-            Self::Delete { yes, on } => work::delete(yes, &on).await,
+            Self::Delete { yes, on } => commands::delete(yes, &on).await,
         }
     }
 }
 
 /// Reads a script as it is: its bytes are what the ledger compares.
-pub(super) fn script(file: &Path) -> Result<String> {
-    source::text(file)
+pub(super) fn read_script(file: &Path) -> Result<String> {
+    source::read_text(file)
 }

@@ -7,17 +7,17 @@ use super::output::short;
 use svc_base::names::{is_action_name, is_project_name, is_slug};
 
 /// Bytes of an answer about one thing.
-const SMALL: usize = 1 << 20;
+const SMALL_BYTES: usize = 1 << 20;
 /// Bytes of a list.
-const LIST: usize = 8 << 20;
+const LIST_BYTES: usize = 8 << 20;
 /// Bytes of an answer that holds sources or rows: several times what a server gives unless its operator has raised the limit.
-const LARGE: usize = 16 << 20;
+const LARGE_BYTES: usize = 16 << 20;
 /// Bytes of a copy of a database, which goes to the disk and not into memory.
-pub(super) const COPY: u64 = 1 << 30;
+pub(super) const MAX_EXPORT_BYTES: u64 = 1 << 30;
 /// Bytes of a problem, which lists what is wrong with a batch.
-pub(super) const PROBLEM: usize = 1 << 20;
+pub(super) const MAX_PROBLEM_BYTES: usize = 1 << 20;
 /// How much of a value is quoted that is refused.
-const QUOTED: usize = 60;
+const MAX_QUOTED_CHARACTERS: usize = 60;
 
 /// Bounds of an answer to a kind of request.
 #[derive(Clone, Copy, Debug)]
@@ -29,11 +29,11 @@ pub(super) struct ResponseRules {
 }
 
 /// Member of a document, and the rule for its value.
-type Member = (&'static str, Rule);
+type Member = (&'static str, MemberRule);
 
 /// Rule for a value. A member may be absent or null everywhere; who needs it asks for it.
 #[derive(Clone, Copy, Debug)]
-enum Rule {
+enum MemberRule {
     /// An identifier: letters, digits, `-` and `_`.
     Id,
     /// A slug, or the label of a host name.
@@ -51,9 +51,9 @@ enum Rule {
     /// One word of a closed list: a type, a state.
     Word,
     /// A document with members of its own.
-    One(&'static [Member]),
+    Document(&'static [Member]),
     /// A list of such documents.
-    Each(&'static [Member]),
+    List(&'static [Member]),
 }
 
 impl ResponseRules {
@@ -68,129 +68,142 @@ impl ResponseRules {
 }
 
 const PROJECT_MEMBERS: &[Member] = &[
-    ("id", Rule::Id),
-    ("name", Rule::Project),
-    ("host_label", Rule::Slug),
-    ("home", Rule::Slug),
-    ("url", Rule::Url),
-    ("created_at", Rule::Cursor),
-    ("expires_at", Rule::Cursor),
-    ("members", Rule::Each(FRONTEND_MEMBERS)),
+    ("id", MemberRule::Id),
+    ("name", MemberRule::Project),
+    ("host_label", MemberRule::Slug),
+    ("home", MemberRule::Slug),
+    ("url", MemberRule::Url),
+    ("created_at", MemberRule::Cursor),
+    ("expires_at", MemberRule::Cursor),
+    ("members", MemberRule::List(FRONTEND_MEMBERS)),
 ];
 const FRONTEND_MEMBERS: &[Member] = &[
-    ("id", Rule::Id),
-    ("slug", Rule::Slug),
-    ("url", Rule::Url),
-    ("type", Rule::Word),
-    ("state", Rule::Word),
-    ("content_sha256", Rule::Digest),
-    ("active_revision_id", Rule::Id),
-    ("created_at", Rule::Cursor),
-    ("updated_at", Rule::Cursor),
+    ("id", MemberRule::Id),
+    ("slug", MemberRule::Slug),
+    ("url", MemberRule::Url),
+    ("type", MemberRule::Word),
+    ("state", MemberRule::Word),
+    ("content_sha256", MemberRule::Digest),
+    ("active_revision_id", MemberRule::Id),
+    ("created_at", MemberRule::Cursor),
+    ("updated_at", MemberRule::Cursor),
 ];
 const REVISION_MEMBERS: &[Member] = &[
-    ("revision_id", Rule::Id),
-    ("content_sha256", Rule::Digest),
-    ("state", Rule::Word),
-    ("kind", Rule::Word),
-    ("created_at", Rule::Cursor),
-    ("promoted_at", Rule::Cursor),
+    ("revision_id", MemberRule::Id),
+    ("content_sha256", MemberRule::Digest),
+    ("state", MemberRule::Word),
+    ("kind", MemberRule::Word),
+    ("created_at", MemberRule::Cursor),
+    ("promoted_at", MemberRule::Cursor),
 ];
 const ACTION_MEMBERS: &[Member] = &[
-    ("name", Rule::Action),
-    ("kind", Rule::Word),
-    ("checksum", Rule::Digest),
-    ("created_at", Rule::Cursor),
+    ("name", MemberRule::Action),
+    ("kind", MemberRule::Word),
+    ("checksum", MemberRule::Digest),
+    ("created_at", MemberRule::Cursor),
 ];
-const MIGRATION_MEMBERS: &[Member] = &[("checksum", Rule::Digest), ("applied_at", Rule::Cursor)];
+const MIGRATION_MEMBERS: &[Member] = &[
+    ("checksum", MemberRule::Digest),
+    ("applied_at", MemberRule::Cursor),
+];
 
-pub(super) const NOTHING: ResponseRules = ResponseRules::new(SMALL, &[]);
+pub(super) const NOTHING: ResponseRules = ResponseRules::new(SMALL_BYTES, &[]);
 pub(super) const SHARE: ResponseRules = ResponseRules::new(
-    SMALL,
+    SMALL_BYTES,
     &[
-        ("id", Rule::Id),
-        ("slug", Rule::Slug),
-        ("url", Rule::Url),
-        ("expires_at", Rule::Cursor),
-        ("delete_token", Rule::Id),
+        ("id", MemberRule::Id),
+        ("slug", MemberRule::Slug),
+        ("url", MemberRule::Url),
+        ("expires_at", MemberRule::Cursor),
+        ("delete_token", MemberRule::Id),
     ],
 );
-pub(super) const PROJECTS: ResponseRules =
-    ResponseRules::new(LIST, &[("projects", Rule::Each(PROJECT_MEMBERS))]);
-pub(super) const PROJECT: ResponseRules = ResponseRules::new(LIST, PROJECT_MEMBERS);
-pub(super) const FRONTENDS: ResponseRules =
-    ResponseRules::new(LIST, &[("frontends", Rule::Each(FRONTEND_MEMBERS))]);
-pub(super) const FRONTEND: ResponseRules = ResponseRules::new(SMALL, FRONTEND_MEMBERS);
+pub(super) const PROJECTS: ResponseRules = ResponseRules::new(
+    LIST_BYTES,
+    &[("projects", MemberRule::List(PROJECT_MEMBERS))],
+);
+pub(super) const PROJECT: ResponseRules = ResponseRules::new(LIST_BYTES, PROJECT_MEMBERS);
+pub(super) const FRONTENDS: ResponseRules = ResponseRules::new(
+    LIST_BYTES,
+    &[("frontends", MemberRule::List(FRONTEND_MEMBERS))],
+);
+pub(super) const FRONTEND: ResponseRules = ResponseRules::new(SMALL_BYTES, FRONTEND_MEMBERS);
 pub(super) const SOURCE: ResponseRules = ResponseRules::new(
-    LARGE,
+    LARGE_BYTES,
     &[
-        ("type", Rule::Word),
-        ("content_sha256", Rule::Digest),
-        ("revision_id", Rule::Id),
+        ("type", MemberRule::Word),
+        ("content_sha256", MemberRule::Digest),
+        ("revision_id", MemberRule::Id),
     ],
 );
 pub(super) const REVISIONS: ResponseRules = ResponseRules::new(
-    LIST,
+    LIST_BYTES,
     &[
-        ("active_revision_id", Rule::Id),
-        ("revisions", Rule::Each(REVISION_MEMBERS)),
-        ("next_cursor", Rule::Cursor),
+        ("active_revision_id", MemberRule::Id),
+        ("revisions", MemberRule::List(REVISION_MEMBERS)),
+        ("next_cursor", MemberRule::Cursor),
     ],
 );
-pub(super) const REVISION: ResponseRules = ResponseRules::new(SMALL, REVISION_MEMBERS);
+pub(super) const REVISION: ResponseRules = ResponseRules::new(SMALL_BYTES, REVISION_MEMBERS);
 pub(super) const DRAFT: ResponseRules = ResponseRules::new(
-    SMALL,
+    SMALL_BYTES,
     &[
-        ("revision", Rule::One(REVISION_MEMBERS)),
-        ("preview_url", Rule::Url),
+        ("revision", MemberRule::Document(REVISION_MEMBERS)),
+        ("preview_url", MemberRule::Url),
     ],
 );
 pub(super) const RELEASE: ResponseRules = ResponseRules::new(
-    SMALL,
+    SMALL_BYTES,
     &[
-        ("frontend", Rule::One(FRONTEND_MEMBERS)),
-        ("revision", Rule::One(REVISION_MEMBERS)),
+        ("frontend", MemberRule::Document(FRONTEND_MEMBERS)),
+        ("revision", MemberRule::Document(REVISION_MEMBERS)),
     ],
 );
 pub(super) const RELEASES: ResponseRules = ResponseRules::new(
-    LIST,
+    LIST_BYTES,
     &[(
         "releases",
-        Rule::Each(&[
-            ("revision_id", Rule::Id),
-            ("kind", Rule::Word),
-            ("at", Rule::Cursor),
+        MemberRule::List(&[
+            ("revision_id", MemberRule::Id),
+            ("kind", MemberRule::Word),
+            ("at", MemberRule::Cursor),
         ]),
     )],
 );
 pub(super) const BACKEND: ResponseRules = ResponseRules::new(
-    LARGE,
+    LARGE_BYTES,
     &[
-        ("id", Rule::Id),
-        ("migrations", Rule::Each(MIGRATION_MEMBERS)),
-        ("actions", Rule::Each(ACTION_MEMBERS)),
-        ("checksum", Rule::Digest),
-        ("status", Rule::Word),
-        ("broken_actions", Rule::Each(&[("name", Rule::Action)])),
+        ("id", MemberRule::Id),
+        ("migrations", MemberRule::List(MIGRATION_MEMBERS)),
+        ("actions", MemberRule::List(ACTION_MEMBERS)),
+        ("checksum", MemberRule::Digest),
+        ("status", MemberRule::Word),
+        (
+            "broken_actions",
+            MemberRule::List(&[("name", MemberRule::Action)]),
+        ),
     ],
 );
 pub(super) const MOMENTS: ResponseRules = ResponseRules::new(
-    LIST,
+    LIST_BYTES,
     &[
-        ("moments", Rule::Each(&[("at", Rule::Cursor)])),
-        ("oldest", Rule::Cursor),
-        ("newest", Rule::Cursor),
-        ("next_before", Rule::Cursor),
+        ("moments", MemberRule::List(&[("at", MemberRule::Cursor)])),
+        ("oldest", MemberRule::Cursor),
+        ("newest", MemberRule::Cursor),
+        ("next_before", MemberRule::Cursor),
     ],
 );
 pub(super) const RESTORED: ResponseRules = ResponseRules::new(
-    SMALL,
-    &[("restored_to", Rule::Cursor), ("previous", Rule::Cursor)],
+    SMALL_BYTES,
+    &[
+        ("restored_to", MemberRule::Cursor),
+        ("previous", MemberRule::Cursor),
+    ],
 );
-pub(super) const ROWS: ResponseRules = ResponseRules::new(LARGE, &[]);
-pub(super) const DESCRIPTION: ResponseRules = ResponseRules::new(LIST, &[]);
+pub(super) const ROWS: ResponseRules = ResponseRules::new(LARGE_BYTES, &[]);
+pub(super) const DESCRIPTION: ResponseRules = ResponseRules::new(LIST_BYTES, &[]);
 
-impl Rule {
+impl MemberRule {
     fn admits(self, value: &Value) -> bool {
         let Some(text) = value.as_str() else {
             return false;
@@ -212,7 +225,7 @@ impl Rule {
             Self::Word => all(32, |b| {
                 b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_".contains(&b)
             }),
-            Self::One(_) | Self::Each(_) => false,
+            Self::Document(_) | Self::List(_) => false,
         }
     }
 }
@@ -231,8 +244,10 @@ fn first_violation(document: &Value, members: &[Member]) -> Option<(String, Stri
         let value = document.get(name).filter(|value| !value.is_null())?;
         let below = |(path, value): (String, String)| (format!("{name}.{path}"), value);
         match (rule, value) {
-            (Rule::One(members), Value::Object(_)) => first_violation(value, members).map(below),
-            (Rule::Each(members), Value::Array(list)) => {
+            (MemberRule::Document(members), Value::Object(_)) => {
+                first_violation(value, members).map(below)
+            }
+            (MemberRule::List(members), Value::Array(list)) => {
                 let mut list = list.iter();
                 list.find_map(|one| first_violation(one, members))
                     .map(below)
@@ -242,7 +257,7 @@ fn first_violation(document: &Value, members: &[Member]) -> Option<(String, Stri
                 let text = value
                     .as_str()
                     .map_or_else(|| value.to_string(), str::to_owned);
-                Some(((*name).to_owned(), short(&text, QUOTED)))
+                Some(((*name).to_owned(), short(&text, MAX_QUOTED_CHARACTERS)))
             }
         }
     })
@@ -258,12 +273,12 @@ pub(super) enum BodyError {
 }
 
 /// Reads the body of an answer into memory, if it has at most so many bytes.
-pub(super) async fn body(
+pub(super) async fn read_body(
     mut response: reqwest::Response,
     most: usize,
 ) -> Result<Vec<u8>, BodyError> {
     let mut bytes = Vec::new();
-    stream(&mut response, most as u64, |part| {
+    stream_body(&mut response, most as u64, |part| {
         bytes.extend_from_slice(part);
         Ok::<_, BodyError>(())
     })
@@ -272,7 +287,7 @@ pub(super) async fn body(
 }
 
 /// Hands the parts of a body on, as long as there are at most so many bytes; returns how many there were.
-pub(super) async fn stream<E: From<BodyError>>(
+pub(super) async fn stream_body<E: From<BodyError>>(
     response: &mut reqwest::Response,
     most: u64,
     mut take: impl FnMut(&[u8]) -> Result<(), E>,
@@ -304,19 +319,23 @@ mod tests {
         let digest = "0".repeat(64);
         for (rule, good, bad) in [
             (
-                Rule::Id,
+                MemberRule::Id,
                 &["01a1fc28-c57b-71f4-90db-2871ff5bd43a", "svcd_0", "1"][..],
                 &["", "..", "a/b", "a b", "$(id)", "a\n", "ä", "-a"][..],
             ),
             (
-                Rule::Slug,
+                MemberRule::Slug,
                 &["a", "a-b"],
                 &["", ".", "..", "A", "-a", "a/b"],
             ),
-            (Rule::Action, &["a", "a_1"], &["", "_a", "A", "a-b", "../a"]),
-            (Rule::Project, &["Web shop", "日本"], &["", "  "]),
             (
-                Rule::Url,
+                MemberRule::Action,
+                &["a", "a_1"],
+                &["", "_a", "A", "a-b", "../a"],
+            ),
+            (MemberRule::Project, &["Web shop", "日本"], &["", "  "]),
+            (
+                MemberRule::Url,
                 &["https://a.example/b", "http://a.localhost:8080/b?c#d"],
                 &[
                     "",
@@ -330,12 +349,16 @@ mod tests {
                 ],
             ),
             (
-                Rule::Cursor,
+                MemberRule::Cursor,
                 &["2026-11-20T12:00:00.000Z", "17"],
                 &["", "$(id)", "a b", "a;b"],
             ),
-            (Rule::Digest, &[digest.as_str()], &["0", "G", ""]),
-            (Rule::Word, &["markdown", "rolled_back"], &["", "A", "a/b"]),
+            (MemberRule::Digest, &[digest.as_str()], &["0", "G", ""]),
+            (
+                MemberRule::Word,
+                &["markdown", "rolled_back"],
+                &["", "A", "a/b"],
+            ),
         ] {
             for text in good {
                 assert!(rule.admits(&json!(text)), "{rule:?} {text}");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{FILE, Manifest, PageEntry};
+use super::{MANIFEST_FILE, Manifest, PageEntry};
 use crate::error::{Failure, Result};
 use crate::files::Directory;
 use crate::source::slug_of;
@@ -13,7 +13,7 @@ use svc_sources::ContentType;
 /// The most pages that a manifest begins with.
 const MAX_PAGES: usize = 50;
 /// The page of a folder that has none.
-const PAGE: (&str, &str) = (
+const FIRST_PAGE: (&str, &str) = (
     "home.md",
     "# Hello\n\nThis page is `home.md`. Change the file, and the page changes.\n",
 );
@@ -22,11 +22,11 @@ const PAGE: (&str, &str) = (
 ///
 /// # Errors
 /// When something is there already, or cannot be written.
-pub(super) fn begin(folder: &Directory, path: &Path) -> Result<Vec<PathBuf>> {
+pub(super) fn write_first_manifest(folder: &Directory, path: &Path) -> Result<Vec<PathBuf>> {
     let mut written = Vec::new();
-    let mut pages = pages(folder)?;
+    let mut pages = page_entries(folder)?;
     if pages.is_empty() {
-        let (name, text) = PAGE;
+        let (name, text) = FIRST_PAGE;
         folder.write(Path::new(name), text.as_bytes(), false)?;
         pages.insert("home".to_owned(), PageEntry::File(name.into()));
         written.push(name.into());
@@ -35,19 +35,19 @@ pub(super) fn begin(folder: &Directory, path: &Path) -> Result<Vec<PathBuf>> {
         .into_iter()
         .find(|slug| pages.contains_key(*slug));
     let manifest = Manifest {
-        project: project(path),
+        project: project_name(path),
         home: home.map(str::to_owned),
         pages,
         ..Manifest::default()
     };
-    let text = toml::to_string(&manifest).map_err(|error| Failure::here(error.to_string()))?;
-    folder.write(Path::new(FILE), text.as_bytes(), false)?;
-    written.push(FILE.into());
+    let text = toml::to_string(&manifest).map_err(|error| Failure::local(error.to_string()))?;
+    folder.write(Path::new(MANIFEST_FILE), text.as_bytes(), false)?;
+    written.push(MANIFEST_FILE.into());
     Ok(written)
 }
 
 /// The files of a folder that are pages by their names, by the slugs that these make.
-fn pages(folder: &Directory) -> Result<BTreeMap<String, PageEntry>> {
+fn page_entries(folder: &Directory) -> Result<BTreeMap<String, PageEntry>> {
     let mut pages = BTreeMap::new();
     for extension in ContentType::ALL.iter().flat_map(|kind| kind.extensions()) {
         for file in folder.list(Path::new("."), extension)?.unwrap_or_default() {
@@ -55,7 +55,7 @@ fn pages(folder: &Directory) -> Result<BTreeMap<String, PageEntry>> {
             if let Some(slug) = slug_of(&name)
                 && pages.len() < MAX_PAGES
                 && name.to_str().is_some()
-                && folder.has(&name).unwrap_or(false)
+                && folder.exists(&name).unwrap_or(false)
             {
                 pages.entry(slug).or_insert(PageEntry::File(name));
             }
@@ -65,7 +65,7 @@ fn pages(folder: &Directory) -> Result<BTreeMap<String, PageEntry>> {
 }
 
 /// Name of the project: the folder's.
-fn project(path: &Path) -> String {
+fn project_name(path: &Path) -> String {
     let path = path.canonicalize().unwrap_or_default();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name: String = name.trim().chars().take(PROJECT).collect();

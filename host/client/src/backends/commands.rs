@@ -5,26 +5,26 @@ use std::path::Path;
 use serde_json::json;
 
 use super::views::{details_text, dry_run_text, warnings};
-use super::{ProjectArgs, script};
+use super::{ProjectArgs, read_script};
 use crate::error::{Failure, Result};
-use crate::output::{member, shell_word};
-use crate::params::params;
+use crate::output::{member_text, shell_word};
+use crate::params::parse_params;
 use crate::source::STDIN;
-use crate::{calls, confirm, results};
+use crate::{confirm, endpoints, result_table};
 
 pub(super) async fn show(on: &ProjectArgs) -> Result<()> {
     let at = on.find().await?;
-    let detail = at.api.call(&calls::BACKEND, &at.parts()).answer().await?;
-    on.out().answer(&detail, &details_text(&detail))
+    let detail = at.api.call(&endpoints::BACKEND, &at.parts()).send().await?;
+    on.out().print_answer(&detail, &details_text(&detail))
 }
 
 pub(super) async fn create(file: &Path, realtime: bool, on: &ProjectArgs) -> Result<()> {
-    let ddl = script(file)?;
+    let ddl = read_script(file)?;
     let at = on.find().await?;
     let body = json!({ "ddl": ddl, "realtime": realtime.then_some(true) });
-    let made = at.send(&calls::CREATE_BACKEND, body).await;
-    let made = made.map_err(|failure| refused(failure, file))?;
-    on.out().answer(&made, &details_text(&made))
+    let made = at.send(&endpoints::CREATE_BACKEND, body).await;
+    let made = made.map_err(|failure| with_script_file(failure, file))?;
+    on.out().print_answer(&made, &details_text(&made))
 }
 
 pub(super) async fn migrate(
@@ -33,32 +33,30 @@ pub(super) async fn migrate(
     note: Option<String>,
     on: &ProjectArgs,
 ) -> Result<()> {
-    let ddl = script(file)?;
+    let ddl = read_script(file)?;
     let at = on.find().await?;
     let note = note.filter(|_| !dry_run);
-    let asked = at.api.call(&calls::UPDATE_BACKEND, &at.parts());
+    let asked = at.api.call(&endpoints::UPDATE_BACKEND, &at.parts());
     let asked = asked.query("dry_run", dry_run.then_some(true));
-    let done = asked
-        .body(json!({ "ddl": ddl, "note": note }))
-        .answer()
-        .await;
-    let done = done.map_err(|failure| refused(failure, file))?;
+    let done = asked.body(json!({ "ddl": ddl, "note": note })).send().await;
+    let done = done.map_err(|failure| with_script_file(failure, file))?;
     let text = match dry_run {
         true => dry_run_text(&done),
         false => format!(
             "{} as migration {}",
-            member(&done, "status"),
-            member(&done, "version")
+            member_text(&done, "status"),
+            member_text(&done, "version")
         ),
     };
-    on.out().answer(&done, &[text, warnings(&done)].join("\n"))
+    on.out()
+        .print_answer(&done, &[text, warnings(&done)].join("\n"))
 }
 
 /// Names the file of a script that the server refused.
-fn refused(failure: Failure, file: &Path) -> Failure {
+fn with_script_file(failure: Failure, file: &Path) -> Failure {
     match file.as_os_str() == STDIN {
         true => failure,
-        false => failure.in_file(file),
+        false => failure.with_file(file),
     }
 }
 
@@ -69,37 +67,38 @@ pub(super) async fn query(
     on: &ProjectArgs,
 ) -> Result<()> {
     let sql = match sql.as_str() {
-        STDIN => script(Path::new(STDIN))?,
+        STDIN => read_script(Path::new(STDIN))?,
         _ => sql,
     };
-    let body = json!({ "sql": sql, "params": params(given)? });
+    let body = json!({ "sql": sql, "params": parse_params(given)? });
     let at = on.find().await?;
     let page = at.page(page).await?;
-    let asked = at.api.call(&calls::QUERY, &[&page]);
-    let result = asked.body(body).answer().await?;
-    results::show(on.out(), &result)
+    let asked = at.api.call(&endpoints::QUERY, &[&page]);
+    let result = asked.body(body).send().await?;
+    result_table::print(on.out(), &result)
 }
 
 /// Switches a member of the backend, which people know by a name.
 pub(super) async fn switch(member: &str, name: &str, state: &str, on: &ProjectArgs) -> Result<()> {
     let at = on.find().await?;
     let body = json!({ member: state == "on" });
-    let changed = at.send(&calls::UPDATE_BACKEND, body).await?;
-    on.out().answer(&changed, &format!("{name} are {state}"))
+    let changed = at.send(&endpoints::UPDATE_BACKEND, body).await?;
+    on.out()
+        .print_answer(&changed, &format!("{name} are {state}"))
 }
 
 pub(super) async fn history(limit: u32, before: Option<String>, on: &ProjectArgs) -> Result<()> {
     let at = on.find().await?;
-    let asked = at.api.call(&calls::HISTORY, &at.parts());
+    let asked = at.api.call(&endpoints::HISTORY, &at.parts());
     let asked = asked.query("limit", Some(limit)).query("before", before);
-    let history = asked.answer().await?;
+    let history = asked.send().await?;
     if let Some(next) = history["next_before"].as_str() {
         on.out()
-            .note(&format!("There are more: --before {}", shell_word(next)));
+            .print_note(&format!("There are more: --before {}", shell_word(next)));
     }
     let moments = history["moments"].as_array().into_iter().flatten();
-    let moments: Vec<_> = moments.map(|moment| member(moment, "at")).collect();
-    on.out().answer(&history, &moments.join("\n"))
+    let moments: Vec<_> = moments.map(|moment| member_text(moment, "at")).collect();
+    on.out().print_answer(&history, &moments.join("\n"))
 }
 
 pub(super) async fn restore(moment: &str, yes: bool, on: &ProjectArgs) -> Result<()> {
@@ -107,13 +106,15 @@ pub(super) async fn restore(moment: &str, yes: bool, on: &ProjectArgs) -> Result
     let name = &at.project.name;
     let what = format!("Make every row of `{name}` what it was at {moment}");
     confirm(on.out(), yes, &at.api, &what)?;
-    let restored = at.send(&calls::RESTORE, json!({ "at": moment })).await?;
+    let restored = at
+        .send(&endpoints::RESTORE, json!({ "at": moment }))
+        .await?;
     let text = format!(
         "restored to {}\nto undo this: svc backend restore {}",
-        member(&restored, "restored_to"),
-        shell_word(&member(&restored, "previous"))
+        member_text(&restored, "restored_to"),
+        shell_word(&member_text(&restored, "previous"))
     );
-    on.out().answer(&restored, &text)
+    on.out().print_answer(&restored, &text)
 }
 
 pub(super) async fn delete(yes: bool, on: &ProjectArgs) -> Result<()> {
@@ -121,10 +122,10 @@ pub(super) async fn delete(yes: bool, on: &ProjectArgs) -> Result<()> {
     let what = format!("Delete the database of `{}`", at.project.name);
     confirm(on.out(), yes, &at.api, &what)?;
     at.api
-        .call(&calls::DELETE_BACKEND, &at.parts())
-        .answer()
+        .call(&endpoints::DELETE_BACKEND, &at.parts())
+        .send()
         .await?;
     let document = json!({ "project": at.project.id, "deleted": true });
     let text = format!("deleted the database of {}", at.project.host_label);
-    on.out().answer(&document, &text)
+    on.out().print_answer(&document, &text)
 }

@@ -7,11 +7,11 @@ use super::error::{Failure, Result};
 use super::output::grid;
 
 /// The most cells of a table, and the most bytes in them; a server's own bounds are below both.
-const CELLS: usize = 2_000_000;
-const BYTES: usize = 64 << 20;
+const MAX_CELLS: usize = 2_000_000;
+const MAX_BYTES: usize = 64 << 20;
 
 /// Shows what a statement answered.
-pub(super) fn show(out: Output, result: &Value) -> Result<()> {
+pub(super) fn print(out: Output, result: &Value) -> Result<()> {
     let columns = result["columns"].as_array().into_iter().flatten();
     let columns: Vec<&str> = columns.filter_map(Value::as_str).collect();
     let rows = match out.json {
@@ -21,15 +21,15 @@ pub(super) fn show(out: Output, result: &Value) -> Result<()> {
     let affected = result["rows_affected"].as_u64().unwrap_or(0);
     if affected > 0 || columns.is_empty() {
         let rows = if affected == 1 { "row" } else { "rows" };
-        out.note(&format!("{affected} {rows} changed"));
+        out.print_note(&format!("{affected} {rows} changed"));
     }
     if result["truncated"] == true {
-        out.note(&format!(
+        out.print_note(&format!(
             "There are more rows than these {}: narrow the statement.",
             rows.len()
         ));
     }
-    out.answer(result, &grid(&columns, &rows))
+    out.print_answer(result, &grid(&columns, &rows))
 }
 
 /// The cells of a table, as long as a terminal takes as many.
@@ -40,8 +40,8 @@ fn cells(columns: &[&str], rows: &Value) -> Result<Vec<Vec<String>>> {
         for name in columns {
             let cell = cell(&row[*name]);
             (count, bytes) = (count + 1, bytes + cell.len());
-            if count > CELLS || bytes > BYTES {
-                return Err(Failure::here(
+            if count > MAX_CELLS || bytes > MAX_BYTES {
+                return Err(Failure::local(
                     "The answer is larger than a table for a terminal: narrow the statement, or read it with `--json`.",
                 ));
             }

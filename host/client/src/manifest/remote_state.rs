@@ -5,18 +5,18 @@ use serde_json::Value;
 
 use super::{Folder, LocalPage};
 use crate::api::Api;
-use crate::calls;
-use crate::error::{Exit, Failure, Result};
+use crate::endpoints;
+use crate::error::{Failure, FailureCode, Result};
 use crate::projects::{self, Project};
 use svc_base::names::with_suffix;
 use svc_sources::ContentType;
 
 /// The least length of a random suffix.
-const RANDOM: usize = 6;
+const MIN_RANDOM_SUFFIX: usize = 6;
 
 /// Parts of a frontend that are needed.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Frontend {
+pub(super) struct RemoteFrontend {
     pub(super) slug: String,
     pub(super) url: String,
     #[serde(rename = "type")]
@@ -28,16 +28,16 @@ pub(super) struct Frontend {
 
 /// Parts of a backend that are needed.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Backend {
+pub(super) struct RemoteBackend {
     pub(super) migrations: Vec<AppliedMigration>,
     pub(super) actions: Vec<DefinedAction>,
-    pub(super) realtime: Realtime,
+    pub(super) realtime: RemoteRooms,
     /// A server that has no such thing offers none.
     #[serde(default)]
     pub(super) agents: bool,
 }
 
-impl Backend {
+impl RemoteBackend {
     /// The version under which a script is in the ledger.
     pub(super) fn version(&self, checksum: &str) -> Option<u32> {
         let mut ledger = self.migrations.iter();
@@ -64,37 +64,37 @@ pub(super) struct DefinedAction {
 
 /// The rooms.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Realtime {
+pub(super) struct RemoteRooms {
     pub(super) enabled: bool,
 }
 
 /// A project with its parts.
 #[derive(Clone, Debug)]
-pub(super) struct State {
+pub(super) struct RemoteState {
     pub(super) project: Project,
     /// Those that are live, oldest first.
-    pub(super) frontends: Vec<Frontend>,
-    pub(super) backend: Option<Backend>,
+    pub(super) frontends: Vec<RemoteFrontend>,
+    pub(super) backend: Option<RemoteBackend>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Frontends {
-    frontends: Vec<Frontend>,
+struct FrontendList {
+    frontends: Vec<RemoteFrontend>,
 }
 
-impl State {
+impl RemoteState {
     /// The project of a name; `None` where there is none yet.
     ///
     /// # Errors
     /// When several have that name.
     pub(super) async fn of(api: &Api, name: &str) -> Result<Option<Self>> {
-        let mut named: Vec<_> = projects::all(api).await?;
+        let mut named: Vec<_> = projects::fetch_all(api).await?;
         named.retain(|project| project.name == name);
         match named.len() {
             0 => Ok(None),
             1 => Self::read(api, named.remove(0)).await.map(Some),
             several => Err(Failure::new(
-                Exit::Conflict,
+                FailureCode::Conflict,
                 "Several projects",
                 format!(
                     "{several} projects are called `{name}`: rename all but one, for the manifest means a project by its name."
@@ -108,12 +108,16 @@ impl State {
     /// # Errors
     /// The server's.
     pub(super) async fn read(api: &Api, project: Project) -> Result<Self> {
-        let listed = api.call(&calls::FRONTENDS, &[&project.id]);
-        let mut frontends = listed.read::<Frontends>().await?.frontends;
+        let listed = api.call(&endpoints::FRONTENDS, &[&project.id]);
+        let mut frontends = listed.send_and_parse::<FrontendList>().await?.frontends;
         frontends.retain(|frontend| frontend.state == "active");
         let backend = match project.backend.as_ref() {
             Some(Value::Null) | None => None,
-            Some(_) => Some(api.call(&calls::BACKEND, &[&project.id]).read().await?),
+            Some(_) => Some(
+                api.call(&endpoints::BACKEND, &[&project.id])
+                    .send_and_parse()
+                    .await?,
+            ),
         };
         Ok(Self {
             project,
@@ -126,19 +130,23 @@ impl State {
     ///
     /// # Errors
     /// When several could be meant.
-    pub(super) fn frontend(&self, page: &LocalPage, folder: &Folder) -> Result<Option<&Frontend>> {
-        self.frontend_of(&page.slug, |slug| folder.manifest.pages.contains_key(slug))
+    pub(super) fn find_frontend(
+        &self,
+        page: &LocalPage,
+        folder: &Folder,
+    ) -> Result<Option<&RemoteFrontend>> {
+        self.find_frontend_by_slug(&page.slug, |slug| folder.manifest.pages.contains_key(slug))
     }
 
     /// Finds the frontend of a slug, where others have slugs of their own.
     ///
     /// # Errors
     /// When several could be meant.
-    pub(super) fn frontend_of(
+    pub(super) fn find_frontend_by_slug(
         &self,
         wanted: &str,
         is_other: impl Fn(&str) -> bool,
-    ) -> Result<Option<&Frontend>> {
+    ) -> Result<Option<&RemoteFrontend>> {
         let exact = self.frontends.iter().find(|one| one.slug == wanted);
         if exact.is_some() {
             return Ok(exact);
@@ -156,7 +164,7 @@ impl State {
                     .map(|one| format!("`{}`", one.slug))
                     .collect();
                 Err(Failure::new(
-                    Exit::Conflict,
+                    FailureCode::Conflict,
                     "Several pages",
                     format!(
                         "The page `{wanted}` may be {}: name it in svc.toml by the slug that it has.",
@@ -175,7 +183,8 @@ fn is_suffixed(slug: &str, wanted: &str) -> bool {
     };
     let is_number =
         !suffix.is_empty() && suffix.len() < 3 && suffix.bytes().all(|b| b.is_ascii_digit());
-    let is_random = suffix.len() >= RANDOM && !suffix.contains(['a', 'e', 'i', 'o', 'u']);
+    let is_random =
+        suffix.len() >= MIN_RANDOM_SUFFIX && !suffix.contains(['a', 'e', 'i', 'o', 'u']);
     (is_number || is_random) && with_suffix(wanted, suffix) == slug
 }
 

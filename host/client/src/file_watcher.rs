@@ -10,7 +10,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// The most files of a folder that are looked at.
 const MAX_FILES: usize = 10_000;
 /// Folders that hold nothing that is published.
-const SKIPPED: [&str; 2] = ["node_modules", "target"];
+const SKIPPED_FOLDERS: [&str; 2] = ["node_modules", "target"];
 
 /// Mark that tells whether a file was written.
 type FileStamp = (u64, u64, i64, i64);
@@ -24,13 +24,13 @@ pub(super) struct FileWatcher {
 
 impl FileWatcher {
     /// Watches files, and folders with all that is in them.
-    pub(super) fn files(roots: Vec<PathBuf>) -> Self {
+    pub(super) fn new(roots: Vec<PathBuf>) -> Self {
         let seen = stamps(&roots);
         Self { roots, seen }
     }
 
     /// Waits until something was saved, and nothing is being saved any more.
-    pub(super) async fn changed(&mut self) {
+    pub(super) async fn wait_for_change(&mut self) {
         let before = self.seen.clone();
         loop {
             tokio::time::sleep(POLL_INTERVAL).await;
@@ -72,7 +72,10 @@ fn is_watched(path: &Path) -> bool {
         .symlink_metadata()
         .is_ok_and(|found| found.is_symlink());
     // What editors and version control keep beside what is published; a link may lead round in a circle.
-    !name.starts_with('.') && !name.ends_with('~') && !SKIPPED.contains(&name.as_ref()) && !link
+    !name.starts_with('.')
+        && !name.ends_with('~')
+        && !SKIPPED_FOLDERS.contains(&name.as_ref())
+        && !link
 }
 
 #[cfg(test)]
@@ -84,18 +87,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.md");
         std::fs::write(&file, "one").unwrap();
-        let mut watching = FileWatcher::files(vec![folder.path().to_owned()]);
+        let mut watching = FileWatcher::new(vec![folder.path().to_owned()]);
         std::fs::write(&file, "two!").unwrap();
-        watching.changed().await;
+        watching.wait_for_change().await;
         // Written beside it, and renamed over it, with the same length.
         let new = folder.path().join(".a.md.new");
         std::fs::write(&new, "thr!").unwrap();
         std::fs::rename(&new, &file).unwrap();
-        watching.changed().await;
+        watching.wait_for_change().await;
         std::fs::remove_file(&file).unwrap();
-        watching.changed().await;
+        watching.wait_for_change().await;
         std::fs::create_dir(folder.path().join("below")).unwrap();
         std::fs::write(folder.path().join("below/b.md"), "").unwrap();
-        watching.changed().await;
+        watching.wait_for_change().await;
     }
 }

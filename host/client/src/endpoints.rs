@@ -3,14 +3,14 @@
 use http::Method;
 use serde_json::Value;
 
-use super::answers::{self, ResponseRules};
+use super::responses::{self, ResponseRules};
 
 /// How many schemas of a description are looked at for one member; a description may lead in circles.
-const SCHEMAS: usize = 10_000;
+const MAX_SCHEMAS: usize = 10_000;
 
 /// A kind of request.
 #[derive(Debug)]
-pub struct Call {
+pub struct Endpoint {
     /// Method of the request.
     pub method: Method,
     /// Path of the request, as the description has it.
@@ -27,20 +27,20 @@ pub struct Call {
     pub(super) answer: ResponseRules,
 }
 
-macro_rules! calls {
+macro_rules! endpoints {
     ($($(#[$doc:meta])* $name:ident: $method:ident $path:literal [$($query:literal)*] {$($body:literal)*} $($kind:ident)? => $answer:ident;)+) => {
-        $($(#[$doc])* pub static $name: Call = Call {
+        $($(#[$doc])* pub static $name: Endpoint = Endpoint {
             method: Method::$method,
             path: $path,
             query: &[$($query),*],
             body: &[$($body),*],
-            creates: calls!(@creates $($kind)?),
-            repeatable: calls!(@repeatable $method $($kind)?),
-            answer: answers::$answer,
+            creates: endpoints!(@creates $($kind)?),
+            repeatable: endpoints!(@repeatable $method $($kind)?),
+            answer: responses::$answer,
         };)+
 
         /// Every kind of request.
-        pub static ALL: &[&Call] = &[$(&$name),+];
+        pub static ALL: &[&Endpoint] = &[$(&$name),+];
     };
     (@creates creates) => { true };
     (@creates $($other:ident)?) => { false };
@@ -48,7 +48,7 @@ macro_rules! calls {
     (@repeatable $($other:ident)+) => { true };
 }
 
-calls! {
+endpoints! {
     /// Publishes a quick share.
     DEPLOY: POST "/api/v1/deploy" [] {"content" "type" "name" "title" "expires_in" "one_time" "password"} creates => SHARE;
     /// Deletes a quick share.
@@ -114,8 +114,13 @@ calls! {
 /// Lists the parts of a request that a server does not know, by its own description: the operation, or some of these
 /// parameters and members.
 #[must_use]
-pub fn unknown(description: &Value, call: &Call, query: &[&str], body: &[&str]) -> Vec<String> {
-    let Call { method, path, .. } = call;
+pub fn unknown_parts(
+    description: &Value,
+    call: &Endpoint,
+    query: &[&str],
+    body: &[&str],
+) -> Vec<String> {
+    let Endpoint { method, path, .. } = call;
     let operation = &description["paths"][path][method.as_str().to_lowercase()];
     if operation.is_null() {
         return vec![format!("`{method} {path}`")];
@@ -127,15 +132,17 @@ pub fn unknown(description: &Value, call: &Call, query: &[&str], body: &[&str]) 
     };
     let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
     let query = query.iter().filter(|name| !parameters(name));
-    let body = body.iter().filter(|path| !has(description, schema, path));
+    let body = body
+        .iter()
+        .filter(|path| !schema_has(description, schema, path));
     let of = |name: &&str| format!("`{name}` of `{method} {path}`");
     query.chain(body).map(of).collect()
 }
 
 /// Whether a schema has a member, through references, choices and lists.
-fn has(description: &Value, schema: &Value, path: &str) -> bool {
+fn schema_has(description: &Value, schema: &Value, path: &str) -> bool {
     let mut open = vec![(schema, path)];
-    for _ in 0..SCHEMAS {
+    for _ in 0..MAX_SCHEMAS {
         let Some((schema, path)) = open.pop() else {
             return false;
         };
@@ -167,7 +174,7 @@ mod tests {
     #[test]
     fn a_description_that_leads_in_circles_is_left() {
         let description = json!({ "a": { "oneOf": [{ "$ref": "#/a" }, { "$ref": "#/a" }] } });
-        assert!(has(&description, &json!({ "$ref": "#/a" }), "name"));
-        assert!(!has(&description, &json!({ "$ref": "#/b" }), "name"));
+        assert!(schema_has(&description, &json!({ "$ref": "#/a" }), "name"));
+        assert!(!schema_has(&description, &json!({ "$ref": "#/b" }), "name"));
     }
 }
