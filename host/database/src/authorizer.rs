@@ -1,7 +1,7 @@
-//! The second wall: what a connection to a tenant's database may do, whatever the gate let through.
+//! The second wall: allow-lists that hold for every statement on a tenant's connection, even if the gate let it through.
 //!
-//! Everything here allows by list. A statement passes only if each of its actions is on the list of the role that
-//! the connection plays at the moment; the platform's own statements are prepared in a role of their own.
+//! A statement passes only if each of its actions is on the list of the connection's current role. The platform's own statements
+//! are prepared in a role of their own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -18,7 +18,7 @@ use super::limits::{PATTERN_BYTES, VALUE_BYTES};
 use super::meter::Deadline;
 use svc_base::clock::Clock;
 
-/// The longest text of SQL: a statement's listing has a word more.
+/// The longest SQL text. The listing of a statement has one word more (`EXPLAIN`).
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap,
@@ -26,7 +26,7 @@ use svc_base::clock::Clock;
 )]
 const SQL_BYTES: i32 = VALUE_BYTES + cost::EXPLAIN_PREFIX.len() as i32;
 
-/// For whom a statement is prepared.
+/// Party for which a statement is prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum StatementRole {
@@ -40,16 +40,16 @@ pub(super) enum StatementRole {
     Migrate = 3,
 }
 
-/// Switches the role of a connection.
+/// Authorizer of a connection: decides by the current role which actions of a statement SQLite allows.
 #[derive(Debug)]
 pub(super) struct Authorizer {
     role: Arc<AtomicU8>,
-    /// The tables that SQLite asks about, while somebody wants to know.
+    /// Recorder of the tables that SQLite asks about.
     recorder: TableRecorder,
 }
 
 impl Authorizer {
-    /// Builds the walls around a connection.
+    /// Sets the limits of a connection, registers our functions, and installs the authorizer.
     pub(super) fn install(
         connection: &mut Connection,
         deadline: &Deadline,
@@ -102,19 +102,19 @@ impl Authorizer {
         Ok(Self { role, recorder })
     }
 
-    /// Plays a role until told otherwise.
+    /// Switches the role of the connection.
     pub(super) fn set_role(&self, role: StatementRole) {
         self.role.store(role as u8, Ordering::Relaxed);
     }
 
-    /// Does something that prepares a tenant's statement; returns the tables that SQLite asks about, too.
+    /// Runs `work`, which prepares a tenant's statement; also returns the tables that SQLite asked about.
     pub(super) fn record_tables<T>(&self, work: impl FnOnce() -> T) -> (T, StatementTables) {
         self.recorder.start();
         let done = work();
         (done, self.recorder.finish())
     }
 
-    /// Does something as the platform, in the middle of what is a tenant's.
+    /// Runs `work` in the platform's role, then returns to the role before.
     pub(super) fn as_platform<T>(&self, work: impl FnOnce() -> T) -> T {
         let role = self
             .role
@@ -139,7 +139,7 @@ fn forbidden_modules(connection: &Connection) -> Result<Vec<String>> {
 }
 
 fn allows(role: StatementRole, context: &AuthContext<'_>, forbidden_modules: &[String]) -> bool {
-    // Where a name is resolved within a statement there is no database; everywhere else it must be the tenant's own.
+    // SQLite names no database where it resolves a name within a statement. Everywhere else it must be the tenant's database.
     if context.database_name.is_some_and(|name| name != "main") {
         return false;
     }
@@ -161,7 +161,7 @@ fn allows(role: StatementRole, context: &AuthContext<'_>, forbidden_modules: &[S
         AuthAction::Update { table_name, .. } => {
             (writes && is_own(table_name)) || (migrates && is_schema(table_name))
         }
-        // The second is SQLite's own, which it makes for the first AUTOINCREMENT.
+        // SQLite itself makes `sqlite_sequence` for the first AUTOINCREMENT.
         AuthAction::CreateTable { table_name } => {
             migrates && (is_own(table_name) || table_name == "sqlite_sequence")
         }
@@ -175,7 +175,7 @@ fn allows(role: StatementRole, context: &AuthContext<'_>, forbidden_modules: &[S
             database_name,
             table_name,
         } => migrates && database_name == "main" && is_own(table_name),
-        // What SQLite runs itself to see whether old rows satisfy a new column's constraints.
+        // SQLite runs this check itself, to see whether old rows satisfy the constraints of a new column.
         AuthAction::Pragma { pragma_name, .. } => migrates && pragma_name == "quick_check",
         _ => false,
     }
@@ -186,17 +186,17 @@ fn has_prefix(name: &str, prefix: &str) -> bool {
         .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
-/// A name that a tenant's own table, view or index may have.
+/// Whether a tenant's table, view or index may have this name.
 fn is_own(name: &str) -> bool {
     !has_prefix(name, "svc_") && !has_prefix(name, "sqlite_")
 }
 
-/// The table by which SQLite tries a new column, before it refuses one that would need an index.
+/// Whether this is the table with which SQLite tests a new column, before it refuses one that would need an index.
 fn is_altertab(name: &str) -> bool {
     has_prefix(name, "sqlite_altertab_")
 }
 
-/// Indexes that SQLite makes for constraints have names of its own.
+/// Whether this is an index of the tenant, or one that SQLite makes for a constraint.
 fn is_index(name: &str) -> bool {
     is_own(name) || has_prefix(name, "sqlite_autoindex_")
 }
@@ -209,13 +209,13 @@ fn is_readable(table: &str, forbidden_modules: &[String]) -> bool {
             .any(|module| module.eq_ignore_ascii_case(table))
 }
 
-/// The schema's own table, which SQLite itself reads and writes under a migration; defensive mode keeps it from
-/// everybody else.
+/// Whether this is the schema table, which SQLite itself reads and writes during a migration. Defensive mode keeps all others from
+/// writing to it.
 fn is_schema(table: &str) -> bool {
     table.eq_ignore_ascii_case("sqlite_master") || table.eq_ignore_ascii_case("pragma_quick_check")
 }
 
-/// Tells the functions that SQLite itself calls to alter a table.
+/// Whether SQLite itself calls this function to alter a table.
 fn is_migration_function(name: &str) -> bool {
     [
         "sqlite_rename_column",

@@ -1,4 +1,4 @@
-//! Several statements as one write: all of them or none, each with the first rows of earlier ones at hand.
+//! Several statements as one write: all of them or none. A statement may use the first rows of earlier ones.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,21 +14,21 @@ use svc_base::Stopwatch;
 /// A statement of a batch, as the gate allowed it.
 #[derive(Clone, Debug)]
 pub struct BatchStep {
-    /// The one statement, without what follows it.
+    /// One statement, without anything after it.
     pub sql: Arc<str>,
     /// Whether it changes rows.
     pub writes: bool,
     /// Values of the binds.
     pub params: Vec<(String, StepParam)>,
-    /// How long it takes.
+    /// Timing of earlier runs, which chooses the lane.
     pub timing: Arc<StatementTiming>,
 }
 
-/// Why a batch changed nothing.
+/// Error of a batch, which has changed nothing.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct BatchError {
-    /// Which step failed, from 0, if it was one of them.
+    /// Index of the step that failed, from 0; `None` if no single step did.
     pub step: Option<usize>,
     /// Error of the step.
     pub error: RunError,
@@ -40,7 +40,7 @@ impl From<RunError> for BatchError {
     }
 }
 
-/// Work of a write.
+/// Statements of a write.
 #[derive(Clone, Debug)]
 pub(super) enum WriteRequest {
     /// One statement.
@@ -50,7 +50,7 @@ pub(super) enum WriteRequest {
 }
 
 impl WriteRequest {
-    /// Runs it within `budget`. The caller undoes what a failure leaves.
+    /// Runs the statements within `budget`. After a failure the caller must roll back.
     pub(super) fn run(
         &self,
         handle: &TenantConnection,
@@ -63,7 +63,7 @@ impl WriteRequest {
         }
     }
 
-    /// Weight of the work, in bytes.
+    /// Bytes of SQL and parameters.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Call(call) => call.bytes(),
@@ -71,7 +71,7 @@ impl WriteRequest {
         }
     }
 
-    /// A pace for it as a whole: long, if one of its steps is known to be.
+    /// Timing of the batch as a whole: long, if one of its steps is known to be long.
     pub(super) fn batch_timing(steps: &[BatchStep]) -> Arc<StatementTiming> {
         let timing = StatementTiming::default();
         if steps.iter().any(|step| step.timing.lane() == Lane::Long) {
@@ -95,13 +95,13 @@ impl BatchStep {
                 .sum::<usize>()
     }
 
-    /// Whether it takes something from another step's first row.
+    /// Whether a parameter comes from the first row of step `number`.
     fn refers_to(&self, number: usize) -> bool {
         let mut given = self.params.iter().map(|(_, given)| given);
         given.any(|given| matches!(given, StepParam::From { step, .. } if *step == number))
     }
 
-    /// The call that it is, once the rows that it names are there.
+    /// Builds the call, with values taken from the rows of earlier steps.
     fn to_call(&self, rows: &[FirstRow]) -> Result<StatementCall, RunError> {
         let value = |(name, given): &(String, StepParam)| {
             let value = match given {
@@ -141,7 +141,7 @@ fn referenced_value<'r>(
         })
 }
 
-/// Runs steps one after another; `{"results": […]}` is the answer.
+/// Runs steps one after another; returns `{"results": […]}`.
 fn run_batch(
     handle: &TenantConnection,
     steps: &[BatchStep],

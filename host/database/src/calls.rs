@@ -23,7 +23,7 @@ impl Database {
             let written = self.write(work, Arc::clone(timing)).await;
             written.map_err(|failure| failure.error)
         } else {
-            // A read fills nothing but the disk that its temporary files are on.
+            // A read writes nothing but temporary files, so only the disk can be full.
             self.read(call, timing).await.map_err(|error| match error {
                 RunError::DatabaseFull => RunError::DiskFull,
                 other => other,

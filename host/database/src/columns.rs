@@ -1,4 +1,4 @@
-//! Columns of a result: its keys in JSON, and the rule that no two have one name.
+//! Column names of a result, as JSON keys. No two columns may have the same name.
 
 use rusqlite::Statement;
 use rusqlite::types::ValueRef;
@@ -6,15 +6,15 @@ use rusqlite::types::ValueRef;
 use super::error::RunError;
 use super::{sql_tokens, values};
 
-/// Names of a result's columns, as each row has them.
+/// Column names of a result, ready to be written into each row.
 pub(super) struct ResultColumns {
-    /// `{"id":,"name":`, which is all keys one after the other.
+    /// Text of all keys, one after another: `{"id":,"name":`.
     keys: Vec<u8>,
     ends: Vec<usize>,
 }
 
 impl ResultColumns {
-    /// The columns of a statement, which has run if it was prepared before a migration.
+    /// Reads the columns of a statement. One that was prepared before a migration must have run.
     ///
     /// # Errors
     /// Two of one name.
@@ -61,12 +61,12 @@ impl ResultColumns {
         out.extend_from_slice(if self.ends.is_empty() { b"[]" } else { b"]" });
     }
 
-    /// The names, in quotes.
+    /// Names of the columns, in quotes.
     fn names(&self) -> impl Iterator<Item = &[u8]> {
         self.keys().map(|key| &key[1..key.len() - 1])
     }
 
-    /// Returns the index of a column whose name another has, too.
+    /// Returns the index of a column that has the name of an earlier one.
     fn find_duplicate(&self) -> Option<usize> {
         let mut sorted: Vec<_> = self.names().zip(0..).collect();
         sorted.sort_unstable();

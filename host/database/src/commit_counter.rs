@@ -1,4 +1,4 @@
-//! Count of a writer's commits, which gives each its position.
+//! Counter of a writer's commits, which gives each commit its position.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use svc_base::clock::Timestamp;
 use svc_base::positions::Position;
 
-/// Count of the commits of a writer, which goes on from what the history had; and when the last one was.
+/// Number and time of a writer's last commit. The number continues that of the history.
 #[derive(Debug)]
 pub(super) struct CommitCounter {
     count: AtomicU64,
@@ -15,7 +15,7 @@ pub(super) struct CommitCounter {
 }
 
 impl CommitCounter {
-    /// Starts with a writer that has made none by `now`.
+    /// Starts at zero.
     pub(super) fn new(now: Timestamp) -> Arc<Self> {
         Arc::new(Self {
             count: AtomicU64::new(0),
@@ -23,23 +23,23 @@ impl CommitCounter {
         })
     }
 
-    /// Counts one that is made at `now`.
+    /// Counts a commit that is made at `now`.
     pub(super) fn add(&self, now: Timestamp) {
         self.count.fetch_add(1, Ordering::Relaxed);
         self.last_at.store(now.0, Ordering::Relaxed);
     }
 
-    /// Goes on from the commit of this number.
+    /// Continues from commit number `commit`.
     pub(super) fn resume_at(&self, commit: u64) {
         self.count.store(commit, Ordering::Relaxed);
     }
 
-    /// When the last one was.
+    /// Time of the last commit.
     pub(super) fn last_commit_at(&self) -> Timestamp {
         Timestamp(self.last_at.load(Ordering::Relaxed))
     }
 
-    /// Returns the number of the last one: that of history, while history has no gap.
+    /// Returns the number of the last commit. It equals the number in the history, while the history has no gap.
     pub(super) fn position(&self) -> Position {
         Position(self.count.load(Ordering::Relaxed))
     }

@@ -1,4 +1,4 @@
-//! An open connection to a tenant's database, with its walls and its meter.
+//! An open connection to a tenant's database, with its authorizer and its meter.
 
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
@@ -24,27 +24,27 @@ use super::watchdog::Watchdog;
 use svc_base::clock::Clock;
 use svc_base::disk;
 
-/// A connection's page cache, in KiB; all of them together have a bound of their own.
+/// Page cache of a connection, in KiB. All connections together have a bound of their own.
 const CACHE_KIB: i64 = 2048;
 /// Statements that a connection keeps prepared.
 const MAX_CACHED_STATEMENTS: usize = 32;
-/// A disk with less room than this, in bytes, is what a write has failed for.
+/// Free disk, in bytes, below which a failed write is taken for a full disk.
 const DISK_FULL_BELOW_BYTES: u64 = 256 << 10;
-/// The write-ahead log is cut back to this when it starts anew, in bytes.
+/// Size to which the write-ahead log is truncated when it starts anew, in bytes.
 const WAL_SIZE_LIMIT_BYTES: i64 = 4 << 20;
-/// How long the writer waits for readers when it cuts the log: longer than any statement runs.
+/// Wait of the writer for readers when it truncates the log: longer than any statement runs.
 pub(super) const READER_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A connection behind its walls.
+/// A connection to a tenant's database, guarded by authorizer and meter.
 #[derive(Debug)]
 pub(super) struct TenantConnection {
     pub(super) connection: Connection,
     pub(super) authorizer: Authorizer,
     meter: StatementMeter,
     statements: StatementFactsCache,
-    /// Tables written since somebody last asked.
+    /// Tables written since the last [`TenantConnection::take_changed_tables`].
     touched: RefCell<ChangedTables>,
-    /// The longest value that SQLite takes at the moment, in bytes.
+    /// The longest value that SQLite takes at present, in bytes.
     value_limit: Cell<i32>,
     /// Pages in the write-ahead log after the last commit.
     log_pages: Arc<AtomicI32>,
@@ -53,19 +53,19 @@ pub(super) struct TenantConnection {
 /// Settings that a database file is opened with.
 #[derive(Clone, Debug)]
 pub(super) struct OpenSettings {
-    /// The absolute path, made of names of the host's own alone.
+    /// Absolute path, made only of names that the host chose.
     pub(super) path: PathBuf,
-    /// How large the database may become, in bytes.
+    /// The largest size of the database, in bytes.
     pub(super) most_bytes: u64,
-    /// How often its schema has changed.
+    /// Number of schema changes so far.
     schema: Arc<AtomicU64>,
-    /// Clock of the functions that tell the time.
+    /// Clock of the SQL functions for date and time.
     clock: Clock,
     watchdog: Watchdog,
 }
 
 impl OpenSettings {
-    /// Those of a database of an installation.
+    /// Settings for a database of an installation.
     pub(super) fn new(path: PathBuf, most_bytes: u64, clock: Clock, watchdog: &Watchdog) -> Self {
         Self {
             path,
@@ -76,17 +76,17 @@ impl OpenSettings {
         }
     }
 
-    /// Those of a database that no tenant calls.
+    /// Settings for a database that no tenant calls: with the system's clock and without a watchdog.
     pub(super) fn standalone(path: PathBuf, most_bytes: u64) -> Self {
         Self::new(path, most_bytes, Clock::system(), &Watchdog::default())
     }
 
-    /// Notes that the schema may have changed: what is known of statements holds no longer.
+    /// Notes that the schema may have changed, so that cached facts about statements are dropped.
     pub(super) fn schema_changed(&self) {
         self.schema.fetch_add(1, Ordering::Release);
     }
 
-    /// Builds the walls around a connection, and its meter.
+    /// Installs the authorizer and the meter on a connection.
     pub(super) fn install_guards(
         &self,
         connection: &mut Connection,
@@ -96,7 +96,7 @@ impl OpenSettings {
         Ok((meter, authorizer))
     }
 
-    /// SQLite has one error for a full database and a full disk: the disk says which it was.
+    /// Tells a full disk from a full database, for which SQLite has one error, by the free space of the disk.
     pub(super) fn distinguish_full_disk(&self, error: RunError) -> RunError {
         match error {
             RunError::DatabaseFull if self.disk_is_full() => RunError::DiskFull,
@@ -111,23 +111,23 @@ impl OpenSettings {
 }
 
 impl TenantConnection {
-    /// Opens the one connection that writes; the file is there already.
+    /// Opens the one connection that writes. The file must exist.
     pub(super) fn writer(settings: &OpenSettings) -> Result<Self, RunError> {
         Self::open(settings, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(internal)
     }
 
-    /// Makes the file and opens it to write.
+    /// Creates the file and opens it for writing.
     pub(super) fn create(settings: &OpenSettings) -> Result<Self, RunError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         Self::open(settings, flags).map_err(internal)
     }
 
-    /// Opens a connection that cannot write.
+    /// Opens a connection that only reads.
     pub(super) fn reader(settings: &OpenSettings) -> Result<Self, RunError> {
         Self::open(settings, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(internal)
     }
 
-    /// Makes a database in memory that nobody else sees, of what `fill` puts into it.
+    /// Opens a private database in memory, with the content that `fill` puts into it.
     pub(super) fn in_memory(
         settings: &OpenSettings,
         fill: impl FnOnce(&mut Connection) -> rusqlite::Result<()>,
@@ -145,7 +145,7 @@ impl TenantConnection {
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
         let connection = Connection::open_with_flags(&settings.path, flags)?;
         connection.busy_timeout(READER_TIMEOUT)?;
-        // The last connection to close would copy the log, and history might not have it.
+        // Without this, the last connection to close would checkpoint the log before the history has recorded it.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         connection.set_prepared_statement_cache_capacity(MAX_CACHED_STATEMENTS);
         let pragma = |name, value: i64| connection.pragma_update(None, name, value);
@@ -156,7 +156,7 @@ impl TenantConnection {
             connection.pragma_update(None, "journal_mode", "WAL")?;
             connection.pragma_update(None, "synchronous", "FULL")?;
             pragma("journal_size_limit", WAL_SIZE_LIMIT_BYTES)?;
-            // The executor decides when: after it has answered.
+            // The writer checkpoints by itself, after callers are answered.
             pragma("wal_autocheckpoint", 0)?;
             limit_pages(&connection, settings)?;
         }
@@ -164,7 +164,7 @@ impl TenantConnection {
         Self::build(connection, settings)
     }
 
-    /// Builds the walls around a connection, and its meter.
+    /// Sets the pragmas of every connection and installs its guards.
     fn build(mut connection: Connection, settings: &OpenSettings) -> rusqlite::Result<Self> {
         connection.pragma_update(None, "cell_size_check", 1)?;
         connection.pragma_update(None, "temp_store", "FILE")?;
@@ -186,7 +186,7 @@ impl TenantConnection {
         })
     }
 
-    /// Has every commit counted, with its time, before anybody is told of it: where that is to be found.
+    /// Counts each commit, with its time, as soon as SQLite has written it to the log.
     pub(super) fn count_commits(&mut self, clock: Clock) -> rusqlite::Result<Arc<CommitCounter>> {
         let commits = CommitCounter::new(clock.now());
         let (log_pages, counted) = (Arc::clone(&self.log_pages), Arc::clone(&commits));
@@ -198,13 +198,12 @@ impl TenantConnection {
         Ok(commits)
     }
 
-    /// How many pages the write-ahead log had after the last commit.
+    /// Pages in the write-ahead log after the last commit.
     pub(super) fn log_pages(&self) -> i32 {
         self.log_pages.load(Ordering::Relaxed)
     }
 
-    /// Copies the write-ahead log into the database; returns whether all of it is there. One that is wholly copied is
-    /// begun anew by the next write.
+    /// Checkpoints the write-ahead log; returns whether all of it is copied. The next write then starts the log anew.
     pub(super) fn checkpoint(&self, mode: CheckpointMode) -> rusqlite::Result<bool> {
         let (in_log, copied) = self.checkpoint_pages(mode)?;
         let wholly = copied >= in_log;
@@ -213,25 +212,25 @@ impl TenantConnection {
         Ok(wholly)
     }
 
-    /// Copies the log; returns how many pages are in it, and how many of them are copied.
+    /// Checkpoints the log; returns how many pages it has, and how many of them are copied.
     pub(super) fn checkpoint_pages(&self, mode: CheckpointMode) -> rusqlite::Result<(i32, i32)> {
         self.connection.wal_checkpoint_v2(None::<&str>, mode)
     }
 
-    /// Notes that all of the log is copied.
+    /// Notes that the whole log is checkpointed.
     pub(super) fn note_log_checkpointed(&self) {
         self.log_pages.store(0, Ordering::Relaxed);
     }
 
-    /// Closes, and removes an empty log if nobody else has the database open.
+    /// Closes the connection, and removes an empty log if no other connection has the database open.
     pub(super) fn close_removing_log(self) {
-        // Where that fails, the empty log stays.
+        // If this fails, the empty log stays.
         let _ = self
             .connection
             .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
     }
 
-    /// Runs `work` for a tenant: in a role, and measured against a budget.
+    /// Runs `work` in a tenant's role, metered against `budget`, in a lane.
     pub(super) fn run_as_tenant<T>(
         &self,
         role: StatementRole,
@@ -241,7 +240,7 @@ impl TenantConnection {
         self.run_metered(role, budget, WatchMode::InLane, work)
     }
 
-    /// Runs `work`, watched as closely as a statement.
+    /// Runs `work` in a role, metered against `budget`.
     pub(super) fn run_metered<T>(
         &self,
         role: StatementRole,
@@ -271,7 +270,7 @@ impl TenantConnection {
         result
     }
 
-    /// The cost of a statement that is prepared on this connection. One whose cost is not known is looked into.
+    /// Cost of a statement. It is computed once for each connection and schema version.
     ///
     /// # Errors
     /// SQLite's.
@@ -285,29 +284,29 @@ impl TenantConnection {
         Ok(cost)
     }
 
-    /// The cost of a statement, if it is known on this connection.
+    /// Cost of a statement, if this connection has computed it.
     pub(super) fn known_cost(&self, sql: &str) -> Option<StatementCost> {
         self.statements.get(sql, |known| known.cost)
     }
 
-    /// The tables of a statement that has just run, if they are known.
+    /// Tables of a statement that has just run, if they are known.
     pub(super) fn known_tables(&self, sql: &str) -> Option<Arc<StatementTables>> {
         let tables = |facts: &StatementFacts| Arc::clone(&facts.tables);
         self.statements.get(sql, tables)
     }
 
-    /// Notes what a statement may have written.
+    /// Adds the tables that a statement may write to those that have changed.
     pub(super) fn note_changed_tables(&self, sql: &str) {
         let tables = self.known_tables(sql);
         self.touched.borrow_mut().add(tables);
     }
 
-    /// Takes the tables written since this was last asked.
+    /// Returns the tables written since the last call.
     pub(super) fn take_changed_tables(&self) -> ChangedTables {
         self.touched.take()
     }
 
-    /// Has SQLite take values of so many bytes and no longer, until the statement ends.
+    /// Limits the length of values in SQLite to `bytes`, until the statement ends.
     pub(super) fn limit_value_length(&self, bytes: i32) -> rusqlite::Result<()> {
         if self.value_limit.get() != bytes {
             self.connection
@@ -317,23 +316,23 @@ impl TenantConnection {
         Ok(())
     }
 
-    /// The deadline of the statement that runs.
+    /// Deadline of the running statement.
     pub(super) fn deadline(&self) -> Deadline {
         self.meter.deadline()
     }
 
-    /// Runs a statement of the platform's own.
+    /// Runs SQL of the platform itself.
     pub(super) fn execute_as_platform(&self, sql: &str) -> rusqlite::Result<()> {
-        // Never from the cache, which a tenant's statement of the same text would find.
+        // Not from the statement cache: a tenant's statement of the same text would find it there.
         self.connection.execute_batch(sql)
     }
 
-    /// Has SQLite know the schema as it is now.
+    /// Makes SQLite load the present schema.
     pub(super) fn refresh_schema(&self) -> rusqlite::Result<()> {
         self.execute_as_platform("SELECT 1 FROM sqlite_schema LIMIT 1")
     }
 
-    /// How many bytes its pages have.
+    /// Size of the database, in bytes.
     pub(super) fn bytes(&self) -> rusqlite::Result<u64> {
         database_bytes(&self.connection)
     }
@@ -344,7 +343,7 @@ impl TenantConnection {
     }
 }
 
-/// How many bytes the pages of the database that a connection sees have.
+/// Size of the database that a connection sees, in bytes.
 pub(super) fn database_bytes(connection: &Connection) -> rusqlite::Result<u64> {
     let count = |row: &rusqlite::Row<'_>| row.get::<_, u32>(0);
     let pages = connection.pragma_query_value(None, "page_count", count)?;
@@ -362,18 +361,18 @@ fn too_long_message(bytes: i32) -> String {
     )
 }
 
-/// Lets a database grow so large and no larger.
+/// Bounds the size of a database.
 fn limit_pages(connection: &Connection, settings: &OpenSettings) -> rusqlite::Result<()> {
     let pages = settings.most_bytes / PAGE_BYTES;
     let pages = i64::try_from(pages).unwrap_or(i64::MAX);
     connection.pragma_update(None, "max_page_count", pages)
 }
 
-/// Why a tenant's statement failed, before it is known what the meter says.
+/// Failure of a tenant's statement, before it is known whether the meter stopped it.
 #[derive(Debug)]
 pub(super) enum StatementFailure {
     Sqlite(rusqlite::Error),
-    /// That of a statement which had been prepared.
+    /// Error of a statement that SQLite had already prepared.
     Running(rusqlite::Error),
     Run(RunError),
 }

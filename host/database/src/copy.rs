@@ -6,7 +6,7 @@ use super::files::DatabaseFiles;
 use svc_base::ids::BackendId;
 use svc_base::sqlite;
 
-/// A database to copy, opened beside the server that uses it. Its functions block.
+/// A database to back up, opened beside the server that uses it. Its functions block.
 #[derive(Debug)]
 pub struct BackupSource(TenantConnection);
 
@@ -19,7 +19,7 @@ impl BackupSource {
         TenantConnection::reader(&settings(files, id)).map(Self)
     }
 
-    /// From now on it is seen as it is now. Its log cannot be begun anew meanwhile, so this must not last.
+    /// Begins a read transaction, which fixes the state to copy. SQLite cannot restart the log until it ends, so it must be short.
     pub fn begin_snapshot(&self) -> Result<(), RunError> {
         let look = "SELECT count(*) FROM sqlite_schema";
         self.0
@@ -28,7 +28,7 @@ impl BackupSource {
             .map_err(internal)
     }
 
-    /// Copies it to a database of the same id that is not there yet. The copy is not synced.
+    /// Copies the database to one of the same id, which must not exist yet. The copy is not synced.
     ///
     /// # Errors
     /// The databases'.
@@ -37,12 +37,12 @@ impl BackupSource {
     }
 }
 
-/// Makes of a copy what a server works with. Nobody has it open yet.
+/// Prepares a copy that no server has open yet: switches it to the write-ahead log.
 pub fn prepare_for_server(files: &DatabaseFiles, id: &BackendId) -> Result<(), RunError> {
     TenantConnection::writer(&settings(files, id)).map(drop)
 }
 
-/// Sets no bound on the size: the server of the database does that.
+/// Settings without a size limit, which the server of the database sets.
 fn settings(files: &DatabaseFiles, id: &BackendId) -> OpenSettings {
     OpenSettings::standalone(files.path(id), 0)
 }

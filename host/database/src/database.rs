@@ -1,4 +1,4 @@
-//! An open database: one connection that writes, a few that read, and the queue between them and the lanes.
+//! An open database: one connection that writes, several that read, and the queue of writes.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +25,7 @@ use svc_base::ids::BackendId;
 use svc_base::sync::lock;
 use svc_base::turns::{self, Turn};
 
-/// How many writes of a database may wait.
+/// The most writes of a database that may wait.
 const MAX_WAITING: usize = 1024;
 
 /// An open database.
@@ -35,7 +35,7 @@ pub struct Database {
     pub(super) settings: OpenSettings,
     pub(super) limits: ResultLimits,
     pub(super) lanes: Arc<Lanes>,
-    /// Owner of the work.
+    /// Owner of its jobs in the lanes.
     pub(super) owner: JobOwner,
     pub(super) writers: WriterRegistry,
     /// Weak reference to itself, for the jobs that it queues.
@@ -43,16 +43,16 @@ pub struct Database {
     pub(super) readers: ReaderPool,
     writes: Mutex<WriteQueue>,
     writer: Mutex<Option<Writer>>,
-    /// Whether its history has yet to take some of its commits.
+    /// Whether its history has yet to record some of its commits.
     has_unrecorded_commits: AtomicBool,
-    /// Whether a key is checked at the commit, so that writes cannot share one.
+    /// Whether a foreign key may be checked at the commit, so that writes cannot share a commit.
     pub(super) deferred_keys: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct WriteQueue {
     waiting: VecDeque<QueuedWork>,
-    /// Whether somebody has the writer, or is about to.
+    /// Whether a job has the writer, or is about to take it.
     is_writer_taken: bool,
     closed: bool,
 }
@@ -60,9 +60,9 @@ struct WriteQueue {
 pub(super) type WriterJob = Box<dyn FnOnce(&mut Writer) + Send>;
 
 pub(super) enum QueuedWork {
-    /// A write for a group.
+    /// A write that may share a commit.
     Write(PendingWrite),
-    /// Work that needs the writer for itself.
+    /// A job that needs the writer for itself.
     Exclusive(WriterJob),
 }
 
@@ -83,7 +83,7 @@ impl Database {
         lanes: Arc<Lanes>,
         writers: WriterRegistry,
     ) -> Result<Arc<Self>, RunError> {
-        // The file is looked at when it is first used; whether it is there shows now.
+        // The file is opened at the first use; only its existence is checked now.
         if !settings.path.is_file() {
             return Err(RunError::Closed);
         }
@@ -149,7 +149,7 @@ impl Database {
         self.schedule(&mut writes, None)
     }
 
-    /// If the writer is free, hands it to the lane of the first queued job. `from` is the lane that it comes back from, if any.
+    /// Hands the writer, if it is free, to the lane of the first queued job. `from` is the lane that it returns from, if any.
     fn schedule(&self, writes: &mut WriteQueue, from: Option<Lane>) -> Result<(), RunError> {
         if writes.is_writer_taken {
             return Ok(());
@@ -183,7 +183,7 @@ impl Database {
         }
     }
 
-    /// Commits the writes that wait first, together.
+    /// Commits the first queued writes together.
     fn commit_group(&self) {
         let _passes_on = ReleaseWriter(self, Lane::Short);
         let writer = self.take_writer();
@@ -222,7 +222,7 @@ impl Database {
         self.finish_jobs(writer, unfinished);
     }
 
-    /// Has those answered whose work is committed, returns the writer, and puts unfinished work back at the head of the queue.
+    /// Answers the callers of committed work, returns the writer, and puts unfinished work back at the head of the queue.
     fn finish_jobs(&self, mut writer: Writer, unfinished: UnfinishedWrites) {
         writer.acknowledge();
         writer.maintain_log();
@@ -236,7 +236,7 @@ impl Database {
             writes.waiting.push_front(self.exclusive_job(write));
         }
         if too_long {
-            // No write comes before it, so that the log grows no further.
+            // It goes before all writes, so that the log does not grow further.
             let cut = |writer: &mut Writer| {
                 writer.truncate_log();
             };
@@ -246,7 +246,7 @@ impl Database {
         }
     }
 
-    /// Does the work that waits first and needs the writer for itself.
+    /// Runs the first queued job that needs the writer for itself.
     fn run_exclusive_job(&self) {
         let job = {
             let mut writes = lock(&self.writes);
@@ -266,12 +266,12 @@ impl Database {
                 self.finish_jobs(writer, UnfinishedWrites::default());
             }
             (None, Ok(writer)) => self.return_writer(writer),
-            // The callers learn it from the drop of their channels.
+            // The callers see that their channels are dropped.
             (_, Err(error)) => tracing::error!(%error, "a tenant's database cannot be opened"),
         }
     }
 
-    /// The connection that writes, taken out while it works: a panic must not leave its transaction to the next.
+    /// Takes the writer out while it works, so that a panic does not leave its transaction to the next job.
     fn take_writer(&self) -> Result<Writer, RunError> {
         if let Some(writer) = lock(&self.writer).take() {
             return Ok(writer);
@@ -288,15 +288,15 @@ impl Database {
         *lock(&self.writer) = Some(writer);
     }
 
-    /// Has its history take what was committed, if there is any.
+    /// Queues a job that records new commits in the history, if there are any.
     pub(super) fn record_history(&self) {
         if self.has_unrecorded_commits.load(Ordering::Relaxed) {
-            // A queue that is full of writes has its log taken soon enough.
+            // If the queue is full of writes, the log is recorded soon anyway.
             let _ = self.enqueue(QueuedWork::Exclusive(Box::new(Writer::record_history)));
         }
     }
 
-    /// Takes no more work; what is queued is answered `Closed`.
+    /// Takes no more work. Callers of queued work get `Closed`.
     pub(super) fn close(&self) {
         let mut writes = lock(&self.writes);
         writes.closed = true;
@@ -304,14 +304,14 @@ impl Database {
     }
 }
 
-/// Lets the writer go to whatever waits next, however its work in a lane ends.
+/// Guard that hands the writer to the next queued job when it is dropped.
 struct ReleaseWriter<'d>(&'d Database, Lane);
 
 impl Drop for ReleaseWriter<'_> {
     fn drop(&mut self) {
         let mut writes = lock(&self.0.writes);
         writes.is_writer_taken = false;
-        // What is refused is answered by the drop of its channel, and the next is tried.
+        // A refused job drops its channel, which answers its caller; then the next is tried.
         while let Err(error) = self.0.schedule(&mut writes, Some(self.1)) {
             tracing::warn!(%error, "work on a tenant's database was refused");
             if writes.waiting.is_empty() {
@@ -321,13 +321,13 @@ impl Drop for ReleaseWriter<'_> {
     }
 }
 
-/// Waits for an answer; for its beginning, only so long.
+/// Waits for an answer; for the start of the work only until the queue timeout.
 pub(super) async fn await_answer<T, E: From<RunError>>(
     answered: oneshot::Receiver<Result<T, E>>,
     turn: &Turn,
 ) -> Result<T, E> {
     let answer = turns::answer_of(answered, turn, QUEUE_TIMEOUT).await;
-    // What was dropped was refused, or failed in a way that the log tells: nothing was done.
+    // A dropped channel means that the job was refused or panicked: nothing was done.
     answer.unwrap_or(Err(RunError::Busy.into()))
 }
 
@@ -336,7 +336,7 @@ impl Drop for Database {
         self.readers.close();
         let writer = self.writer.get_mut();
         let writer = writer.unwrap_or_else(PoisonError::into_inner).take();
-        // One that is closed is removed: there is nothing to keep.
+        // A closed database is being removed, so there is nothing to save.
         if let Some(writer) = writer.filter(|_| !lock(&self.writes).closed) {
             writer.close();
         }

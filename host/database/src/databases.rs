@@ -1,4 +1,4 @@
-//! The databases of an installation: opened as they are needed, and closed as they are not.
+//! The databases of an installation: opened at their first use, and closed when they are idle.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -27,10 +27,9 @@ use svc_base::fault;
 use svc_base::ids::{BackendId, WorkspaceId};
 use svc_base::sync::lock;
 
-/// How many databases are open at once: as many as an installation has by default, since opening one anew costs
-/// more than most calls.
+/// The most open databases: as many as an installation has by default, since opening one costs more than most calls.
 pub(super) const MAX_OPEN: usize = 256;
-/// A database that nobody has called for so long is closed.
+/// Time without a call after which a database is closed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The databases of an installation.
@@ -42,13 +41,13 @@ pub struct Databases {
     pub(super) limits: ResultLimits,
     most_bytes: u64,
     open: Mutex<Open>,
-    /// Workspaces of the databases: those of one workspace share what it has of the lanes.
+    /// Workspaces of the databases. The databases of one workspace share its threads in the lanes.
     workspaces: Mutex<HashMap<BackendId, WorkspaceId>>,
     watchdog: Watchdog,
     clock: Stopwatch,
 }
 
-/// The open databases, and those that are just being removed, which nobody opens again.
+/// Open databases, and those that are being removed and must not be opened again.
 #[derive(Debug, Default)]
 struct Open {
     entries: HashMap<BackendId, Entry>,
@@ -58,12 +57,12 @@ struct Open {
 #[derive(Debug)]
 struct Entry {
     database: Arc<Database>,
-    /// By the registry's clock.
+    /// Time of the last use, by `clock`.
     last_used: Duration,
 }
 
 impl Databases {
-    /// The databases below `data`; none is opened yet.
+    /// Prepares the databases below `data`; opens none yet.
     ///
     /// # Errors
     /// When a directory cannot be opened, or the system has no threads.
@@ -92,7 +91,7 @@ impl Databases {
         })
     }
 
-    /// Notes whose databases are, before they are first used.
+    /// Notes the workspaces of databases, before their first use.
     pub fn set_workspaces(&self, owners: impl IntoIterator<Item = (BackendId, WorkspaceId)>) {
         self.workspaces().extend(owners);
     }
@@ -113,7 +112,7 @@ impl Databases {
         &self.files
     }
 
-    /// A database, opened if it is not.
+    /// Returns a database; opens it if need be.
     ///
     /// # Errors
     /// When it cannot be opened.
@@ -141,7 +140,7 @@ impl Databases {
         Ok(database)
     }
 
-    /// Makes a new database with its first script, durably.
+    /// Creates a database with its first script, durably.
     ///
     /// # Errors
     /// [`ScriptError`]; nothing is left then.
@@ -153,7 +152,7 @@ impl Databases {
         let (answer, answered) = oneshot::channel();
         let me = Arc::clone(self);
         let job = Box::new(move || {
-            // A caller that has gone away leaves a directory that nobody refers to, which the next start removes.
+            // If the caller has gone, the directory stays without a row that names it, and the next start removes it.
             let _ = answer.send(me.create_blocking(&id, &script));
         });
         if !self.lanes.queue_long(self.owner(id), job) {
@@ -195,7 +194,7 @@ impl Databases {
         made
     }
 
-    /// Applies a script to a database, in its turn.
+    /// Applies a script to a database, when the writer is free.
     ///
     /// # Errors
     /// [`ScriptError`]; nothing of the script is kept then.
@@ -222,7 +221,7 @@ impl Databases {
         self.get(id)?.inspect(schema::inventory).await
     }
 
-    /// The schema of a database.
+    /// Reads the schema of a database.
     ///
     /// # Errors
     /// [`RunError`].
@@ -230,7 +229,7 @@ impl Databases {
         self.get(id)?.inspect(schema::schema).await
     }
 
-    /// The SQL of a database's views.
+    /// Reads the SQL of a database's views.
     ///
     /// # Errors
     /// [`RunError`].
@@ -238,7 +237,7 @@ impl Databases {
         self.get(id)?.inspect(schema::view_sql).await
     }
 
-    /// Has `follow` told what commits may have changed: once they are durable, and before their callers are answered.
+    /// Sets the listener of commits. It is called once a commit is durable, and before its callers are answered.
     pub fn set_commit_listener(
         &self,
         listener: impl Fn(BackendId, ChangedTables) + Send + Sync + 'static,
@@ -246,12 +245,12 @@ impl Databases {
         self.writers.listener().set(listener);
     }
 
-    /// Tells the follower that anything about a database may have changed.
+    /// Tells the listener that anything in a database may have changed.
     pub fn announce_change(&self, id: BackendId) {
         self.writers.listener().notify(id, ChangedTables::All);
     }
 
-    /// Forgets a database, whose calls end, and removes it. Blocks.
+    /// Removes a database; its calls fail from now on. Blocks.
     pub fn remove(&self, id: &BackendId) -> std::io::Result<()> {
         let entry = {
             let mut open = self.lock();
@@ -267,7 +266,7 @@ impl Databases {
         removed
     }
 
-    /// Closes databases in the short lane: it copies their logs, which takes a while.
+    /// Closes databases in the short lane, because closing checkpoints the log.
     fn close(&self, entries: impl IntoIterator<Item = Entry>) {
         for entry in entries {
             self.lanes
@@ -275,7 +274,7 @@ impl Databases {
         }
     }
 
-    /// Closes what nobody has called for a while.
+    /// Closes databases without calls for a minute.
     pub fn close_idle(&self) {
         let now = self.clock.elapsed();
         let idle: Vec<Entry> = {
@@ -291,7 +290,7 @@ impl Databases {
         self.close(idle);
     }
 
-    /// Has histories take what was committed, so that a crash blurs no more than the last minute.
+    /// Records new commits in the histories, so that a crash loses the times of at most one minute.
     pub fn record_history(&self) {
         let open: Vec<Arc<Database>> = {
             let open = self.lock();
@@ -301,13 +300,13 @@ impl Databases {
         open.iter().for_each(|database| database.record_history());
     }
 
-    /// Closes all databases, when what runs in them has ended. Blocks.
+    /// Closes all databases, once their jobs have ended. Blocks.
     pub fn close_all(&self) {
         let entries: Vec<Entry> = self.lock().entries.drain().map(|(_, e)| e).collect();
         drop(entries);
     }
 
-    /// Waits until all that is being closed is closed. Blocks.
+    /// Waits until all databases that are being closed are closed. Blocks.
     pub fn await_closed(&self) {
         self.writers.await_closed();
     }
@@ -317,7 +316,7 @@ impl Databases {
         OpenSettings::new(self.files.path(id), self.most_bytes, clock, &self.watchdog)
     }
 
-    /// How many databases are open.
+    /// Number of open databases.
     #[cfg(test)]
     pub(super) fn open_count(&self) -> usize {
         self.lock().entries.len()
@@ -328,7 +327,7 @@ impl Databases {
     }
 }
 
-/// Makes room for another database. One that is in use stays; then there are more for a while.
+/// Takes out the database that was used longest ago, but none in use: then more than the bound stay open.
 fn take_least_recent(open: &mut HashMap<BackendId, Entry>) -> Option<Entry> {
     let oldest = open
         .iter()

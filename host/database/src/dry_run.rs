@@ -1,4 +1,4 @@
-//! Trial of a change on a copy in memory that is thrown away.
+//! Dry runs of a change, on a copy in memory that is thrown away.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use svc_base::sqlite;
 pub struct DryRunInput {
     /// The script to apply, if the schema is to change.
     pub script: Option<Script>,
-    /// The statements that must go on to work.
+    /// The statements that must still work after it.
     pub statements: Vec<DryRunStatement>,
 }
 
@@ -35,7 +35,7 @@ pub struct DryRunStatement {
     pub writes: bool,
 }
 
-/// Effect that a change would have.
+/// Effects that a change would have.
 #[derive(Clone, Debug)]
 pub struct DryRunOutcome {
     /// Effect of the script on the file, if there was one.
@@ -44,12 +44,12 @@ pub struct DryRunOutcome {
     pub before: Schema,
     /// The schema as it would be.
     pub after: Schema,
-    /// The statements that would not work, and why.
+    /// Names of statements that would not work, with the reasons.
     pub broken: Vec<(String, String)>,
 }
 
 impl Databases {
-    /// Tries a change. It is long work, beside which the writer goes on.
+    /// Tries a change in the long lane, while the writer goes on.
     ///
     /// # Errors
     /// [`ScriptError`]: why the script would fail.

@@ -1,4 +1,4 @@
-//! Work that needs a database's writer for itself, and what it tells those who watch.
+//! Jobs that need a database's writer for themselves.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use super::writer::Writer;
 use svc_base::turns::Turn;
 
 impl Database {
-    /// Runs `work` with the writer for itself, in the order of the queue. Followers are told that anything may have changed.
+    /// Runs `work` with the writer for itself, in the order of the queue. The listener learns that anything may have changed.
     ///
     /// # Errors
     /// The work's own, `Busy`, or `Closed`.
@@ -25,7 +25,7 @@ impl Database {
         self.with_writer_announcing(ChangedTables::All, work).await
     }
 
-    /// Runs work with the writer that changes nothing of what tenants see.
+    /// Runs work that changes nothing that tenants see, with the writer for itself. The listener learns nothing.
     ///
     /// # Errors
     /// The work's own, `Busy`, or `Closed`.
@@ -54,9 +54,9 @@ impl Database {
                     Ok(deferred) => me.deferred_keys.store(deferred, Ordering::Relaxed),
                     Err(error) => tracing::error!(%error, "a schema cannot be read"),
                 }
-                // Only now, so that what is looked at again is looked at by the schema that it has.
+                // The caller is answered only after this, so that it sees the new schema.
                 let answer = Replies::Exclusive(Box::new(move || {
-                    // A caller that has gone away does not want it.
+                    // The caller may have gone away.
                     let _ = answer.send(result);
                 }));
                 writer.add_pending_commit(touches, answer);

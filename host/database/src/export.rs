@@ -1,4 +1,4 @@
-//! A database as one plain file for its owner: without the platform's own tables, and without what was deleted.
+//! Exports: a database as one plain file for its owner, without the platform's own tables and without deleted rows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,13 +17,12 @@ use svc_base::ids::BackendId;
 use svc_base::sqlite;
 use svc_base::turns::Turn;
 
-/// The tables that only the platform has a use for.
+/// Query for the tables that only the platform uses.
 const INTERNAL_TABLES_SQL: &str = "SELECT name FROM sqlite_schema WHERE type = 'table'
     AND name LIKE 'svc\\_%' ESCAPE '\\' AND name <> 'svc_payments' COLLATE NOCASE";
 
 impl Databases {
-    /// The file, as the database is at one moment. It is long work: it has the share of a thread that other long work
-    /// of the database has, and the writer waits for it no more than for a reader.
+    /// Returns a file of the database as it is now. It is long work, and holds the writer up no more than a reader does.
     ///
     /// # Errors
     /// [`RunError`].
@@ -38,7 +37,7 @@ impl Databases {
             if begun.begin() {
                 let source = TenantConnection::reader(&database.settings);
                 let file = source.and_then(|source| export(&source, &database.settings, budget));
-                // A caller that has gone away does not want it.
+                // The caller may have gone away.
                 let _ = answer.send(file);
             }
         });
@@ -49,14 +48,14 @@ impl Databases {
     }
 }
 
-/// Copies the pages into memory, and makes of them the file that is wanted.
+/// Copies the pages into memory, removes the internal tables, and returns the file.
 fn export(
     source: &TenantConnection,
     settings: &OpenSettings,
     budget: Duration,
 ) -> Result<Vec<u8>, RunError> {
     let mut copy = Connection::open_in_memory().map_err(internal)?;
-    // What the schema calls may be called here, and nothing else.
+    // The schema may call functions, so the guards are needed here, too.
     let (meter, _authorizer) = settings.install_guards(&mut copy).map_err(internal)?;
     sqlite::copy_pages(&source.connection, &mut copy).map_err(internal)?;
     meter.start(budget, WatchMode::InLane);
@@ -80,7 +79,7 @@ fn remove_internal_tables(copy: &Connection) -> rusqlite::Result<()> {
     for name in internal {
         copy.execute_batch(&format!("DROP TABLE \"{}\"", name.replace('"', "\"\"")))?;
     }
-    // Copying what is there into a new database leaves out what was deleted. SQLite attaches that one itself.
+    // VACUUM into a new file leaves deleted rows out. SQLite attaches that file itself.
     copy.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 1)?;
     copy.execute_batch("VACUUM")
 }

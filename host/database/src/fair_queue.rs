@@ -1,23 +1,23 @@
-//! Work that waits in a lane, by workspace and by database, taken in turn and in shares.
+//! Queue of a lane, in which workspaces take turns, and within each its databases. Each has a bound of threads.
 
 use std::collections::{HashMap, VecDeque};
 
 use svc_base::ids::{BackendId, WorkspaceId};
 
-/// How many pieces of work of one database may wait in a lane.
+/// The most jobs of one database that may wait in a lane.
 const MAX_WAITING: usize = 256;
 
-/// A piece of work.
+/// A queued job.
 pub(super) type Job = Box<dyn FnOnce() + Send>;
 
-/// Owner of work in a lane.
+/// Owner of jobs in a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct JobOwner {
     pub(super) workspace: Option<WorkspaceId>,
     pub(super) database: BackendId,
 }
 
-/// How many threads of a lane one may hold.
+/// The most threads of a lane that one workspace and one database may hold.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ThreadShare {
     pub(super) workspace: usize,
@@ -25,7 +25,7 @@ pub(super) struct ThreadShare {
 }
 
 impl ThreadShare {
-    /// Of a lane for long work: half of the threads, and half of that.
+    /// Shares of a long lane: half of the threads for a workspace, and half of that for a database.
     pub(super) fn for_long_work(threads: usize) -> Self {
         Self {
             workspace: (threads / 2).max(1),
@@ -34,7 +34,7 @@ impl ThreadShare {
     }
 }
 
-/// Holder of a turn in a lane: a workspace, or a database that is known to be nobody's.
+/// Key of a turn: a workspace, or a database without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum QueueKey {
     Workspace(WorkspaceId),
@@ -48,20 +48,20 @@ impl JobOwner {
     }
 }
 
-/// Work by workspace, taken in turn.
+/// Queue of all workspaces, which take turns.
 #[derive(Default)]
 pub(super) struct FairQueue {
     by_key: HashMap<QueueKey, WorkspaceQueue>,
-    /// Those whose work waits.
+    /// Workspaces with waiting jobs, in the order of their turns.
     turns: VecDeque<QueueKey>,
 }
 
-/// The work of a workspace, by database.
+/// Queue of one workspace, by database.
 #[derive(Default)]
 struct WorkspaceQueue {
     waiting: HashMap<BackendId, VecDeque<(JobOwner, Job)>>,
     running: HashMap<BackendId, usize>,
-    /// Databases whose work waits.
+    /// Databases with waiting jobs, in the order of their turns.
     turns: VecDeque<BackendId>,
 }
 
@@ -79,7 +79,7 @@ impl WorkspaceQueue {
         self.turns.iter().position(free)
     }
 
-    /// The next job of the database whose turn it is.
+    /// Takes the next job, of the database whose turn it is.
     fn take(&mut self, share: ThreadShare) -> Option<(JobOwner, Job)> {
         let index = self.next_index(share)?;
         let id = self.turns.remove(index)?;
@@ -96,7 +96,7 @@ impl WorkspaceQueue {
 }
 
 impl FairQueue {
-    /// Adds work of a database, unless too much of it waits; what comes first is always taken in.
+    /// Adds a job; returns false if the database has too many waiting. A job with `first` is always added, at the front.
     pub(super) fn push(&mut self, owner: JobOwner, job: Job, first: bool) -> bool {
         let key = owner.key();
         let line = self.by_key.entry(key).or_default();
@@ -118,7 +118,7 @@ impl FairQueue {
         true
     }
 
-    /// Index of the next workspace that may take work.
+    /// Index of the next workspace with a job that may run.
     fn next_index(&self, share: ThreadShare) -> Option<usize> {
         let may = |key: &QueueKey| {
             let line = self.by_key.get(key);
@@ -127,12 +127,12 @@ impl FairQueue {
         self.turns.iter().position(may)
     }
 
-    /// Whether there is work to take.
+    /// Whether a job may run now.
     pub(super) fn has_work(&self, share: ThreadShare) -> bool {
         self.next_index(share).is_some()
     }
 
-    /// The next job of the workspace whose turn it is.
+    /// Takes the next job, of the workspace whose turn it is.
     pub(super) fn take(&mut self, share: ThreadShare) -> Option<(JobOwner, Job)> {
         let index = self.next_index(share)?;
         let key = self.turns.remove(index)?;

@@ -1,9 +1,8 @@
 //! Group commit: the writes that wait for one database share a transaction and one sync, and none harms another.
 //!
-//! Where one of them fails, they run again with a savepoint each. Some failures take the whole transaction with them (an
-//! interrupt, a full database, `OR ROLLBACK`): then nobody is answered but the one who caused it, and the others run
-//! again. A key that is checked at the commit would fail everybody's, so a database with such keys commits its writes
-//! one by one.
+//! If one of them fails, they all run again with a savepoint each. Some failures end the whole transaction (an interrupt, a full
+//! database, `OR ROLLBACK`): then only the failed write is answered, and the others run again. A foreign key that is checked at
+//! the commit would fail all writes, so a database with such keys commits its writes one by one.
 
 use std::time::Duration;
 
@@ -23,20 +22,20 @@ use svc_base::{Stopwatch, fault};
 pub(super) const GROUP_MAX_WRITES: usize = 128;
 /// The most bytes of parameters that share a commit.
 pub(super) const GROUP_MAX_BYTES: usize = 1 << 20;
-/// How long a group may go on taking writes in.
+/// Time after which a group takes no more writes.
 const GROUP_TIME: Duration = Duration::from_millis(40);
 
-/// Work of a group that is to be done elsewhere.
+/// Writes that a group did not finish.
 #[derive(Debug, Default)]
 pub(super) struct UnfinishedWrites {
-    /// Writes that take too long for a group.
+    /// Writes that take too long for a group, and need the long lane.
     pub(super) long: Vec<PendingWrite>,
-    /// Writes that the group had no time for.
+    /// Writes for which the group had no time.
     pub(super) deferred: Vec<PendingWrite>,
 }
 
-/// Runs writes in one transaction, and commits it: that is the first step, and they are answered with the second. Those that were
-/// not kept are answered at once.
+/// Runs writes in one transaction and commits it. Writes that failed are answered at once; the others when the commit is
+/// acknowledged.
 pub(super) fn run_group(
     writer: &mut Writer,
     writes: Vec<PendingWrite>,
@@ -44,7 +43,7 @@ pub(super) fn run_group(
 ) -> UnfinishedWrites {
     let mut unfinished = UnfinishedWrites::default();
     let mut waiting: Vec<PendingWrite> = writes.into_iter().filter(|w| w.turn.begin()).collect();
-    // Savepoints cost as much as a small write: the first attempt goes without, in the hope that all is well.
+    // Savepoints cost as much as a small write, so the first attempt does without them.
     let mut with_savepoints = false;
     let watch = Stopwatch::start();
     while !waiting.is_empty() {
@@ -69,7 +68,7 @@ pub(super) fn run_group(
             Err(GroupFailure::Write(offender, error)) => {
                 let offender = waiting.remove(offender);
                 if matches!(error.error, RunError::Timeout) {
-                    // Else a busy machine has kept the thread from working, and the next run may be short again.
+                    // If the thread had little processor time, the machine is busy, and the next run may be short again.
                     if thread_cpu_time().saturating_sub(before) > SHORT_BUDGET / 2 {
                         offender.timing.record_too_long();
                     }
@@ -86,7 +85,7 @@ pub(super) fn run_group(
             }
         }
     }
-    // A rollback took the changes of these back, so they run again. Callers that gave up see their channel close.
+    // These were rolled back and run again. A caller that gave up sees its channel close.
     unfinished
         .long
         .retain(|write| write.turn.wait_again(QUEUE_TIMEOUT));
@@ -96,7 +95,7 @@ pub(super) fn run_group(
     unfinished
 }
 
-/// Runs a write alone, for as long as a statement may take, and commits it: the first step, as of a group.
+/// Runs one write in a transaction of its own, with the time limit of a statement, and commits it.
 pub(super) fn run_single_write(writer: &mut Writer, write: PendingWrite, limits: &ResultLimits) {
     if !write.turn.begin() {
         return;
@@ -123,17 +122,17 @@ pub(super) fn run_single_write(writer: &mut Writer, write: PendingWrite, limits:
     }
 }
 
-/// How a shared transaction was lost.
+/// Failure of a shared transaction.
 enum GroupFailure {
-    /// To a write that failed while nothing guarded the others: it can be undone alone with savepoints.
+    /// A write failed, and without savepoints it cannot be undone alone.
     NeedsSavepoints,
-    /// To the write with this number.
+    /// The write with this index ended the transaction.
     Write(usize, BatchError),
-    /// At its beginning or end, which is everybody's.
+    /// The transaction could not begin or commit, which concerns all writes.
     Commit(RunError),
 }
 
-/// Runs all of `waiting` and commits: a result for each. Those that there is no time for are moved to `unfinished`.
+/// Runs all writes in `waiting` and commits; returns a result for each. Writes without time left are moved to `unfinished`.
 fn try_commit(
     handle: &TenantConnection,
     waiting: &mut Vec<PendingWrite>,
@@ -141,7 +140,7 @@ fn try_commit(
     unfinished: &mut UnfinishedWrites,
     with_savepoints: bool,
 ) -> Result<Vec<Result<ResultJson, BatchError>>, GroupFailure> {
-    // Those of an attempt that was lost.
+    // Drops the tables of an earlier attempt.
     handle.take_changed_tables();
     begin(handle).map_err(GroupFailure::Commit)?;
     let watch = Stopwatch::start();
@@ -200,7 +199,7 @@ fn commit_failure(handle: &TenantConnection) -> impl FnOnce(rusqlite::Error) -> 
     }
 }
 
-/// Commits what visitors have written.
+/// Commits the writes of visitors.
 fn commit_writes(handle: &TenantConnection) -> Result<(), RunError> {
     fault::point("write.run");
     commit(handle)?;

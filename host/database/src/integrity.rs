@@ -1,8 +1,7 @@
-//! Checks whether a tenant's database is sound, beside the server that uses it.
+//! Checks a tenant's database for damage, while the server uses it.
 //!
-//! Damage is what tells that the file is not as SQLite wrote it. Whether rows satisfy a tenant's own `CHECK`s and foreign
-//! keys is not looked at: SQLite sees to that when they are written, a tenant may declare what no row can satisfy, and
-//! one tenant's schema must not stand in the way of everybody's backup.
+//! Damage means that the file is not as SQLite wrote it. A tenant's own `CHECK`s and foreign keys are not checked: SQLite does
+//! that on each write, a tenant may declare what no row can satisfy, and one tenant's schema must not block the backup of all.
 
 use std::time::Duration;
 
@@ -16,17 +15,17 @@ use super::history;
 use super::schema::{self, MigrationMarker};
 use svc_base::ids::BackendId;
 
-/// How long a look may take: SQLite evaluates a tenant's generated columns and indexed expressions for it.
+/// Time limit of a check, which evaluates a tenant's generated columns and indexed expressions.
 const CHECK_BUDGET: Duration = Duration::from_secs(60);
-/// The most instructions of SQLite's machine: a few for every column of the schema, and 24 bytes each.
+/// The most instructions of a statement: several for every column of the schema, with 24 bytes each.
 const MAX_INSTRUCTIONS: i32 = 5_000_000;
 
-/// Findings about a database.
+/// Report of a check.
 #[derive(Debug)]
 pub struct IntegrityReport {
     /// Damage, a line each.
     pub damage: Vec<String>,
-    /// Reason why SQLite did not look at everything, where something of the tenant's stood in the way: no damage.
+    /// Reason why the check ended early, if the tenant's schema made it; this is no damage.
     pub cut_short: Option<String>,
     /// Notes that are no damage.
     pub notes: Vec<String>,
@@ -34,7 +33,7 @@ pub struct IntegrityReport {
     pub markers: Vec<MigrationMarker>,
 }
 
-/// Looks at a database and its history. Blocks.
+/// Checks a database and its history. Blocks.
 ///
 /// # Errors
 /// When it cannot be opened or read.
@@ -58,7 +57,7 @@ fn check_connection(
         .and_then(|()| connection.set_limit(Limit::SQLITE_LIMIT_VDBE_OP, MAX_INSTRUCTIONS))
         .map_err(internal)?;
     let mut damage: Vec<String> = Vec::new();
-    // The trees come first, and what is evaluated after them: what ends the look early takes no such line away.
+    // SQLite checks the trees first and evaluates expressions after them, so an early end loses no damage of the trees.
     let looked = handle.run_as_tenant(StatementRole::Platform, budget, |connection| {
         let mut check = connection.prepare("PRAGMA integrity_check")?;
         let mut lines = check.query([])?;

@@ -1,4 +1,4 @@
-//! The schema that the scripts of a ledger make, to be compared with the schema that a file has.
+//! Schema that a ledger's scripts lead to, for comparison with the schema of the file.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::timing::Lane;
 use svc_base::ids::BackendId;
 
 impl Databases {
-    /// Makes the schema of scripts, in their order, on an empty database in memory. It is long work.
+    /// Builds the schema of `scripts`, in their order, in an empty database in memory. It is long work.
     ///
     /// # Errors
     /// [`RunError`]: a script that SQLite does not take any more, or too many of them.
@@ -43,7 +43,7 @@ fn schema_of_scripts(
         for script in scripts {
             let mut statements = Batch::new(connection, script);
             while let Some(mut statement) = statements.next()? {
-                // Seeds make rows alone.
+                // Statements that only insert rows are skipped.
                 let sql = statement.expanded_sql().unwrap_or_default();
                 if sql_tokens::changes_schema(&sql) {
                     statement.raw_execute()?;

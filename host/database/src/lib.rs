@@ -1,4 +1,4 @@
-//! Tenants' databases: opened as they are needed, closed as they are not, and run behind the second wall.
+//! Tenants' databases: opened at their first use, closed when idle, and guarded by the second wall.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
