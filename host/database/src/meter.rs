@@ -1,7 +1,7 @@
-//! Meter of a running statement: time and temporary space, looked at every so many steps of SQLite's machine.
+//! Meter of a running statement: its time and its temporary space, checked every few instructions of SQLite.
 //!
-//! Steps can be long. So the watchdog looks at the deadlines of lanes too, and interrupts what is past its own; functions of
-//! our own look at each call; and between two places where SQLite looks, no program takes longer than its [cost] allows.
+//! One instruction can take long. So the watchdog also checks the deadlines of statements in lanes, our own functions check at
+//! each call, and between two checks of SQLite no program takes longer than its [cost] allows.
 //!
 //! [cost]: super::cost
 
@@ -15,25 +15,24 @@ use super::watchdog::{Interruptible, Watchdog};
 use svc_base::Stopwatch;
 use svc_base::sync::lock;
 
-/// Steps of SQLite's machine between two looks of a statement that is watched closely.
+/// Instructions of SQLite between two checks of a closely watched statement.
 pub(super) const STEPS_PER_CHECK: i32 = 32;
-/// How many times as many steps are between two looks of a statement in a lane, at which the watchdog looks as well: the clock
-/// would cost a scan a tenth of its speed.
+/// Factor by which a statement in a lane is checked less often, since the watchdog checks it as well: reading the clock more often
+/// would slow a scan by a tenth.
 const LANE_CHECK_FACTOR: u32 = 32;
-/// How often a running statement's writes are looked at, from the first time on. What it writes before is little.
+/// Time between two checks of temporary space. The first check comes after this time, when little is written.
 const SPACE_CHECK_INTERVAL: Duration = Duration::from_millis(10);
-/// The most that one statement may write to temporary files, in bytes: an endless CTE with `ORDER BY` writes
-/// hundreds of megabytes a second.
+/// The most bytes of temporary files of one statement: an endless CTE with `ORDER BY` writes hundreds of megabytes a second.
 const MAX_TEMPORARY_BYTES: u64 = 64 << 20;
-/// File in which the system counts what the calling thread has written.
+/// File in which the system counts the bytes written by the calling thread.
 const THREAD_IO_FILE: &str = "/proc/thread-self/io";
 
-/// Budget that a statement was stopped for.
+/// Limit for which a statement was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExceededLimit {
-    /// The time was over.
+    /// The time limit.
     Time,
-    /// It filled its temporary space.
+    /// The limit of temporary space.
     Space,
 }
 
@@ -43,18 +42,18 @@ pub(super) struct StatementMeter(Arc<MeterState>);
 
 struct MeterState {
     clock: Stopwatch,
-    /// Held while a statement begins or ends, and while the watchdog interrupts: so it never interrupts the next.
+    /// Held while a statement starts or ends, and while the watchdog interrupts, so that it never interrupts the next statement.
     turn: Mutex<()>,
     interrupt: InterruptHandle,
-    /// In nanoseconds of `clock`, like the next.
+    /// In nanoseconds of `clock`, like `next_space_check`.
     deadline: AtomicU64,
     next_space_check: AtomicU64,
-    /// Bytes that the thread had written at the first look; `NOTHING` before.
+    /// Bytes that the thread had written at the first check; `NOT_MEASURED` before it.
     written_before: AtomicU64,
     stopped: AtomicU8,
-    /// Whether every call of SQLite's looks at the clock.
+    /// Whether every call of the progress handler checks the clock.
     closely: AtomicBool,
-    /// How many calls pass before the next look.
+    /// Calls of the progress handler since the last check.
     skipped_checks: AtomicU32,
     watchdog: Watchdog,
 }
@@ -66,17 +65,17 @@ const RUNNING: u8 = 0;
 const OUT_OF_TIME: u8 = 1;
 const OUT_OF_SPACE: u8 = 2;
 
-/// How closely a statement is watched.
+/// Frequency of the checks of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WatchMode {
-    /// Every few steps, and by nobody else: it runs on a thread that others wait for.
+    /// Every 32 instructions, without the watchdog: the statement runs on the thread of a request.
     Closely,
-    /// Every thousand steps, and by the watchdog.
+    /// Every 1024 instructions, and by the watchdog.
     InLane,
 }
 
 impl StatementMeter {
-    /// Installs a meter on a connection; nothing is stopped until [`StatementMeter::start`].
+    /// Installs a meter on a connection. It stops nothing before [`StatementMeter::start`].
     pub(super) fn install(
         connection: &mut Connection,
         watchdog: &Watchdog,
@@ -100,7 +99,7 @@ impl StatementMeter {
         Ok(Self(state))
     }
 
-    /// Begins to measure a statement that may run for `budget`.
+    /// Starts to meter a statement that may run for `budget`.
     pub(super) fn start(&self, budget: Duration, watch: WatchMode) {
         let state = &self.0;
         {
@@ -121,7 +120,7 @@ impl StatementMeter {
         }
     }
 
-    /// Ends measuring; returns what the statement was stopped for.
+    /// Ends metering; returns the limit for which the statement was stopped.
     pub(super) fn stop(&self) -> Option<ExceededLimit> {
         let state = &self.0;
         if !state.closely.load(Ordering::Relaxed) {
@@ -136,18 +135,18 @@ impl StatementMeter {
         }
     }
 
-    /// The deadline of whatever statement runs.
+    /// Handle to the deadline of the running statement.
     pub(super) fn deadline(&self) -> Deadline {
         Deadline(Arc::clone(&self.0))
     }
 }
 
-/// The deadline of the statement that runs on a connection, for functions to look at: SQLite does not interrupt one.
+/// Deadline of the running statement, for functions to check: SQLite does not interrupt a function.
 #[derive(Clone, Debug)]
 pub(super) struct Deadline(Arc<MeterState>);
 
 impl Deadline {
-    /// Fails once the statement's time is over.
+    /// Fails if the deadline has passed.
     ///
     /// # Errors
     /// SQLite's interruption.
@@ -165,7 +164,7 @@ impl Deadline {
         Err(Error::SqliteFailure(interrupted, None))
     }
 
-    /// Begins work that looks now and then.
+    /// Starts work that checks the deadline every few kilobytes.
     ///
     /// # Errors
     /// SQLite's interruption, if the time is over already.
@@ -178,10 +177,10 @@ impl Deadline {
     }
 }
 
-/// How much work is done between two looks, in bytes: some tens of microseconds.
+/// Bytes of work between two checks: some tens of microseconds.
 const BYTES_PER_CHECK: usize = 16 << 10;
 
-/// Work of a function.
+/// Work of a function, which checks the deadline now and then.
 #[derive(Debug)]
 pub(super) struct WorkBudget<'d> {
     deadline: &'d Deadline,
@@ -189,7 +188,7 @@ pub(super) struct WorkBudget<'d> {
 }
 
 impl WorkBudget<'_> {
-    /// Notes that so many bytes are about to be worked on.
+    /// Counts bytes that are about to be processed, and checks the deadline if it is time.
     ///
     /// # Errors
     /// SQLite's interruption, once the statement's time is over.
@@ -244,12 +243,12 @@ impl MeterState {
         true
     }
 
-    /// Whether this call of SQLite's is one of those that pass without a look.
+    /// Whether this call of the progress handler goes without a check.
     fn skips_check(&self) -> bool {
         if self.closely.load(Ordering::Relaxed) {
             return false;
         }
-        // Only the thread that the statement runs on counts.
+        // Only the thread that runs the statement counts.
         let passed = self.skipped_checks.load(Ordering::Relaxed) + 1;
         let looks = passed >= LANE_CHECK_FACTOR;
         self.skipped_checks
@@ -257,15 +256,15 @@ impl MeterState {
         !looks
     }
 
-    /// A statement runs on one thread, which does nothing else meanwhile: what that writes are its temporary files, and
-    /// for a write a few megabytes of the log besides.
+    /// Whether the statement has filled its temporary space. Its thread does nothing else meanwhile, so what the thread writes are
+    /// temporary files, and for a write a few megabytes of the log.
     fn is_out_of_space(&self, now: Duration) -> bool {
         if nanos(now) < self.next_space_check.load(Ordering::Relaxed) {
             return false;
         }
         self.next_space_check
             .store(nanos(now + SPACE_CHECK_INTERVAL), Ordering::Relaxed);
-        // A system that does not say leaves the time as the only bound.
+        // If the system does not tell, the time is the only limit.
         let Some(written) = thread_written_bytes() else {
             return false;
         };
@@ -279,7 +278,7 @@ impl MeterState {
     }
 }
 
-/// How many bytes the calling thread has written since it began.
+/// Bytes that the calling thread has written since it started.
 fn thread_written_bytes() -> Option<u64> {
     let text = std::fs::read_to_string(THREAD_IO_FILE).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("wchar: "))?;

@@ -1,4 +1,4 @@
-//! Changing a schema: a script and its marker in one transaction of the tenant's file.
+//! Migrations: a script and its marker, in one transaction of the tenant's file.
 
 use std::time::Duration;
 
@@ -17,8 +17,7 @@ use super::transaction::{begin, commit, roll_back};
 use super::warnings::{SchemaWarning, warnings};
 use svc_base::fault;
 
-/// Tables that every database has from its beginning: the mirror of payments, which the platform derives, and the
-/// markers of migrations.
+/// Tables that every database has from the start: the mirror of payments, and the markers of migrations.
 pub(super) const PLATFORM_TABLES_SQL: &str = "
 CREATE TABLE svc_payments (
     session_id TEXT NOT NULL UNIQUE,
@@ -42,19 +41,19 @@ const MAX_COLUMNS: u32 = 500;
 /// A script, as the gate allowed it.
 #[derive(Clone, Debug)]
 pub struct Script {
-    /// All of it.
+    /// The whole text.
     pub sql: String,
-    /// Where its statements are, in bytes.
+    /// Byte ranges of the statements.
     pub statements: Vec<std::ops::Range<usize>>,
-    /// SHA-256 of it, in hexadecimal.
+    /// SHA-256 of the text, in hexadecimal.
     pub checksum: String,
 }
 
-/// Why a script changed nothing.
+/// Error of a script, which has changed nothing.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct ScriptError {
-    /// Which statement, from 0, if one of them is to blame.
+    /// Index of the statement at fault, from 0; `None` if it is no single one.
     pub statement: Option<usize>,
     /// Error of the statement.
     pub error: RunError,
@@ -72,13 +71,13 @@ impl From<RunError> for ScriptError {
 /// Effect of a migration on the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MigrationOutcome {
-    /// It was applied now, and brought something that somebody should look at.
+    /// The script was applied now; new warnings are listed.
     Applied(MigrationMarker, Vec<SchemaWarning>),
-    /// It had been applied before.
+    /// The script had been applied before.
     AlreadyApplied(MigrationMarker),
 }
 
-/// Makes a new database of what every one has and of its first script.
+/// Creates the platform's tables in a new database, and applies the first script.
 pub(super) fn create_database(
     handle: &TenantConnection,
     script: &Script,
@@ -135,7 +134,7 @@ pub(super) fn migrate(
     }
 }
 
-/// Refuses a script that brings what cannot be worked with; `known` was so before.
+/// Refuses a script that makes a table or view unusable. Faults in `known` existed before.
 fn check_new_faults(
     handle: &TenantConnection,
     script: &Script,
@@ -151,7 +150,7 @@ fn check_new_faults(
         let sql = script.sql.get(range.clone()).unwrap_or_default();
         created_name(sql).is_some_and(|name| name == fault.name)
     });
-    // What an older view or table comes to is the doing of the script as a whole.
+    // A fault of an older view or table is blamed on the last statement.
     let statement = Some(blamed.unwrap_or(script.statements.len().saturating_sub(1)));
     let offset = None;
     let reason = fault.reason;
@@ -161,7 +160,7 @@ fn check_new_faults(
     })
 }
 
-/// Leaves the marker of a migration in the file.
+/// Inserts the marker of a migration.
 pub(super) fn insert_marker(
     handle: &TenantConnection,
     version: u32,
@@ -177,7 +176,7 @@ pub(super) fn insert_marker(
     Ok(())
 }
 
-/// Runs a script's statements one by one; the whole has one budget.
+/// Runs a script's statements one by one, within one budget for all.
 pub(super) fn apply_script(
     handle: &TenantConnection,
     script: &Script,
@@ -190,10 +189,10 @@ pub(super) fn apply_script(
             sql = script.sql.get(range.clone()).unwrap_or_default();
             let mut statement = connection.prepare(sql)?;
             handle.limit_value_length(value_limit(connection, sql)?)?;
-            // A seed may answer rows; running it to its end is all that matters.
+            // A seed may return rows, which are read to the end and dropped.
             let mut rows = statement.raw_query();
             while rows.next()?.is_some() {}
-            // SQLite reads its schema by the bound, too.
+            // The limit also holds for SQLite's reading of the schema.
             handle.limit_value_length(VALUE_BYTES)?;
         }
         Ok::<_, StatementFailure>(())
@@ -207,7 +206,7 @@ pub(super) fn apply_script(
         })
 }
 
-/// Adds advice on how to go on.
+/// Adds advice to a refusal.
 fn add_advice(error: RunError) -> RunError {
     match error {
         RunError::Refused { reason, offset } => RunError::Refused {
@@ -218,7 +217,7 @@ fn add_advice(error: RunError) -> RunError {
     }
 }
 
-/// How long values may be for a statement of a script: what goes through rows is bounded as a call is.
+/// The longest values for a statement of a script. A statement that reads or writes rows is limited like a call.
 fn value_limit(connection: &Connection, sql: &str) -> rusqlite::Result<i32> {
     let mut words = sql.split_ascii_whitespace();
     let first = words.next().unwrap_or_default();
@@ -232,8 +231,8 @@ fn value_limit(connection: &Connection, sql: &str) -> rusqlite::Result<i32> {
     }
 }
 
-/// Refuses what no statement is to blame for alone: references to the platform's tables, which SQLite's authorizer is not
-/// asked about and which would stand against the platform's own writes; and tables so wide that every `*` is costly.
+/// Refuses faults of the schema as a whole. A foreign key to the platform's tables would block the platform's writes, and SQLite
+/// does not ask the authorizer about it. A very wide table would make every `*` expensive.
 fn check_schema(handle: &TenantConnection) -> Result<(), RunError> {
     let refers =
         "SELECT EXISTS (SELECT 1 FROM sqlite_schema AS t, pragma_foreign_key_list(t.name) AS k

@@ -1,4 +1,4 @@
-//! The table `svc_payments`, which the platform derives: brought to what the ledger of payments says.
+//! The mirror of payments: brings the table `svc_payments` to the state of the payment ledger.
 
 use std::collections::HashSet;
 
@@ -11,32 +11,32 @@ use super::transaction::{begin, commit, roll_back};
 use svc_base::clock::Timestamp;
 use svc_base::ids::BackendId;
 
-/// A row of it.
+/// A row of `svc_payments`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PaymentRow {
-    /// The session.
+    /// Id of the payment session.
     pub session_id: String,
     /// Price that was paid.
     pub price_id: String,
-    /// The price's label.
+    /// Label of the price.
     pub price_label: String,
-    /// In minor units.
+    /// Amount in minor units.
     pub amount: i64,
-    /// In lower case.
+    /// Currency code in lower case.
     pub currency: String,
-    /// The visitor, if signed in.
+    /// Id of the visitor, if signed in.
     pub user_id: Option<String>,
-    /// The address that was collected.
+    /// E-mail address that the checkout collected.
     pub email: Option<String>,
     /// Status of the payment.
     pub status: String,
-    /// When it was begun.
+    /// Time when the payment began.
     pub created_at: Timestamp,
 }
 
 impl Databases {
-    /// Writes rows, each once, whatever is there of them; with `replace_all` there is nothing else in the table afterwards. One
-    /// transaction, durable when it returns; rows that say what is there already are not written.
+    /// Upserts rows by session; with `replace_all` also deletes all others. It is one transaction, durable on return, and writes
+    /// only rows that differ.
     ///
     /// # Errors
     /// [`RunError`]; nothing is changed then.

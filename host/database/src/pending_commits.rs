@@ -1,4 +1,4 @@
-//! Commits of a database's writer, from the first step to the second: who is told of them and who is answered.
+//! Commits of a writer that wait for their acknowledgement, after which the listener is told and callers are answered.
 
 use super::batch::BatchError;
 use super::changed_tables::{ChangedTables, CommitListener};
@@ -8,7 +8,7 @@ use svc_base::fault;
 use svc_base::ids::BackendId;
 use svc_base::positions::{Position, Unacknowledged};
 
-/// Commits of a writer that are made and not acknowledged, with their consequences.
+/// Commits of a writer that are made and not yet acknowledged.
 #[derive(Debug)]
 pub(super) struct PendingCommits {
     id: BackendId,
@@ -16,11 +16,11 @@ pub(super) struct PendingCommits {
     waiting: Unacknowledged<(ChangedTables, Replies)>,
 }
 
-/// The callers of a commit, with what they are answered.
+/// Callers of a commit, with their answers.
 pub(super) enum Replies {
-    /// Writes that share it, with a result each.
+    /// Writes that share the commit, with a result for each.
     Writes(Vec<PendingWrite>, Vec<Result<ResultJson, BatchError>>),
-    /// Work that had the writer for itself.
+    /// Answer of a job that had the writer for itself.
     Exclusive(Box<dyn FnOnce() + Send>),
 }
 
@@ -34,7 +34,7 @@ impl std::fmt::Debug for Replies {
 }
 
 impl PendingCommits {
-    /// Starts with none, of a database whose commits `listener` is told of.
+    /// Starts without commits, for a database whose commits `listener` is told of.
     pub(super) fn new(id: BackendId, listener: CommitListener) -> Self {
         Self {
             id,
@@ -43,13 +43,12 @@ impl PendingCommits {
         }
     }
 
-    /// Takes the first step of a commit: the database has come to `position`, synced.
+    /// Adds a commit that is made: the database is synced up to `position`.
     pub(super) fn add(&mut self, position: Position, touched: ChangedTables, replies: Replies) {
         self.waiting.committed(position, (touched, replies));
     }
 
-    /// Takes the second step of the commits up to `position`, which are as durable as they have to be. The follower is told of each,
-    /// and then its callers are answered.
+    /// Acknowledges the commits up to `position`: tells the listener of each, and then answers its callers.
     pub(super) fn acknowledge(&mut self, position: Position) {
         for (touched, replies) in self.waiting.acknowledged(position) {
             self.listener.notify(self.id, touched);

@@ -1,4 +1,4 @@
-//! A write that waits for its group.
+//! Writes that wait for a group commit.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::run::ResultJson;
 use super::timing::StatementTiming;
 use svc_base::turns::Turn;
 
-/// A write that waits.
+/// A queued write with the channel for its answer.
 #[derive(Debug)]
 pub(super) struct PendingWrite {
     pub(super) work: WriteRequest,
@@ -19,12 +19,12 @@ pub(super) struct PendingWrite {
 }
 
 impl PendingWrite {
-    /// Replies its caller, who may have gone away.
+    /// Answers the caller, who may have gone away.
     pub(super) fn answer(self, result: Result<ResultJson, BatchError>) {
         let _ = self.answer.send(result);
     }
 
-    /// Weight in a group, in bytes.
+    /// Size for the bound of a group, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.work.bytes()
     }

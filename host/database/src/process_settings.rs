@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-/// Memory that all connections may use together before each makes do with the pages that it has, in bytes.
+/// Soft limit of SQLite's memory in the process, in bytes: above it, connections reuse their pages.
 const SOFT_HEAP_LIMIT: i64 = 192 << 20;
 
-/// Memory that all connections never exceed: a connection that asks for more fails, and nothing else does.
+/// Hard limit of SQLite's memory in the process, in bytes: above it, allocations fail.
 const HARD_HEAP_LIMIT: i64 = 768 << 20;
 
-/// Sets what holds for all of SQLite in the process, once: where temporary files are, which SQLite reads without a
-/// lock, and how much memory is enough.
+/// Sets the directory of temporary files and the limits of memory, once, before the first connection: SQLite reads these settings
+/// without a lock.
 pub(super) fn configure_sqlite(directory: &Path) -> anyhow::Result<()> {
     static SET: std::sync::Once = std::sync::Once::new();
     std::fs::create_dir_all(directory)?;

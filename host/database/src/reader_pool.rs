@@ -1,4 +1,4 @@
-//! Connections of a database that read, kept open between calls.
+//! Pool of the connections that read a database.
 
 use std::sync::Mutex;
 
@@ -6,10 +6,10 @@ use super::connection::{OpenSettings, TenantConnection};
 use super::error::RunError;
 use svc_base::sync::lock;
 
-/// How many connections of a database read at once.
+/// The most readers of a database that are kept.
 const MAX_READERS: usize = 4;
 
-/// The readers of a database.
+/// Pool of readers of one database.
 #[derive(Debug, Default)]
 pub(super) struct ReaderPool(Mutex<PoolState>);
 
@@ -20,7 +20,7 @@ struct PoolState {
 }
 
 impl ReaderPool {
-    /// Returns a reader, if one is idle or may be opened.
+    /// Returns an idle reader, or opens one if the pool is not full.
     pub(super) fn try_acquire(
         &self,
         settings: &OpenSettings,
@@ -39,7 +39,7 @@ impl ReaderPool {
             .inspect_err(|_| lock(&self.0).open -= 1)
     }
 
-    /// Returns a reader, past the bound if all are taken: the lanes have few threads.
+    /// Returns a reader; opens one even if the pool is full, since the lanes have few threads.
     pub(super) fn acquire(&self, settings: &OpenSettings) -> Result<TenantConnection, RunError> {
         if let Some(reader) = self.try_acquire(settings)? {
             return Ok(reader);
@@ -49,7 +49,7 @@ impl ReaderPool {
         Ok(reader)
     }
 
-    /// Keeps a reader for the next call, if there are not enough.
+    /// Returns a reader to the pool, or closes it if the pool is full.
     pub(super) fn release(&self, reader: TenantConnection) {
         let mut readers = lock(&self.0);
         if readers.idle.len() < MAX_READERS {

@@ -1,4 +1,4 @@
-//! How a database is read: here and now where a statement has been quick, else in a lane.
+//! Reads of a database: on the thread of the request for statements that have been quick, else in a lane.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ impl Database {
         let lane = timing.lane();
         if lane == Lane::Inline {
             match self.read_inline(&call, timing) {
-                // What was too long for this thread may be short enough for the next: a busy machine stops what it delays.
+                // The time limit of this thread is short, and on a busy machine even a quick statement may exceed it.
                 Err(RunError::NeedsLane | RunError::Timeout) => {}
                 result => return result,
             }
@@ -34,7 +34,7 @@ impl Database {
         self.read_in_lanes(call, timing, lane, |json, _| json).await
     }
 
-    /// Runs a read in a lane; returns what `seal` makes of its result, and the tables that it reads, if they are known.
+    /// Runs a read in a lane; returns the result as converted by `seal`, and the tables that it reads, if they are known.
     ///
     /// # Errors
     /// [`RunError`].
@@ -55,7 +55,7 @@ impl Database {
         })
     }
 
-    /// Reads on the thread of the request, if a connection is free that knows the statement.
+    /// Reads on the thread of the request, if an idle connection knows the statement's cost.
     fn read_inline(
         &self,
         call: &StatementCall,
@@ -65,7 +65,7 @@ impl Database {
             return Err(RunError::NeedsLane);
         };
         let mut result = Err(RunError::NeedsLane);
-        // One that has yet to be looked into is prepared in a lane.
+        // A statement of unknown cost is prepared in a lane.
         if let Some(cost) = reader.known_cost(&call.sql) {
             let watch = Stopwatch::start();
             result = run_inline(&reader, call, cost, &self.limits, INLINE_BUDGET);
@@ -78,8 +78,8 @@ impl Database {
         result
     }
 
-    /// Reads among short work, if it is not known to be long, else or then among long work; returns what `make` makes of the
-    /// result.
+    /// Reads in the short lane unless the statement is known to be long, and in the long lane if that takes too long; returns the
+    /// result as converted by `make`.
     async fn read_in_lanes<T: Send + 'static>(
         &self,
         call: StatementCall,
@@ -93,7 +93,7 @@ impl Database {
                     self.queue_read(call.clone(), timing, (Lane::Short, budget), make.clone());
                 let (result, worked) = short.await?;
                 match result {
-                    // Others have kept its thread from working.
+                    // The thread had little processor time, so the statement may still be short.
                     Err(RunError::Timeout) if worked < SHORT_BUDGET / 2 => {}
                     Err(RunError::Timeout) => break,
                     result => return result,
@@ -105,7 +105,7 @@ impl Database {
         self.queue_read(call, timing, long, make).await?.0
     }
 
-    /// Reads in a lane; returns the result, and how long its thread has worked for it.
+    /// Reads in a lane; returns the result, and the processor time that it took.
     async fn queue_read<T: Send + 'static>(
         &self,
         call: StatementCall,
@@ -125,7 +125,7 @@ impl Database {
         .await
     }
 
-    /// Has SQLite prepare a tenant's statement, without running it.
+    /// Makes SQLite prepare a tenant's statement, without running it.
     ///
     /// # Errors
     /// [`RunError::Refused`] above all.
@@ -137,7 +137,7 @@ impl Database {
         .await
     }
 
-    /// Looks at the database with the platform's eyes.
+    /// Runs a query of the platform.
     ///
     /// # Errors
     /// [`RunError`].
@@ -151,7 +151,7 @@ impl Database {
         .await
     }
 
-    /// Runs `work` with a reader, in a lane: the long one, or else the short one.
+    /// Runs `work` with a reader, in the given lane (the short one for `Inline`).
     pub(super) async fn with_reader<T: Send + 'static>(
         &self,
         lane: Lane,
@@ -167,7 +167,7 @@ impl Database {
                     me.readers.release(reader);
                     result
                 });
-                // A caller that has gone away does not want it.
+                // The caller may have gone away.
                 let _ = answer.send(result);
             }
         });

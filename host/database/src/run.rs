@@ -1,4 +1,4 @@
-//! Runs one statement of a tenant's and writes its result as JSON.
+//! Runs one statement of a tenant, and writes its result as JSON.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ const MAX_CACHED_STATEMENT_BYTES: i32 = 128 << 10;
 /// A statement to run, as the gate allowed it.
 #[derive(Clone, Debug)]
 pub struct StatementCall {
-    /// The one statement, without what follows it.
+    /// One statement, without anything after it.
     pub sql: Arc<str>,
     /// Whether it changes rows.
     pub writes: bool,
@@ -44,7 +44,7 @@ pub(super) fn run(
     run_call(handle, call, limits, (budget, None), None)
 }
 
-/// Runs a statement, and puts its first row into `kept_row` too.
+/// Runs a statement in a lane, and copies its first row into `kept_row`.
 pub(super) fn run_with_first_row(
     handle: &TenantConnection,
     call: &StatementCall,
@@ -55,7 +55,7 @@ pub(super) fn run_with_first_row(
     run_call(handle, call, limits, (budget, None), kept_row)
 }
 
-/// Runs a statement of a known cost on the thread of a request, within `budget`: a cheap one, else it is for a lane.
+/// Runs a statement of known cost on the thread of a request, within `budget`. Fails with `NeedsLane` if it is too costly.
 pub(super) fn run_inline(
     handle: &TenantConnection,
     call: &StatementCall,
@@ -90,7 +90,7 @@ fn run_call(
         if call.writes {
             handle.note_changed_tables(&call.sql);
         }
-        // Only then the bound: SQLite reads its schema by it, too.
+        // The limit is set after preparing, because it also holds for SQLite's reading of the schema.
         let mut statement = connection.prepare_cached(&call.sql)?;
         handle.limit_value_length(longest)?;
         bind(&mut statement, &call.params).map_err(StatementFailure::Running)?;
@@ -106,7 +106,7 @@ fn run_call(
         );
         let written =
             written.map_err(|failure| classify_run_failure(connection, &call.sql, failure))?;
-        // Only now: a statement that was prepared before a migration learns its columns when it runs.
+        // Read after the run: a statement that was prepared before a migration learns its new columns when it runs.
         let columns = written.columns;
         let columns = columns.map_or_else(|| ResultColumns::of(&call.sql, &statement), Ok)?;
         out.extend_from_slice(b"],\"columns\":");
@@ -123,8 +123,8 @@ fn run_call(
     result.map_err(|error| error.with_offset(&call.sql))
 }
 
-/// Why a statement failed as it ran. One that was prepared before a migration is prepared again when it runs: where SQLite
-/// does not take it any more, the statement is to blame and not its values.
+/// Classifies a failure while a statement ran. SQLite prepares a statement again after a migration: if that fails, the statement
+/// is at fault and not its values.
 fn classify_run_failure(
     connection: &Connection,
     sql: &str,
@@ -144,13 +144,13 @@ fn classify_run_failure(
     }
 }
 
-/// Whether a statement that runs for the first time is too large to be kept prepared.
+/// Whether a statement that has run once is too large to stay in the cache.
 fn is_large(statement: &Statement<'_>) -> bool {
     statement.get_status(StatementStatus::Run) <= 1
         && statement.get_status(StatementStatus::MemUsed) > MAX_CACHED_STATEMENT_BYTES
 }
 
-/// Has SQLite prepare a statement within `budget`, without running it: whether it could run against the schema as it is.
+/// Prepares a statement within `budget`, without running it, to check it against the present schema.
 pub(super) fn prepare(
     handle: &TenantConnection,
     sql: &str,
@@ -162,7 +162,7 @@ pub(super) fn prepare(
     } else {
         StatementRole::Read
     };
-    // Preparing alone goes by the schema that the connection knows, which another connection may have changed: a step finds out.
+    // SQLite prepares by the schema that the connection has loaded, which may be out of date.
     handle.refresh_schema().map_err(internal)?;
     let prepared = handle.run_as_tenant(role, budget, |connection| {
         let statement = connection.prepare(sql)?;
@@ -179,21 +179,21 @@ fn bind(statement: &mut CachedStatement<'_>, params: &[(String, Value)]) -> rusq
             .and_then(|name| name.strip_prefix(':'))
             .and_then(|name| params.iter().find(|(param, _)| param == name))
             .map_or(&Value::Null, |(_, value)| value);
-        // The caller has compared the names; one that is missing all the same is NULL.
+        // The caller has checked the names; a missing value is bound as NULL.
         statement.raw_bind_parameter(index, value)?;
     }
     Ok(())
 }
 
-/// The rows that were written.
+/// Outcome of writing rows as JSON.
 struct WrittenRows {
-    /// Columns of the rows, if there was one.
+    /// Columns of the rows; `None` if there was no row.
     columns: Option<ResultColumns>,
-    /// Whether there are more.
+    /// Whether the limit left rows out.
     truncated: bool,
 }
 
-/// Writes rows up to the limit. A write is run to its end all the same.
+/// Writes rows up to the limit. A write stops there, but its changes are complete.
 fn write_rows(
     out: &mut Vec<u8>,
     sql: &str,
@@ -226,9 +226,9 @@ fn write_rows(
             }
         }
         out.push(b'}');
-        // Once a row, whose bytes are bounded: asking for each value costs more than many a value.
+        // Checked once a row, whose bytes are limited: a check for each value would cost more than most values.
         work.spend(out.len() - before)?;
-        // Only now, when it is known to be no larger than a result may be.
+        // Copied only now, when the row is known to be within the limits.
         if let Some(kept_row) = kept_row.take() {
             *kept_row = first_row(row)?;
         }
@@ -253,7 +253,7 @@ fn write_result_end(out: &mut Vec<u8>, connection: &Connection, writes: bool, tr
 }
 
 impl StatementCall {
-    /// Weight of the result, in bytes.
+    /// Bytes of SQL and parameters.
     pub(super) fn bytes(&self) -> usize {
         self.sql.len()
             + self
@@ -264,7 +264,7 @@ impl StatementCall {
     }
 }
 
-/// Weighs a value, in bytes.
+/// Size of a value, in bytes.
 pub(super) fn value_bytes(value: &Value) -> usize {
     match value {
         Value::Text(text) => text.len(),

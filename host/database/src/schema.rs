@@ -96,7 +96,7 @@ pub struct MigrationMarker {
     pub checksum: String,
 }
 
-/// Which names the platform shows: a tenant's own, and the payments' mirror.
+/// Condition for the names that the platform shows: the tenant's own, and `svc_payments`.
 const SHOWN_NAMES_SQL: &str = "name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
     AND (name NOT LIKE 'svc\\_%' ESCAPE '\\' OR name = 'svc_payments' COLLATE NOCASE)";
 
@@ -117,7 +117,7 @@ pub(super) fn schema(c: &Connection) -> rusqlite::Result<Schema> {
     })
 }
 
-/// Reads everything.
+/// Reads the inventory.
 pub(super) fn inventory(c: &Connection) -> rusqlite::Result<Inventory> {
     let schema = schema(c)?;
     let mut tables = Vec::with_capacity(schema.tables.len());
@@ -145,7 +145,7 @@ pub(super) fn view_sql(c: &Connection) -> rusqlite::Result<Vec<String>> {
         .collect()
 }
 
-/// The migrations that the file has, oldest first.
+/// Reads the markers of migrations, oldest first.
 pub(super) fn markers(c: &Connection) -> rusqlite::Result<Vec<MigrationMarker>> {
     let sql = "SELECT version, checksum FROM svc_migrations ORDER BY version";
     query_rows(c, sql, |row| {
@@ -170,7 +170,7 @@ fn names(c: &Connection, kind: &str) -> rusqlite::Result<Vec<String>> {
 }
 
 fn columns(c: &Connection, table: &str) -> rusqlite::Result<Vec<Column>> {
-    // Generated columns are `hidden` too, but 1 are those of virtual tables that nobody names.
+    // Generated columns are hidden, too; 1 marks hidden columns of virtual tables.
     c.prepare(
         "SELECT name, type, \"notnull\", dflt_value, pk FROM pragma_table_xinfo(?1) WHERE hidden <> 1",
     )?
@@ -215,7 +215,7 @@ fn indexes(c: &Connection) -> rusqlite::Result<Vec<Index>> {
         .collect()
 }
 
-/// Whether a foreign key may be checked at the commit. Reading the word in a comment as one costs only speed.
+/// Whether a foreign key may be checked at the commit. A false positive, by the word in a comment, only costs speed.
 pub(super) fn has_deferred_keys(c: &Connection) -> rusqlite::Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE sql LIKE '%deferred%')";
     c.query_row(sql, [], |row| row.get(0))

@@ -1,8 +1,8 @@
-//! Whether a schema can be worked with: every table written to, every view read.
+//! Faults of a schema: tables that cannot be written and views that cannot be read.
 //!
-//! SQLite keeps definitions that it cannot prepare a statement for: a view of a table that is not there, a foreign key
-//! to columns that are no key. Where nothing can be dropped such a thing stays for ever, and takes others with it: no
-//! row can be deleted from the parent of a key that does not fit. So a script that would bring one is refused as a whole.
+//! SQLite accepts definitions for which it cannot prepare a statement: a view of a missing table, or a foreign key to columns that
+//! are no key. Tenants cannot drop anything, so such a fault would stay for ever and harm others: no row could be deleted from the
+//! parent of a wrong foreign key. So a script that brings a fault is refused as a whole.
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ use svc_base::Stopwatch;
 /// Fault that makes a table or a view unusable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SchemaFault {
-    /// The table or view that would be to blame, in lower case.
+    /// Name of the table or view at fault, in lower case.
     pub(super) name: String,
-    /// Why, and what to do.
+    /// Explanation, and what to do.
     pub(super) reason: String,
 }
 
-/// Finds what cannot be worked with, in the order in which it was made.
+/// Finds the faults of a schema, in the order of its tables and views.
 pub(super) fn find_faults(
     handle: &TenantConnection,
     budget: Duration,
@@ -65,7 +65,7 @@ pub(super) fn find_faults(
     Ok(found)
 }
 
-/// Lists the statements that must work on a table or a view.
+/// Lists the statements that must work on a table or view.
 fn probe_statements(
     connection: &Connection,
     name: &str,
@@ -84,9 +84,9 @@ fn probe_statements(
     Ok(all)
 }
 
-/// Phrases an error of SQLite for the author of the script.
+/// Describes an error of SQLite for the author of the script.
 fn fault_of_error(name: &str, is_view: bool, reason: &str) -> SchemaFault {
-    // It says so of the child, whichever of the two it was asked about.
+    // SQLite names the child, whether the statement was for the child or the parent.
     let mismatch = reason.strip_prefix("foreign key mismatch - \"");
     if let Some((child, parent)) = mismatch.and_then(|rest| rest.split_once("\" referencing \"")) {
         let parent = parent.trim_end_matches('"');
@@ -113,13 +113,13 @@ struct ForeignKeyColumn {
     child: String,
     parent: String,
     parent_column: Option<String>,
-    /// Kind of the parent, if it is there.
+    /// `table` or `view`; `None` if there is no parent.
     parent_type: Option<String>,
-    /// Whether it has the column.
+    /// Whether the parent has `parent_column`.
     parent_has_column: bool,
 }
 
-/// Foreign keys to tables and columns that are not there.
+/// Finds foreign keys to missing tables and columns.
 fn broken_foreign_keys(connection: &Connection) -> rusqlite::Result<Vec<SchemaFault>> {
     let sql = format!(
         "SELECT t.name, k.\"table\", k.\"to\",

@@ -1,24 +1,25 @@
-//! Where in a statement what SQLite says is wrong stands: SQLite has a place for some of its errors and a name for most.
+//! Scans SQL for names, to find the position that an error of SQLite refers to. SQLite gives a position for some errors and a name
+//! for most.
 
-/// A name in SQL.
+/// A name or keyword in SQL.
 #[derive(Debug)]
 struct Token {
-    /// First byte of the token.
+    /// Byte offset of the token.
     start: usize,
-    /// In lower case, without its quotes.
+    /// Text in lower case, without quotes.
     name: String,
     /// Whether it is written without quotes, so that it may be a keyword.
     is_unquoted: bool,
-    /// Byte that stands before the token, but for white space.
+    /// Byte before the token, without white space.
     before: u8,
 }
 
-/// Words behind which a table is named.
+/// Keywords that a table's name may follow.
 const TABLE_KEYWORDS: &[&str] = &[
     "from", "join", "into", "update", "table", "view", "index", "exists", "on", "in",
 ];
 
-/// The place in `sql` that an error of SQLite's is about, if it is certain which that is.
+/// Returns the byte offset that an error of SQLite refers to, if it is certain.
 pub(super) fn find_error_offset(sql: &str, reason: &str) -> Option<usize> {
     let after = |start: &str| reason.strip_prefix(start);
     if let Some(name) = after("no such table: ") {
@@ -46,10 +47,10 @@ pub(super) fn find_error_offset(sql: &str, reason: &str) -> Option<usize> {
     None
 }
 
-/// The place of the second column that is called so in what a statement answers.
+/// Returns the offset of the second result column that has this name.
 pub(super) fn second_column_offset(sql: &str, name: &str) -> Option<usize> {
     let words = tokenize(sql);
-    // What comes before the columns may name them, too.
+    // A CTE may use the names as well.
     if words.first().is_some_and(|first| first.name == "with") {
         return None;
     }
@@ -59,14 +60,14 @@ pub(super) fn second_column_offset(sql: &str, name: &str) -> Option<usize> {
     twice.map(|word| word.start)
 }
 
-/// The `*` that stands for columns.
+/// Finds the `*` that stands for columns.
 fn find_star(words: &[Token]) -> Option<&Token> {
     let stands = |at: &usize| {
         let first = at.checked_sub(1).is_some_and(|before| {
             let word = words[before].name.as_str();
             matches!(word, "select" | "distinct" | "all" | "returning")
         });
-        // Behind a word it may be a product's, and behind a parenthesis it counts rows.
+        // After a word it may be a multiplication, and after a parenthesis it is `count(*)`.
         let place = words[*at].before;
         matches!(place, b',' | b'.') || (first && place != b'(')
     };
@@ -74,14 +75,14 @@ fn find_star(words: &[Token]) -> Option<&Token> {
     stars.find(stands).map(|at| &words[at])
 }
 
-/// Whether a statement changes the schema, rather than rows.
+/// Whether a statement changes the schema, and not rows.
 pub(super) fn changes_schema(sql: &str) -> bool {
     let words = tokenize(sql);
     let verb = words.first();
     verb.is_some_and(|verb| verb.is_unquoted && matches!(verb.name.as_str(), "create" | "alter"))
 }
 
-/// The name of the table or view that a statement makes or alters, in lower case.
+/// Returns the name of the table or view that a statement creates or alters, in lower case.
 pub(super) fn created_name(sql: &str) -> Option<String> {
     let words = tokenize(sql);
     let verb = words.first()?;
@@ -101,7 +102,7 @@ pub(super) fn created_name(sql: &str) -> Option<String> {
     }
 }
 
-/// The only place of a table's name, or the only one where a table is named.
+/// Returns the offset of a table's name, if it occurs once, or once after a keyword for tables.
 fn table_offset(sql: &str, name: &str) -> Option<usize> {
     let name = normalize(name.strip_prefix("main.").unwrap_or(name));
     let words = tokenize(sql);
@@ -118,7 +119,7 @@ fn table_offset(sql: &str, name: &str) -> Option<usize> {
     found.iter().find(is_table).map(|at| words[*at].start)
 }
 
-/// The place of a name that is written once.
+/// Returns the offset of a name that occurs once.
 fn unique_name_offset(sql: &str, name: &str) -> Option<usize> {
     let name = normalize(name);
     let words = tokenize(sql);
@@ -133,7 +134,7 @@ fn normalize(name: &str) -> String {
     name.trim_matches('"').to_ascii_lowercase()
 }
 
-/// The names and keywords of SQL, in their order: neither texts, nor comments, nor numbers.
+/// Lists the names and keywords of SQL in their order, without strings, comments and numbers.
 fn tokenize(sql: &str) -> Vec<Token> {
     let bytes = sql.as_bytes();
     let mut found = Vec::new();
@@ -157,7 +158,7 @@ fn tokenize(sql: &str) -> Vec<Token> {
                 let text = sql.get(at..at + length).unwrap_or_default();
                 (length, Some((text.to_ascii_lowercase(), true)))
             }
-            // A number, a bind: nothing that follows at once is a name.
+            // A number or a bind; the characters after it are part of it.
             b'0'..=b'9' | b':' | b'@' | b'?' | b'$' => (
                 1 + rest[1..]
                     .iter()
@@ -192,13 +193,13 @@ fn is_name_byte(byte: u8) -> bool {
     is_name_start(byte) || byte.is_ascii_digit() || byte == b'$'
 }
 
-/// How many bytes there are up to the end of `end`.
+/// Length up to the end of the text `end`.
 fn length_until(bytes: &[u8], end: &[u8]) -> usize {
     let place = bytes.windows(end.len()).position(|window| window == end);
     place.map_or(bytes.len(), |place| place + end.len())
 }
 
-/// How many bytes a quoted text has, whose quotes are doubled within it.
+/// Length of a quoted text, in which quotes are doubled.
 fn quoted_length(bytes: &[u8], quote: u8) -> usize {
     let mut at = 1;
     while let Some(byte) = bytes.get(at) {

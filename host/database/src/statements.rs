@@ -1,4 +1,4 @@
-//! Facts that a connection keeps about its statements: their cost, and the tables that they read and write.
+//! Cache of facts about a connection's statements: their cost, and the tables that they read and write.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use super::authorizer::Authorizer;
 use super::changed_tables::StatementTables;
 use super::cost::{StatementCost, TreeRoot};
 
-/// How many statements a connection keeps facts about.
+/// The most statements with facts in the cache.
 const MAX_FACTS: usize = 512;
 
 /// Facts about one statement.
@@ -25,7 +25,7 @@ pub(super) struct StatementFacts {
 }
 
 impl StatementFacts {
-    /// Finds them out, on a connection that plays a tenant's role.
+    /// Computes the facts, on a connection in a tenant's role.
     ///
     /// # Errors
     /// SQLite's, as for preparing the statement.
@@ -50,7 +50,7 @@ impl StatementFacts {
     }
 }
 
-/// Returns the table of each tree, and whether it is written; `None` for a tree that the schema does not have.
+/// Returns the table of each tree, and whether it is written; `None` for a tree that is not in the schema.
 fn table_names(
     connection: &Connection,
     roots: &[TreeRoot],
@@ -69,22 +69,21 @@ fn table_names(
     Ok(named)
 }
 
-/// Facts about a connection's statements, valid for as long as the schema stays as it is.
+/// Cache of facts about a connection's statements, valid for one version of the schema.
 ///
-/// A statement that begins just before a schema changes may run with the cost of before: once, and new parts of a schema
-/// are no reason to run an older statement again.
+/// A statement that starts just before the schema changes may run once with its old cost, which does no harm.
 #[derive(Debug)]
 pub(super) struct StatementFactsCache {
     hasher: RandomState,
-    /// Facts by the hash of the statement, whose key nobody knows.
+    /// Facts by the hash of the statement. The hash has a secret key.
     facts: RefCell<HashMap<u64, StatementFacts>>,
     schema: Arc<AtomicU64>,
-    /// Version of the schema that the facts are true for.
+    /// Version of the schema for which the facts are valid.
     version: Cell<u64>,
 }
 
 impl StatementFactsCache {
-    /// Keeps none yet, of a database whose schema has this version.
+    /// Starts empty, for the present version of the schema.
     pub(super) fn new(schema: Arc<AtomicU64>) -> Self {
         Self {
             hasher: RandomState::new(),
@@ -94,7 +93,7 @@ impl StatementFactsCache {
         }
     }
 
-    /// Returns what `take` takes of the facts about a statement, if they are known.
+    /// Returns what `take` reads from the facts about a statement, if they are cached.
     pub(super) fn get<T>(&self, sql: &str, take: impl FnOnce(&StatementFacts) -> T) -> Option<T> {
         let schema = self.schema.load(Ordering::Acquire);
         if self.version.replace(schema) != schema {
@@ -104,7 +103,7 @@ impl StatementFactsCache {
         facts.get(&self.hasher.hash_one(sql)).map(take)
     }
 
-    /// Keeps the facts about a statement.
+    /// Adds the facts about a statement. A full cache is cleared first.
     pub(super) fn put(&self, sql: &str, facts: StatementFacts) {
         let mut kept = self.facts.borrow_mut();
         if kept.len() >= MAX_FACTS {

@@ -1,44 +1,44 @@
-//! How long a statement takes, remembered between its calls, so that it runs where it delays nobody.
+//! Timing of a statement, remembered between calls, which chooses the lane where it delays no others.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Time within which work on the thread of the request itself is done.
+/// Time limit on the thread of a request.
 pub(super) const INLINE_BUDGET: Duration = Duration::from_millis(1);
-/// Time within which work is done that runs beside others' short work, or in a group with others' writes.
+/// Time limit in the short lane and in a group commit.
 pub(super) const SHORT_BUDGET: Duration = Duration::from_millis(20);
-/// How long what is short may take where others keep its thread from working.
+/// Time limit in the short lane on a busy machine.
 pub(super) const DELAYED_BUDGET: Duration = Duration::from_millis(200);
-/// How many short runs it takes until a statement that was long is believed again.
+/// Short runs that a long statement needs until it counts as short again.
 const DOUBT_RUNS: i32 = 32;
 
-/// Where a statement runs next.
+/// Lane in which a statement runs next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lane {
-    /// Here and now: it has been quick every time.
+    /// On the thread of the request: it has been quick each time.
     Inline,
-    /// Among short work: nothing is known of it.
+    /// In the short lane: nothing is known of it.
     Short,
-    /// Among long work: it has been long.
+    /// In the long lane: it has been long.
     Long,
 }
 
-/// Expected speed of a statement.
+/// Timing of a statement's earlier runs.
 #[derive(Debug, Default)]
 pub struct StatementTiming {
     state: AtomicI32,
-    /// How many runs from now on are not tried on the thread of a request.
+    /// Number of next runs that skip the thread of the request.
     inline_skips: AtomicI32,
 }
 
-/// The values of [`StatementTiming`]: above zero it is quick, below zero it is in doubt for as many runs.
+/// Values of [`StatementTiming::state`]: above zero the statement is quick; below zero it is long, for as many runs.
 const UNKNOWN: i32 = 0;
 const QUICK: i32 = 1;
 
 impl StatementTiming {
-    /// Where it runs next.
+    /// Returns the lane of the next run.
     pub(super) fn lane(&self) -> Lane {
         match self.state.load(Ordering::Relaxed) {
             UNKNOWN => Lane::Short,
@@ -55,8 +55,8 @@ impl StatementTiming {
         }
     }
 
-    /// Notes how long a run took, and how long its thread has `worked` for it where that was measured. Only work makes a
-    /// statement long: on a busy machine what is short takes its time, too.
+    /// Records the duration of a run, and its processor time if that was measured. Only processor time makes a statement long: on
+    /// a busy machine any run takes long.
     pub(super) fn record_run(&self, time: Duration, worked: Option<Duration>) {
         let state = self.state.load(Ordering::Relaxed);
         let now = if worked.is_some_and(|worked| worked > SHORT_BUDGET) {
@@ -69,23 +69,23 @@ impl StatementTiming {
             UNKNOWN
         };
         if now != state {
-            // Two runs that end at once may both write: either is right about the statement.
+            // If two runs end at once, either value is right.
             self.state.store(now, Ordering::Relaxed);
         }
     }
 
-    /// Notes that a run was nothing for the thread of a request, however quick it is.
+    /// Records that a run was too heavy for the thread of a request, however quick it is.
     pub(super) fn avoid_inline(&self) {
         self.inline_skips.store(DOUBT_RUNS, Ordering::Relaxed);
     }
 
-    /// Notes that a run did not end within a lane's time.
+    /// Records that a run exceeded the time limit of its lane.
     pub(super) fn record_too_long(&self) {
         self.state.store(-DOUBT_RUNS, Ordering::Relaxed);
     }
 }
 
-/// How long the calling thread has been on a processor since it began.
+/// Processor time of the calling thread since it started.
 pub(super) fn thread_cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()

@@ -3,21 +3,21 @@
 use super::connection::TenantConnection;
 use super::error::{RunError, internal};
 
-/// Begins a transaction that writes.
+/// Begins a write transaction.
 pub(super) fn begin(handle: &TenantConnection) -> Result<(), RunError> {
     handle
         .execute_as_platform("BEGIN IMMEDIATE")
         .map_err(internal)
 }
 
-/// Commits; a key that is checked only now can still fail.
+/// Commits. A deferred foreign key can still fail here.
 pub(super) fn commit(handle: &TenantConnection) -> Result<(), RunError> {
     handle
         .execute_as_platform("COMMIT")
         .map_err(|error| RunError::from_sqlite(error, None))
 }
 
-/// Ends a transaction without its changes, if it has not ended by itself.
+/// Rolls back, unless the transaction has ended already.
 pub(super) fn roll_back(handle: &TenantConnection) {
     if !handle.is_idle()
         && let Err(error) = handle.execute_as_platform("ROLLBACK")

@@ -1,4 +1,4 @@
-//! Values as they cross the wire: JSON on one side, SQLite on the other.
+//! Values on the wire: JSON on one side, SQLite on the other.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,10 +14,10 @@ pub use rusqlite::types::Value;
 /// The named values of a call, in the order in which they came.
 pub type Params = Vec<(String, Value)>;
 
-/// Value that a bind of a step is given.
+/// Value of a step's parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StepParam {
-    /// A value.
+    /// Value that the request has.
     Value(Value),
     /// Value of a column in the first row of an earlier step.
     From {
@@ -99,7 +99,7 @@ fn parse_number(text: &str) -> Result<Value, &'static str> {
     }
 }
 
-/// Writes a value of a row as JSON. A non-finite number is null; text that is not UTF-8 is mended.
+/// Writes a value of a row as JSON. A non-finite number becomes null; invalid UTF-8 is replaced.
 pub(super) fn write_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
     match value {
         ValueRef::Null => out.extend_from_slice(b"null"),
@@ -123,14 +123,13 @@ pub(super) fn write_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
     }
 }
 
-/// Whether text is itself between the quotes of JSON: ASCII of which nothing is escaped. Most is, and it is looked at many bytes at
-/// once.
+/// Whether a text is printable ASCII that JSON need not escape. Most is, so it is checked many bytes at once.
 fn is_plain(text: &[u8]) -> bool {
     let plain = |byte: u8| matches!(byte, b' '..=b'~') & (byte != b'"') & (byte != b'\\');
     text.iter().fold(true, |all, byte| all & plain(*byte))
 }
 
-/// A value of a row, to be bound to a parameter. Text that is not UTF-8 is mended, as on its way out.
+/// Converts a value of a row for a parameter. Invalid UTF-8 is replaced, as in results.
 pub(super) fn to_value(value: ValueRef<'_>) -> Value {
     match value {
         ValueRef::Null => Value::Null,
@@ -141,7 +140,7 @@ pub(super) fn to_value(value: ValueRef<'_>) -> Value {
     }
 }
 
-/// Writes plain data, which always has a JSON form, into memory, which always takes it.
+/// Writes plain data as JSON into memory, which cannot fail.
 pub(super) fn write_json<T: serde::Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     let _ = serde_json::to_writer(out, value);
 }

@@ -1,5 +1,4 @@
-//! Warnings about parts of a schema that SQLite reads in another way than their author: nothing is refused for them,
-//! and somebody should look.
+//! Warnings about a schema that SQLite may read in another way than its author. Nothing is refused for them.
 
 use std::path::PathBuf;
 
@@ -8,7 +7,7 @@ use rusqlite::{Connection, Row};
 use super::catalog::{OWN_NAMES_SQL, query_rows, quote_identifier};
 use super::connection::{OpenSettings, TenantConnection};
 
-/// Something in a schema that is probably not what was meant.
+/// Part of a schema that is probably not what its author meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaWarning {
     /// Code of the warning, by which programs tell it apart.
@@ -17,7 +16,7 @@ pub struct SchemaWarning {
     pub detail: String,
 }
 
-/// Words of types that count up in other databases.
+/// Words in column types that count up in other databases.
 const COUNTER_TYPES: &[&str] = &[
     "AUTOINCREMENT",
     "AUTO_INCREMENT",
@@ -30,7 +29,7 @@ const COUNTER_TYPES: &[&str] = &[
     "SMALLSERIAL",
 ];
 
-/// Functions that answer something else each time.
+/// Functions whose result differs at each call.
 const NONDETERMINISTIC_FUNCTIONS: &[&str] = &[
     "current_date",
     "current_time",
@@ -40,16 +39,16 @@ const NONDETERMINISTIC_FUNCTIONS: &[&str] = &[
     "uuid",
 ];
 
-/// Bytes that the tables which are made once more may take.
+/// Size limit of the scratch database for tables with CHECKs, in bytes.
 const SCRATCH_DATABASE_BYTES: u64 = 16 << 20;
 
-/// A column, as far as it matters whether it counts up.
+/// A column that an author may expect to count up.
 struct KeyColumn {
     table: String,
     name: String,
     declared: String,
     not_null: bool,
-    /// Whether it alone is the primary key.
+    /// Whether it is the only column of the primary key.
     is_key: bool,
 }
 
@@ -65,13 +64,13 @@ pub(super) fn warnings(c: &Connection) -> rusqlite::Result<Vec<SchemaWarning>> {
     if tables.is_empty() {
         return Ok(found);
     }
-    // A connection that only reads knows no CHECKs: they are looked at where the tables are made once more, empty.
+    // A read-only connection does not compile CHECKs, so the tables are created once more, empty, in memory.
     let settings = OpenSettings::standalone(PathBuf::new(), SCRATCH_DATABASE_BYTES);
     let Ok(scratch) = TenantConnection::in_memory(&settings, |_| Ok(())) else {
         return Ok(found);
     };
     for (table, sql) in tables {
-        // What SQLite does not take any more is older than the checks of scripts.
+        // A table that SQLite no longer accepts is older than the checks of scripts.
         if scratch.execute_as_platform(&sql).is_ok() {
             found.extend(check_warning(&scratch.connection, &table)?);
         }
@@ -79,7 +78,7 @@ pub(super) fn warnings(c: &Connection) -> rusqlite::Result<Vec<SchemaWarning>> {
     Ok(found)
 }
 
-/// The columns that may be thought to count up: without a default, and no other name of the row id.
+/// Lists columns that an author may expect to count up: without a default, and no alias of the row id.
 fn key_columns(c: &Connection) -> rusqlite::Result<Vec<KeyColumn>> {
     let sql = format!(
         "SELECT t.name, x.name, x.type, x.\"notnull\", x.pk > 0 AND
@@ -97,7 +96,7 @@ fn key_columns(c: &Connection) -> rusqlite::Result<Vec<KeyColumn>> {
             not_null: row.get(3)?,
             is_key: row.get(4)?,
         };
-        // Where a key has an index of its own, it is no name of the row id.
+        // A key with an index of its own is no alias of the row id.
         let indexed = row.get::<_, u32>(5)? > 0;
         Ok((column, indexed))
     };
@@ -112,7 +111,7 @@ fn key_warning(column: &KeyColumn) -> Option<SchemaWarning> {
     let declared = column.declared.to_ascii_uppercase();
     let mut words = declared.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let counts = words.any(|word| COUNTER_TYPES.contains(&word));
-    // One that refuses NULL says so itself when it is left out.
+    // A NOT NULL column already fails when it is left out.
     let is_number = column.is_key && !column.not_null && declared.contains("INT");
     if !counts && !is_number {
         return None;
@@ -144,8 +143,8 @@ fn key_warning(column: &KeyColumn) -> Option<SchemaWarning> {
     })
 }
 
-/// A CHECK that may refuse later what it takes now. Those are all that an update calls functions for, but for generated
-/// columns and indexes, for which SQLite takes no such function.
+/// Warns of a CHECK that uses a nondeterministic function. In an update only CHECKs call such functions: SQLite refuses them in
+/// generated columns and indexes.
 fn check_warning(c: &Connection, table: &str) -> rusqlite::Result<Option<SchemaWarning>> {
     let Some(update) = identity_update(c, table)? else {
         return Ok(None);
@@ -155,7 +154,7 @@ fn check_warning(c: &Connection, table: &str) -> rusqlite::Result<Option<SchemaW
         let function: Option<String> = row.get(5)?;
         Ok(function.filter(|_| opcode.ends_with("Func") || opcode == "Function"))
     });
-    // What SQLite does not prepare was said before, or is older than that.
+    // If SQLite does not prepare it, the fault was reported earlier.
     let calls = calls.unwrap_or_default();
     let mut names = calls.iter().flatten().filter_map(|call| {
         let name = call.split('(').next()?.to_ascii_lowercase();
@@ -171,7 +170,7 @@ fn check_warning(c: &Connection, table: &str) -> rusqlite::Result<Option<SchemaW
     }))
 }
 
-/// The statement that sets every column of a table to what it is; `None` if there is none to set.
+/// Returns the statement that sets every column of a table to itself; `None` if no column can be set.
 pub(super) fn identity_update(c: &Connection, table: &str) -> rusqlite::Result<Option<String>> {
     let sets: Vec<String> = c
         .prepare("SELECT name FROM pragma_table_xinfo(?1) WHERE hidden = 0")?

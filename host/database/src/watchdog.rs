@@ -1,7 +1,7 @@
-//! The watchdog: it looks at the statements that run in lanes, and interrupts those whose time is over.
+//! The watchdog: interrupts statements in lanes whose time is over.
 //!
-//! A statement looks at its deadline by itself every so many steps of SQLite's machine, but steps can be long. The watchdog
-//! needs no steps: what it interrupts ends at the next place where SQLite looks. Its thread sleeps for good while nothing runs.
+//! A statement checks its deadline every few instructions, but one instruction can take long. The watchdog interrupts it then, and
+//! it ends at SQLite's next check. The thread sleeps while no statement runs.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
@@ -10,24 +10,24 @@ use std::time::Duration;
 
 use svc_base::sync::lock;
 
-/// How often the watchdog looks.
+/// Time between two rounds of the watchdog.
 const WATCH_INTERVAL: Duration = Duration::from_millis(10);
-/// How many looks in a row find nothing that runs before the thread goes to sleep.
+/// Rounds without a running statement, after which the thread goes to sleep.
 const QUIET_ROUNDS: u32 = 50;
 
-/// Something to look at.
+/// Target of the watchdog.
 pub(super) trait Interruptible: Send + Sync {
-    /// Interrupts what has run for too long.
+    /// Interrupts a statement that is past its deadline.
     fn interrupt_if_late(&self);
 }
 
-/// A handle to an installation's watchdog, or to none. Its thread ends with the last handle.
+/// Handle to an installation's watchdog, or to none. The thread ends with the last handle.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Watchdog(Option<Arc<WatchdogState>>);
 
 struct WatchdogState {
     watched: Mutex<Vec<Weak<dyn Interruptible>>>,
-    /// How many statements run.
+    /// Number of running statements.
     running: AtomicUsize,
     /// Whether the thread sleeps until it is woken.
     asleep: AtomicBool,
@@ -60,7 +60,7 @@ impl Watchdog {
         Ok(Self(Some(shared)))
     }
 
-    /// Looks at something for as long as it lives.
+    /// Watches a target for as long as it lives.
     pub(super) fn add(&self, new: Weak<dyn Interruptible>) {
         if let Some(shared) = &self.0 {
             let mut watched = shared.watched();
@@ -69,7 +69,7 @@ impl Watchdog {
         }
     }
 
-    /// Notes that a statement runs, and wakes the thread if it sleeps.
+    /// Notes that a statement starts, and wakes the thread if it sleeps.
     pub(super) fn begin(&self) {
         if let Some(shared) = &self.0 {
             shared.running.fetch_add(1, Ordering::SeqCst);
@@ -98,7 +98,7 @@ impl WatchdogState {
         }
     }
 
-    /// Whether the thread may sleep until it is woken: from here on the begin of a statement wakes it.
+    /// Whether the thread may sleep. From here on, the start of a statement wakes it.
     fn try_sleep(&self) -> bool {
         self.asleep.store(true, Ordering::SeqCst);
         self.running.load(Ordering::SeqCst) == 0 || !self.asleep.swap(false, Ordering::SeqCst)
@@ -126,7 +126,7 @@ fn run_watchdog(watching: &Weak<WatchdogState>) {
         };
         watched.iter().for_each(|one| one.interrupt_if_late());
         let sleeps = quiet >= QUIET_ROUNDS && shared.try_sleep();
-        // Nothing is held while it waits, so that the last handle can go.
+        // Nothing is held while the thread waits, so that the last handle can be dropped.
         drop(watched);
         drop(shared);
         if sleeps {

@@ -1,4 +1,4 @@
-//! The connection that writes, and the history of what it commits: nothing leaves the log before history has it.
+//! The connection that writes, and the history of its commits: the log is never overwritten before the history has recorded it.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Condvar, Mutex};
@@ -17,17 +17,16 @@ use super::pending_commits::{PendingCommits, Replies};
 use svc_base::ids::BackendId;
 use svc_base::sync::lock;
 
-/// The log is copied into the database from this many pages on; where readers keep some of it from being copied, it is
-/// tried again after this many more,
+/// The log is checkpointed from this many pages on. If readers keep it from being complete, it is tried again after so many more.
 const CHECKPOINT_PAGES: i32 = 1000;
 const CHECKPOINT_RETRY_PAGES: i32 = 250;
-/// With no more pages than this left, the rest is copied while writes wait, so that the log can begin anew.
+/// With at most this many pages left, the rest is checkpointed while writes wait, so that the log can start anew.
 const BLOCKING_CHECKPOINT_PAGES: i32 = 100;
-/// Above this many pages the log is cut, which waits for readers. A log that could not be cut grows by as many first: a backup
-/// may read for minutes, and writers would wait for it time and again.
+/// The log is truncated above this many pages, which waits for readers. After a failure it may grow by as many more: a backup may
+/// read for minutes, and writers must not wait for it again and again.
 const TRUNCATE_PAGES: i32 = 4000;
 
-/// State that the writers of all databases share; clones share it, too.
+/// State that all writers share, as do its clones.
 #[derive(Clone, Debug)]
 pub(super) struct WriterRegistry {
     files: DatabaseFiles,
@@ -37,14 +36,14 @@ pub(super) struct WriterRegistry {
     listener: CommitListener,
 }
 
-/// The databases that have a writer: one that is being closed while it is opened again must not have two.
+/// The databases that have a writer. A database must not have two while one is closed and another opened.
 #[derive(Debug, Default)]
 struct ClaimedWriters {
     ids: Mutex<HashSet<BackendId>>,
     freed: Condvar,
 }
 
-/// A database whose writer nobody else is.
+/// Exclusive right to write to a database; released when it is dropped.
 #[derive(Debug)]
 struct WriterClaim {
     id: BackendId,
@@ -59,7 +58,7 @@ impl Drop for WriterClaim {
 }
 
 impl WriterRegistry {
-    /// Those of the databases in `files`, whose histories are kept under `history_settings`.
+    /// Starts the registry for the databases in `files`, with these settings for their histories.
     ///
     /// # Errors
     /// When the system has no thread to give.
@@ -76,20 +75,20 @@ impl WriterRegistry {
         })
     }
 
-    /// Returns the terms that histories are kept under.
+    /// Returns the settings of the histories.
     pub(super) fn history_settings(&self) -> &HistorySettings {
         &self.history_settings
     }
 
-    /// The follower of their commits.
+    /// Returns the listener of commits.
     pub(super) fn listener(&self) -> &CommitListener {
         &self.listener
     }
 
-    /// The writer of a database that is there. Waits for the one before to be closed.
+    /// Opens the writer of an existing database. Waits until an earlier writer is closed.
     pub(super) fn open(&self, id: BackendId, settings: &OpenSettings) -> Result<Writer, RunError> {
         let mut writer = self.open_with(id, settings, || TenantConnection::writer(settings))?;
-        // What a crash left in the log is a moment of its own, before anything is added.
+        // Commits that a crash left in the log are recorded first, as moments of their own.
         writer.record_history();
         writer
             .commits
@@ -97,7 +96,7 @@ impl WriterRegistry {
         Ok(writer)
     }
 
-    /// The writer of a database that is just being made.
+    /// Opens the writer of a database that is being created.
     pub(super) fn create(
         &self,
         id: BackendId,
@@ -106,11 +105,11 @@ impl WriterRegistry {
         self.open_with(id, settings, || TenantConnection::create(settings))
     }
 
-    /// Waits until every database that was being closed is, but not for long.
+    /// Waits until every database that was being closed is closed, up to the queue timeout.
     pub(super) fn await_closed(&self) {
         let ids = lock(&self.claimed.ids);
         let freed = &self.claimed.freed;
-        // What is not closed by then is as a crash would leave it.
+        // A database that is not closed by then is in the state that a crash would leave.
         drop(freed.wait_timeout_while(ids, QUEUE_TIMEOUT, |ids| !ids.is_empty()));
     }
 
@@ -154,44 +153,42 @@ impl WriterRegistry {
     }
 }
 
-/// A database's one writer.
+/// The one writer of a database.
 #[derive(Debug)]
 pub(super) struct Writer {
     pub(super) handle: TenantConnection,
-    /// History of the database, at home after [`Writer::record_history`].
+    /// History of the database. It is complete only after [`Writer::record_history`].
     pub(super) history: History,
-    /// Where its history is, if it is not here.
+    /// Handle to the history while a background checkpoint uses it.
     lent_history: Option<LentHistory>,
-    /// How many pages of the log, which has more, are copied.
+    /// Pages of the log that are checkpointed, if not all are.
     checkpointed_pages: i32,
     checkpointer: Arc<Checkpointer>,
     settings: OpenSettings,
     commits: Arc<CommitCounter>,
     pending: PendingCommits,
-    /// How long the log may become before it is copied, in pages.
+    /// Length of the log from which it is checkpointed, in pages.
     checkpoint_at: i32,
-    /// How long the log may become before it is cut, in pages.
+    /// Length of the log from which it is truncated, in pages.
     truncate_at: i32,
-    // Goes after its handle.
+    // Dropped after the handle, as the last field.
     _claim: WriterClaim,
 }
 
 impl Writer {
-    /// Ends the first step of a commit, or of an attempt: what the database has come to is synced, and its callers wait for the
-    /// second.
+    /// Adds a commit that is made and synced; its callers are answered with the acknowledgement.
     pub(super) fn add_pending_commit(&mut self, touched: ChangedTables, replies: Replies) {
         let position = self.commits.position();
         self.pending.add(position, touched, replies);
     }
 
-    /// Takes the second step of what is committed. One machine has acknowledged a commit once it is synced: nothing is awaited.
+    /// Acknowledges all commits. A single machine acknowledges a commit as soon as it is synced.
     pub(super) fn acknowledge(&mut self) {
         let acknowledged = self.commits.position();
         self.pending.acknowledge(acknowledged);
     }
 
-    /// Notes what was committed, and has the log copied into the database once it is long: beside the writer, until so
-    /// little is left that writes need not wait for it.
+    /// Notes new commits, and checkpoints a long log: in the background, until little is left.
     pub(super) fn maintain_log(&mut self) {
         self.history
             .note_commit(self.handle.log_pages(), self.commits.last_commit_at());
@@ -207,7 +204,7 @@ impl Writer {
         }
     }
 
-    /// Has the log copied beside the writer; returns whether that can be.
+    /// Starts a checkpoint in the background; returns false if that is not possible.
     fn checkpoint_in_background(&mut self, pages: i32) -> bool {
         if !self.history.can_be_lent() {
             return false;
@@ -224,7 +221,7 @@ impl Writer {
         }
     }
 
-    /// Takes the history back that was lent out, once it is done or when it is needed.
+    /// Takes the history back from the background checkpoint, if it is done or `wait` is set.
     fn reclaim_history(&mut self, wait: bool) {
         let Some(lent_history) = &mut self.lent_history else {
             return;
@@ -240,7 +237,7 @@ impl Writer {
                 .saturating_add(CHECKPOINT_RETRY_PAGES)
                 .max(CHECKPOINT_PAGES);
         } else if now > before {
-            // What was committed meanwhile is next.
+            // Commits made meanwhile are checkpointed next.
             (self.checkpointed_pages, self.checkpoint_at) = (before, now);
         } else {
             if now == before {
@@ -251,13 +248,13 @@ impl Writer {
         }
     }
 
-    /// Whether the log is so long that it must be cut.
+    /// Whether the log is so long that it must be truncated.
     pub(super) fn needs_truncation(&self) -> bool {
         self.handle.log_pages() >= self.truncate_at
     }
 
-    /// Cuts the log; returns whether all of it is copied. Readers pin it for no longer than a statement runs, but for a
-    /// backup's; those that begin meanwhile do not.
+    /// Truncates the log; returns whether all of it is checkpointed. Readers block it no longer than a statement runs, except for
+    /// a backup.
     pub(super) fn truncate_log(&mut self) -> bool {
         let wholly = self.checkpoint_log(CheckpointMode::TRUNCATE);
         if !wholly {
@@ -266,13 +263,13 @@ impl Writer {
         wholly
     }
 
-    /// Takes what is new in the log into the history.
+    /// Records new commits of the log in the history; logs a failure.
     pub(super) fn record_history(&mut self) {
         let known = self.history.is_too_large();
         log_gap(self.record_log(), known);
     }
 
-    /// Takes the log's commits into the history.
+    /// Records new commits of the log in the history.
     ///
     /// # Errors
     /// The disk's; another chain begins the next time then.
@@ -281,8 +278,8 @@ impl Writer {
         self.history.record_log(&mut self.handle.connection)
     }
 
-    /// Copies the log into the database; returns whether all of it is there. Once it is, SQLite may write over the
-    /// log, so history takes it first, and has it synced.
+    /// Checkpoints the log; returns whether all of it is copied. SQLite may overwrite it then, so the history records and syncs it
+    /// first.
     fn checkpoint_log(&mut self, mode: CheckpointMode) -> bool {
         self.record_history();
         let wholly = self.handle.checkpoint(mode).unwrap_or_else(|error| {
@@ -302,8 +299,8 @@ impl Writer {
         wholly
     }
 
-    /// Closes the database: all of its log is copied, and its history says so. Where somebody else reads it, as a backup
-    /// does, the log stays, for the next writer to go on with: nobody waits here.
+    /// Closes the database: checkpoints the log and seals the history. If another process reads the database, as a backup does,
+    /// the log stays for the next writer.
     pub(super) fn close(mut self) {
         let impatient = self.handle.connection.busy_timeout(Duration::ZERO);
         if impatient.is_err() || !self.truncate_log() {
@@ -327,7 +324,7 @@ mod tests {
     use svc_base::positions::Position;
     use svc_base::random::Random;
 
-    /// A database that is yet to be made, whose history may take so many bytes.
+    /// Prepares the files of a database that is yet to be created, whose history may take `most_bytes`.
     fn site(most_bytes: u64) -> (tempfile::TempDir, WriterRegistry, BackendId, OpenSettings) {
         let root = tempfile::tempdir().unwrap();
         let files = DatabaseFiles::open(root.path()).unwrap();

@@ -1,10 +1,8 @@
-//! The tables that statements read and write, and who is told of commits: so that a follower of an answer learns when it may
-//! have changed.
+//! The tables that statements read and write, and the listener of commits, which thus learns which results may have changed.
 //!
-//! Two sources name the tables of a statement, and both count: SQLite's authorizer, which is asked about every table as the
-//! statement is prepared, those behind views and those that foreign keys reach included; and the program itself, which opens
-//! each of them by its root page. SQLite's update hook would miss tables without rowid, deletes by truncation, and rows that
-//! a REPLACE removes.
+//! The tables of a statement have two sources, and both count. SQLite's authorizer is asked about every table when a statement is
+//! prepared, also behind views and foreign keys. And the compiled program opens each table by its root page. SQLite's update hook
+//! would miss tables without rowid, deletes by truncation, and rows that a REPLACE removes.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,12 +13,12 @@ use rusqlite::hooks::AuthAction;
 use svc_base::ids::BackendId;
 use svc_base::sync::lock;
 
-/// The tables of a statement, by name in lower case.
+/// Tables of a statement, by name in lower case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatementTables {
     reads: BTreeSet<Box<str>>,
     writes: BTreeSet<Box<str>>,
-    /// Whether one of them is not known: then it may be any.
+    /// Whether some table is not known, which may then be any.
     unknown: bool,
 }
 
@@ -38,7 +36,7 @@ impl StatementTables {
     }
 }
 
-/// Tables that are being noted.
+/// Recorder of the tables that SQLite asks the authorizer about.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TableRecorder(Arc<Mutex<Option<StatementTables>>>);
 
@@ -47,17 +45,17 @@ impl TableRecorder {
         lock(&self.0)
     }
 
-    /// Notes from now on.
+    /// Starts to record.
     pub(super) fn start(&self) {
         *self.lock() = Some(StatementTables::default());
     }
 
-    /// The tables since the beginning.
+    /// Ends recording; returns the tables.
     pub(super) fn finish(&self) -> StatementTables {
         self.lock().take().unwrap_or_default()
     }
 
-    /// Notes what an action is about, if somebody wants to know.
+    /// Records the table of an action, if recording is on.
     pub(super) fn note(&self, action: &AuthAction<'_>) {
         let mut noted = self.lock();
         let Some(tables) = noted.as_mut() else { return };
@@ -74,14 +72,14 @@ impl TableRecorder {
 /// Tables that a commit may have changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChangedTables {
-    /// Anything: rows, the schema, the actions.
+    /// Any table: rows, the schema and actions may have changed.
     All,
-    /// Tables that these statements write.
+    /// The tables that these statements write.
     Statements(Vec<Arc<StatementTables>>),
 }
 
 impl Default for ChangedTables {
-    /// No table.
+    /// Returns a value without tables.
     fn default() -> Self {
         Self::Statements(Vec::new())
     }
@@ -93,7 +91,7 @@ impl ChangedTables {
         matches!(self, Self::Statements(tables) if tables.is_empty())
     }
 
-    /// Adds what a statement writes; one of which nothing is known may write anything.
+    /// Adds the tables that a statement writes; `None` means any.
     pub(super) fn add(&mut self, tables: Option<Arc<StatementTables>>) {
         match (&mut *self, tables) {
             (Self::All, _) => {}
@@ -106,7 +104,7 @@ impl ChangedTables {
         }
     }
 
-    /// Adds what another commit has changed.
+    /// Adds the tables of another commit.
     pub fn merge(&mut self, other: Self) {
         match other {
             Self::All => *self = Self::All,
@@ -114,7 +112,7 @@ impl ChangedTables {
         }
     }
 
-    /// Whether a statement that reads `tables` may answer something else now; `None` may read anything.
+    /// Whether a statement that reads `tables` may have another result now; `None` may read any.
     pub fn affects(&self, tables: Option<&StatementTables>) -> bool {
         let Self::Statements(touched) = self else {
             return true;
@@ -129,12 +127,12 @@ impl ChangedTables {
 
 type Listener = Box<dyn Fn(BackendId, ChangedTables) + Send + Sync>;
 
-/// The follower of commits, who is told of each: once it is durable, and before its callers are answered.
+/// Listener of commits. It is called once a commit is durable, and before its callers are answered.
 #[derive(Clone, Default)]
 pub(super) struct CommitListener(Arc<OnceLock<Listener>>);
 
 impl CommitListener {
-    /// Has `follow` told from now on; the first one stays.
+    /// Sets the listener. It can be set once.
     pub(super) fn set(&self, listener: impl Fn(BackendId, ChangedTables) + Send + Sync + 'static) {
         if self.0.set(Box::new(listener)).is_err() {
             tracing::error!("somebody else is told of commits already");

@@ -1,14 +1,13 @@
-//! How long a program of SQLite's may take between two places where it looks at its deadline, and how long values may be
-//! for that.
+//! Cost of a compiled statement: the longest time between two checks of its deadline, and the value lengths that keep it short.
 //!
-//! SQLite looks at the ends of loops, at `Goto` and at `Gosub`. Between them a program runs straight on: a row with a thousand
-//! calls in it is one such line, and the text of a statement does not show them, since views, constraints, generated columns,
-//! indexes and cascades bring code of their own. So the program itself is read, as `EXPLAIN` lists it. No instruction takes more
-//! than linear time (functions that would are replaced by ours, which look at the deadline themselves), so each has a weight:
-//! nanoseconds for each byte of the longest value, measured with arguments that are made to be slow. The sum of all weights
-//! bounds every line of the program, whichever way it takes, and the longest value that keeps the line short is
-//! SQLite's limit on lengths while the program runs. An ordinary statement weighs so little that it has the full
-//! length; only one with dozens of costly parts is told that a value is too long for it.
+//! SQLite checks the deadline at the ends of loops, at `Goto` and at `Gosub`. Between them a program runs straight on, for example
+//! through a row with a thousand function calls. The SQL text does not show all of them, since views, constraints, generated
+//! columns, indexes and cascades add code. So the program itself is read, as `EXPLAIN` lists it. No instruction takes more than
+//! linear time: functions that would are replaced by ours, which check the deadline themselves. So each instruction has a weight,
+//! in nanoseconds for each byte of the longest value, measured with arguments that are as slow as possible. The sum of all weights
+//! bounds every path of the program. From it follows the longest value that keeps the path short, which becomes SQLite's length
+//! limit while the program runs. An ordinary statement weighs so little that it has the full length; only one with dozens of
+//! costly parts gets a lower limit.
 
 use std::ops::RangeInclusive;
 
@@ -18,39 +17,39 @@ use super::functions::{self, Weight};
 use super::limits::VALUE_BYTES;
 use super::meter::STEPS_PER_CHECK;
 
-/// How long a line of a program may take in a lane, in nanoseconds: this much a statement may be past its deadline.
+/// Longest time between two checks in a lane, in nanoseconds: by so much a statement may exceed its deadline.
 const LANE_NS: f64 = 50e6;
-/// How long the steps between two looks may take on the thread of a request, in nanoseconds.
+/// Longest time between two checks on the thread of a request, in nanoseconds.
 const INLINE_NS: f64 = 1.5e6;
-/// With values of fewer bytes than this, a statement is not worth trying there.
+/// Below this value limit, a statement does not run on the thread of a request.
 const MIN_INLINE_VALUE_BYTES: i32 = 1024;
-/// The shortest limit that SQLite takes.
+/// The shortest length limit that SQLite accepts.
 const MIN_LENGTH_LIMIT: i32 = 30;
-/// How deep cascades may go, which counts where SQLite does not look at each row that falls.
+/// The deepest cascades of foreign keys. It counts where SQLite does not check the deadline at each deleted row.
 pub(super) const MAX_CASCADE_DEPTH: i32 = 1000;
-/// Cost of an instruction that works on no value, in nanoseconds.
+/// Cost of an instruction without a value, in nanoseconds.
 const INSTRUCTION_NS: f64 = 20.0;
-/// Cost of comparing a key, for each of its bytes, down a tree: one step for each doubling of the rows.
+/// Cost of comparing a key down a tree, for each byte of the key.
 const KEY_NS_PER_BYTE: f64 = 8.0;
-/// Cost of making a number of text, for each byte.
+/// Cost of converting text to a number, for each byte.
 const NUMBER_NS_PER_BYTE: f64 = 1.3;
-/// Cost of reading or copying a byte of a row.
+/// Cost of reading or copying a row, for each byte.
 const READ_NS_PER_BYTE: f64 = 0.4;
 
-/// Prefix that makes SQLite list a statement's program.
+/// Prefix with which SQLite lists a statement's program.
 pub(super) const EXPLAIN_PREFIX: &str = "EXPLAIN ";
 
 /// The cost of a program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct StatementCost {
-    /// How long values may be in a lane, in bytes.
+    /// The longest values in a lane, in bytes.
     pub(super) lane_value_limit: i32,
-    /// How long values may be on the thread of a request, if it may run there.
+    /// The longest values on the thread of a request, in bytes; `None` if it may not run there.
     pub(super) inline_value_limit: Option<i32>,
 }
 
 impl StatementCost {
-    /// The cost of a statement, as the connection would run it now.
+    /// Computes the cost of a statement, against the present schema.
     ///
     /// # Errors
     /// SQLite's, as for preparing the statement.
@@ -58,7 +57,7 @@ impl StatementCost {
         Ok(Self::with_roots(connection, sql)?.0)
     }
 
-    /// Estimates the cost, and names the trees of the database that the statement opens.
+    /// Computes the cost, and lists the trees of the database that the statement opens.
     ///
     /// # Errors
     /// SQLite's, as for preparing the statement.
@@ -67,7 +66,7 @@ impl StatementCost {
             .prepare(&format!("{EXPLAIN_PREFIX}{sql}"))
             .map_err(|error| relocate_error(error, sql))?;
         let mut program = Vec::new();
-        // No value is bound: nothing runs.
+        // No value is bound, because nothing runs.
         let mut rows = listing.raw_query();
         while let Some(row) = rows.next()? {
             program.push(Instruction::of(row)?);
@@ -80,7 +79,7 @@ impl StatementCost {
         let written = WrittenRegisters::of_program(listing);
         let mut line = Weight::default();
         let mut steps = HeaviestInstructions::default();
-        // Each program begins at its first address: the statement's, and behind it those of cascades.
+        // Each program starts at address 0: first the statement's, then those of cascades.
         let programs = listing.chunk_by(|_, next| next.address != 0);
         for (number, program) in programs.enumerate() {
             let mut sum = Weight::default();
@@ -106,7 +105,7 @@ impl StatementCost {
     }
 }
 
-/// An error about the listing of a statement, as one about the statement: its place is there.
+/// Converts the position of an error in the `EXPLAIN` listing to one in the statement.
 fn relocate_error(error: rusqlite::Error, sql: &str) -> rusqlite::Error {
     match error {
         rusqlite::Error::SqlInputError {
@@ -121,16 +120,16 @@ fn relocate_error(error: rusqlite::Error, sql: &str) -> rusqlite::Error {
     }
 }
 
-/// A tree of the database that a program opens: a table's, or an index's.
+/// A tree that a program opens: of a table or an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TreeRoot {
     /// First page of the tree.
     pub(super) page: i32,
-    /// Whether it is opened to be written.
+    /// Whether it is opened for writing.
     pub(super) writes: bool,
 }
 
-/// How long values may be for `weight` to take no longer than `most` nanoseconds.
+/// The longest values with which `weight` takes at most `most` nanoseconds.
 fn value_limit(most: f64, weight: Weight) -> i32 {
     let left = (most - weight.fixed).max(0.0);
     let bytes = left / weight.byte.max(f64::MIN_POSITIVE);
@@ -155,8 +154,8 @@ impl HeaviestInstructions {
         self.fixed = self.fixed.max(weight.fixed);
     }
 
-    /// Weighs the heaviest run of as many steps as lie between two looks: a loop of the heaviest instructions, of any
-    /// length, with one that ends it.
+    /// Weighs the heaviest run of instructions between two checks: a loop of the heaviest instructions, of any length, with one
+    /// that ends it.
     fn heaviest_run(mut self) -> Weight {
         let steps = f64::from(STEPS_PER_CHECK);
         self.bytes.sort_unstable_by(|a, b| b.total_cmp(a));
@@ -172,7 +171,7 @@ impl HeaviestInstructions {
     }
 }
 
-/// The registers that a program writes, as runs of neighbours, which bounds how many arguments a call can have.
+/// Registers that a program writes, as ranges of neighbours. They bound the number of arguments of a call.
 struct WrittenRegisters(Vec<RangeInclusive<i32>>);
 
 /// The most arguments of a function.
@@ -202,7 +201,7 @@ impl WrittenRegisters {
         Self(runs.collect())
     }
 
-    /// How many arguments a call has at most that begin at a register.
+    /// The most arguments of a call that starts at register `first`.
     fn arguments(&self, first: i32) -> i32 {
         let run = self.0.partition_point(|run| *run.end() < first);
         let run = self.0.get(run).filter(|run| run.contains(&first));
@@ -210,7 +209,7 @@ impl WrittenRegisters {
     }
 }
 
-/// An instruction, as it is listed.
+/// An instruction of the listing.
 struct Instruction {
     address: i32,
     code: String,
@@ -223,7 +222,7 @@ struct Instruction {
 impl Instruction {
     fn of(row: &Row<'_>) -> Result<Self> {
         let code: String = row.get(1)?;
-        // The others' may be as long as a value.
+        // The operand of other instructions may be as long as a value.
         let p4 = match code.as_str() {
             "Function" | "PureFunc" | "AggStep" | "AggStep1" | "AggInverse" | "AggValue"
             | "AggFinal" | "Affinity" | "MakeRecord" => {
@@ -242,7 +241,7 @@ impl Instruction {
         })
     }
 
-    /// Whether its second operand is an address. One that is not listed here makes a call look like one of more arguments.
+    /// Whether the second operand is an address. For a jump that is missing here, a call seems to have more arguments.
     fn is_jump(&self) -> bool {
         matches!(
             self.code.as_str(),
@@ -291,7 +290,7 @@ impl Instruction {
         )
     }
 
-    /// The tree that it opens, if it opens one of the database.
+    /// Returns the tree that the instruction opens, if it is one of the database.
     fn root(&self) -> Option<TreeRoot> {
         let (page, database, writes) = match self.code.as_str() {
             "OpenRead" | "ReopenIdx" => (self.p2, self.p3, false),
@@ -302,7 +301,7 @@ impl Instruction {
         (database == 0).then_some(TreeRoot { page, writes })
     }
 
-    /// Whether SQLite looks at its deadline here, whichever way the program goes on.
+    /// Whether SQLite always checks its deadline at this instruction.
     fn checks_deadline(&self) -> bool {
         matches!(self.code.as_str(), "Next" | "Prev" | "Goto" | "Gosub")
     }
@@ -341,7 +340,7 @@ impl Instruction {
         }
     }
 
-    /// The weight of a function, which is listed with its name and the number of its arguments.
+    /// Weighs a function call, which is listed with its name and number of arguments.
     fn function(&self, most: impl FnOnce() -> i32) -> Weight {
         let (name, number) = self.p4.split_once('(').unwrap_or((&self.p4, ""));
         let number = number.trim_end_matches(')').parse::<i32>().unwrap_or(-1);

@@ -1,4 +1,4 @@
-//! `unhex` in time linear in its arguments: SQLite's own looks for each character in all that may be ignored.
+//! `unhex` in time linear in its arguments: SQLite's own searches all ignored characters for each character.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use super::PURE;
 use super::text::{PlainSqlite, read_character, until_nul};
 use crate::meter::{Deadline, WorkBudget};
 
-/// Puts `unhex` in the place of SQLite's.
+/// Replaces SQLite's `unhex`.
 pub(super) fn register(
     connection: &Connection,
     deadline: &Deadline,

@@ -1,4 +1,4 @@
-//! `instr` and `replace` in linear time: SQLite's own compare all of what they look for at every place.
+//! `instr` and `replace` in linear time: SQLite's own compare the whole pattern at every position.
 
 use memchr::memmem;
 use rusqlite::functions::Context;
@@ -10,7 +10,7 @@ use super::{PURE, Text, too_big};
 use crate::limits::VALUE_BYTES;
 use crate::meter::{Deadline, WorkBudget};
 
-/// Puts `instr` and `replace` in the place of SQLite's.
+/// Replaces SQLite's `instr` and `replace`.
 pub(super) fn register(
     connection: &Connection,
     deadline: &Deadline,
@@ -36,7 +36,7 @@ fn instr(context: &Context<'_>, sqlite: &PlainSqlite) -> Result<Option<i64>> {
     let Some(first) = wanted.first() else {
         return Ok(Some(1));
     };
-    // In text, characters begin at the first byte, and at each that continues none.
+    // In text, a character starts at the first byte, and at each byte that is no continuation.
     let found = if !of_bytes && is_continuation(*first) {
         within.starts_with(&wanted).then_some(0)
     } else {

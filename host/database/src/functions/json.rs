@@ -1,5 +1,5 @@
-//! `json_patch` in linear time, where SQLite's own looks for each member among all others, and `json_pretty` that ends with the
-//! longest value, where SQLite's own goes on for gigabytes of indents. SQLite reads the JSON, and writes JSONB.
+//! `json_patch` in linear time, where SQLite's own searches all members for each one, and `json_pretty` with a bound on its
+//! result, where SQLite's own writes gigabytes of indents. SQLite itself parses the JSON and writes JSONB.
 
 use rusqlite::functions::{Context, FunctionFlags, SubType};
 use rusqlite::{Connection, Result};
@@ -14,7 +14,7 @@ use crate::meter::{Deadline, WorkBudget};
 /// Subtype with which SQLite marks JSON.
 const JSON_SUBTYPE: SubType = Some('J' as u32);
 
-/// Puts `json_patch`, `jsonb_patch` and `json_pretty` in the place of SQLite's.
+/// Replaces SQLite's `json_patch`, `jsonb_patch` and `json_pretty`.
 pub(super) fn register(
     connection: &Connection,
     deadline: &Deadline,
@@ -127,7 +127,7 @@ mod tests {
         );
     }
 
-    /// JSON of few labels, so that they meet.
+    /// Generates JSON with few labels, so that objects share them.
     fn any_json() -> impl Strategy<Value = String> {
         let leaf = prop_oneof![
             Just("null".to_owned()),

@@ -1,4 +1,4 @@
-//! JSON whose objects are merged in linear time.
+//! JSON merge patch (RFC 7396) in linear time.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -9,26 +9,26 @@ use super::json_reader::JsonReader;
 use super::sqlite_error;
 use crate::meter::WorkBudget;
 
-/// How deep objects may nest in what is patched, for each takes its share of the thread's stack.
+/// The deepest objects in a patch, since each level uses stack.
 pub(super) const MAX_OBJECT_DEPTH: usize = 200;
 
-/// A value of JSON.
+/// A JSON value.
 pub(super) enum Json<'t> {
-    /// Anything but an object, as it is written.
+    /// Any value but an object, as it is written.
     Verbatim(&'t [u8]),
     Object(JsonObject<'t>),
 }
 
 #[derive(Default)]
 pub(super) struct JsonObject<'t> {
-    /// Labels as they are written, with their values; `None` where a patch took one away.
+    /// Labels as written, with their values; `None` where a patch removed one.
     members: Vec<Option<(&'t [u8], Json<'t>)>>,
-    /// Where the members of a label are, once somebody looks for them.
+    /// Indexes of the members of each label, computed at the first look-up.
     indexes_by_label: Option<HashMap<Cow<'t, [u8]>, VecDeque<usize>>>,
 }
 
 impl<'t> Json<'t> {
-    /// Reads the next value, which `depth` objects are around.
+    /// Reads the next value, inside of `depth` objects.
     pub(super) fn read(
         reader: &mut JsonReader<'t>,
         depth: usize,
@@ -53,7 +53,7 @@ impl<'t> Json<'t> {
             let label = reader.at;
             reader.skip_value(work)?;
             let label = &reader.text[label..reader.at];
-            // The colon.
+            // Skips the colon.
             reader.at += 1;
             object
                 .members
@@ -63,7 +63,7 @@ impl<'t> Json<'t> {
         Ok(Self::Object(object))
     }
 
-    /// Merges a patch into it, as RFC 7396 says. Of members with one label, the first is meant.
+    /// Merges a patch into the value, by RFC 7396. Of several members with one label, the first counts.
     pub(super) fn merge(&mut self, patch: &Json<'t>, work: &mut WorkBudget<'_>) -> Result<()> {
         let patch = match patch {
             Self::Verbatim(value) => {
@@ -110,7 +110,7 @@ impl<'t> Json<'t> {
         Ok(())
     }
 
-    /// Writes it without spaces.
+    /// Writes the value without spaces.
     pub(super) fn write(&self, out: &mut Vec<u8>, work: &mut WorkBudget<'_>) -> Result<()> {
         let object = match self {
             Self::Verbatim(value) => {
@@ -156,14 +156,14 @@ impl<'t> JsonObject<'t> {
         Ok(self.indexes_by_label.get_or_insert_default())
     }
 
-    /// Where the first member of a label is.
+    /// Index of the first member with a label.
     fn first_index(&mut self, label: &'t [u8], work: &mut WorkBudget<'_>) -> Result<Option<usize>> {
         let indexes_by_label = self.indexes_by_label(work)?.get(&plain_label(label));
         Ok(indexes_by_label.and_then(|indexes_by_label| indexes_by_label.front().copied()))
     }
 }
 
-/// A label without quotes and escapes, halves of characters as bytes of their own.
+/// Decodes a label: removes quotes and escapes, and writes unpaired surrogates as special bytes.
 fn plain_label(written: &[u8]) -> Cow<'_, [u8]> {
     let inner = written.get(1..written.len().saturating_sub(1));
     let inner = inner.unwrap_or_default();
@@ -212,7 +212,7 @@ fn hex4(rest: &mut &[u8]) -> u32 {
     digits.iter().fold(0, |code, byte| code * 16 + digit(byte))
 }
 
-/// Writes a character; half of one, which UTF-8 does not have, in a way of its own.
+/// Writes a character, or an unpaired surrogate, which UTF-8 cannot encode, as 0xFF and its code.
 fn push_character(out: &mut Vec<u8>, code: u32) {
     match char::from_u32(code) {
         Some(character) => {

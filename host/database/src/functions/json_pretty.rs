@@ -1,4 +1,4 @@
-//! JSON on lines of its own, which ends with the longest value.
+//! `json_pretty`, with a bound on the length of its result.
 
 use rusqlite::Result;
 use rusqlite::functions::Context;
@@ -9,7 +9,7 @@ use super::{Text, sqlite_error, too_big};
 use crate::limits::VALUE_BYTES;
 use crate::meter::WorkBudget;
 
-/// How deep SQLite lets JSON nest.
+/// The deepest JSON that SQLite accepts.
 const MAX_DEPTH: usize = 1000;
 
 /// Implements `json_pretty`.
@@ -39,7 +39,7 @@ pub(super) fn pretty(
     Ok(Some(Text(printer.out)))
 }
 
-/// Writes JSON on lines of their own.
+/// Writes indented JSON.
 struct JsonPrinter<'i> {
     out: Vec<u8>,
     indent: &'i [u8],
@@ -47,7 +47,7 @@ struct JsonPrinter<'i> {
 }
 
 impl JsonPrinter<'_> {
-    /// Writes the next part of what is read.
+    /// Writes the next token or scalar value.
     fn print(&mut self, reader: &mut JsonReader<'_>, work: &mut WorkBudget<'_>) -> Result<()> {
         let byte = reader.peek()?;
         match byte {

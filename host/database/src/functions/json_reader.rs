@@ -1,4 +1,4 @@
-//! Reads JSON without spaces, value by value.
+//! Reader of JSON without spaces, value by value.
 
 use rusqlite::Result;
 use rusqlite::functions::Context;
@@ -8,7 +8,7 @@ use super::sqlite_error;
 use super::text::PlainSqlite;
 use crate::meter::WorkBudget;
 
-/// An argument as JSON without spaces, as SQLite writes it.
+/// Returns an argument as JSON without spaces, as SQLite writes it.
 pub(super) fn json_argument(
     context: &Context<'_>,
     index: usize,
@@ -20,25 +20,25 @@ pub(super) fn json_argument(
     )
 }
 
-/// Reads JSON that SQLite wrote.
+/// Reader of JSON that SQLite has written, so that it is valid.
 pub(super) struct JsonReader<'t> {
     pub(super) text: &'t [u8],
     pub(super) at: usize,
 }
 
 impl<'t> JsonReader<'t> {
-    /// Reads from the beginning.
+    /// Starts at the beginning.
     pub(super) fn new(text: &'t [u8]) -> Self {
         Self { text, at: 0 }
     }
 
-    /// The next byte.
+    /// Returns the next byte without consuming it.
     pub(super) fn peek(&self) -> Result<u8> {
         let byte = self.text.get(self.at).copied();
         byte.ok_or_else(|| sqlite_error("malformed JSON"))
     }
 
-    /// Goes behind a value of any kind.
+    /// Skips a value of any kind.
     pub(super) fn skip_value(&mut self, work: &mut WorkBudget<'_>) -> Result<()> {
         let start = self.at;
         let mut depth = 0_usize;

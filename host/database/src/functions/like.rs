@@ -1,7 +1,7 @@
-//! `LIKE` and `GLOB`, step by step as SQLite's own: a pattern can take a time that is quadratic, so each step counts.
+//! `LIKE` and `GLOB`, with the same steps as SQLite's own. A pattern can take quadratic time, so each step counts as work.
 //!
-//! A price is paid: SQLite looks patterns that begin with text up in an index only where the functions are its own. Such a look-up
-//! can be written as a comparison (`a >= 'x' AND a < 'y'`).
+//! The price: SQLite uses an index for patterns that begin with text only with its own functions. Such a search can be written as
+//! a comparison (`a >= 'x' AND a < 'y'`).
 
 use rusqlite::functions::Context;
 use rusqlite::types::ValueRef;
@@ -12,7 +12,7 @@ use super::{PURE, sqlite_error};
 use crate::limits::PATTERN_BYTES;
 use crate::meter::{Deadline, WorkBudget};
 
-/// Puts `like` and `glob` in the place of SQLite's.
+/// Replaces SQLite's `like` and `glob`.
 pub(super) fn register(
     connection: &Connection,
     deadline: &Deadline,
@@ -27,12 +27,12 @@ pub(super) fn register(
     Ok(())
 }
 
-/// Characters that stand for others. A zero stands for nothing: no text has one.
+/// Special characters of a pattern. Zero means none, since no text contains it.
 #[derive(Clone, Copy)]
 struct PatternSyntax {
     all: u32,
     one: u32,
-    /// Character that begins a set, or else that makes the next character stand for itself.
+    /// Character that starts a set in `GLOB`, or that escapes the next character in `LIKE`.
     other: u32,
     has_sets: bool,
     ignores_case: bool,
@@ -90,7 +90,7 @@ fn match_pattern(
     Ok(Some(matching.matches(0, 0)? == MatchOutcome::Match))
 }
 
-/// The character that makes the next one stand for itself.
+/// Reads the escape character.
 fn escape(value: ValueRef<'_>, sqlite: &PlainSqlite) -> Result<Option<u32>> {
     let Some(text) = sqlite.text(value)? else {
         return Ok(None);
@@ -107,7 +107,7 @@ fn escape(value: ValueRef<'_>, sqlite: &PlainSqlite) -> Result<Option<u32>> {
 enum MatchOutcome {
     Match,
     NoMatch,
-    /// No match, and none with less of the text either.
+    /// No match, and none with any shorter rest of the text.
     Never,
 }
 
@@ -119,10 +119,10 @@ struct PatternMatcher<'t, 'd> {
 }
 
 impl PatternMatcher<'_, '_> {
-    /// Whether the text from `t` on matches the pattern from `p` on.
+    /// Matches the text from `t` on against the pattern from `p` on.
     fn matches(&mut self, mut p: usize, mut t: usize) -> Result<MatchOutcome> {
         let kind = self.kind;
-        // Where the pattern goes on behind a character that stands for itself.
+        // Position in the pattern after an escaped character.
         let mut literal = None;
         loop {
             self.work.spend(8)?;
@@ -163,7 +163,7 @@ impl PatternMatcher<'_, '_> {
         }
     }
 
-    /// Whether some rest of the text matches what follows the character that stands for any.
+    /// Matches what follows a `%` or `*`, at any later position of the text.
     fn matches_all(&mut self, mut p: usize, mut t: usize) -> Result<MatchOutcome> {
         let kind = self.kind;
         let wanted = loop {
@@ -199,7 +199,7 @@ impl PatternMatcher<'_, '_> {
         Ok(MatchOutcome::Never)
     }
 
-    /// Whether, behind some place where `wanted` stands, the text matches the pattern from `p` on.
+    /// Matches the pattern from `p` on after each occurrence of the character `wanted`.
     fn matches_from(&mut self, wanted: u32, p: usize, mut t: usize) -> Result<MatchOutcome> {
         loop {
             let Some(rest) = self.text.get(t..) else {
@@ -234,7 +234,7 @@ impl PatternMatcher<'_, '_> {
         }
     }
 
-    /// Whether a character is in the set that begins at `p`, which goes behind it. A set without an end has none.
+    /// Whether a character is in the set that starts at `p`; moves `p` behind the set. An unclosed set contains nothing.
     fn is_in_set(&mut self, p: &mut usize, character: u32) -> Result<bool> {
         let (mut before, mut seen) = (0, false);
         let mut next = read_character(self.pattern, p);
@@ -262,7 +262,7 @@ impl PatternMatcher<'_, '_> {
         Ok(next != 0 && seen != inverted)
     }
 
-    /// The place behind the character at `t`.
+    /// Position after the character at `t`.
     fn next_character(&self, t: usize) -> usize {
         let more = match self.text.get(t) {
             Some(first) if is_lead(*first) => {
@@ -275,7 +275,7 @@ impl PatternMatcher<'_, '_> {
     }
 }
 
-/// Whether two characters are the same but for the case of an ASCII letter.
+/// Whether two characters are equal, ignoring the case of ASCII letters.
 fn equal_ignoring_case(a: u32, b: u32) -> bool {
     match (u8::try_from(a), u8::try_from(b)) {
         (Ok(a), Ok(b)) => a < 0x80 && b < 0x80 && a.eq_ignore_ascii_case(&b),

@@ -1,4 +1,5 @@
-//! SQLite's mathematical functions, which its bundled build leaves out: NULL for what is no number, and where there is no answer.
+//! Mathematical functions, which the bundled build of SQLite leaves out. They return NULL for what is no number, and where the
+//! result is undefined.
 
 use rusqlite::functions::Context;
 use rusqlite::types::{Value, ValueRef};
@@ -43,7 +44,7 @@ const BINARY_FUNCTIONS: &[(&str, BinaryFunction)] = &[
     ("power", f64::powf),
 ];
 
-/// Those that leave an integer as it is.
+/// Functions that return integers unchanged.
 const ROUNDING_FUNCTIONS: &[(&str, UnaryFunction)] = &[
     ("ceil", f64::ceil),
     ("ceiling", f64::ceil),
@@ -51,7 +52,7 @@ const ROUNDING_FUNCTIONS: &[(&str, UnaryFunction)] = &[
     ("trunc", f64::trunc),
 ];
 
-/// Registers them.
+/// Registers the functions.
 pub(super) fn register(connection: &Connection) -> Result<()> {
     for (name, function) in UNARY_FUNCTIONS {
         connection.create_scalar_function(*name, 1, PURE, move |c| Ok(real(c, 0).map(function)))?;
@@ -72,7 +73,7 @@ pub(super) fn register(connection: &Connection) -> Result<()> {
     connection.create_scalar_function("pi", 0, PURE, |_| Ok(std::f64::consts::PI))
 }
 
-/// The number, or none: SQLite writes NULL for what is none.
+/// Maps non-positive input to NaN, which SQLite stores as NULL.
 fn positive_or_nan(number: f64) -> f64 {
     if number > 0.0 { number } else { f64::NAN }
 }
@@ -86,7 +87,7 @@ fn real(context: &Context<'_>, index: usize) -> Option<f64> {
     }
 }
 
-/// A value as a number: text, where all of it is one; else NULL.
+/// Converts a value to a number: text only if all of it is a number; else NULL.
 fn number(value: ValueRef<'_>) -> Value {
     match value {
         ValueRef::Integer(integer) => Value::Integer(integer),
@@ -99,7 +100,7 @@ fn number(value: ValueRef<'_>) -> Value {
 fn parse_number(text: &[u8]) -> Option<Value> {
     let text = std::str::from_utf8(text).ok()?;
     let text = text.trim_matches([' ', '\t', '\n', '\x0B', '\x0C', '\r']);
-    // Rust reads names of numbers as well, which SQLite does not.
+    // Rust also parses names such as `inf`, which SQLite does not.
     if !text
         .bytes()
         .all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte))

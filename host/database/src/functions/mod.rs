@@ -1,8 +1,8 @@
-//! Functions of our own: in the place of those of SQLite's that take longer than linear time, and those that SQLite lacks.
+//! SQL functions of our own: replacements of SQLite's functions that take more than linear time, and functions that SQLite lacks.
 //!
-//! Nothing interrupts a function, so each of these looks at the statement's deadline at every call, and now and then
-//! while it works. What stands in the place of SQLite's answers byte for byte what SQLite's does, whatever the bytes: indexes
-//! are made of the answers, and a database that is exported is read with SQLite's own.
+//! SQLite does not interrupt a function, so each one checks the deadline at every call, and now and then while it works. A
+//! replacement returns the same bytes as SQLite's function for any input: indexes contain the results, and an exported database is
+//! read with SQLite's own functions.
 
 mod hex;
 mod instr_replace;
@@ -25,7 +25,7 @@ use super::meter::Deadline;
 use svc_base::clock::Clock;
 use text::PlainSqlite;
 
-/// Registers all functions on a connection whose statements have this deadline.
+/// Registers all functions on a connection, whose statements have this deadline.
 pub(super) fn register(connection: &Connection, deadline: &Deadline, clock: &Clock) -> Result<()> {
     let sqlite = PlainSqlite::default();
     trim::register(connection, deadline, &sqlite)?;
@@ -38,12 +38,12 @@ pub(super) fn register(connection: &Connection, deadline: &Deadline, clock: &Clo
     uuid_function::register(connection, clock)
 }
 
-/// A function that answers the same for the same arguments, and that schemas may use.
+/// Flags of a deterministic function that schemas may use.
 const PURE: FunctionFlags = FunctionFlags::SQLITE_UTF8
     .union(FunctionFlags::SQLITE_DETERMINISTIC)
     .union(FunctionFlags::SQLITE_INNOCUOUS);
 
-/// How long something takes, in nanoseconds: at all, and for each byte of the longest value.
+/// Time of an instruction or a call, in nanoseconds: fixed, and for each byte of the longest value.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Weight {
     pub(super) fixed: f64,
@@ -66,10 +66,10 @@ impl Weight {
     }
 }
 
-/// Nanoseconds for each byte of JSON that SQLite reads, and for each that a path or an edit moves.
+/// Nanoseconds for each byte of JSON that SQLite parses, or that a path or an edit moves.
 pub(super) const JSON_NS_PER_BYTE: f64 = 7.0;
 
-/// Those that look at the deadline themselves: what they take until then.
+/// Functions that check the deadline themselves, so that only the time between two checks counts.
 const DEADLINE_CHECKING_FUNCTIONS: &[&str] = &[
     "glob",
     "instr",
@@ -85,8 +85,8 @@ const DEADLINE_CHECKING_FUNCTIONS: &[&str] = &[
     "unhex",
 ];
 
-/// How long a call takes with arguments that are made to be slow. A function that nobody has measured weighs as much as the
-/// slowest of those that only go through their text.
+/// Weight of a call with arguments that are as slow as possible. A function that was not measured weighs as much as the slowest
+/// linear one.
 pub(super) fn weight(name: &str, arguments: f64) -> Weight {
     let name = name.to_ascii_lowercase();
     let (fixed, byte) = match name.as_str() {
@@ -107,7 +107,7 @@ pub(super) fn weight(name: &str, arguments: f64) -> Weight {
     Weight { fixed, byte }
 }
 
-/// Text of any bytes, which SQLite makes of blobs.
+/// Text of any bytes, as SQLite makes it of blobs.
 struct Text(Vec<u8>);
 
 impl ToSql for Text {
@@ -116,12 +116,12 @@ impl ToSql for Text {
     }
 }
 
-/// An error in SQLite's own words.
+/// Error with a message of SQLite.
 fn sqlite_error(message: &str) -> Error {
     Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_ERROR), Some(message.to_owned()))
 }
 
-/// The error for a value that is longer than a value may be.
+/// Error for a value above the length limit.
 fn too_big() -> Error {
     Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_TOOBIG), None)
 }
@@ -136,7 +136,7 @@ pub(super) mod tests {
     use crate::watchdog::Watchdog;
     use svc_base::clock::Timestamp;
 
-    /// A connection with our functions, and one without.
+    /// Two connections, with and without our functions.
     struct FunctionComparison {
         ours: Connection,
         theirs: Connection,
@@ -155,7 +155,7 @@ pub(super) mod tests {
             }
         }
 
-        /// Evaluates an expression: its type and its bytes, or the error.
+        /// Evaluates an expression on both: its type and bytes, or the error.
         fn answers(&self, expression: &str, values: &[Value]) -> [String; 2] {
             let sql =
                 format!("SELECT typeof({expression}) || ' ' || coalesce(hex({expression}), '')");
@@ -176,7 +176,7 @@ pub(super) mod tests {
         static BOTH: FunctionComparison = FunctionComparison::new();
     }
 
-    /// Fails if an expression is answered otherwise than by SQLite alone.
+    /// Fails if an expression has another result than with SQLite alone.
     pub(super) fn assert_like_sqlite(expressions: &[&str]) {
         BOTH.with(|both| {
             for expression in expressions {
@@ -186,7 +186,7 @@ pub(super) mod tests {
         });
     }
 
-    /// Compares both implementations on expressions of some values.
+    /// Compares both connections on expressions of some values.
     pub(super) fn compare_with_sqlite(
         forms: &[&str],
         values: &[Value],
@@ -200,12 +200,12 @@ pub(super) mod tests {
         })
     }
 
-    /// Bytes of an alphabet.
+    /// Generates bytes of an alphabet.
     pub(super) fn text(alphabet: &'static [u8]) -> impl Strategy<Value = Value> {
         prop::collection::vec(prop::sample::select(alphabet), 0..10).prop_map(Value::Blob)
     }
 
-    /// Evaluates functions that SQLite's build lacks.
+    /// Evaluates a function that SQLite's build lacks.
     pub(super) fn answer(expression: &str) -> String {
         BOTH.with(|both| {
             let sql = format!("SELECT quote({expression})");

@@ -1,6 +1,6 @@
-//! The percentile family as SQLite's extension defines it: `median`, `percentile`, `percentile_cont` and `percentile_disc`.
+//! The percentile functions of SQLite's extension: `median`, `percentile`, `percentile_cont` and `percentile_disc`.
 //!
-//! They keep the numbers of a group in memory, which has a bound for all the groups of a connection together.
+//! They keep the numbers of a group in memory, with one bound for all groups of a connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,10 +12,10 @@ use rusqlite::{Connection, Result};
 use super::sqlite_error;
 use crate::meter::Deadline;
 
-/// How many numbers a connection keeps.
+/// The most numbers that a connection keeps.
 const MAX_NUMBERS: usize = 1_000_000;
 
-/// Registers them.
+/// Registers the functions.
 pub(super) fn register(connection: &Connection, deadline: &Deadline) -> Result<()> {
     let kept = Arc::new(AtomicUsize::new(0));
     for (name, arguments, whole, is_discrete) in [
@@ -41,9 +41,9 @@ pub(super) fn register(connection: &Connection, deadline: &Deadline) -> Result<(
 
 struct Percentile {
     name: &'static str,
-    /// Number that stands for all rows: 1 or 100.
+    /// Fraction argument that stands for all rows: 1 or 100.
     whole: f64,
-    /// Whether the answer is one of the numbers.
+    /// Whether the result must be one of the numbers.
     is_discrete: bool,
     deadline: Deadline,
     kept: Arc<AtomicUsize>,

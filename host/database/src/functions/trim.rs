@@ -1,4 +1,4 @@
-//! The trim family, in time linear in the value: SQLite's own is quadratic.
+//! `trim`, `ltrim` and `rtrim` in linear time: SQLite's own are quadratic.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ struct TrimSides {
     right: bool,
 }
 
-/// Puts `trim`, `ltrim` and `rtrim` in the place of SQLite's.
+/// Replaces SQLite's `trim`, `ltrim` and `rtrim`.
 pub(super) fn register(
     connection: &Connection,
     deadline: &Deadline,
@@ -72,12 +72,12 @@ fn trim(
     Ok(Some(Text(rest.to_vec())))
 }
 
-/// A set of characters, as SQLite cuts text into them: a byte, and behind one that leads all that continue it. Where
-/// several fit, the one that is named first is taken.
+/// A set of characters, split as SQLite splits text: a byte, and after a lead byte all its continuations. If several match, the
+/// one named first is taken.
 struct CharacterSet {
-    /// By node and byte, the node that follows. The root is node 0.
+    /// Next node by node and byte; the root is node 0.
     next: HashMap<(usize, u8), usize>,
-    /// By node, the place of the character that ends there.
+    /// Rank of the character that ends at each node.
     ends: Vec<Option<usize>>,
 }
 
@@ -87,7 +87,7 @@ impl CharacterSet {
             next: HashMap::new(),
             ends: vec![None],
         };
-        // A zero ends a set.
+        // A zero byte ends the set.
         let mut rest = text.split(|byte| *byte == 0).next().unwrap_or_default();
         let mut place = 0;
         while let Some((character, others)) = rest.split_at_checked(first_character_length(rest)) {
@@ -113,7 +113,7 @@ impl CharacterSet {
         self.ends[node].get_or_insert(place);
     }
 
-    /// Along `bytes`, the place of the character that ends at each.
+    /// Rank of the character that ends at each position of `bytes`.
     fn match_ends(&self, bytes: &[u8]) -> Vec<Option<usize>> {
         let mut node = 0;
         let steps = bytes.iter().map_while(|byte| {
@@ -123,7 +123,7 @@ impl CharacterSet {
         steps.collect()
     }
 
-    /// The place of a character of one byte.
+    /// Rank of a character of one byte.
     fn single(&self, byte: u8) -> Option<usize> {
         self.ends[*self.next.get(&(0, byte))?]
     }
@@ -149,7 +149,7 @@ impl CharacterSet {
             let start = if is_lead(text[last]) { last } else { last + 1 };
             let (before, mut group) = text.split_at(start);
             work.spend(8 * (text.len() - last))?;
-            // What continues nothing, and a byte that is no lead, fit by themselves alone.
+            // Continuations without a lead byte, and bytes that are no lead, match only by themselves.
             let match_ends = if group.first().copied().is_some_and(is_lead) {
                 self.match_ends(group)
             } else {
@@ -178,7 +178,7 @@ impl CharacterSet {
     }
 }
 
-/// The length of the character that `text` begins with.
+/// Length of the first character of `text`, in bytes.
 fn first_character_length(text: &[u8]) -> usize {
     match text.split_first() {
         Some((first, rest)) if is_lead(*first) => {

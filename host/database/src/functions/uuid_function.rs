@@ -1,4 +1,4 @@
-//! `uuid()`: a version 7 by the server's clock and its randomness, for keys that sort by time.
+//! `uuid()`: a UUID of version 7, from the server's clock and randomness, for keys that sort by time.
 
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, Result};
@@ -8,7 +8,7 @@ use svc_base::clock::Clock;
 use svc_base::ids;
 use svc_base::random::Random;
 
-/// Registers it.
+/// Registers the function.
 pub(super) fn register(connection: &Connection, clock: &Clock) -> Result<()> {
     let (clock, random) = (clock.clone(), Random::system());
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_INNOCUOUS;

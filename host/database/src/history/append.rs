@@ -1,4 +1,4 @@
-//! Adding to a chain: what the log has since, each commit with its number and the state that it led to.
+//! Appends to a chain: the new commits of the log, each with its number and state checksum.
 
 use std::io;
 
@@ -12,8 +12,8 @@ use super::record::{CommitPoint, Moment, Record, RecordKind};
 use svc_base::clock::Timestamp;
 
 impl History {
-    /// Whether the chain can be gone on with: where that is in doubt, whether it leads to what is there. Its state is known
-    /// afterwards if there is something to add to it.
+    /// Whether the frames continue the chain. If that is in doubt, compares the state that they lead to with the database. Keeps
+    /// the state if there is something to append.
     pub(super) fn check_continuation(
         &mut self,
         connection: &mut Connection,
@@ -31,7 +31,7 @@ impl History {
         Ok(follows)
     }
 
-    /// Appends frames to the chain; answers when the last of their commits was.
+    /// Appends frames to the chain; returns the time of their last commit.
     pub(super) fn append(
         &mut self,
         from: &LogPosition,
@@ -61,14 +61,14 @@ impl History {
         Ok(last)
     }
 
-    /// When a commit was that nobody noted, for a crash came: when its log was `written` to last, as far as that can be.
+    /// Estimates the time of a commit that was not noted before a crash: the last write of the log, within possible bounds.
     fn estimate_commit_time(&self, written: Timestamp) -> Timestamp {
         let at = written.min(self.now());
         let after = self.last.map(|last| Timestamp(last.0 + 1));
         after.map_or(at, |after| after.max(at))
     }
 
-    /// The moments of commits: of those at one time the last. With them, the state that the last leads to.
+    /// Builds the moments of commits, of those at the same time only the last; also returns the state after the last.
     fn moments(
         &mut self,
         from: &LogPosition,

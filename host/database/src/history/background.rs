@@ -1,8 +1,7 @@
-//! Taking a log into the history, and copying it into the database, beside the writer, who goes on meanwhile.
+//! Background checkpoints: the log is recorded in the history and copied into the database while the writer goes on.
 //!
-//! The writer lends its history out, with a reader that sees the database as it is: whatever is committed from then on,
-//! the log is copied no further than that reader, so that nothing leaves the log before history has it. While a history
-//! is lent out, the writer only notes its commits.
+//! The writer lends its history out, with a reader that pins the present state of the log. Later commits are not copied past that
+//! reader, so nothing leaves the log before the history has it. Meanwhile the writer only notes its commits.
 
 use std::io;
 use std::mem;
@@ -18,29 +17,29 @@ use svc_base::threads::Threads;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The thread that works beside all writers, one log after the other. The last handle to go waits for it.
+/// The thread of all background checkpoints, one after another. Dropping the last handle waits for it.
 #[derive(Debug)]
 pub(crate) struct Checkpointer {
     jobs: Option<Sender<Job>>,
     _threads: Threads,
 }
 
-/// A history that is lent out. Dropping it waits until it is given back: nobody else may add to it before.
+/// A history in use by a background checkpoint. Dropping it waits for the end, since no other may append meanwhile.
 #[derive(Debug)]
 pub(crate) struct LentHistory {
     receiver: Receiver<ReturnedHistory>,
-    /// How many frames the log had.
+    /// Frames in the log at the start.
     frames: i32,
     is_reclaimed: bool,
 }
 
-/// A history that is given back.
+/// A history that comes back from a background checkpoint.
 #[derive(Debug)]
 pub(crate) struct ReturnedHistory {
     history: History,
-    /// Whether the log was copied as far as it went when the history was lent out.
+    /// Whether the log was copied up to its length at the start.
     pub(crate) copied: bool,
-    /// Whether that was all of it, so that SQLite may begin it anew.
+    /// Whether the whole log was copied, so that SQLite may start it anew.
     wholly: bool,
 }
 
@@ -54,7 +53,7 @@ impl Checkpointer {
         let work = move || {
             for job in waiting {
                 let job = std::panic::AssertUnwindSafe(job);
-                // The writer that waits learns it from the end of its channel.
+                // The waiting writer sees that its channel ends.
                 if std::panic::catch_unwind(job).is_err() {
                     tracing::error!("work on a database's history panicked");
                 }
@@ -76,7 +75,7 @@ impl Drop for Checkpointer {
 }
 
 impl History {
-    /// Whether it can be taken aside: what is in the log surely follows it, or there is nothing to be taken.
+    /// Whether a background checkpoint is possible: the log certainly continues the chain, or there is nothing to record.
     pub(crate) fn can_be_lent(&self) -> bool {
         match &self.chain {
             Some(chain) => !chain.doubtful,
@@ -84,7 +83,7 @@ impl History {
         }
     }
 
-    /// Has the first `frames` frames of the log, which are all that there is now, taken and copied beside the writer.
+    /// Starts to record and copy the first `frames` frames of the log in the background, which are all that it has now.
     ///
     /// # Errors
     /// When the database cannot be opened once more; nothing is lent then.
@@ -113,11 +112,11 @@ impl History {
         let (sender, receiver) = mpsc::channel();
         let settings = settings.clone();
         let job: Job = Box::new(move || {
-            // Nobody waits for it where a process ends.
+            // At the end of the process no writer waits for it.
             let _ = sender.send(record_and_checkpoint(lent, pin, &settings, frames));
         });
         if let Some(jobs) = &checkpointer.jobs {
-            // What cannot be sent is dropped, which the other end learns.
+            // If it cannot be sent, it is dropped, and the receiver sees that.
             let _ = jobs.send(job);
         }
         Ok(LentHistory {
@@ -127,7 +126,7 @@ impl History {
         })
     }
 
-    /// Takes back what was lent, with what was committed meanwhile noted here.
+    /// Takes over the returned history, and keeps the commits noted meanwhile.
     fn adopt(&mut self, returned: ReturnedHistory) {
         let ReturnedHistory {
             history, wholly, ..
@@ -143,13 +142,12 @@ impl History {
 }
 
 impl LentHistory {
-    /// How many frames the log had when it was lent out.
+    /// Frames that the log had at the start.
     pub(crate) fn frames(&self) -> i32 {
         self.frames
     }
 
-    /// Gives the history back to its writer; returns whether the log was copied as far as it went. `None` if it is still
-    /// at work and nobody is to wait.
+    /// Returns the history to its writer, and whether the log was copied. `None` if it is still in use and `wait` is false.
     pub(crate) fn reclaim(&mut self, history: &mut History, wait: bool) -> Option<bool> {
         let returned = if wait {
             self.receiver.recv().ok()
@@ -161,7 +159,7 @@ impl LentHistory {
             }
         };
         self.is_reclaimed = true;
-        // Where it is lost, the next that is taken begins another chain.
+        // If the history is lost, the next record begins another chain.
         let copied = returned.as_ref().is_some_and(|returned| returned.copied);
         if let Some(returned) = returned {
             history.adopt(returned);
@@ -178,7 +176,7 @@ impl Drop for LentHistory {
     }
 }
 
-/// Tells the log why a history has a gap; that it is too small, only if that was not `known`.
+/// Logs a gap in the history. A history that was already too large, `known`, is not logged again.
 pub(crate) fn log_gap(taken: io::Result<()>, known: bool) {
     if let Err(error) = taken
         && !(known && HistoryLimitExceeded::is(&error))
@@ -202,7 +200,7 @@ fn record_and_checkpoint(
         done.map_err(internal)
     });
     fault::point("settle.copied");
-    // Only now may SQLite begin the log anew.
+    // Only from here on may SQLite start the log anew.
     drop(pin);
     match copied {
         Ok((in_log, copied)) => ReturnedHistory {

@@ -1,4 +1,4 @@
-//! A chain: one history file, which begins with a whole database and goes on with what was committed to it.
+//! A chain: one history file, which begins with a whole database and continues with its commits.
 
 use std::fs::File;
 use std::io;
@@ -13,23 +13,23 @@ use svc_base::clock::Timestamp;
 
 const FILE_SUFFIX: &str = ".history";
 
-/// A chain as it is on the disk.
+/// A chain on the disk.
 #[derive(Debug)]
 pub(super) struct Chain {
     /// Number of the chain: a later chain has a larger one.
     pub(super) number: u32,
     file: File,
-    /// Records of the chain, each with its place: a base first, unless there is none.
+    /// Records of the chain with their offsets; the first is a base.
     pub(super) records: Vec<(u64, Header)>,
-    /// Where they end.
+    /// Offset after the last record.
     pub(super) end: u64,
 }
 
-/// A moment, and where to find it.
+/// A moment, and where it is stored.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MomentLocation {
     pub(super) chain: u32,
-    /// Which of the chain's records.
+    /// Index of the record in the chain.
     record: usize,
     pub(super) moment: Moment,
 }
@@ -38,7 +38,7 @@ fn name(number: u32) -> String {
     format!("{number:010}{FILE_SUFFIX}")
 }
 
-/// The numbers of the chains in a directory, oldest first.
+/// Lists the numbers of the chains in a directory, oldest first.
 pub(super) fn list_numbers(dir: &Dir) -> io::Result<Vec<u32>> {
     let mut numbers = Vec::new();
     for entry in dir.entries()? {
@@ -52,12 +52,12 @@ pub(super) fn list_numbers(dir: &Dir) -> io::Result<Vec<u32>> {
     Ok(numbers)
 }
 
-/// How many bytes a chain takes.
+/// Size of a chain, in bytes.
 pub(super) fn bytes(dir: &Dir, number: u32) -> io::Result<u64> {
     Ok(dir.metadata(name(number))?.len())
 }
 
-/// Removes a chain; one that is gone is removed already.
+/// Removes a chain; a missing one is no error.
 pub(super) fn remove(dir: &Dir, number: u32) -> io::Result<()> {
     match dir.remove_file(name(number)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -65,7 +65,7 @@ pub(super) fn remove(dir: &Dir, number: u32) -> io::Result<()> {
     }
 }
 
-/// Begins a chain, durably.
+/// Creates the file of a chain, durably.
 pub(super) fn create_file(dir: &Dir, number: u32, base: &Record) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
@@ -75,19 +75,19 @@ pub(super) fn create_file(dir: &Dir, number: u32, base: &Record) -> io::Result<(
     dir.open(".")?.sync_all()
 }
 
-/// Appends to a chain at its end, durably.
+/// Appends a record to a chain, durably.
 pub(super) fn append(dir: &Dir, number: u32, end: u64, record: &Record) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true);
     let file = dir.open_with(name(number), &options)?.into_std();
-    // What a crash left half written is not to be taken for what follows.
+    // A half-written record of a crash must not stay behind this one.
     file.set_len(end)?;
     file.write_all_at(&record.bytes, end)?;
     file.sync_data()
 }
 
 impl Chain {
-    /// Reads what is in a chain, but not the pages.
+    /// Reads the headers of a chain, without the pages.
     pub(super) fn open(dir: &Dir, number: u32) -> io::Result<Self> {
         let file = dir.open(name(number))?.into_std();
         let length = file.metadata()?.len();
@@ -108,7 +108,7 @@ impl Chain {
         })
     }
 
-    /// Forgets the last record if it is not there to its last byte: a crash came while it was written.
+    /// Drops the last record if a crash left it incomplete.
     pub(super) fn without_torn_end(mut self) -> io::Result<Self> {
         if let Some((offset, last)) = self.records.last()
             && !last.is_whole(&self.file, *offset)?
@@ -119,24 +119,24 @@ impl Chain {
         Ok(self)
     }
 
-    /// When its last moment was.
+    /// Time of the last moment.
     pub(super) fn last(&self) -> Option<Timestamp> {
         self.records.last().map(|(_, header)| header.last)
     }
 
-    /// When its first moment was.
+    /// Time of the first moment.
     pub(super) fn began(&self) -> Option<Timestamp> {
         self.records.first().map(|(_, base)| base.last)
     }
 
-    /// Whether anything was committed since it began.
+    /// Whether it has commits after its base.
     pub(super) fn has_frames(&self) -> bool {
         self.records
             .iter()
             .any(|(_, h)| h.kind == RecordKind::Frames)
     }
 
-    /// How many bytes of pages are to be unpacked to come to its end, the base aside.
+    /// Bytes of pages after the base, unpacked.
     pub(super) fn unpacked(&self) -> u64 {
         let frames = self.records.iter().skip(1);
         frames.map(|(_, header)| u64::from(header.unpacked)).sum()
@@ -162,7 +162,7 @@ impl Chain {
         Ok(moment_locations)
     }
 
-    /// The database as it was at a moment of this chain.
+    /// Builds the database image at a moment of this chain.
     ///
     /// # Errors
     /// The disk's; damage, where what the records lead to is not what they say.
@@ -182,7 +182,7 @@ impl Chain {
                 RecordKind::Seal => {}
             }
         }
-        // The last page may be a free one, which SQLite never writes.
+        // SQLite never writes a free page at the end.
         resize(&mut image, spot.moment.pages)?;
         let state = spot.moment.point.map(|point| point.state);
         if state.is_some_and(|state| PageHashes::of(&image).checksum() != state) {
@@ -192,31 +192,31 @@ impl Chain {
         Ok(image)
     }
 
-    /// The database as it was at its last moment.
+    /// Builds the database image at the last moment.
     pub(super) fn last_image(&self) -> io::Result<Vec<u8>> {
         let last = self.moment_locations()?.pop().ok_or_else(damaged)?;
         self.image(&last)
     }
 
-    /// Where it has come to; `None` in the format before.
+    /// Commit point at the end; `None` in the old format.
     pub(super) fn point(&self) -> Option<CommitPoint> {
         self.records.last().and_then(|(_, header)| header.point)
     }
 
-    /// Whether it is of the format before.
+    /// Whether it has a record of the old format.
     pub(super) fn has_old_format(&self) -> bool {
         let mut records = self.records.iter();
         records.any(|(_, header)| header.format == RecordFormat::V1)
     }
 
-    /// Whether all of it can be read, and leads where it says: answers what is wrong.
+    /// Checks all records and the states that they lead to; returns what is wrong.
     pub(super) fn verify(&self) -> io::Result<Option<String>> {
         if self.records.is_empty() {
             return Ok(Some("has no beginning".to_owned()));
         }
         let (mut state, mut before) = (PageHashes::default(), None);
         for (number, (offset, header)) in self.records.iter().enumerate() {
-            // The last may be being written.
+            // The last record may be incomplete, because it is being written.
             if number + 1 == self.records.len() && !header.is_whole(&self.file, *offset)? {
                 break;
             }
@@ -233,7 +233,7 @@ impl Chain {
         Ok(None)
     }
 
-    /// Follows a record; answers whether it leads where it says, after the point `before`.
+    /// Applies a record to `state`, after the point `before`; returns whether it leads to the state that it names.
     fn follow(
         &self,
         state: &mut PageHashes,
@@ -273,14 +273,14 @@ impl Chain {
     }
 }
 
-/// Has an image say that there is no log beside it.
+/// Marks an image as a database without a write-ahead log.
 pub(super) fn clear_wal_flag(image: &mut [u8]) {
     if let Some(versions) = image.get_mut(WAL_VERSION_BYTES) {
         versions.fill(1);
     }
 }
 
-/// Packs frames as a record holds them: how many, the pages' numbers, the pages.
+/// Packs frames for a record: their number, the page numbers, the pages.
 pub(super) fn pack_frames(pages: &[u32], data: &[u8]) -> Vec<u8> {
     let count = u32::try_from(pages.len()).unwrap_or(u32::MAX);
     let mut content = Vec::with_capacity(4 + pages.len() * 4 + data.len());
@@ -310,7 +310,7 @@ impl<'c> PackedFrames<'c> {
         Ok(Self { pages, data })
     }
 
-    /// The frames from the place `from` on, up to the place `to`: the page of each, and what it holds then.
+    /// Returns the frames from index `from` to index `to`: page number and content.
     fn between(&self, from: u32, to: u32) -> impl Iterator<Item = (u32, &'c [u8])> {
         let place = |frame| usize::try_from(frame).unwrap_or(usize::MAX);
         let frames = self
@@ -328,7 +328,7 @@ fn number(bytes: &[u8]) -> u32 {
     u32::from_le_bytes(bytes.try_into().unwrap_or_default())
 }
 
-/// Brings an image from moment to moment.
+/// Applies frames to an image, moment by moment.
 fn apply_frames(image: &mut Vec<u8>, content: &[u8], moments: &[Moment]) -> io::Result<()> {
     let frames = PackedFrames::of(content)?;
     let mut from = 0;
@@ -342,7 +342,7 @@ fn apply_frames(image: &mut Vec<u8>, content: &[u8], moments: &[Moment]) -> io::
     Ok(())
 }
 
-/// Gives an image so many pages: the database may have become smaller, or larger by what SQLite never wrote.
+/// Sets the number of pages of an image: the database may have shrunk, or grown by pages that SQLite never wrote.
 fn resize(image: &mut Vec<u8>, pages: u32) -> io::Result<()> {
     let pages = usize::try_from(pages).unwrap_or(usize::MAX);
     let length = pages.saturating_mul(PAGE_SIZE);
@@ -353,7 +353,7 @@ fn resize(image: &mut Vec<u8>, pages: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Puts a page, counted from 1, into an image.
+/// Writes a page, counted from 1, into an image.
 pub(super) fn write_page(image: &mut Vec<u8>, page: u32, data: &[u8]) -> io::Result<()> {
     let start = usize::try_from(page.checked_sub(1).ok_or_else(damaged)?).unwrap_or(usize::MAX);
     let start = start.saturating_mul(PAGE_SIZE);

@@ -1,8 +1,8 @@
-//! SQLite's write-ahead log, read as its file format has it: what was committed, page by page.
+//! SQLite's write-ahead log, read by its file format: what was committed, page by page.
 //!
-//! A log is a header and frames: each a page's number, for the last of a commit also the database's size, and the page.
-//! Salts name the generation of the log, which begins anew once it is copied wholly; sums run over all that is before.
-//! A frame whose salts or sums do not fit was never synced, or is of a generation before.
+//! A log is a header and frames. A frame has a page number, the page, and for the last frame of a commit also the size of the
+//! database. Salts name the generation of the log, which starts anew when it is wholly copied. Checksums cover all bytes before. A
+//! frame whose salts or checksums do not match was never synced, or is of an earlier generation.
 
 use std::fs::File;
 use std::io;
@@ -13,40 +13,40 @@ use cap_std::fs::Dir;
 
 use svc_base::clock::Timestamp;
 
-/// The size of a page, in bytes: of every database here.
+/// The page size of every database here, in bytes.
 pub(super) const PAGE_SIZE: usize = 4096;
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
 const FRAME_SIZE: usize = FRAME_HEADER + PAGE_SIZE;
-/// Frames that are read at once.
+/// Frames per read.
 const FRAMES_PER_READ: usize = 64;
-/// All frames of a log.
+/// No bound on frames.
 pub(super) const ALL_FRAMES: u32 = u32::MAX;
-/// The most frames that are taken at once: several times what a log may have.
+/// The most frames of one read: several times what a log may have.
 const MAX_FRAMES: usize = 64 << 10;
-/// Magic number of a log, but for its last bit, which is the byte order of its sums.
+/// Magic number of a log. The last bit is the byte order of the checksums.
 const MAGIC: u32 = 0x377f_0682;
 const VERSION: u32 = 3_007_000;
 
-/// A place in a log: after so many frames of one of its generations, with the sums over all before.
+/// A position in a log: its generation, the frames before, and the checksums up to there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LogPosition {
-    /// Which generation.
+    /// Salts of the generation.
     pub(super) salts: [u32; 2],
-    /// How many frames are before.
+    /// Number of frames before the position.
     pub(super) frames: u32,
-    /// Over all that is before.
+    /// Checksums of everything before the position.
     pub(super) sums: [u32; 2],
 }
 
 impl LogPosition {
-    /// Whether a log that begins with `salts` is the one that SQLite began when this one was copied.
+    /// Whether a log with these salts is the one that SQLite started after this one was copied.
     pub(super) fn is_followed_by(&self, salts: [u32; 2]) -> bool {
         *self != Self::default() && salts[0] == self.salts[0].wrapping_add(1)
     }
 }
 
-/// A log as it is on the disk.
+/// A log on the disk.
 #[derive(Debug)]
 pub(super) struct WalFile {
     file: File,
@@ -54,30 +54,30 @@ pub(super) struct WalFile {
     start: LogPosition,
 }
 
-/// Frames, up to the last that ends a commit.
+/// Committed frames.
 #[derive(Debug)]
 pub(super) struct Frames {
-    /// The pages' numbers, from 1.
+    /// Page numbers, from 1.
     pub(super) pages: Vec<u32>,
-    /// The pages, one after the other.
+    /// Contents of the pages, one after another.
     pub(super) data: Vec<u8>,
-    /// Where commits end, in their order.
+    /// Ends of the commits, in their order.
     pub(super) commits: Vec<CommitEnd>,
-    /// Where they end.
+    /// Position after the last frame.
     pub(super) end: LogPosition,
 }
 
 /// The end of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CommitEnd {
-    /// How many of the frames are up to it.
+    /// Number of frames up to the end of the commit.
     pub(super) frames: u32,
-    /// How many pages the database has then.
+    /// Size of the database after the commit, in pages.
     pub(super) pages: u32,
 }
 
 impl WalFile {
-    /// Opens the log `name`; `None` if there is none, or nothing whole in it.
+    /// Opens the log `name`; `None` if there is none, or no complete header.
     pub(super) fn open(dir: &Dir, name: &str) -> io::Result<Option<Self>> {
         match dir.open(name) {
             Ok(file) => Self::read(file.into_std()),
@@ -117,12 +117,12 @@ impl WalFile {
         }))
     }
 
-    /// Returns the position of the log's beginning.
+    /// Returns the position of the first frame.
     pub(super) fn start(&self) -> LogPosition {
         self.start
     }
 
-    /// Whether this log had come to `position` once, so that what follows in it follows that.
+    /// Whether this log has passed `position`, so that its next frames continue from there.
     pub(super) fn contains(&self, position: &LogPosition) -> io::Result<bool> {
         let Some(last) = position.frames.checked_sub(1) else {
             return Ok(*position == self.start);
@@ -135,7 +135,7 @@ impl WalFile {
             && read_u32_pair(&header, 16) == position.sums)
     }
 
-    /// When it was last written to.
+    /// Time of the last write to the file.
     pub(super) fn modified_at(&self) -> io::Result<Timestamp> {
         let written = self.file.metadata()?.modified()?;
         let since = written.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -143,8 +143,7 @@ impl WalFile {
         Ok(Timestamp(millis))
     }
 
-    /// Reads what was committed after `from`, which this log holds, within its first `most` frames: later frames may
-    /// not be synced yet.
+    /// Reads the commits after `from`, within the first `most` frames: later frames may not be synced yet.
     pub(super) fn read_committed(&self, from: &LogPosition, most: u32) -> io::Result<Frames> {
         let mut found = Frames {
             pages: Vec::new(),
@@ -182,7 +181,7 @@ impl WalFile {
                 break;
             }
         }
-        // What comes after the last commit was never answered, and is written over.
+        // Frames after the last commit belong to no answered write, and will be overwritten.
         let committed = found.commits.last().map_or(0, |commit| commit.frames);
         let committed = usize::try_from(committed).unwrap_or(usize::MAX);
         found.pages.truncate(committed);
@@ -190,7 +189,7 @@ impl WalFile {
         Ok(found)
     }
 
-    /// Where the log is after a frame, if it is the next.
+    /// Returns the position after a frame, if it is the next one.
     fn next_position(&self, at: &LogPosition, frame: &[u8]) -> Option<LogPosition> {
         let sums = checksum(self.big_endian, at.sums, &frame[..8]);
         let sums = checksum(self.big_endian, sums, &frame[FRAME_HEADER..]);
@@ -209,7 +208,7 @@ fn offset(frames: u32) -> u64 {
     HEADER as u64 + u64::from(frames) * FRAME_SIZE as u64
 }
 
-/// Reads until the buffer is full or the file ends; returns how much there was.
+/// Reads until the buffer is full or the file ends; returns the number of bytes.
 pub(super) fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut read = 0;
     while read < buffer.len() {
@@ -223,7 +222,7 @@ pub(super) fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> io::Res
     Ok(read)
 }
 
-/// Numbers in a log's headers are big-endian, whatever the order of its sums.
+/// Reads a number of a header: always big-endian, whatever the byte order of the checksums.
 fn read_u32(bytes: &[u8], at: usize) -> u32 {
     let mut word = [0; 4];
     word.copy_from_slice(&bytes[at..at + 4]);
@@ -234,7 +233,7 @@ fn read_u32_pair(bytes: &[u8], at: usize) -> [u32; 2] {
     [read_u32(bytes, at), read_u32(bytes, at + 4)]
 }
 
-/// Goes on with the sums over a multiple of eight bytes.
+/// Continues the checksums over a multiple of eight bytes.
 pub(super) fn checksum(big_endian: bool, before: [u32; 2], bytes: &[u8]) -> [u32; 2] {
     let [mut first, mut second] = before;
     let read = |word: &[u8]| {

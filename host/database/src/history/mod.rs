@@ -1,13 +1,13 @@
-//! The history of a database: what its log held, kept before the log is begun anew.
+//! The history of a database: the commits of its log, saved before the log is overwritten.
 //!
-//! History is made of chains. Each begins with a copy of the database and goes on with what was committed after it,
-//! as SQLite's log has it, so that a commit costs history nothing until the log is copied. What is in a chain is
-//! certain: it follows from its base frame by frame, by the salts and sums of the log itself, or by our own account
-//! of having copied the log wholly. Where that cannot be shown, another chain begins, with another copy: in doubt
-//! history has a gap, and is never wrong. A failure of history fails nothing else.
+//! The history consists of chains. Each begins with a copy of the database and continues with the commits after it, as SQLite's
+//! log has them. So a commit costs the history nothing until the log is copied. The content of a chain is certain: each frame
+//! follows from the base, by the salts and checksums of the log, or by our own note that the log was wholly copied. If that cannot
+//! be shown, another chain begins with another copy: in doubt the history has a gap, but it is never wrong. A failure of the
+//! history fails nothing else.
 //!
-//! Commits are numbered, and each number stands with the checksum of the state that its commit led to. Neither depends on
-//! this machine or on a generation of the log: a copy that has come to a number is compared by its checksum.
+//! Commits are numbered, and each number is stored with the checksum of the state after it. Neither depends on this machine or on
+//! a generation of the log, so a copy that has reached a number can be compared by its checksum.
 
 mod append;
 mod background;
@@ -40,27 +40,27 @@ pub(super) use background::{Checkpointer, LentHistory, log_gap};
 pub use moments::HistoryMoments;
 pub(super) use moments::{has_expired_moments, verify};
 
-/// A clock that is set back by no more than this, in milliseconds, stands still for history.
+/// If the clock is set back by no more than this, in milliseconds, the time of commits stands still.
 const MAX_CLOCK_SETBACK_MILLIS: i64 = 60_000;
 
-/// Terms that history is kept under.
+/// Settings of the histories.
 #[derive(Debug)]
 pub(super) struct HistorySettings {
-    /// Clock that dates commits.
+    /// Clock for the times of commits.
     pub(super) clock: Clock,
-    /// How many bytes the history of a database may take; 0 keeps none.
+    /// The largest history of a database, in bytes; 0 keeps none.
     pub(super) most_bytes: u64,
-    /// With less free disk nothing is kept, in bytes.
+    /// Free disk below which nothing is recorded, in bytes.
     pub(super) free_disk: u64,
 }
 
-/// Why nothing more is kept: all that history may take is less than what there is.
+/// The history may not become as large as what must be recorded.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the history may take fewer bytes than are to be kept")]
 pub(super) struct HistoryLimitExceeded;
 
 impl HistoryLimitExceeded {
-    /// Whether that is what failed.
+    /// Whether an I/O error is this one.
     pub(super) fn is(error: &io::Error) -> bool {
         error.get_ref().is_some_and(|inner| inner.is::<Self>())
     }
@@ -72,60 +72,60 @@ impl From<HistoryLimitExceeded> for io::Error {
     }
 }
 
-/// The history of an open database: its writer's, which alone adds to it.
+/// The history of an open database. Only its writer appends to it.
 #[derive(Debug)]
 pub(super) struct History {
     dir: Dir,
     history_settings: Arc<HistorySettings>,
-    /// The newest chain, if what is in the log follows it.
+    /// The newest chain, if the log continues it.
     chain: Option<CurrentChain>,
-    /// Commits that are not in a chain yet.
+    /// Commits that no chain has yet.
     unrecorded: Vec<CommitNote>,
-    /// How many frames the log had when it was looked at last.
+    /// Length of the log at the last look, in frames.
     frames_seen: i32,
-    /// When the last commit was.
+    /// Time of the last commit.
     last: Option<Timestamp>,
-    /// Whether the database was too large for it when it was last taken.
+    /// Whether the database was too large for the history at the last record.
     is_too_large: bool,
-    /// When a chain begins that is begun while it is lent out: before whatever is committed meanwhile.
+    /// Start of a chain that a background checkpoint begins: before the commits made meanwhile.
     chain_begins_at: Option<Timestamp>,
 }
 
-/// The chain that is added to.
+/// The chain to which commits are appended.
 #[derive(Debug)]
 struct CurrentChain {
     number: u32,
     began: Timestamp,
-    /// How many bytes of its file its base takes.
+    /// Size of its base in the file, in bytes.
     base: u64,
-    /// Where its file ends.
+    /// Offset of the end of its file.
     end: u64,
-    /// How many bytes of pages it has beside its base.
+    /// Bytes of pages after its base, unpacked.
     unpacked: u64,
-    /// Position in the log up to which the history has it.
+    /// Position in the log up to which it is recorded.
     position: LogPosition,
-    /// Where it has come to.
+    /// Commit point at its end.
     point: CommitPoint,
-    /// The state there, once something was added to it.
+    /// State at its end; known once something was appended.
     state: Option<PageHashes>,
-    /// Whether all of the log is copied, so that SQLite may have begun it anew.
+    /// Whether all of the log is copied, so that SQLite may have started it anew.
     copied: bool,
     /// Whether it ends with a seal.
     sealed: bool,
-    /// Whether it is to be compared with the database before it is believed.
+    /// Whether it must be compared with the database before anything is appended.
     doubtful: bool,
 }
 
-/// A commit that was made.
+/// A commit that is made and not recorded.
 #[derive(Clone, Copy, Debug)]
 struct CommitNote {
-    /// How many frames the log had after it.
+    /// Length of the log after the commit, in frames.
     frames: u32,
     at: Timestamp,
 }
 
 impl History {
-    /// The history in a database's directory. The database's one writer is just being opened.
+    /// Opens the history in a database's directory, while its one writer is opened.
     pub(super) fn open(dir: Dir, history_settings: Arc<HistorySettings>) -> Self {
         let mut history = Self {
             dir,
@@ -140,7 +140,7 @@ impl History {
         let opened = if history.is_on() {
             history.resume()
         } else {
-            // What was kept before it was switched off goes.
+            // The history is off: what an earlier setting kept is removed.
             history.make_room(0)
         };
         if let Err(error) = opened {
@@ -149,28 +149,28 @@ impl History {
         history
     }
 
-    /// The time by which it is kept.
+    /// Present time, by the clock of the history.
     pub(super) fn now(&self) -> Timestamp {
         self.history_settings.clock.now()
     }
 
-    /// Whether any is kept.
+    /// Whether a history is kept.
     pub(super) fn is_on(&self) -> bool {
         self.history_settings.most_bytes > 0
     }
 
-    /// Notes a commit that must be told apart from the one before it, and is otherwise [`History::note_commit`].
+    /// Notes a commit at a time of its own, which no other commit has.
     pub(super) fn note_distinct_commit(&mut self, frames: i32) {
         self.note_commit(frames, self.distinct_time());
     }
 
-    /// Now, or just after the last commit.
+    /// Returns the present time, or just after the last commit.
     fn distinct_time(&self) -> Timestamp {
         let after = self.last.map(|last| Timestamp(last.0 + 1));
         after.map_or(self.now(), |after| after.max(self.now()))
     }
 
-    /// Notes a commit that was made at `now`, if the log has grown to `frames` by one.
+    /// Notes a commit made at `now`, if the log has grown to `frames`.
     pub(super) fn note_commit(&mut self, frames: i32, now: Timestamp) {
         let grown = self.is_on() && frames > 0 && frames != self.frames_seen;
         self.frames_seen = frames;
@@ -182,7 +182,7 @@ impl History {
         }
     }
 
-    /// When a commit is said to be: never before the one before it, unless the clock was set back in earnest.
+    /// Returns the time for a commit: never before the last one, unless the clock was set back far.
     fn commit_time(&self, now: Timestamp) -> Timestamp {
         match self.last {
             Some(last) if now < last && last.0 - now.0 <= MAX_CLOCK_SETBACK_MILLIS => last,
@@ -200,17 +200,17 @@ impl History {
         self.chain.as_ref().map_or(0, |chain| chain.point.commit)
     }
 
-    /// Whether the database was too large for it when it was last taken, so that there is none of what came since.
+    /// Whether the database was too large for the history at the last record, so that later commits are missing.
     pub(super) fn is_too_large(&self) -> bool {
         self.is_too_large
     }
 
-    /// When the last commit was.
+    /// Time of the last commit.
     pub(super) fn last(&self) -> Option<Timestamp> {
         self.last
     }
 
-    /// Takes what is new in the log, durably. After it the log may be copied.
+    /// Records new commits of the log, durably. The log may be copied after it.
     ///
     /// # Errors
     /// The disk's; another chain begins the next time then.
@@ -218,7 +218,7 @@ impl History {
         self.record_log_up_to(connection, ALL_FRAMES)
     }
 
-    /// Takes the first `most` frames of the log, which are those that `connection` sees.
+    /// Records the first `most` frames of the log, which are those that `connection` sees.
     fn record_log_up_to(&mut self, connection: &mut Connection, most: u32) -> io::Result<()> {
         if !self.is_on() {
             return Ok(());
@@ -248,7 +248,7 @@ impl History {
         } else if chain.copied && log.start().salts != chain.position.salts {
             log.start()
         } else if chain.position.is_followed_by(log.start().salts) {
-            // A copy that was given up may have been complete.
+            // A checkpoint that was given up may have been complete.
             doubtful = true;
             log.start()
         } else {
@@ -285,7 +285,7 @@ impl History {
         Ok(())
     }
 
-    /// Begins a chain with the database as `connection` sees it: with the first `most` frames of the log.
+    /// Begins a chain with the database as `connection` sees it, with the first `most` frames of the log.
     fn begin_chain(
         &mut self,
         connection: &mut Connection,
@@ -306,7 +306,7 @@ impl History {
         let point = CommitPoint {
             commit: match &self.chain {
                 Some(chain) => chain.point.commit,
-                // Commits since then were not counted.
+                // Commits after the last recorded one were not counted.
                 None => self.stored_commit_number()? + 1,
             },
             state: state.checksum(),
@@ -320,7 +320,7 @@ impl History {
         let position = frames.map(|frames| frames.end).unwrap_or_default();
         let base = Record::new(RecordKind::Base, &[moment], &image, position, (at, point))?;
         let length = base.header.length();
-        // The one that it follows is an old one from now on.
+        // From here on, the earlier chain is an old one.
         self.chain = None;
         self.make_room(length)?;
         let number = chain::list_numbers(&self.dir)?.pop().unwrap_or(0) + 1;
@@ -343,7 +343,7 @@ impl History {
         self.remove_expired()
     }
 
-    /// The number of the last commit that any chain has.
+    /// Number of the last commit in any chain.
     fn stored_commit_number(&self) -> io::Result<u64> {
         for number in chain::list_numbers(&self.dir)?.into_iter().rev() {
             if let Some(point) = Chain::open(&self.dir, number)?.point() {
@@ -353,7 +353,7 @@ impl History {
         Ok(0)
     }
 
-    /// Makes sure that history may take as much as the database has, before that is read.
+    /// Checks that the history may become as large as the database, before that is read.
     fn check_size(&self, connection: &Connection) -> io::Result<()> {
         let bytes = connection::database_bytes(connection).map_err(io::Error::other)?;
         if bytes > self.history_settings.most_bytes.min(MAX_IMAGE_BYTES as u64) {
@@ -362,7 +362,7 @@ impl History {
         Ok(())
     }
 
-    /// The database as it is, as SQLite has it: nobody else may open its file, for closing it would end SQLite's locks.
+    /// Reads the database through SQLite. Its file must not be opened directly: closing it would release SQLite's locks.
     fn image(&self, connection: &mut Connection) -> io::Result<Vec<u8>> {
         let image = connection.serialize(MAIN_DB).map_err(io::Error::other)?;
         if image.is_empty() || !image.len().is_multiple_of(PAGE_SIZE) {
@@ -371,7 +371,7 @@ impl History {
         Ok(image.to_vec())
     }
 
-    /// Notes that the log was looked at, and whether all of it was copied: then SQLite may begin it anew.
+    /// Notes the result of a checkpoint: if all of the log was copied, SQLite may start it anew.
     pub(super) fn note_checkpoint(&mut self, wholly: bool, frames: i32) {
         self.frames_seen = frames;
         if wholly && let Some(chain) = &mut self.chain {

@@ -1,4 +1,4 @@
-//! Looking back: which moments there are, and a database as it was at one.
+//! Look-ups in the history: the moments that can be restored, and the database at one of them.
 
 use std::io;
 
@@ -9,37 +9,37 @@ use super::chain::{self, Chain, MomentLocation};
 use super::retention::oldest_kept;
 use svc_base::clock::Timestamp;
 
-/// History of a database, as it is reported.
+/// Moments of a database's history, with its size.
 #[derive(Clone, Debug, Default)]
 pub struct HistoryMoments {
-    /// The first moment that can be gone back to.
+    /// The oldest moment that can be restored.
     pub oldest: Option<Timestamp>,
-    /// The last.
+    /// The newest moment.
     pub newest: Option<Timestamp>,
-    /// Size on the disk, in bytes.
+    /// Size on disk, in bytes.
     pub bytes: u64,
-    /// Moments at which something was committed, newest first.
+    /// Times of commits, newest first.
     pub moments: Vec<Timestamp>,
-    /// Whether there are moments before them.
+    /// Whether there are older moments than those listed.
     pub more: bool,
 }
 
-/// A database as it was.
+/// A past state of a database.
 #[derive(Debug)]
 pub(crate) struct DatabaseImage {
-    /// When it was committed.
+    /// Time of the commit.
     pub(crate) at: Timestamp,
     /// Bytes of the database file.
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Whether a database that may be closed has a history that is too old.
+/// Whether the history of a database, open or closed, has expired moments.
 pub(crate) fn has_expired_moments(dir: &Dir, now: Timestamp) -> io::Result<bool> {
     let numbers = chain::list_numbers(dir)?;
     let newest = numbers.last().copied();
     for number in numbers {
         let chain = match Chain::open(dir, number) {
-            // It went meanwhile.
+            // The chain was removed meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             chain => chain?,
         };
@@ -51,16 +51,16 @@ pub(crate) fn has_expired_moments(dir: &Dir, now: Timestamp) -> io::Result<bool>
     Ok(false)
 }
 
-/// Findings of a look at the history of a database: a line each.
+/// Findings of a check of a history, a line each.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct HistoryFindings {
-    /// Faults that were found.
+    /// Damage that was found.
     pub(crate) faults: Vec<String>,
-    /// Notes that are no faults.
+    /// Notes that are no damage.
     pub(crate) notes: Vec<String>,
 }
 
-/// Looks at the history of a database that may be in use.
+/// Checks the history of a database that may be in use.
 pub(crate) fn verify(dir: &Dir) -> io::Result<HistoryFindings> {
     let mut found = HistoryFindings::default();
     let numbers = chain::list_numbers(dir)?;
@@ -69,7 +69,7 @@ pub(crate) fn verify(dir: &Dir) -> io::Result<HistoryFindings> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             chain => chain?,
         };
-        // The newest may be just beginning.
+        // The newest chain may be just beginning.
         let begins = chain.records.is_empty() && numbers.last() == Some(number);
         if let Some(what) = chain.verify()?.filter(|_| !begins) {
             found.faults.push(format!("history {number} {what}"));
@@ -84,7 +84,7 @@ pub(crate) fn verify(dir: &Dir) -> io::Result<HistoryFindings> {
 }
 
 impl History {
-    /// Goes through all moments that can be gone back to, newest first, until `look` has seen enough.
+    /// Visits all moments that can be restored, newest first, until `look` returns true.
     fn visit_moments(&self, mut look: impl FnMut(MomentLocation) -> bool) -> io::Result<()> {
         let floor = oldest_kept(self.now());
         let mut later = None;
@@ -92,12 +92,12 @@ impl History {
             let chain = Chain::open(&self.dir, number)?;
             for spot in chain.moment_locations()?.into_iter().rev() {
                 let at = spot.moment.at;
-                // Of commits at one time only the last can be named.
+                // Of commits at the same time only the last can be named.
                 if later == Some(at) {
                     continue;
                 }
                 later = Some(at);
-                // What was committed then was there until the next, and that is too long ago for anything older.
+                // This state lasted until the next commit; anything older has expired.
                 if look(spot) || at <= floor {
                     return Ok(());
                 }
@@ -106,7 +106,7 @@ impl History {
         Ok(())
     }
 
-    /// Lists moments before `before`, `limit` at most.
+    /// Lists at most `limit` moments before `before`.
     pub(crate) fn list_moments(
         &self,
         before: Option<Timestamp>,
@@ -132,7 +132,7 @@ impl History {
         Ok(past)
     }
 
-    /// The database as it was at `at`; `None` if that is too long ago.
+    /// Reads the database as it was at `at`; `None` if that has expired.
     pub(crate) fn image_at(&self, at: Timestamp) -> io::Result<Option<DatabaseImage>> {
         let mut found = None;
         self.visit_moments(|spot| {

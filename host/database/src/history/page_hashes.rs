@@ -1,8 +1,8 @@
-//! The checksum of a database's state, which follows its pages as they change.
+//! The checksum of a database's state, updated page by page.
 //!
-//! Every page has a hash of its number and its bytes, and a state has the sum of them: a commit costs the hashes of the pages
-//! that it wrote, however large the database is. Two pages that change places have other hashes, so that the sum is another,
-//! too. This is for damage and for mistakes of ours; who can write files can write sums.
+//! Each page has a hash of its number and its bytes, and the checksum is the sum of all hashes. So a commit costs only the hashes
+//! of the pages that it wrote, however large the database is. Two pages that change places get other hashes, and so another sum.
+//! This finds damage and our own mistakes; it does not protect against an attacker who can write files.
 
 use std::io;
 
@@ -11,12 +11,12 @@ use twox_hash::XxHash3_64;
 use super::log::PAGE_SIZE;
 use super::record::damaged;
 
-/// The largest database that there is a history of, in bytes.
+/// The largest database that has a history, in bytes.
 pub(super) const MAX_IMAGE_BYTES: usize = 1 << 30;
-/// Where a database says whether it has a log.
+/// Bytes of the header that say whether a database has a write-ahead log.
 pub(super) const WAL_VERSION_BYTES: std::ops::Range<usize> = 18..20;
 
-/// A state of a database, by what its pages hash to.
+/// Hashes of a database's pages, with their sum.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PageHashes {
     pages: Vec<u64>,
@@ -24,7 +24,7 @@ pub(super) struct PageHashes {
 }
 
 impl PageHashes {
-    /// The state of a database as its file has it.
+    /// Hashes the pages of a database image.
     pub(super) fn of(image: &[u8]) -> Self {
         let pages = (1_u32..).zip(image.chunks_exact(PAGE_SIZE));
         let pages: Vec<u64> = pages.map(|(page, data)| hash(page, data)).collect();
@@ -34,12 +34,12 @@ impl PageHashes {
         Self { pages, sum }
     }
 
-    /// Returns the checksum. It says nothing of whether the database has a log beside it.
+    /// Returns the checksum, which is the same with and without a write-ahead log.
     pub(super) fn checksum(&self) -> u64 {
         self.sum
     }
 
-    /// Notes that a page, counted from 1, holds something else.
+    /// Replaces the content of a page, counted from 1.
     ///
     /// # Errors
     /// A page that no database has.
@@ -54,7 +54,7 @@ impl PageHashes {
         Ok(())
     }
 
-    /// Notes that the database has so many pages: what it has no more is gone, and what it has in addition holds nothing.
+    /// Sets the number of pages: removes pages at the end, or adds empty ones.
     ///
     /// # Errors
     /// More pages than a database with a history has.
@@ -80,7 +80,7 @@ fn hash(page: u32, data: &[u8]) -> u64 {
     if page > 1 {
         return XxHash3_64::oneshot_with_seed(seed, data);
     }
-    // Where a database says whether it has a log, which a copy of it has not.
+    // A copy has no log, so these bytes do not count.
     let mut first = data.to_vec();
     if let Some(versions) = first.get_mut(WAL_VERSION_BYTES) {
         versions.fill(1);

@@ -1,8 +1,7 @@
-//! Format of a history file: records, each a header, the moments of what it holds, and the pages themselves.
+//! Format of a history file: records, each with a header, the moments of its commits, and the pages.
 //!
-//! Every moment names the number of its commit and the checksum of the state that it led to, and every header those of the
-//! moment at its end: so a record can be followed from, and proved, wherever it is. Records of the format before name neither;
-//! they are read, and never written.
+//! Each moment has the number of its commit and the checksum of the state after it, and each header those of its last moment. So a
+//! reader can start from any record, and check it. Records of format 1 have neither; they are read, and never written.
 
 use std::fs::File;
 use std::io;
@@ -10,20 +9,20 @@ use std::io;
 use super::log::{LogPosition, read_up_to};
 use svc_base::clock::Timestamp;
 
-/// The length of a header, in bytes.
+/// Length of a header, in bytes.
 const HEADER: usize = 76;
-/// The most bytes that the pages of a record unpack to.
+/// The most bytes of a record, unpacked.
 const MAX_UNPACKED_BYTES: u32 = 1 << 30;
-/// Pages repeat at any distance within a record.
+/// Logarithm of the compression window: pages repeat at any distance within a record.
 const WINDOW_LOG: u32 = 23;
 const COMPRESSION_LEVEL: i32 = 1;
 
 /// Format of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RecordFormat {
-    /// Without numbers and checksums of commits.
+    /// Without numbers and checksums of commits; only read.
     V1,
-    /// As it is written now.
+    /// The present format.
     V2,
 }
 
@@ -40,7 +39,7 @@ impl RecordFormat {
         known.into_iter().find(|format| format.magic() == *magic)
     }
 
-    /// The length of a header, in bytes.
+    /// Length of a header, in bytes.
     fn header(self) -> usize {
         match self {
             Self::V1 => 72,
@@ -48,7 +47,7 @@ impl RecordFormat {
         }
     }
 
-    /// The length of a moment, in bytes.
+    /// Length of a moment, in bytes.
     fn moment(self) -> usize {
         match self {
             Self::V1 => 16,
@@ -60,20 +59,20 @@ impl RecordFormat {
 /// Content of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RecordKind {
-    /// A whole database: the first record of every file.
+    /// A whole database; the first record of each file.
     Base,
-    /// Pages that were committed after the record before.
+    /// Pages of commits after the record before.
     Frames,
-    /// That nothing was committed after the record before when the database was closed, and how it was left.
+    /// Mark that the database was closed without further commits.
     Seal,
 }
 
-/// A point in the life of a database, by which copies of it are compared.
+/// Number and state of a commit, by which copies of a database are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CommitPoint {
-    /// How many commits there were, as its history counts them.
+    /// Number of the commit.
     pub(super) commit: u64,
-    /// The checksum of the state.
+    /// Checksum of the state after it.
     pub(super) state: u64,
 }
 
@@ -97,40 +96,40 @@ impl CommitPoint {
     }
 }
 
-/// A commit that can be gone back to.
+/// A commit that can be restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moment {
-    /// When it was made.
+    /// Time of the commit.
     pub(super) at: Timestamp,
-    /// How many of its record's frames are up to it.
+    /// Frames of its record up to the commit.
     pub(super) frames: u32,
-    /// How many pages the database has then.
+    /// Size of the database after the commit, in pages.
     pub(super) pages: u32,
-    /// Where it led to; `None` in the format before.
+    /// Commit point; `None` in format 1.
     pub(super) point: Option<CommitPoint>,
 }
 
-/// The beginning of a record.
+/// Header of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) format: RecordFormat,
     pub(super) kind: RecordKind,
-    /// How many moments follow.
+    /// Number of moments after the header.
     pub(super) moments: u32,
-    /// How many bytes follow them, and how many they unpack to.
+    /// Bytes of pages, packed and unpacked.
     pub(super) packed: u32,
     pub(super) unpacked: u32,
-    /// Where the log is after it; of a base, at the beginning if there was no log.
+    /// Position in the log after the record; for a base without a log, the start.
     pub(super) end: LogPosition,
-    /// The last of its moments.
+    /// Time of its last moment.
     pub(super) last: Timestamp,
-    /// Where the last of its moments led to; `None` in the format before.
+    /// Commit point of its last moment; `None` in format 1.
     pub(super) point: Option<CommitPoint>,
-    /// Of the moments and what follows them.
+    /// Checksum of everything after the header.
     sum: u32,
 }
 
-/// A record that is still to be written.
+/// A record that is to be written.
 #[derive(Debug)]
 pub(super) struct Record {
     pub(super) header: Header,
@@ -138,7 +137,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Makes a record of pages.
+    /// Builds a record.
     pub(super) fn new(
         kind: RecordKind,
         moments: &[Moment],
@@ -172,7 +171,7 @@ impl Record {
 }
 
 impl Header {
-    /// The length of the whole record.
+    /// Length of the whole record, in bytes.
     pub(super) fn length(&self) -> u64 {
         let (header, moment) = (self.format.header() as u64, self.format.moment() as u64);
         header + u64::from(self.moments) * moment + u64::from(self.packed)
@@ -249,14 +248,14 @@ impl Header {
         })
     }
 
-    /// The header at a place of a file, if there is a whole one.
+    /// Reads the header at `offset`, if it is complete.
     pub(super) fn read(file: &File, offset: u64) -> io::Result<Option<Self>> {
         let mut bytes = [0; HEADER];
         let read = read_up_to(file, &mut bytes, offset)?;
         Ok(Self::from_bytes(&bytes[..read]))
     }
 
-    /// The moments of the record at `offset`.
+    /// Reads the moments of the record at `offset`.
     pub(super) fn moments(&self, file: &File, offset: u64) -> io::Result<Vec<Moment>> {
         let bytes = usize::try_from(self.moments).unwrap_or(usize::MAX);
         let length = self.format.moment();
@@ -286,7 +285,7 @@ impl Header {
         unpack(packed, usize::try_from(self.unpacked).unwrap_or(0))
     }
 
-    /// Whether the record at `offset` is there to its last byte.
+    /// Whether the record at `offset` is complete.
     pub(super) fn is_whole(&self, file: &File, offset: u64) -> io::Result<bool> {
         match self.content(file, offset) {
             Ok(_) => Ok(true),
@@ -295,9 +294,9 @@ impl Header {
         }
     }
 
-    /// The first bytes behind the header.
+    /// Reads the first bytes after the header.
     fn read_body(&self, file: &File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
-        // A file that is shorter than its header says is damaged; nothing is reserved on its word alone.
+        // A file shorter than its header says is damaged. This is checked before memory is reserved.
         let size = file.metadata()?.len();
         if offset.saturating_add(self.length()) > size {
             return Err(damaged());

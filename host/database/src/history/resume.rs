@@ -1,4 +1,4 @@
-//! Going on with a history: whether what is in the log follows what the newest chain has.
+//! Resuming a history: checks whether the log continues the newest chain.
 
 use std::io;
 use std::time::UNIX_EPOCH;
@@ -13,12 +13,12 @@ use super::{CurrentChain, History};
 use crate::files::{DATABASE_FILE, LOG_FILE};
 
 impl History {
-    /// Finds the newest chain, and out whether what is in the log follows it.
+    /// Finds the newest chain, and whether the log continues it.
     pub(super) fn resume(&mut self) -> io::Result<()> {
         let mut newest = None;
         for number in chain::list_numbers(&self.dir)?.into_iter().rev() {
             let chain = Chain::open(&self.dir, number)?.without_torn_end()?;
-            // One without a beginning is what a crash left of it.
+            // A file without a base is the rest of a crash.
             if !chain.records.is_empty() {
                 newest = Some(chain);
                 break;
@@ -45,7 +45,7 @@ impl History {
         };
         let follows = match (last.kind, &log) {
             (RecordKind::Seal, _) => chain.last_content()? == self.file_stamp()?,
-            // The log was empty when this copy was made.
+            // The log was empty when this base was written.
             (RecordKind::Base, _) if last.end == LogPosition::default() => true,
             (_, Some(log)) => held || last.end.is_followed_by(log.start().salts),
             (_, None) => false,
@@ -66,7 +66,7 @@ impl History {
         Ok(())
     }
 
-    /// The state that the newest chain leads to: read from the chain where it is not known.
+    /// Takes the page hashes at the end of the newest chain; reads the chain if they are not known.
     ///
     /// # Errors
     /// The disk's; damage, where the chain does not lead where it says.
@@ -81,7 +81,7 @@ impl History {
         }
     }
 
-    /// Whether `state`, and then these frames, lead to the database as it is.
+    /// Whether `state` and these frames lead to the present database.
     pub(super) fn leads_to(
         &self,
         connection: &mut Connection,
@@ -99,7 +99,7 @@ impl History {
         Ok(led_to == PageHashes::of(&is))
     }
 
-    /// Notes that the database is closed, with an empty log and nothing that is not here.
+    /// Seals the chain: the database is closed, with an empty log and all commits recorded.
     ///
     /// # Errors
     /// The disk's; another chain begins when the database is opened again then.
@@ -132,7 +132,7 @@ impl History {
         Ok(())
     }
 
-    /// Tells the database's file from one that somebody else has changed, by its length and the time of its last write.
+    /// Length and modification time of the database file, to notice changes by others.
     fn file_stamp(&self) -> io::Result<Vec<u8>> {
         let metadata = self.dir.metadata(DATABASE_FILE)?;
         let written = metadata.modified()?.into_std().duration_since(UNIX_EPOCH);

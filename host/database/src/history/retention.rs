@@ -1,4 +1,4 @@
-//! Bounds of the history: how many bytes it may take, and for how long it reaches back.
+//! Bounds of the history: its size, and how far it reaches back.
 
 use std::io;
 
@@ -11,22 +11,22 @@ use crate::files::LOG_FILE;
 use svc_base::clock::Timestamp;
 use svc_base::disk;
 
-/// How long a commit can be gone back to, in seconds.
+/// Time for which a commit can be restored, in seconds.
 const RETENTION_SECONDS: i64 = 7 * 24 * 3600;
-/// A chain is followed by another after a day, so that what is too old can go, in milliseconds.
+/// Longest time of a chain, in milliseconds, so that expired chains can be removed.
 const MAX_CHAIN_MILLIS: i64 = 24 * 3600 * 1000;
-/// A chain is followed by another once it has this share of what history may take,
+/// A new chain begins when one has this fraction of the history's size limit,
 const MAX_CHAIN_FRACTION: u64 = 8;
-/// or this many bytes of pages, all of which a restore may have to look at.
+/// or this many bytes of unpacked pages, all of which a restore may have to read.
 const MAX_CHAIN_UNPACKED_BYTES: u64 = 32 << 20;
 
-/// Since when what is there no more is too old, if it is `now`.
+/// Returns the time before which moments have expired.
 pub(super) fn oldest_kept(now: Timestamp) -> Timestamp {
     now.plus_seconds(-RETENTION_SECONDS)
 }
 
 impl History {
-    /// Whether another chain is to follow the one that is added to.
+    /// Whether the current chain must be followed by a new one.
     pub(super) fn needs_new_chain(&self) -> bool {
         let now = self.now();
         self.chain.as_ref().is_some_and(|chain| {
@@ -36,14 +36,14 @@ impl History {
         })
     }
 
-    /// Whether the newest chain survives when a new chain is started with a whole copy of `bytes` bytes.
+    /// Whether the current chain is kept when a new chain begins with a copy of `bytes` bytes.
     pub(crate) fn survives_new_chain(&self, bytes: u64) -> bool {
         self.chain.as_ref().is_some_and(|chain| {
             chain.end.saturating_add(bytes.saturating_mul(2)) <= self.history_settings.most_bytes
         })
     }
 
-    /// Removes the oldest chains, but for the one that is added to, until there is room for `bytes` more.
+    /// Removes the oldest chains, but not the current one, until `bytes` more are allowed.
     pub(super) fn make_room(&self, bytes: u64) -> io::Result<()> {
         let most = self.history_settings.most_bytes;
         let (current, old): (Vec<u32>, Vec<u32>) = chain::list_numbers(&self.dir)?
@@ -65,7 +65,7 @@ impl History {
         Ok(())
     }
 
-    /// Removes chains that are too old, and what a crash left of the beginning of one.
+    /// Removes expired chains, and incomplete files of a crash.
     pub(super) fn remove_expired(&self) -> io::Result<()> {
         let floor = Some(oldest_kept(self.now()));
         for number in chain::list_numbers(&self.dir)? {
@@ -82,7 +82,7 @@ impl History {
             .is_some_and(|chain| chain.number == number)
     }
 
-    /// Makes sure that nothing is kept that is too old. The log has nothing new.
+    /// Removes expired history. The log must be recorded before.
     pub(crate) fn prune(&mut self, connection: &mut Connection) -> io::Result<()> {
         let Some(chain) = &self.chain else {
             return self.remove_expired();
@@ -98,7 +98,7 @@ impl History {
         self.remove_expired()
     }
 
-    /// With little disk left, none of it is for history.
+    /// Fails if the disk has too little free space for the history.
     pub(super) fn check_disk(&self) -> io::Result<()> {
         if disk::free_in(&self.dir)? < self.history_settings.free_disk {
             return Err(io::ErrorKind::StorageFull.into());

@@ -1,7 +1,7 @@
-//! Restores: a database as it was is read from the history, made in memory, and put over the live one as one commit.
+//! Restores: a snapshot from the history is built in memory, and copied over the live database in one commit.
 //!
-//! That commit is atomic and synced as every other, those who read beside it see the state before or after, and the
-//! history has it as it has the commit before: going back can be undone by going back.
+//! That commit is atomic and synced like any other, and readers see the state before or after it. The history records it like any
+//! other commit, so a restore can be undone by a restore.
 
 #[cfg(test)]
 mod tests;
@@ -26,7 +26,7 @@ use svc_base::clock::Timestamp;
 use svc_base::ids::BackendId;
 use svc_base::{fault, sqlite};
 
-/// Tables that the platform derives: what they have now is what they are to have.
+/// Tables that the platform derives. A restore keeps their live rows.
 const DERIVED_TABLES: [&str; 1] = ["svc_payments"];
 /// Restores applied to the file whose ledger entry may still be missing.
 const RESTORES_TABLE_SQL: &str = "
@@ -38,50 +38,50 @@ CREATE TABLE svc_restores (
     made_by TEXT
 ) STRICT;";
 
-/// Why there is no way back.
+/// Error of reading a snapshot from the history.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// History does not reach back so far.
+    /// The history does not reach back so far.
     #[error("there is no such moment")]
     TooOld {
-        /// The first moment that there is.
+        /// The oldest moment in the history.
         oldest: Option<Timestamp>,
     },
-    /// That is yet to come.
+    /// The moment is in the future.
     #[error("the moment is in the future")]
     Future,
-    /// The database's.
+    /// Error of the database.
     #[error(transparent)]
     Run(#[from] RunError),
 }
 
-/// A database as it was: bytes, and nothing that is open.
+/// A past state of a database: only bytes, nothing open.
 #[derive(Debug)]
 pub struct PastSnapshot {
-    /// When it was so.
+    /// Time of the state.
     pub at: Timestamp,
-    /// The migrations that it has.
+    /// Markers of the migrations that the state has.
     pub markers: Vec<MigrationMarker>,
-    /// The migrations that the live one has.
+    /// Markers of the migrations that the live database has.
     pub live_markers: Vec<MigrationMarker>,
     /// Bytes of the database file.
     image: Vec<u8>,
 }
 
-/// Restore, as the ledger is to record it.
+/// A restore, as the ledger records it.
 #[derive(Clone, Debug)]
 pub struct RestoreRecord {
     /// Marker of the restore in the file.
     pub marker: MigrationMarker,
     /// Description for the ledger.
     pub sql: String,
-    /// When it was made.
+    /// Time of the restore.
     pub made_at: Timestamp,
     /// Identity of the caller, as the host spells it.
     pub made_by: Option<String>,
 }
 
-/// Steps that make a rewound database live.
+/// Plan of a restore: changes that make a snapshot fit for the present schema.
 #[derive(Clone, Debug)]
 pub struct RestorePlan {
     /// Later migrations without their seeds, oldest first, each with its version.
@@ -93,15 +93,15 @@ pub struct RestorePlan {
 /// Outcome of a restore.
 #[derive(Clone, Copy, Debug)]
 pub struct RestoreOutcome {
-    /// The moment to go back to for the state before.
+    /// The moment that restores the state from before.
     pub previous: Timestamp,
 }
 
-/// Why a rewound database is not live.
+/// Error of a restore, which has changed nothing.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct RestoreError {
-    /// Which migration cannot be applied to what was there, by its place in the plan.
+    /// Index in the plan of the migration that cannot be applied to the old rows.
     pub migration: Option<usize>,
     /// Error of the script.
     pub error: ScriptError,
@@ -117,7 +117,7 @@ impl From<RunError> for RestoreError {
 }
 
 impl Databases {
-    /// The moments that a database can go back to, before `before`, newest first.
+    /// Lists the moments that can be restored, before `before`, newest first.
     ///
     /// # Errors
     /// [`RunError`].
@@ -136,7 +136,7 @@ impl Databases {
             .await
     }
 
-    /// Makes a copy of what a database was at `at`.
+    /// Reads the state of a database at `at`.
     ///
     /// # Errors
     /// [`SnapshotError`].
@@ -151,7 +151,7 @@ impl Databases {
             .await?
     }
 
-    /// Puts a rewound database over the live one.
+    /// Copies a snapshot over the live database.
     ///
     /// # Errors
     /// [`RestoreError`]; nothing is changed then.
@@ -167,7 +167,7 @@ impl Databases {
         self.get(id)?
             .with_writer(move |writer| {
                 let image = open_image(&rewound.image, &own)?;
-                // As large as the database, and there twice.
+                // The bytes are as large as the database, and no longer needed.
                 drop(rewound);
                 Ok(apply_snapshot(writer, &image, &plan, budget))
             })
@@ -178,7 +178,7 @@ impl Databases {
             })
     }
 
-    /// Restores that the file has and the ledger may not have.
+    /// Lists restores that the file has, which may be missing in the ledger.
     ///
     /// # Errors
     /// [`RunError`].
@@ -186,7 +186,7 @@ impl Databases {
         self.get(id)?.inspect(read_records).await
     }
 
-    /// Forgets history that is too old, of databases that nobody writes to any more.
+    /// Removes expired history of databases, also of those without writes.
     pub async fn prune_histories(&self) -> anyhow::Result<()> {
         let (files, now) = (
             self.files.clone(),
@@ -198,7 +198,7 @@ impl Databases {
                     .directory(id)
                     .and_then(|dir| has_expired_moments(&dir, now))
             };
-            // One that goes meanwhile takes its history along.
+            // A database that is removed meanwhile takes its history with it.
             let ids = files.list()?.into_iter();
             io::Result::Ok(
                 ids.filter(|id| stale(id).unwrap_or(false))
@@ -249,7 +249,7 @@ fn take_snapshot(
     Ok(rewound)
 }
 
-/// Opens a copy of a database file in memory.
+/// Opens a database image in memory.
 fn open_image(image: &[u8], settings: &OpenSettings) -> Result<TenantConnection, RunError> {
     TenantConnection::in_memory(settings, |connection| {
         connection.deserialize_read_exact(MAIN_DB, image, image.len(), false)
@@ -264,7 +264,7 @@ fn apply_snapshot(
 ) -> Result<RestoreOutcome, RestoreError> {
     prepare_snapshot(rewound, &writer.handle.connection, plan, budget)?;
     fault::point("rewind.prepared");
-    // Without the present in the history there would be no way back to it.
+    // The present state must be in the history, so that the restore can be undone.
     writer.record_log().map_err(|error| history_error(&error))?;
     let previous = writer.history.last().ok_or(RunError::HistoryTooSmall)?;
     let bytes = rewound.bytes().map_err(internal)?;
@@ -287,7 +287,7 @@ fn history_error(error: &io::Error) -> RunError {
     }
 }
 
-/// Brings a rewound database up to date in all but its rows.
+/// Applies later migrations, derived tables and the restore's marker to a snapshot.
 fn prepare_snapshot(
     rewound: &TenantConnection,
     live: &Connection,
@@ -327,7 +327,7 @@ fn prepare_snapshot(
     Ok(commit(rewound)?)
 }
 
-/// Gives a table the rows that it has in the live database.
+/// Replaces the rows of a table with those of the live database.
 fn copy_table(live: &Connection, rewound: &Connection, table: &str) -> rusqlite::Result<()> {
     rewound.execute(&format!("DELETE FROM {table}"), [])?;
     let mut read = live.prepare(&format!("SELECT * FROM {table} ORDER BY rowid"))?;
@@ -343,10 +343,10 @@ fn copy_table(live: &Connection, rewound: &Connection, table: &str) -> rusqlite:
     Ok(())
 }
 
-/// Makes the live database what another is, in one transaction.
+/// Replaces all pages of the live database, in one transaction.
 fn overwrite(live: &mut TenantConnection, other: &TenantConnection) -> Result<(), RunError> {
     sqlite::copy_pages(&other.connection, &mut live.connection).map_err(internal)?;
-    // SQLite tells how long the log is when a statement has come to its end, which a backup is not.
+    // SQLite reports the length of the log at the end of a statement, but not after a backup.
     if let Err(error) = live.execute_as_platform("SELECT 1 WHERE 0") {
         tracing::warn!(%error, "how long a log is will be known with the next write");
     }
@@ -358,7 +358,7 @@ fn read_records(connection: &Connection) -> rusqlite::Result<Vec<RestoreRecord>>
     if !connection.query_row(there, [], |row| row.get::<_, bool>(0))? {
         return Ok(Vec::new());
     }
-    // Files from before there was an audit do not say who it was.
+    // Older files have no column for the caller.
     let said =
         "SELECT EXISTS (SELECT 1 FROM pragma_table_info('svc_restores') WHERE name = 'made_by')";
     let made_by = match connection.query_row(said, [], |row| row.get::<_, bool>(0))? {
