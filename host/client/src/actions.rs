@@ -55,12 +55,12 @@ pub enum Action {
 pub(super) struct ActionFile {
     pub(super) name: String,
     pub(super) sql: String,
-    /// The path of the file, as it is shown.
+    /// Path of the file for messages.
     pub(super) path: PathBuf,
 }
 
 impl ActionFile {
-    /// Reads one: the file's name is the action's.
+    /// Reads an action from a file, which is named like the action.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -68,7 +68,7 @@ impl ActionFile {
         Ok(Self::new(path, read_script(path)?))
     }
 
-    /// Makes one of the text of a file.
+    /// Builds an action from the text of a file.
     pub(super) fn new(path: &Path, sql: String) -> Self {
         let stem = path.file_stem().unwrap_or_default();
         Self {
@@ -78,7 +78,7 @@ impl ActionFile {
         }
     }
 
-    /// Names the files of actions in a failure.
+    /// Adds the files of actions to a failure.
     pub(super) fn with_action_files<'a>(
         failure: Failure,
         files: impl IntoIterator<Item = &'a Self>,
@@ -87,7 +87,7 @@ impl ActionFile {
         failure.with_files(files.map(|file| (file.name.clone(), file.path.clone())))
     }
 
-    /// The action as it is sent. A comment in its first line is its note.
+    /// Body to define the action with. A comment in the first line is its note.
     pub(super) fn to_json(&self) -> Value {
         let first = self.sql.lines().next().unwrap_or_default();
         let note = first.trim_start().strip_prefix("--").map(str::trim);
@@ -139,7 +139,7 @@ impl Action {
                 let body = json!({ "action": name, "params": parse_params(&given)? });
                 let at = on.find().await?;
                 let page = at.page(page).await?;
-                // A visitor has no credential.
+                // Visitors have no credential.
                 let asked = at.api.call(&endpoints::OP, &[&page]).bearer(None);
                 let result = asked.body(body).send().await?;
                 result_table::print(on.out(), &result)

@@ -1,4 +1,4 @@
-//! The client's one way to a server: REST, with what is said when no answer comes or another than expected.
+//! HTTP client for the server's REST API. Failures say what is wrong when no answer comes, or an unexpected one.
 
 use std::time::Duration;
 
@@ -18,50 +18,50 @@ use super::responses::{self, BodyError};
 use svc_base::random::Random;
 use svc_outbound::NO_AUTHORITIES;
 
-/// How long a connection may take to be made.
+/// Time limit for a connection to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a server may be silent.
+/// Time limit for a silent server.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a server may take for a whole answer that is read into memory: one that drips is given up.
+/// Time limit for a whole answer that is read into memory, against servers that send very slowly.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(300);
-/// How long a look at the description may take, which only makes an error clearer.
+/// Time limit for reading the API description, which only makes an error clearer.
 const DESCRIPTION_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often a patient client comes again when the server has no room.
+/// The most retries when the server is busy.
 const MAX_RETRIES: u32 = 5;
-/// The longest wait of a patient client.
+/// The longest wait before a retry, in seconds.
 const MAX_RETRY_SECONDS: u64 = 60;
-/// Characters that may stand in a path as they are.
+/// Characters of a path segment that need no escape.
 const UNESCAPED_CHARACTERS: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
-/// A server to speak to, with the caller's credential.
+/// Client of one server, with the caller's credential.
 #[derive(Clone, Debug)]
 pub(super) struct Api {
     client: reqwest::Client,
     target: ServerTarget,
-    /// Whether to wait when the server has no room, as a long piece of work does.
+    /// Whether to retry when the server is busy, as long work does.
     retries_when_busy: bool,
 }
 
-/// A request to be.
+/// A request that is not sent yet.
 #[derive(Debug)]
 pub(super) struct PendingRequest<'a> {
     api: &'a Api,
     call: &'static Endpoint,
     url: Url,
-    /// A part of the path that names nothing, and would make it another path.
+    /// Path segment that would change the path, such as `..`; the request fails then.
     invalid_part: Option<String>,
     body: Option<Value>,
     bearer: Option<String>,
-    /// Key of its own, under which the answer is kept.
+    /// Idempotency key; one is made at random if the endpoint needs it.
     key: Option<String>,
 }
 
 impl Api {
-    /// The server that the command line, the environment or a profile names.
+    /// Client of the server that the command line, the environment or a profile names.
     ///
     /// # Errors
     /// When they name none that can be.
@@ -69,7 +69,7 @@ impl Api {
         Self::for_server(remote.target()?)
     }
 
-    /// A server.
+    /// Client of a given server.
     ///
     /// # Errors
     /// When it speaks HTTPS and this machine believes no authority.
@@ -95,24 +95,24 @@ impl Api {
         })
     }
 
-    /// Waits when the server has no room.
+    /// Turns on retries when the server is busy.
     #[must_use]
     pub(super) fn with_retries(mut self) -> Self {
         self.retries_when_busy = true;
         self
     }
 
-    /// Where it speaks to.
+    /// Base URL of the server.
     pub(super) fn server_url(&self) -> &Url {
         &self.target.server
     }
 
-    /// The address of the server, for sentences.
+    /// URL of the server for messages, without the slash at the end.
     pub(super) fn server_address(&self) -> &str {
         self.target.server.as_str().trim_end_matches('/')
     }
 
-    /// A request whose path has these parts in place of its parameters.
+    /// Prepares a request; `parts` fill the parameters of the path.
     pub(super) fn call(&self, call: &'static Endpoint, parts: &[&str]) -> PendingRequest<'_> {
         let is_dot_segment = |part: &&&str| matches!(**part, "" | "." | "..");
         let invalid_part = parts.iter().find(is_dot_segment);
@@ -140,7 +140,7 @@ impl Api {
         }
     }
 
-    /// Lists the parts of a request that the server does not know; nothing where it does not say.
+    /// Lists the parts of a request that the server's API description does not have; empty if it cannot be read.
     async fn unknown_parts(&self, call: &Endpoint, query: &[&str], body: &[&str]) -> Vec<String> {
         let look = async {
             let url = self.target.server.join(endpoints::DESCRIPTION.path).ok()?;
@@ -163,7 +163,7 @@ impl Api {
 
     fn unreachable_failure(&self, error: &reqwest::Error) -> Failure {
         let server = self.target.server.as_str();
-        // Below is what the system said; what is around it repeats the address.
+        // The innermost error is the system's; the outer ones repeat the URL.
         let mut inner: &dyn std::error::Error = error;
         while let Some(source) = inner.source() {
             inner = source;
@@ -193,7 +193,7 @@ impl Api {
 }
 
 impl PendingRequest<'_> {
-    /// Adds a parameter of the query, if it has a value.
+    /// Adds a query parameter, if it has a value.
     #[must_use]
     pub(super) fn query(mut self, name: &'static str, value: Option<impl ToString>) -> Self {
         debug_assert!(
@@ -209,7 +209,7 @@ impl PendingRequest<'_> {
         self
     }
 
-    /// Adds a body; members that are null are left out.
+    /// Sets the body; members that are null are left out.
     #[must_use]
     pub(super) fn body(mut self, mut body: Value) -> Self {
         if let Value::Object(members) = &mut body {
@@ -226,14 +226,14 @@ impl PendingRequest<'_> {
         self
     }
 
-    /// Uses another token as the caller's credential.
+    /// Replaces the caller's credential by another token, or by none.
     #[must_use]
     pub(super) fn bearer(mut self, token: Option<&str>) -> Self {
         self.bearer = token.map(str::to_owned);
         self
     }
 
-    /// The answer to a request with this key: also to one that was sent before, which `true` says.
+    /// Sends the request with an idempotency key; returns the answer, and whether the server replayed an earlier one.
     ///
     /// # Errors
     /// As of `answer`.
@@ -245,7 +245,7 @@ impl PendingRequest<'_> {
         Ok((parse_document(api, call, response).await?, is_replayed))
     }
 
-    /// The document that the server answers; null where it answers none.
+    /// Sends the request; returns the document of the answer, null if it has none.
     ///
     /// # Errors
     /// The server's problem, or that there is no answer.
@@ -259,7 +259,7 @@ impl PendingRequest<'_> {
         .await
     }
 
-    /// The answer as a type.
+    /// Sends the request, and parses the answer.
     ///
     /// # Errors
     /// As of `answer`.
@@ -269,7 +269,7 @@ impl PendingRequest<'_> {
         serde_json::from_value(document).map_err(|_| not_an_answer(api, call, StatusCode::OK))
     }
 
-    /// Hands on the bytes of an answer that succeeded, at most so many, after `begin` was told how many are announced.
+    /// Sends the request, and passes the bytes of the answer on, at most `most`. `begin` gets the announced length first.
     ///
     /// # Errors
     /// As of `answer`, and those of `begin` and of `take`.
@@ -301,7 +301,7 @@ impl PendingRequest<'_> {
         }
     }
 
-    /// Sends the request, and returns an answer that succeeded.
+    /// Sends the request; returns a successful answer.
     async fn send_for_response(self, time: Option<Duration>) -> Result<reqwest::Response> {
         if let Some(part) = &self.invalid_part {
             let detail = format!("`{part}` names nothing on a server.");
@@ -321,7 +321,7 @@ impl PendingRequest<'_> {
             let sent = request.send().await;
             let response = match sent {
                 Ok(response) => response,
-                // The first try may have been on a connection that the server was about to end.
+                // The first try may have used a connection that the server was about to close.
                 Err(error)
                     if self.call.repeatable
                         && broken == 0
@@ -339,7 +339,7 @@ impl PendingRequest<'_> {
             let seconds = retry_after(&response);
             let failure = self.read_failure(response).await;
             let is_busy = self.api.retries_when_busy && failure.exit == FailureCode::Busy;
-            // The one before it is still being answered.
+            // An earlier request with this key is still running.
             let is_under_way = self.key.is_some() && failure.code() == "idempotency_conflict";
             if busy == MAX_RETRIES || !(is_busy || is_under_way) {
                 return Err(failure);
@@ -375,7 +375,7 @@ impl PendingRequest<'_> {
         }
     }
 
-    /// The failure that an answer is, said as clearly as it can be.
+    /// Reads the failure that an answer describes, and makes it as clear as possible.
     async fn read_failure(&self, response: reqwest::Response) -> Failure {
         let status = response.status();
         let body = responses::read_body(response, responses::MAX_PROBLEM_BYTES).await;
@@ -425,7 +425,7 @@ impl PendingRequest<'_> {
     }
 }
 
-/// The document of an answer that succeeded, judged as its kind is; null where there is none.
+/// Parses and checks the document of a successful answer; null if it has none.
 async fn parse_document(api: &Api, call: &Endpoint, response: reqwest::Response) -> Result<Value> {
     let status = response.status();
     let most = call.answer.bytes;
@@ -454,7 +454,7 @@ async fn parse_document(api: &Api, call: &Endpoint, response: reqwest::Response)
     }
 }
 
-/// The failure of an answer that is larger than one of its kind may be.
+/// Failure of an answer above its size limit.
 fn too_large(api: &Api, call: &Endpoint, most: u64) -> Failure {
     let detail = format!(
         "{} answered `{} {}` with more than {} MB, and so much is not read.",
@@ -466,7 +466,7 @@ fn too_large(api: &Api, call: &Endpoint, most: u64) -> Failure {
     Failure::new(FailureCode::NoAnswer, "The answer is too large", detail)
 }
 
-/// The failure of an answer that no server of ours gives.
+/// Failure of an answer that does not come from an svc server.
 fn not_an_answer(api: &Api, call: &Endpoint, status: StatusCode) -> Failure {
     let detail = format!(
         "{} answered `{} {}` with {status}, and not as svc does. Is it the address of an svc server, and nothing in between?",
@@ -477,7 +477,7 @@ fn not_an_answer(api: &Api, call: &Endpoint, status: StatusCode) -> Failure {
     Failure::new(FailureCode::NoAnswer, "Not an answer", detail)
 }
 
-/// Why the parts of a body were not all taken.
+/// Error while a body was streamed.
 enum StreamError {
     Body(BodyError),
     Consumer(Failure),
@@ -489,14 +489,14 @@ impl From<BodyError> for StreamError {
     }
 }
 
-/// How many seconds a server asks to wait.
+/// Reads the seconds that a server asks to wait.
 fn retry_after(response: &reqwest::Response) -> u64 {
     let said = response.headers().get(header::RETRY_AFTER);
     let seconds = said.and_then(|said| said.to_str().ok()?.parse().ok());
     seconds.unwrap_or(1).clamp(1, MAX_RETRY_SECONDS)
 }
 
-/// A key under which the answer to one request is kept, so that sending it twice makes one thing.
+/// Makes a random idempotency key, so that a repeated request creates one thing.
 fn new_idempotency_key() -> Result<String> {
     let key = Random::system().slug(24);
     key.map_err(|_| Failure::local("The system has no randomness."))

@@ -1,4 +1,4 @@
-//! The clipboard and the browser of the user, by the programs that the system has for them.
+//! The user's clipboard and browser, through programs of the system.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// Programs that put their standard input on the clipboard, and what must be in the environment for them to work.
+/// Programs that copy standard input to the clipboard, with the environment variable that each needs.
 const CLIPBOARDS: [(&str, &[&str], Option<&str>); 4] = [
     ("pbcopy", &[], None),
     ("wl-copy", &[], Some("WAYLAND_DISPLAY")),
@@ -14,10 +14,10 @@ const CLIPBOARDS: [(&str, &[&str], Option<&str>); 4] = [
     ("xsel", &["--clipboard", "--input"], Some("DISPLAY")),
 ];
 
-/// Programs that open an address in a browser.
+/// Programs that open a URL in a browser.
 const OPENERS: [&str; 2] = ["xdg-open", "open"];
 
-/// Puts a text on the clipboard: by a program of the desktop, else by the terminal (OSC 52). Answers whether there was a way.
+/// Copies a text to the clipboard, by a program or else by the terminal (OSC 52). Returns whether that worked.
 pub(super) fn copy_to_clipboard(text: &str) -> bool {
     for (program, arguments, needs) in CLIPBOARDS {
         if needs.is_none_or(is_set) && write_to_program(program, arguments, text) {
@@ -29,9 +29,9 @@ pub(super) fn copy_to_clipboard(text: &str) -> bool {
     terminal.is_terminal() && terminal.write_all(sequence.as_bytes()).is_ok()
 }
 
-/// Opens an address in the browser. Answers whether there was a way.
+/// Opens a URL in the browser. Returns whether that worked.
 pub(super) fn open_in_browser(url: &str) -> bool {
-    // An option of the program's is nothing that a server may say.
+    // A server must not be able to pass options to the program.
     let is_address = url.starts_with("http://") || url.starts_with("https://");
     is_address
         && OPENERS.into_iter().any(|program| {

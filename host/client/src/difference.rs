@@ -6,9 +6,9 @@ use similar::{ChangeTag, TextDiff};
 
 use super::output::plain;
 
-/// Lines around a change.
+/// Lines of context around a change.
 const CONTEXT_LINES: usize = 3;
-/// How long a difference may take to be found; a coarser one is shown after that.
+/// Time limit of the comparison, after which it is less exact.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Difference between two texts.
@@ -16,14 +16,14 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 pub(super) struct Difference {
     /// The lines, as `diff -u` shows them.
     pub(super) text: String,
-    /// How many lines are new.
+    /// Number of new lines.
     pub(super) added: usize,
-    /// How many lines are gone.
+    /// Number of removed lines.
     pub(super) removed: usize,
 }
 
 impl Difference {
-    /// Of two texts with their names.
+    /// Compares two texts, given with their names.
     pub(super) fn between(old: (&str, &str), new: (&str, &str)) -> Self {
         let difference = TextDiff::configure()
             .timeout(TIMEOUT)
@@ -47,7 +47,7 @@ impl Difference {
         }
     }
 
-    /// How much it is, in a word.
+    /// Summary of the size.
     pub(super) fn size(&self) -> String {
         format!("+{} −{} lines", self.added, self.removed)
     }

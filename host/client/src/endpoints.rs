@@ -1,29 +1,29 @@
-//! Requests that the client sends: all of them, so that a test holds them against the description of the API.
+//! The server's endpoints that the client uses. A test compares them with the API description.
 
 use http::Method;
 use serde_json::Value;
 
 use super::responses::{self, ResponseRules};
 
-/// How many schemas of a description are looked at for one member; a description may lead in circles.
+/// The most schemas to visit for one member, since references may form a circle.
 const MAX_SCHEMAS: usize = 10_000;
 
-/// A kind of request.
+/// An endpoint of the server, with what the client may send to it.
 #[derive(Debug)]
 pub struct Endpoint {
     /// Method of the request.
     pub method: Method,
-    /// Path of the request, as the description has it.
+    /// Path with parameters, as in the API description.
     pub path: &'static str,
-    /// The parameters of the query that the client may send.
+    /// Query parameters that the client may send.
     pub query: &'static [&'static str],
-    /// The members of the body that the client may send; those of a list's entries as `list.member`.
+    /// Body members that the client may send; `list.member` for members of a list's entries.
     pub body: &'static [&'static str],
-    /// Whether it makes something, and takes a key under which its answer is kept.
+    /// Whether it creates something, and takes an idempotency key.
     pub creates: bool,
-    /// Whether sending it again does no harm.
+    /// Whether a repeated request does no harm.
     pub repeatable: bool,
-    /// Bounds of its answer.
+    /// Rules for the answer.
     pub(super) answer: ResponseRules,
 }
 
@@ -39,7 +39,7 @@ macro_rules! endpoints {
             answer: responses::$answer,
         };)+
 
-        /// Every kind of request.
+        /// All endpoints that the client uses.
         pub static ALL: &[&Endpoint] = &[$(&$name),+];
     };
     (@creates creates) => { true };
@@ -83,7 +83,7 @@ endpoints! {
     REVISION: GET "/api/v1/projects/{id}/frontends/{target}/revisions/{revision_id}" [] {} => REVISION;
     /// Makes a draft live.
     PROMOTE: POST "/api/v1/projects/{id}/frontends/{target}/promote" [] {"revision_id" "expected_active_revision_id" "message"} once => RELEASE;
-    /// Makes live what was live before.
+    /// Makes an earlier revision live again.
     ROLLBACK: POST "/api/v1/projects/{id}/frontends/{target}/rollback" [] {"revision_id" "expected_active_revision_id" "message"} once => RELEASE;
     /// Lists releases.
     RELEASES: GET "/api/v1/projects/{id}/frontends/{target}/releases" [] {} => RELEASES;
@@ -99,7 +99,7 @@ endpoints! {
     DEFINE_ACTIONS: PUT "/api/v1/projects/{id}/backend/actions" ["dry_run"] {"actions" "actions.name" "actions.sql" "actions.note"} => BACKEND;
     /// Lists moments.
     HISTORY: GET "/api/v1/projects/{id}/backend/history" ["limit" "before"] {} => MOMENTS;
-    /// Makes the rows what they were.
+    /// Restores the rows of an earlier moment.
     RESTORE: POST "/api/v1/projects/{id}/backend/restore" [] {"at"} once => RESTORED;
     /// Copies the database.
     EXPORT: GET "/api/v1/projects/{id}/backend/export" [] {} => NOTHING;
@@ -111,8 +111,8 @@ endpoints! {
     DESCRIPTION: GET "/api/v1/openapi.json" [] {} => DESCRIPTION;
 }
 
-/// Lists the parts of a request that a server does not know, by its own description: the operation, or some of these
-/// parameters and members.
+/// Lists the parts of a request that the server's API description does not have: the endpoint, or some of these parameters and
+/// members.
 #[must_use]
 pub fn unknown_parts(
     description: &Value,
@@ -161,7 +161,7 @@ fn schema_has(description: &Value, schema: &Value, path: &str) -> bool {
             rest => open.push((&member["items"], rest)),
         }
     }
-    // A server that leads in circles is not told to be too old.
+    // If the references form a circle, the member counts as known.
     true
 }
 

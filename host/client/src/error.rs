@@ -1,4 +1,4 @@
-//! Failures of a client's command: as a person, a program and a shell are told.
+//! Failures of the client's commands, as a message for people, JSON for programs, and an exit code.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::output::{line, plain, short};
 
-/// How many characters of a title, of a name and of a detail are shown, and how many entries of a list.
+/// The most characters of a title, a name and a detail, and the most entries of a list.
 const MAX_TITLE: usize = 200;
 const MAX_NAME: usize = 100;
 const MAX_DETAIL: usize = 4_000;
@@ -17,43 +17,43 @@ const MAX_LISTED: usize = 50;
 /// Result of a client's command.
 pub(super) type Result<T> = std::result::Result<T, Failure>;
 
-/// How a command ends that does not succeed. `docs/client.md` lists the numbers; they never change.
+/// Exit code of a failed command. `docs/client.md` lists the numbers; they never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FailureCode {
-    /// The server refused, or something here did not work.
+    /// The server refused, or something failed on this machine.
     Failed = 1,
-    /// No credential, or one that does not suffice.
+    /// The credential is missing or does not suffice.
     Credential = 3,
-    /// Nothing has the name.
+    /// Nothing has this name.
     NotFound = 4,
-    /// Somebody else has changed it, or it is there already.
+    /// Another change came first, or the name is taken.
     Conflict = 5,
     /// No answer came from the server.
     NoAnswer = 6,
-    /// The server has no room or no time now.
+    /// The server is too busy, or limits the caller's rate.
     Busy = 7,
-    /// There are changes that were planned and not made.
+    /// Changes were planned and not made.
     Planned = 8,
-    /// Somebody pressed Ctrl-C.
+    /// The command was stopped by Ctrl-C.
     Interrupted = 130,
 }
 
-/// Why a command failed, and what to do.
+/// Failure of a command: what went wrong, and what to do.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
-    /// The number that the shell sees.
+    /// Exit code for the shell.
     pub(super) exit: FailureCode,
     title: Box<str>,
     detail: Box<str>,
     /// Advice that follows the detail.
     hints: Vec<String>,
-    /// Files whose texts were refused, by the names under which the problem lists them; of one that it does not name, by an empty name.
+    /// Files that were refused, by the names of the problem's entries; the empty name stands for a problem without entries.
     files: BTreeMap<String, PathBuf>,
-    /// The problem as the server answered it.
+    /// Problem document of the server.
     problem: Option<Map<String, Value>>,
 }
 
-/// Where in a text something is wrong, from 1.
+/// Position in a text, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Position {
     line: u64,
@@ -61,7 +61,7 @@ struct Position {
 }
 
 impl Failure {
-    /// A failure with what went wrong and what to do.
+    /// Builds a failure from its texts.
     pub(super) fn new(
         exit: FailureCode,
         title: impl Into<String>,
@@ -77,12 +77,12 @@ impl Failure {
         }
     }
 
-    /// A failure on this side.
+    /// Builds a failure that arose on this machine.
     pub(super) fn local(detail: impl Into<String>) -> Self {
         Self::new(FailureCode::Failed, "Not done", detail)
     }
 
-    /// A failure of the file system.
+    /// Builds a failure of the file system.
     pub(super) fn file_system(doing: &str, path: &Path, error: &std::io::Error) -> Self {
         let exit = match error.kind() {
             std::io::ErrorKind::NotFound => FailureCode::NotFound,
@@ -92,7 +92,7 @@ impl Failure {
         Self::new(exit, "The file cannot be used", detail)
     }
 
-    /// The problem that a server answered.
+    /// Builds a failure from the server's problem document.
     pub(super) fn from_problem(status: StatusCode, problem: Map<String, Value>) -> Self {
         let exit = match status.as_u16() {
             401 | 403 => FailureCode::Credential,
@@ -108,30 +108,30 @@ impl Failure {
         failure
     }
 
-    /// The stable code of a server's problem; empty where the server did not answer.
+    /// Stable code of the server's problem; empty if there is none.
     pub(super) fn code(&self) -> &str {
         self.problem_text("code")
     }
 
-    /// Whether the server says that there is no such thing.
+    /// Whether something was not found.
     pub(super) fn is_not_found(&self) -> bool {
         self.exit == FailureCode::NotFound
     }
 
-    /// Names the file whose text the server refused.
+    /// Adds the file whose text the server refused.
     #[must_use]
     pub(super) fn with_file(self, file: &Path) -> Self {
         self.with_files([(String::new(), file.to_owned())])
     }
 
-    /// Names the files of a batch, by the names under which the server lists what it refused.
+    /// Adds the files of a batch, by the names of the problem's entries.
     #[must_use]
     pub(super) fn with_files(mut self, files: impl IntoIterator<Item = (String, PathBuf)>) -> Self {
         self.files.extend(files);
         self
     }
 
-    /// Adds what else to do.
+    /// Adds advice.
     #[must_use]
     pub(super) fn with_hint(mut self, hint: &str) -> Self {
         self.hints.push(hint.to_owned());
@@ -143,7 +143,7 @@ impl Failure {
         problem.map_or("", |problem| member_string(problem, name))
     }
 
-    /// The entries of a batch that the server refused.
+    /// Lists the refused entries of a batch.
     fn entries(&self) -> Vec<&Map<String, Value>> {
         let entries = self
             .problem
@@ -153,7 +153,7 @@ impl Failure {
         entries.filter_map(Value::as_object).collect()
     }
 
-    /// Every line that a person is told. Nothing is told twice, and what a server wrote does not steer the terminal.
+    /// Formats the message for people. It repeats nothing, and texts of the server cannot control the terminal.
     pub(super) fn to_text(&self) -> String {
         let title = short(&self.title, MAX_TITLE);
         let problem = self.problem.as_ref();
@@ -213,7 +213,7 @@ impl Failure {
         plain(&lines.join("\n"))
     }
 
-    /// The line that says what is wrong, and where.
+    /// Formats the line with the error and its place.
     fn summary_line(
         &self,
         file: Option<&Path>,
@@ -222,7 +222,7 @@ impl Failure {
         detail: &str,
     ) -> String {
         let reason = self.problem_text("reason");
-        // With the place before it, the reason alone says the rest.
+        // After a position, the reason alone is enough.
         let detail = match (position, file) {
             (Some(_), Some(_)) if !reason.is_empty() => reason,
             _ => detail,
@@ -234,7 +234,7 @@ impl Failure {
         }
     }
 
-    /// The line of one entry of a batch.
+    /// Formats the line of one entry of a batch.
     fn entry_line(&self, entry: &Map<String, Value>) -> String {
         let (name, detail) = (member_string(entry, "name"), member_string(entry, "detail"));
         match self.files.get(name) {
@@ -246,7 +246,7 @@ impl Failure {
         }
     }
 
-    /// Writes the failure for programs: the server's problem, if there is one, in `error`.
+    /// Formats the failure as JSON, with the server's problem in `error`.
     pub(super) fn to_json(&self) -> Value {
         let mut error = self.problem.clone().unwrap_or_default();
         let mut detail = vec![&*self.detail];
@@ -269,7 +269,7 @@ impl Failure {
     }
 }
 
-/// A member of a problem that is a text; empty where it is none.
+/// Returns a string member of a problem; empty if it is missing.
 fn member_string<'a>(problem: &'a Map<String, Value>, name: &str) -> &'a str {
     let member = problem.get(name).and_then(Value::as_str);
     member.unwrap_or_default()
@@ -282,7 +282,7 @@ fn parse_position_member(position: &Value) -> Option<Position> {
     })
 }
 
-/// Splits the place off a detail that begins with it, as an entry of a batch does: `Statement 1, line 2, column 7: …`.
+/// Splits off the position at the start of a detail, as entries of a batch have it: `Statement 1, line 2, column 7: …`.
 fn parse_position(detail: &str) -> (Option<Position>, &str) {
     let parse = || {
         let (head, reason) = detail.split_once(": ")?;
@@ -296,7 +296,7 @@ fn parse_position(detail: &str) -> (Option<Position>, &str) {
     })
 }
 
-/// A place in a file as editors and compilers write it.
+/// Formats a place in a file as editors and compilers do.
 fn location(file: &Path, position: Option<Position>) -> String {
     let file = line(&file.display().to_string());
     match position {
@@ -305,7 +305,7 @@ fn location(file: &Path, position: Option<Position>) -> String {
     }
 }
 
-/// A text of several lines, of which only the first begins a line.
+/// Formats a text of several lines: all but the first are indented.
 fn paragraph(text: &str) -> String {
     let cut: String = text.chars().take(MAX_DETAIL).collect();
     let more = if cut.len() < text.len() { "…" } else { "" };

@@ -1,21 +1,21 @@
-//! Waiting until files are saved, by looking at them: it works on every file system, and with editors that replace a file.
+//! Watches files by polling, which works on every file system, and with editors that replace a file.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often is looked.
+/// Time between two polls.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// The most files of a folder that are looked at.
+/// The most files that are watched.
 const MAX_FILES: usize = 10_000;
-/// Folders that hold nothing that is published.
+/// Folders that are not watched.
 const SKIPPED_FOLDERS: [&str; 2] = ["node_modules", "target"];
 
-/// Mark that tells whether a file was written.
+/// State of a file by which a change is noticed: inode, length, and modification time.
 type FileStamp = (u64, u64, i64, i64);
 
-/// Files that are watched.
+/// Watcher of files and folders.
 #[derive(Debug)]
 pub(super) struct FileWatcher {
     roots: Vec<PathBuf>,
@@ -23,13 +23,13 @@ pub(super) struct FileWatcher {
 }
 
 impl FileWatcher {
-    /// Watches files, and folders with all that is in them.
+    /// Watches files, and folders with everything in them.
     pub(super) fn new(roots: Vec<PathBuf>) -> Self {
         let seen = stamps(&roots);
         Self { roots, seen }
     }
 
-    /// Waits until something was saved, and nothing is being saved any more.
+    /// Waits until a file has changed, and then has stayed the same for one poll.
     pub(super) async fn wait_for_change(&mut self) {
         let before = self.seen.clone();
         loop {
@@ -71,7 +71,7 @@ fn is_watched(path: &Path) -> bool {
     let link = path
         .symlink_metadata()
         .is_ok_and(|found| found.is_symlink());
-    // What editors and version control keep beside what is published; a link may lead round in a circle.
+    // Files of editors and version control are skipped, and links, which may form a circle.
     !name.starts_with('.')
         && !name.ends_with('~')
         && !SKIPPED_FOLDERS.contains(&name.as_ref())

@@ -1,5 +1,5 @@
-//! Files of the user in a folder: opened below the folder's handle, so that no name and no link leads elsewhere, and regular files alone,
-//! so that nothing hangs.
+//! Files of the user, opened relative to the handle of a folder. No name and no link leads outside, and only regular files are
+//! opened, so that no read blocks.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -15,43 +15,43 @@ use super::error::{Failure, FailureCode, Result};
 use super::source::{self, MAX_BYTES};
 use svc_base::random::Random;
 
-/// The most files of a folder of SQL.
+/// The most entries of a folder that is listed.
 const MAX_ENTRIES: usize = 10_000;
-/// Mode of a new file, of which the user's umask takes what it takes.
+/// Mode of a new file, before the umask.
 pub(super) const USER_MODE: u32 = 0o666;
-/// Mode of a file that is the user's alone.
+/// Mode of a file that only the user may read.
 pub(super) const PRIVATE_MODE: u32 = 0o600;
 
-/// A folder whose files are reached by names below it.
+/// A folder; its files are reached by relative names.
 #[derive(Debug)]
 pub(super) struct Directory {
     handle: Dir,
     path: PathBuf,
 }
 
-/// State of a file in comparison with what it would become.
+/// Comparison of a file with new content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileComparison {
-    /// There is none.
+    /// The file does not exist.
     Missing,
     /// It has exactly these bytes.
     Same,
-    /// It has others.
+    /// It has other bytes.
     Different,
 }
 
-/// A file that is being written, under another name until it is whole. Dropping it removes it.
+/// A file that is being written under a temporary name. Dropping it removes it.
 #[derive(Debug)]
 pub(super) struct TemporaryFile {
     folder: Directory,
-    /// Name that the file will have.
+    /// Final name of the file.
     name: OsString,
     temporary: String,
     pub(super) file: File,
 }
 
 impl Directory {
-    /// Opens a folder that is there.
+    /// Opens an existing folder.
     ///
     /// # Errors
     /// When it is not, or is no folder.
@@ -64,14 +64,14 @@ impl Directory {
         })
     }
 
-    /// Opens a folder, which is made if need be.
+    /// Opens a folder, and creates it if need be.
     pub(super) fn create(path: &Path) -> Result<Self> {
         std::fs::create_dir_all(path)
             .map_err(|error| Failure::file_system("Making", path, &error))?;
         Self::open(path)
     }
 
-    /// Opens the folder of a file that the user has named; returns it with the file's own name.
+    /// Opens the folder of a file; returns it with the file's own name.
     ///
     /// # Errors
     /// When it names no file, or its folder is not there.
@@ -89,25 +89,25 @@ impl Directory {
         Ok((folder, name.into()))
     }
 
-    /// The path of a file, as it is shown: editors open it from where the command was run.
+    /// Path of a file for messages, relative to where the command was run.
     pub(super) fn display_path(&self, name: &Path) -> PathBuf {
         let path = self.path.join(name);
         path.strip_prefix(".").map(Path::to_owned).unwrap_or(path)
     }
 
-    /// Whether something has this name, whatever it is.
+    /// Whether a regular file has this name.
     pub(super) fn exists(&self, name: &Path) -> Result<bool> {
         Ok(self.check_regular(name)?.is_some())
     }
 
-    /// Whether a file is for other users to read.
+    /// Whether the user has no permission to read a file.
     pub(super) fn is_unreadable(&self, name: &Path) -> bool {
         let denied = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
         self.open_without_following(name)
             .is_err_and(|error| denied(&error))
     }
 
-    /// Reads a file that is there.
+    /// Reads an existing file.
     ///
     /// # Errors
     /// When it is not, is no regular file, lies elsewhere, or is far too large.
@@ -119,7 +119,7 @@ impl Directory {
         self.read_if_exists(name)?.ok_or_else(missing)
     }
 
-    /// Reads a text as it is.
+    /// Reads a text file.
     ///
     /// # Errors
     /// As of `read`, and when it is no text.
@@ -127,7 +127,7 @@ impl Directory {
         source::parse_utf8(self.read(name)?, &self.display_path(name))
     }
 
-    /// Reads a file; `None` where there is none.
+    /// Reads a file; `None` if it does not exist.
     ///
     /// # Errors
     /// When it is no regular file, lies elsewhere, or is far too large.
@@ -147,7 +147,7 @@ impl Directory {
         }
     }
 
-    /// Compares a file with what it would become. A file of another length is not read.
+    /// Compares a file with new content. A file of another length is not read.
     ///
     /// # Errors
     /// When it is no regular file, or lies elsewhere.
@@ -166,8 +166,8 @@ impl Directory {
         }
     }
 
-    /// Lists the files in a folder below this one whose names end in an extension, in the order of their names; hidden ones are left out.
-    /// Returns nothing where the folder is not there.
+    /// Lists the files of a subfolder with an extension, sorted by name and without hidden ones; `None` if the folder does not
+    /// exist.
     ///
     /// # Errors
     /// When it lies elsewhere, or has far too many.
@@ -195,7 +195,7 @@ impl Directory {
         Ok(Some(files))
     }
 
-    /// Writes a file in one step, with the folders that it lies in.
+    /// Writes a file atomically, and creates its folders.
     ///
     /// # Errors
     /// When one is there that may not be replaced, or its place is elsewhere.
@@ -206,7 +206,7 @@ impl Directory {
         draft.persist(replaces)
     }
 
-    /// Begins to write a file with a mode.
+    /// Creates a temporary file for `name`, with a mode.
     ///
     /// # Errors
     /// When its place is elsewhere, or cannot be written to.
@@ -243,9 +243,9 @@ impl Directory {
         })
     }
 
-    /// Opens a regular file to read it; `None` where there is nothing.
+    /// Opens a regular file for reading; `None` if it does not exist.
     fn open_regular(&self, name: &Path) -> Result<Option<File>> {
-        // Before it is opened: opening a device may do something.
+        // Checked before opening, since opening a device may have effects.
         if self.check_regular(name)?.is_none() {
             return Ok(None);
         }
@@ -260,14 +260,14 @@ impl Directory {
         }
     }
 
-    /// Opens what has a name now, which is neither followed nor waited for.
+    /// Opens a file without following a link and without blocking.
     fn open_without_following(&self, name: &Path) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.read(true).follow(FollowSymlinks::No).nonblock(true);
         Ok(self.handle.open_with(name, &options)?.into_std())
     }
 
-    /// Looks whether a regular file has a name; `None` where nothing has.
+    /// Checks that a name is a regular file; `None` if nothing has it.
     ///
     /// # Errors
     /// When it is no regular file, or lies elsewhere.
@@ -300,7 +300,7 @@ impl Directory {
     }
 
     fn file_failure(&self, doing: &str, name: &Path, error: &io::Error) -> Failure {
-        // The handle's own refusal comes from no call of the system.
+        // A refusal of the folder's handle has no error number of the system.
         let escapes =
             error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none();
         match escapes {
@@ -309,7 +309,7 @@ impl Directory {
         }
     }
 
-    /// The refusal of what leads out of the folder: a manifest that somebody else wrote must not publish the reader's other files.
+    /// Failure of a name that leads out of the folder. A manifest by another author must not publish the user's other files.
     fn outside_failure(&self, name: &Path) -> Failure {
         Failure::new(
             FailureCode::Failed,
@@ -324,7 +324,7 @@ impl Directory {
 }
 
 impl TemporaryFile {
-    /// Gives the file its name.
+    /// Renames the file to its final name.
     ///
     /// # Errors
     /// When one is there that may not be replaced, or is no regular file.
@@ -345,12 +345,12 @@ impl TemporaryFile {
         })
     }
 
-    /// Gives the file a name that nothing may have, in one step.
+    /// Renames the file atomically; fails if the name is taken.
     fn rename_without_replacing(&self) -> io::Result<()> {
         let handle = &self.folder.handle;
         let new = RenameFlags::NOREPLACE;
         match rustix::fs::renameat_with(handle, &self.temporary, handle, &self.name, new) {
-            // A file system that does not know how.
+            // The file system does not support this.
             Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
                 handle.hard_link(&self.temporary, handle, &self.name)
             }
@@ -366,7 +366,7 @@ impl TemporaryFile {
 
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
-        // One that has its name now is not there any more under this one.
+        // After a rename, there is no file of this name.
         let _ = self.folder.handle.remove_file(&self.temporary);
     }
 }
@@ -379,7 +379,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder, and beside it a file that nobody may touch.
+    /// A folder, with a file beside it that must not be touched.
     struct FolderWithVictim {
         root: tempfile::TempDir,
         folder: Directory,
@@ -422,7 +422,7 @@ mod tests {
                 trap.folder.write(name, b"theirs", true).unwrap_err(),
             ] {
                 let said = failure.to_text();
-                // A folder that is not there leads nowhere, whatever would come after it.
+                // A missing folder leads nowhere, whatever follows it in the path.
                 let is_named = [
                     "Outside of the folder",
                     "No such file",
@@ -492,7 +492,7 @@ mod tests {
             FileComparison::Different
         );
         assert!(trap.folder.write(name, b"two", false).is_err());
-        // One that has come since it was looked for.
+        // A file that appears after the check.
         let draft = trap
             .folder
             .create_temporary(Path::new("late"), USER_MODE)
@@ -501,7 +501,7 @@ mod tests {
         assert!(draft.rename_without_replacing().is_err());
         drop(draft);
         assert_eq!(std::fs::read_to_string(trap.at("late")).unwrap(), "theirs");
-        // Not even through another name of the same file.
+        // A hard link to the same file keeps its content, too.
         std::fs::hard_link(trap.at("below/a.md"), trap.at("other")).unwrap();
         trap.folder.write(name, b"two", true).unwrap();
         assert_eq!(std::fs::read_to_string(trap.at("other")).unwrap(), "one");

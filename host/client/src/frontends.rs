@@ -104,7 +104,7 @@ pub struct OutputArgs {
     force: bool,
 }
 
-/// A source with its revision.
+/// Source of a frontend, with its type.
 #[derive(Debug, Deserialize)]
 pub(super) struct FrontendSource {
     pub(super) content: String,
@@ -112,7 +112,7 @@ pub(super) struct FrontendSource {
     pub(super) content_type: ContentType,
 }
 
-/// A frontend that a command has found.
+/// A frontend that a command works on.
 #[derive(Debug)]
 pub(super) struct FrontendHandle {
     pub(super) api: Api,
@@ -121,7 +121,7 @@ pub(super) struct FrontendHandle {
 }
 
 impl FrontendArgs {
-    /// Finds the project, and with it where the frontend is.
+    /// Finds the project of the frontend.
     pub(super) async fn find(&self, common: &CommonArgs) -> Result<FrontendHandle> {
         let api = Api::new(&common.remote)?;
         let project = projects::find(&api, self.of.project.as_deref()).await?;
@@ -134,12 +134,12 @@ impl FrontendArgs {
 }
 
 impl FrontendHandle {
-    /// The project and the slug, as paths have them.
+    /// Path parameters of the frontend: project and slug.
     pub(super) fn parts(&self) -> [&str; 2] {
         [&self.project.id, &self.slug]
     }
 
-    /// The source of a revision, or of what is live.
+    /// Reads the source of a revision, or the live one.
     pub(super) async fn content(&self, revision: Option<&str>) -> Result<FrontendSource> {
         let asked = self.api.call(&endpoints::CONTENT, &self.parts());
         asked.query("revision_id", revision).send_and_parse().await
@@ -238,7 +238,7 @@ async fn content(
                 .print_answer(&document, &path.display().to_string())
         }
         _ if common.json => common.out().print_answer(&content, ""),
-        // The author's own bytes, to be kept in a file.
+        // Unchanged bytes of the author, which may go to a file.
         _ => print_source(text),
     }
 }
@@ -294,7 +294,7 @@ async fn diff(page: &FrontendArgs, file: &Path, common: &CommonArgs) -> Result<(
     common.out().print_answer(&document, &difference.text)
 }
 
-/// Reads a file for a frontend, whose type never changes.
+/// Reads a file for a frontend, whose type cannot change.
 ///
 /// # Errors
 /// When its name says another type.

@@ -1,7 +1,7 @@
-//! Commands of the client: what people and their scripts do on a server, by REST alone.
+//! Commands of the client: everything that people and their scripts do on a server, by REST alone.
 //!
-//! They stand beside the operators' commands (`cli`), which work on a data directory. A client's command finds its server by
-//! `--server`, by a profile of `svc login`, or by the environment, and starts nothing else.
+//! They stand beside the operators' commands (`cli`), which work on a data directory. A command finds its server by `--server`, by
+//! a profile of `svc login`, or by the environment.
 
 #![forbid(unsafe_code)]
 
@@ -98,15 +98,14 @@ impl CommonArgs {
 }
 
 impl Command {
-    /// Runs it, and tells how it ended.
+    /// Runs the command; returns its exit code.
     pub async fn run(self) -> ExitCode {
-        // Programs are answered in JSON when a command fails, too; how it was asked for is known to each command alone.
+        // A failure is also reported as JSON, and only the commands themselves know their arguments.
         let json = json_requested();
         exit_code(json, self.execute().await)
     }
 
-    /// Runs `svc dev`, which shares its name with what is done to a server while developing. The program starts and stops the folder's
-    /// server: the client knows none but by its address.
+    /// Runs `svc dev`. The program starts and stops the folder's server, which the client knows only by its URL.
     pub async fn dev<S>(
         dev: Dev,
         start: impl AsyncFnOnce(DevSettings) -> anyhow::Result<StartedServer<S>>,
@@ -145,7 +144,7 @@ pub async fn show_project(remote: &Remote, json: bool, project: &str) -> ExitCod
     exit_code(json, projects::show(remote, json, project).await)
 }
 
-/// Makes, changes or deletes a project.
+/// Creates, changes or deletes a project.
 pub async fn change_project(change: ProjectChange) -> ExitCode {
     exit_code(json_requested(), change.run().await)
 }
@@ -165,7 +164,7 @@ fn exit_code(json: bool, done: Result<()>) -> ExitCode {
     }
 }
 
-/// Tells a person or a program why something failed.
+/// Reports a failure to a person, or to a program as JSON.
 fn report_failure(json: bool, failure: &Failure) {
     match json {
         true => print_error(&terminal::json(&failure.to_json().to_string())),
@@ -173,7 +172,7 @@ fn report_failure(json: bool, failure: &Failure) {
     }
 }
 
-/// Asks before something is done that was not said with `--yes`: what, and on which server.
+/// Asks for confirmation of a change, unless `--yes` was given. Names the change and the server.
 fn confirm(out: Output, yes: bool, api: &Api, what: &str) -> Result<()> {
     if yes {
         return Ok(());
@@ -194,7 +193,7 @@ fn confirm(out: Output, yes: bool, api: &Api, what: &str) -> Result<()> {
     }
 }
 
-/// Asks the person at the terminal; anything but a yes is a no.
+/// Asks a question at the terminal; anything but yes means no.
 fn ask_yes_no(question: &str) -> bool {
     let mut terminal = std::io::stderr();
     let shown = write!(terminal, "{} [y/N] ", output::line(question));
@@ -205,7 +204,7 @@ fn ask_yes_no(question: &str) -> bool {
     read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
 }
 
-/// Does what leaves something to clear away when it is ended by Ctrl-C; everything else just ends.
+/// Runs work that must clean up when Ctrl-C ends it.
 async fn interruptible<T>(work: impl Future<Output = Result<T>>, then: &str) -> Result<T> {
     tokio::select! {
         done = work => done,
@@ -213,7 +212,7 @@ async fn interruptible<T>(work: impl Future<Output = Result<T>>, then: &str) -> 
     }
 }
 
-/// Reads the name of a type on the command line.
+/// Parses the name of a content type.
 fn content_type_parser() -> impl TypedValueParser<Value = ContentType> {
     PossibleValuesParser::new(ContentType::NAMES).try_map(|name| {
         let mut all = ContentType::ALL.into_iter();
@@ -221,7 +220,7 @@ fn content_type_parser() -> impl TypedValueParser<Value = ContentType> {
     })
 }
 
-/// Reads a time such as `90`, `30m`, `12h` or `7d`.
+/// Parses a duration such as `90`, `30m`, `12h` or `7d`.
 fn parse_seconds(text: &str) -> std::result::Result<u64, String> {
     let (number, unit) = match text.strip_suffix(['s', 'm', 'h', 'd']) {
         Some(number) => (number, &text[number.len()..]),

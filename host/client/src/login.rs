@@ -64,7 +64,7 @@ impl Login {
                 "What is sent to {server} can be read by everybody on the way: use https, or `--insecure` in a network that you trust."
             )));
         }
-        // What cannot be read is said before anybody types.
+        // Errors of the file are reported before the user types a credential.
         let mut profiles = Profiles::read()?;
         let credential = secret::prompt("credential")?;
         let target = ServerTarget {
@@ -130,7 +130,7 @@ impl ProfileCommand {
     }
 }
 
-/// The profile that the environment names.
+/// Name of the profile in the environment.
 fn profile_of_environment() -> Option<String> {
     Remote::default().profile()
 }

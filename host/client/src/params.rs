@@ -1,10 +1,10 @@
-//! Params of actions and binds of queries, as they are written on a command line.
+//! Params of actions and binds of queries on the command line.
 
 use serde_json::{Map, Value};
 
 use super::error::{Failure, Result};
 
-/// Reads `name=text` and `name:=JSON`.
+/// Parses `name=text` and `name:=JSON`.
 ///
 /// # Errors
 /// When an argument is neither, or a name comes twice.

@@ -1,4 +1,4 @@
-//! `svc project …`, and how every command finds the project that it is about.
+//! `svc project …`, and the look-up of a command's project.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,10 +10,10 @@ use super::output::{key_values, line, member_text, table_of};
 use super::profile::Remote;
 use super::{CommonArgs, confirm, endpoints};
 
-/// How many projects a message names.
+/// The most projects that a message names.
 const MAX_NAMED_PROJECTS: usize = 20;
 
-/// Parts of a project that are needed.
+/// A project as the server lists it.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Project {
     pub(super) id: String,
@@ -177,13 +177,13 @@ fn details_text(project: &Value) -> String {
     key_values(&names.map(|name| (name, member_text(project, name))))
 }
 
-/// All projects of the caller.
+/// Reads all projects of the caller.
 pub(super) async fn fetch_all(api: &Api) -> Result<Vec<Project>> {
     let found: ProjectList = api.call(&endpoints::PROJECTS, &[]).send_and_parse().await?;
     Ok(found.projects)
 }
 
-/// The project that is wanted, by its id, its label or its name; where none is, that of the manifest here, else the only one.
+/// Finds a project by its id, label or name. Without one, takes that of the manifest in the working directory, else the only one.
 pub(super) async fn find(api: &Api, wanted: Option<&str>) -> Result<Project> {
     let here = match wanted {
         Some(_) => None,
@@ -238,7 +238,7 @@ fn single_project(mut found: Vec<Project>) -> Result<Project> {
     }
 }
 
-/// A sentence with the labels of projects.
+/// Sentence with the labels of projects.
 fn labels_sentence(found: &[Project]) -> String {
     let named = found.iter().take(MAX_NAMED_PROJECTS);
     let mut labels: Vec<_> = named

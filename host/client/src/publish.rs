@@ -127,7 +127,7 @@ impl Publish {
             "one_time": self.one_time.then_some(true),
             "password": password,
         });
-        // A share is nobody's, so that a credential that has ended stands in nobody's way.
+        // A share has no owner, so an invalid credential must not stop it.
         let asked = api.call(&endpoints::DEPLOY, &[]).bearer(None);
         asked.body(body).send().await
     }
@@ -145,7 +145,7 @@ impl Publish {
             .await
     }
 
-    /// Tells a person about one page: the link alone is on standard output.
+    /// Reports a published page: only its link goes to standard output.
     fn report_page(&self, published: &Value) -> Result<()> {
         let out = self.common.out();
         if !out.json {

@@ -1,4 +1,4 @@
-//! `svc push` and `svc watch`: a file becomes what a frontend shows, by a draft that is promoted.
+//! `svc push` and `svc watch`: update a frontend from a file, by a draft that is promoted.
 
 use std::path::{Path, PathBuf};
 
@@ -68,7 +68,7 @@ impl Push {
         let out = self.common.out();
         let slug = self.slug.clone().map_or_else(|| slug_for(&self.file), Ok)?;
         let found = find_frontend(&self.of, slug, &self.common).await?;
-        // The revision first: what is compared is then what is expected to be live.
+        // The revision is read first: the one that is compared is then the one that must still be live.
         let base = found
             .active_revision()
             .await
@@ -136,7 +136,7 @@ impl FrontendHandle {
             .await
     }
 
-    /// Makes a draft live on top of what it was made from.
+    /// Makes a draft live, if its base still is.
     pub(super) async fn promote(
         &self,
         base: &str,
@@ -159,7 +159,7 @@ impl Watch {
             ));
         }
         let slug = self.slug.clone().map_or_else(|| slug_for(&self.file), Ok)?;
-        // Where the first try cannot work, no later one will.
+        // If the first try fails, later ones would fail as well.
         let mut found = find_frontend(&self.of, slug, &self.common).await?;
         found.api = found.api.with_retries();
         let mut watching = FileWatcher::new(vec![self.file.clone()]);
@@ -177,13 +177,13 @@ impl Watch {
                 {
                     return Err(failure);
                 }
-                // A file that does not render, or is away for a moment, may be mended with the next save.
+                // The file may not render or be missing for a moment; the next save may mend it.
                 Err(failure) => report_failure(self.common.json, &failure),
             }
         }
     }
 
-    /// Publishes the file for the first time, and tells where.
+    /// Publishes the file for the first time, and reports its URL.
     async fn publish_first(&self, found: &mut FrontendHandle) -> Result<()> {
         let there = found
             .api
@@ -208,7 +208,7 @@ impl Watch {
             }
             Err(failure) => return Err(failure),
         };
-        // The slug that was wanted may have been somebody else's.
+        // If the slug was taken, the server chose another.
         found.slug = member_text(&page, "slug");
         let document = json!({ "url": page["url"], "slug": page["slug"] });
         self.common
@@ -216,7 +216,7 @@ impl Watch {
             .print_answer(&document, &member_text(&page, "url"))
     }
 
-    /// Publishes the file if it differs from what is live, which must be `ours`; returns what is live then.
+    /// Publishes the file if it differs from the live source, which must be `ours`; returns the live revision.
     async fn publish_change(&self, found: &FrontendHandle, ours: Option<&str>) -> Result<String> {
         let base = found.active_revision().await?;
         if ours.is_some_and(|ours| ours != base) {

@@ -1,4 +1,4 @@
-//! Answers of servers, read and judged as a stranger's: within a bound of bytes, and with every name by the rules that our server has.
+//! Checks of the server's answers, which are not trusted: each has a size limit, and each value a rule.
 
 use http::header;
 use serde_json::Value;
@@ -6,32 +6,32 @@ use serde_json::Value;
 use super::output::short;
 use svc_base::names::{is_action_name, is_project_name, is_slug};
 
-/// Bytes of an answer about one thing.
+/// Size limit of an answer about one thing, in bytes.
 const SMALL_BYTES: usize = 1 << 20;
-/// Bytes of a list.
+/// Size limit of a list, in bytes.
 const LIST_BYTES: usize = 8 << 20;
-/// Bytes of an answer that holds sources or rows: several times what a server gives unless its operator has raised the limit.
+/// Size limit of an answer with sources or rows, in bytes: several times what a server sends by default.
 const LARGE_BYTES: usize = 16 << 20;
-/// Bytes of a copy of a database, which goes to the disk and not into memory.
+/// Size limit of an exported database, which is written to disk, in bytes.
 pub(super) const MAX_EXPORT_BYTES: u64 = 1 << 30;
-/// Bytes of a problem, which lists what is wrong with a batch.
+/// Size limit of a problem document, in bytes.
 pub(super) const MAX_PROBLEM_BYTES: usize = 1 << 20;
-/// How much of a value is quoted that is refused.
+/// The most characters of a refused value in a message.
 const MAX_QUOTED_CHARACTERS: usize = 60;
 
-/// Bounds of an answer to a kind of request.
+/// Size limit and rules for an answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ResponseRules {
     /// The most bytes that are read into memory.
     pub(super) bytes: usize,
-    /// Members that must be what a server of ours gives.
+    /// Members with a rule for their values.
     members: &'static [Member],
 }
 
 /// Member of a document, and the rule for its value.
 type Member = (&'static str, MemberRule);
 
-/// Rule for a value. A member may be absent or null everywhere; who needs it asks for it.
+/// Rule for a value. Any member may be absent or null.
 #[derive(Clone, Copy, Debug)]
 enum MemberRule {
     /// An identifier: letters, digits, `-` and `_`.
@@ -42,15 +42,15 @@ enum MemberRule {
     Action,
     /// Name of a project.
     Project,
-    /// An address that a browser opens.
+    /// An absolute `http` or `https` URL.
     Url,
-    /// A time, or another position in a list to go on from.
+    /// A time, or a cursor of a list.
     Cursor,
     /// A SHA-256 in hexadecimal.
     Digest,
-    /// One word of a closed list: a type, a state.
+    /// One word of a fixed set, such as a type or a state.
     Word,
-    /// A document with members of its own.
+    /// A document with rules for its members.
     Document(&'static [Member]),
     /// A list of such documents.
     List(&'static [Member]),
@@ -61,7 +61,7 @@ impl ResponseRules {
         Self { bytes, members }
     }
 
-    /// Finds a value that breaks its rule: returns the member's path and the value, cut for a sentence.
+    /// Finds the first value that breaks its rule: returns the path of the member, and the shortened value.
     pub(super) fn first_violation(&self, document: &Value) -> Option<(String, String)> {
         first_violation(document, self.members)
     }
@@ -230,9 +230,9 @@ impl MemberRule {
     }
 }
 
-/// Whether a text is an address that a browser opens, as the standard writes it: nothing in it ends a line or begins an option.
+/// Whether a text is an absolute URL without spaces and control characters.
 fn is_link(text: &str) -> bool {
-    /// The longest address that every browser takes.
+    /// The longest URL that every browser accepts.
     const MOST: usize = 2048;
     let link = text.len() <= MOST && text.bytes().all(|b| b.is_ascii_graphic());
     link && url::Url::parse(text)
@@ -263,7 +263,7 @@ fn first_violation(document: &Value, members: &[Member]) -> Option<(String, Stri
     })
 }
 
-/// Why a body was not read to its end.
+/// Error of reading a body.
 #[derive(Debug)]
 pub(super) enum BodyError {
     /// It has more bytes than the bound.
@@ -272,7 +272,7 @@ pub(super) enum BodyError {
     Broken(reqwest::Error),
 }
 
-/// Reads the body of an answer into memory, if it has at most so many bytes.
+/// Reads a body of at most `most` bytes into memory.
 pub(super) async fn read_body(
     mut response: reqwest::Response,
     most: usize,
@@ -286,7 +286,7 @@ pub(super) async fn read_body(
     Ok(bytes)
 }
 
-/// Hands the parts of a body on, as long as there are at most so many bytes; returns how many there were.
+/// Passes the chunks of a body to `take`, at most `most` bytes; returns their number.
 pub(super) async fn stream_body<E: From<BodyError>>(
     response: &mut reqwest::Response,
     most: u64,

@@ -1,4 +1,4 @@
-//! Rows of a statement, as a table.
+//! Table of a statement's rows.
 
 use serde_json::Value;
 
@@ -6,11 +6,11 @@ use super::Output;
 use super::error::{Failure, Result};
 use super::output::grid;
 
-/// The most cells of a table, and the most bytes in them; a server's own bounds are below both.
+/// The most cells of a table, and the most bytes in them; a server's limits are lower.
 const MAX_CELLS: usize = 2_000_000;
 const MAX_BYTES: usize = 64 << 20;
 
-/// Shows what a statement answered.
+/// Prints the result of a statement.
 pub(super) fn print(out: Output, result: &Value) -> Result<()> {
     let columns = result["columns"].as_array().into_iter().flatten();
     let columns: Vec<&str> = columns.filter_map(Value::as_str).collect();
@@ -32,7 +32,7 @@ pub(super) fn print(out: Output, result: &Value) -> Result<()> {
     out.print_answer(result, &grid(&columns, &rows))
 }
 
-/// The cells of a table, as long as a terminal takes as many.
+/// Builds the cells of a table, within the bounds.
 fn cells(columns: &[&str], rows: &Value) -> Result<Vec<Vec<String>>> {
     let (mut shown, mut count, mut bytes) = (Vec::new(), 0, 0);
     for row in rows.as_array().into_iter().flatten() {
@@ -52,7 +52,7 @@ fn cells(columns: &[&str], rows: &Value) -> Result<Vec<Vec<String>>> {
     Ok(shown)
 }
 
-/// A value as it is read: NULL is told from an empty text.
+/// Formats a value; NULL differs from an empty text.
 fn cell(value: &Value) -> String {
     match value {
         Value::Null => "NULL".to_owned(),
@@ -76,7 +76,7 @@ mod tests {
         let long = "x".repeat(1 << 20);
         let once = cells(&["a"], &json!([{ "a": long }, { "a": null }])).unwrap();
         assert_eq!((once[0][0].len(), once[1][0].as_str()), (1 << 20, "NULL"));
-        // A small answer, and yet a cell for each name that it lists.
+        // The answer is small, but it names a column many times.
         assert!(cells(&["a"; 100], &json!([{ "a": long }])).is_err());
         let rows = json!(vec![json!({}); 3000]);
         assert!(cells(&["a"; 1000], &rows).is_err());

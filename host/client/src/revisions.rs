@@ -9,7 +9,7 @@ use super::frontends::{FrontendArgs, FrontendHandle};
 use super::output::{key_values, member_text, shell_word, table_of};
 use super::{CommonArgs, endpoints};
 
-/// How many revisions are listed unless the command says.
+/// Default number of listed revisions.
 const DEFAULT_LIMIT: u32 = 20;
 
 /// Lists, shows, compares and releases revisions.
@@ -80,14 +80,14 @@ pub struct ReleaseArgs {
     message: Option<String>,
 }
 
-/// Live revision, with the newest revisions.
+/// Id of the live revision.
 #[derive(Debug, Deserialize)]
 pub(super) struct ActiveRevision {
     pub(super) active_revision_id: String,
 }
 
 impl FrontendHandle {
-    /// The revision that is live.
+    /// Reads the id of the live revision.
     pub(super) async fn active_revision(&self) -> Result<String> {
         let asked = self.api.call(&endpoints::REVISIONS, &self.parts());
         let active: ActiveRevision = asked.query("limit", Some(1)).send_and_parse().await?;
@@ -187,7 +187,7 @@ impl ReleaseArgs {
 }
 
 impl FrontendHandle {
-    /// Makes a revision live, unless something else than expected is.
+    /// Makes a revision live, if the `expected` one is still live.
     pub(super) async fn release(
         &self,
         call: &'static endpoints::Endpoint,
@@ -204,7 +204,7 @@ impl FrontendHandle {
     }
 }
 
-/// Compares a release with what is live now, for people.
+/// Note of the server that compares a release with what was live.
 pub(super) fn release_note(released: &Value) -> String {
     released["note"].as_str().unwrap_or_default().to_owned()
 }

@@ -1,4 +1,4 @@
-//! Secrets that a person types or a program sends: never arguments, which every user of the machine can read.
+//! Secrets from a prompt or from standard input, and never from arguments, which every user of the machine can read.
 
 use std::io::{BufRead as _, IsTerminal as _};
 use std::path::Path;
@@ -8,7 +8,7 @@ use super::error::{Failure, Result};
 /// The longest secret, in bytes.
 const MAX_BYTES: u64 = 4096;
 
-/// Asks for a secret at the terminal without showing it, or reads the first line of standard input where that is none.
+/// Asks for a secret at the terminal without showing it, or reads the first line of standard input.
 ///
 /// # Errors
 /// When there is none.

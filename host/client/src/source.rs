@@ -1,4 +1,4 @@
-//! Sources: files of the user, or standard input, as pages to publish.
+//! Sources of pages: files of the user, or standard input.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -8,28 +8,28 @@ use svc_base::names::slugified;
 use svc_sources::ContentType;
 use svc_sources::files;
 
-/// Name of standard input among files.
+/// Name that stands for standard input.
 pub(super) const STDIN: &str = "-";
-/// The most bytes that are read at all. How large a page may be is the server's to say; this is far above it.
+/// The largest file that is read, in bytes: far above the server's limit.
 pub(super) const MAX_BYTES: u64 = 64 << 20;
 /// The longest title, in characters.
 const MAX_TITLE: usize = 200;
 
-/// A page to publish.
+/// A source of a page to publish.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
-    /// Where it comes from.
+    /// Path of the file.
     pub(super) path: PathBuf,
     /// Type of the source.
     pub(super) content_type: ContentType,
-    /// Text of the source, as it is published.
+    /// Text to publish.
     pub(super) content: String,
-    /// The title of what cannot have one of its own.
+    /// Title by the file's name, if the content has none of its own.
     pub(super) title: Option<String>,
 }
 
 impl Source {
-    /// Reads a file, or standard input for `-`. The type is what is wanted, else what the name says.
+    /// Reads a file, or standard input for `-`. The type is `wanted`, else by the name.
     ///
     /// # Errors
     /// When it cannot be read, is no text, or is far too large.
@@ -37,7 +37,7 @@ impl Source {
         Self::from_bytes(path, &read_bytes(path)?, wanted)
     }
 
-    /// Makes a source of the bytes of a file.
+    /// Builds a source from the bytes of a file.
     ///
     /// # Errors
     /// When they are no text.
@@ -50,7 +50,7 @@ impl Source {
         let text = files::text(bytes);
         let text = text.map_err(|error| Failure::local(format!("{shown}: {error}")))?;
         let (name, wanted) = match path.as_os_str() == STDIN {
-            // What comes without a name is most often a text that somebody wrote.
+            // Standard input is most often Markdown.
             true => (String::new(), wanted.or(Some(ContentType::Markdown))),
             false => (file_name(path), wanted),
         };
@@ -66,13 +66,13 @@ impl Source {
         })
     }
 
-    /// The slug that the file's name makes; `None` where it makes none.
+    /// Slug by the file's name; `None` if no character of it fits.
     pub(super) fn slug(&self) -> Option<String> {
         slug_of(&self.path)
     }
 }
 
-/// The slug that a file's name makes without its extension.
+/// Slug by a file's name without its extension.
 pub(super) fn slug_of(path: &Path) -> Option<String> {
     let slug = slugified(path.file_stem()?.to_str()?);
     (!slug.is_empty()).then_some(slug)
@@ -83,7 +83,7 @@ fn file_name(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Reads a file, or standard input for `-`, that is meant for a server.
+/// Reads the bytes of a file, or of standard input for `-`.
 ///
 /// # Errors
 /// When it cannot be read, or is far too large.
@@ -106,7 +106,7 @@ pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     read_bounded(file, path)
 }
 
-/// Reads a text in the same way, as it is.
+/// Reads a text file, or standard input for `-`.
 ///
 /// # Errors
 /// When it cannot be read, is no text, or is far too large.
@@ -114,7 +114,7 @@ pub(super) fn read_text(path: &Path) -> Result<String> {
     parse_utf8(read_bytes(path)?, path)
 }
 
-/// Reads the bytes of a file as a text.
+/// Converts the bytes of a file to text.
 ///
 /// # Errors
 /// When they are none.
@@ -133,7 +133,7 @@ fn read_bounded(from: impl std::io::Read, path: &Path) -> Result<Vec<u8>> {
     }
 }
 
-/// The refusal of a file that no server takes.
+/// Failure of a file that is too large for any server.
 pub(super) fn too_large(path: &Path, bytes: u64) -> Failure {
     Failure::local(format!(
         "{} has {} MB or more, and a server takes about one. Nothing was sent.",

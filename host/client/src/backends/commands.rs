@@ -1,4 +1,4 @@
-//! Work of `svc backend`, a function for each command.
+//! Commands of `svc backend`, a function each.
 
 use std::path::Path;
 
@@ -52,7 +52,7 @@ pub(super) async fn migrate(
         .print_answer(&done, &[text, warnings(&done)].join("\n"))
 }
 
-/// Names the file of a script that the server refused.
+/// Adds the file of a script to a failure.
 fn with_script_file(failure: Failure, file: &Path) -> Failure {
     match file.as_os_str() == STDIN {
         true => failure,
@@ -78,7 +78,7 @@ pub(super) async fn query(
     result_table::print(on.out(), &result)
 }
 
-/// Switches a member of the backend, which people know by a name.
+/// Switches a member of the backend on or off; `name` is for messages.
 pub(super) async fn switch(member: &str, name: &str, state: &str, on: &ProjectArgs) -> Result<()> {
     let at = on.find().await?;
     let body = json!({ member: state == "on" });

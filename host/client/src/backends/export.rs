@@ -31,7 +31,7 @@ pub(super) async fn export(output: Option<PathBuf>, force: bool, on: &ProjectArg
         return Ok(());
     }
     let (folder, name) = Directory::open_parent(&path)?;
-    // Looked at before anything is asked for, and once more when the copy is whole.
+    // Checked before the request, and again when the copy is complete.
     if folder.exists(&name)? && !force {
         return Err(Failure::local(format!(
             "{} is there already: `--force` replaces it.",
@@ -39,7 +39,7 @@ pub(super) async fn export(output: Option<PathBuf>, force: bool, on: &ProjectArg
         )));
     }
     let failed = |error: std::io::Error| Failure::file_system("Writing", &path, &error);
-    // A copy that is cut short is never left under the name that was asked for.
+    // An incomplete copy never gets the final name.
     let begin = |announced| {
         let draft = folder.create_temporary(&name, PRIVATE_MODE)?;
         Ok((draft, Progress::bytes("export", announced)))

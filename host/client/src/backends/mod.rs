@@ -17,7 +17,7 @@ use super::{CommonArgs, Output, endpoints};
 
 pub(super) use views::dry_run_text;
 
-/// How many moments are listed unless the command says.
+/// Default number of listed moments.
 const DEFAULT_LIMIT: u32 = 20;
 
 /// Makes, migrates, asks, copies and restores a project's database.
@@ -130,7 +130,7 @@ pub struct ProjectArgs {
     common: CommonArgs,
 }
 
-/// A server and one of the caller's projects on it.
+/// A project of the caller, with a client of its server.
 #[derive(Debug)]
 pub(super) struct ProjectHandle {
     pub(super) api: Api,
@@ -138,12 +138,12 @@ pub(super) struct ProjectHandle {
 }
 
 impl ProjectHandle {
-    /// The parts of a path that name the project.
+    /// Path parameter of the project.
     pub(super) fn parts(&self) -> [&str; 1] {
         [&self.project.id]
     }
 
-    /// Sends something to the backend.
+    /// Sends a request with a body to the backend.
     pub(super) async fn send(
         &self,
         call: &'static endpoints::Endpoint,
@@ -152,7 +152,7 @@ impl ProjectHandle {
         self.api.call(call, &self.parts()).body(body).send().await
     }
 
-    /// The slug of a page to call the backend through: the one that is wanted, else the oldest that is live.
+    /// Slug of a page through which to call the backend: `wanted`, else the oldest live page.
     pub(super) async fn page(&self, wanted: Option<String>) -> Result<String> {
         if let Some(wanted) = wanted {
             return Ok(wanted);
@@ -182,7 +182,7 @@ impl ProjectArgs {
         Ok(ProjectHandle { api, project })
     }
 
-    /// Where answers go.
+    /// Output format of the command.
     pub(super) fn out(&self) -> Output {
         self.common.out()
     }
@@ -222,7 +222,7 @@ impl Backend {
     }
 }
 
-/// Reads a script as it is: its bytes are what the ledger compares.
+/// Reads a script unchanged, since the ledger compares its bytes.
 pub(super) fn read_script(file: &Path) -> Result<String> {
     source::read_text(file)
 }

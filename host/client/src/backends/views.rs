@@ -1,10 +1,10 @@
-//! Backends for people.
+//! Formats backends for people.
 
 use serde_json::{Value, json};
 
 use crate::output::{key_values, member_text, table_of};
 
-/// Writes the result of a dry run for people.
+/// Formats the result of a dry run.
 pub(crate) fn dry_run_text(run: &Value) -> String {
     let changes = &run["changes"];
     let mut lines = vec![format!("would be {}", member_text(run, "status"))];
@@ -37,14 +37,14 @@ pub(crate) fn dry_run_text(run: &Value) -> String {
     lines.join("\n")
 }
 
-/// Writes the warnings, a line each.
+/// Formats the warnings, a line each.
 pub(super) fn warnings(document: &Value) -> String {
     let warnings = document["warnings"].as_array().into_iter().flatten();
     let lines = warnings.map(|warning| format!("warning: {}", member_text(warning, "detail")));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A backend for people.
+/// Formats the details of a backend.
 pub(super) fn details_text(detail: &Value) -> String {
     let database = &detail["database"];
     let head = key_values(&[

@@ -21,7 +21,7 @@ use crate::push::NewSource;
 use crate::{CommonArgs, Output, confirm, endpoints, interruptible};
 use svc_base::fault;
 
-/// Advice where a plan ends in its middle.
+/// Advice after a plan that failed halfway.
 const RESUME_HINT: &str = "What was done stays; `svc apply` goes on from there.";
 
 /// Makes the server like the folder: what is not in the folder stays.
@@ -70,7 +70,7 @@ impl Apply {
         };
         let what = format!("{what} to the project `{}`", folder.manifest.project);
         if let Err(failure) = confirm(out, self.yes, &api, &what) {
-            // Programs get the plan, and the number that says that it was not done.
+            // Programs get the plan, and the exit code says that it was not applied.
             self.print_plan(&plan, false, "")?;
             return Err(failure);
         }
@@ -93,7 +93,7 @@ impl Apply {
     }
 }
 
-/// The work of a plan. Killed at any point, the next plan has what is left.
+/// Runs the steps of a plan. After an interruption, a new plan has the steps that are left.
 #[derive(Debug)]
 pub(super) struct PlanRunner<'a> {
     pub(super) api: &'a Api,
@@ -101,12 +101,12 @@ pub(super) struct PlanRunner<'a> {
     pub(super) out: Output,
     pub(super) message: Option<&'a str>,
     pub(super) bar: Progress,
-    /// Advice where a step fails after others were done.
+    /// Advice after a failed step, if earlier ones succeeded.
     pub(super) then: &'static str,
 }
 
 impl PlanRunner<'_> {
-    /// Does what is planned, on the project as it was planned for.
+    /// Runs all steps of a plan.
     pub(super) async fn run(&self, state: Option<RemoteState>, plan: &Plan) -> Result<()> {
         let mut project = state.map(|state| state.project);
         for (number, step) in plan.steps.iter().enumerate() {
@@ -172,7 +172,7 @@ impl PlanRunner<'_> {
             PlanStep::Migrate(number) => {
                 let migration = &self.folder.migrations[*number];
                 let asked = self.api.call(&endpoints::UPDATE_BACKEND, &at);
-                // The file's name tells readers of the ledger which one it was.
+                // The file's name identifies the migration in the ledger.
                 let body = json!({ "ddl": migration.sql, "note": migration.name });
                 asked
                     .body(body)
@@ -241,7 +241,7 @@ impl PlanRunner<'_> {
         Ok(())
     }
 
-    /// Changes a page by a draft, and only if it still shows what the plan has seen.
+    /// Changes a page by a draft, only if its live source is the one that the plan has seen.
     async fn change(
         &self,
         number: usize,
@@ -285,7 +285,7 @@ impl PlanRunner<'_> {
     async fn about(&self, project: &Project) -> Result<()> {
         let manifest = &self.folder.manifest;
         let home = match &manifest.home {
-            // The page may have been made a moment ago.
+            // An earlier step may just have created the page.
             Some(wanted) => {
                 let state = RemoteState::read(self.api, project.clone()).await?;
                 home_slug(self.folder, &state, wanted)?
@@ -301,7 +301,7 @@ impl PlanRunner<'_> {
             .map(drop)
     }
 
-    /// Tells a person something above the bar.
+    /// Prints a note above the progress bar.
     fn note(&self, text: &str) {
         self.bar.suspend(|| self.out.print_note(text));
     }
@@ -318,7 +318,7 @@ impl PlanRunner<'_> {
     }
 }
 
-/// Where the pages of a folder are, as `slug  URL`.
+/// Lists the pages of a folder with their URLs.
 pub(super) async fn page_urls(api: &Api, folder: &Folder) -> Result<Vec<(String, String)>> {
     let Some(state) = RemoteState::of(api, &folder.manifest.project).await? else {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! `svc dev`: the folder on a server of its own, applied again whenever something is saved.
+//! `svc dev`: serves the folder from a server of its own, and applies it after each change.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -20,14 +20,14 @@ use crate::profile::{ServerTarget, parse_server_url};
 use crate::progress::Progress;
 use crate::{Output, ask_yes_no, endpoints, report_failure};
 
-/// Settings of the server for a folder. It has stand-ins for sign-in and payments, and a workspace.
+/// Settings for the server of a folder. It has stand-ins for sign-in and payments, and one workspace.
 #[derive(Clone, Debug)]
 pub struct DevSettings {
-    /// Data directory, which goes with the command.
+    /// Data directory, which is removed at the end.
     pub data: PathBuf,
     /// Address to listen on; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// Where compiled guests are kept, if not in the user's cache directory.
+    /// Cache of compiled guests; `None` for the user's cache directory.
     pub cache: Option<PathBuf>,
 }
 
@@ -38,7 +38,7 @@ pub struct StartedServer<S> {
     pub url: String,
     /// Credential of the workspace for the folder's project.
     pub credential: String,
-    /// The handle to stop it by.
+    /// Handle to stop the server with.
     pub server: S,
 }
 
@@ -69,7 +69,7 @@ impl Dev {
         stop: impl AsyncFnOnce(S) -> anyhow::Result<()>,
     ) -> Result<()> {
         let out = Output { json: self.json };
-        // What cannot be read is said before anything is started.
+        // Errors of the folder are reported before the server starts.
         self.offer_first_manifest(out)?;
         Folder::read(&Directory::open(&self.folder)?)?;
         let failed = |error: &dyn std::fmt::Display| {
@@ -88,7 +88,7 @@ impl Dev {
             }
             std::io::Result::Ok(())
         };
-        // It goes with the command, and nobody else reads it.
+        // A temporary directory is removed at the end, and only the user may read it.
         let data = tempfile::tempdir().map_err(|error| failed(&error))?;
         let settings = DevSettings {
             data: data.path().to_owned(),
@@ -111,7 +111,7 @@ impl Dev {
         done
     }
 
-    /// Writes a manifest where there is none, if that is said or answered.
+    /// Writes a manifest if there is none, after `--begin` or a confirmation.
     fn offer_first_manifest(&self, out: Output) -> Result<()> {
         if self.begin {
             Directory::create(&self.folder)?;
@@ -151,20 +151,20 @@ impl Dev {
                     }
                     told = pages;
                 }
-                // What is wrong in the folder is mended with the next save.
+                // The user can mend the folder and save again.
                 Err(failure) => report_failure(self.json, &failure),
             }
             watching.wait_for_change().await;
         }
     }
 
-    /// Makes the server like the folder; returns where its pages are.
+    /// Applies the folder to the server; returns the URLs of its pages.
     async fn apply(&self, api: &Api, out: Output) -> Result<Vec<(String, String)>> {
         let folder = Folder::read(&Directory::open(&self.folder)?)?;
         let name = &folder.manifest.project;
         let mut state = RemoteState::of(api, name).await?;
         let planned = match Plan::make(api, &folder, state.as_ref()).await {
-            // A migration is still being written, and its rows are nobody's: it begins anew.
+            // An applied migration has changed. On this server no rows need to be kept, so the database starts anew.
             Err(failure) if failure.exit == FailureCode::Conflict && state.is_some() => {
                 out.print_note("A migration has changed: the database begins anew.");
                 if let Some(old) = state.take() {
@@ -183,7 +183,7 @@ impl Dev {
         let applying = PlanRunner {
             api,
             folder: &folder,
-            // The plan is told below, and where the pages are once.
+            // The plan and the URLs are printed below.
             out: Output { json: true },
             message: None,
             bar: Progress::steps("apply", plan.steps.len()),

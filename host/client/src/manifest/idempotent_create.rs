@@ -1,4 +1,4 @@
-//! Creations of `svc apply` that an apply before it may have asked for: one that was killed while its request was under way.
+//! Creation with idempotency keys, so that an interrupted `svc apply` can be repeated.
 
 use serde_json::Value;
 
@@ -7,10 +7,10 @@ use crate::endpoints::Endpoint;
 use crate::error::Result;
 use svc_base::digest::Digest;
 
-/// How often the same may be made and deleted in a day until it is made without looking back.
+/// The most replayed and since deleted answers, until a request is sent without a stable key.
 const MAX_ATTEMPTS: u32 = 4;
 
-/// Makes something below `at`, or returns what the same request has made already, as long as `look` still finds that.
+/// Creates something below `at`, or returns what the same request created earlier, if `look` still finds it.
 ///
 /// # Errors
 /// The server's.
@@ -30,13 +30,13 @@ pub(super) async fn create_or_replay(
         if !is_replayed || still_exists(api, look, at, &made).await? {
             return Ok(made);
         }
-        // Somebody has deleted it since, and it is wanted again: under the next key, for the same reason.
+        // It was deleted since, so the next key is tried.
         deleted_id = id_of(&made);
     }
     api.call(call, at).body(body).send().await
 }
 
-/// Key of what is asked for after something was deleted: the same for the same.
+/// Stable key for a request; another one after its earlier result was deleted.
 fn idempotency_key(call: &Endpoint, body: &Value, deleted_id: &str) -> String {
     let asked = format!("{} {deleted_id} {body}", call.path);
     format!("apply-{}", Digest::of(asked.as_bytes()))
@@ -55,7 +55,7 @@ async fn still_exists(
     let id = id_of(made);
     let parts = [at, &[id.as_str()]].concat();
     match api.call(look, &parts).send().await {
-        // One that has another name now is somebody's for another end.
+        // If it was renamed, it has another purpose now.
         Ok(found) => Ok(["id", "name", "slug"]
             .iter()
             .all(|field| found[field] == made[field])),

@@ -1,4 +1,4 @@
-//! A folder that says what a project is: `svc.toml`, pages, migrations and actions.
+//! The manifest `svc.toml` of a project's folder, with its pages, migrations and actions.
 
 mod apply;
 mod dev;
@@ -25,13 +25,13 @@ pub(super) use apply::Apply;
 pub use dev::{Dev, DevSettings, StartedServer};
 pub(super) use pull::Pull;
 
-/// The manifest's file.
+/// Name of the manifest.
 pub(super) const MANIFEST_FILE: &str = "svc.toml";
-/// Where migrations are unless the manifest says.
+/// Default folder of migrations.
 const DEFAULT_MIGRATIONS: &str = "migrations";
-/// Where actions are unless the manifest says.
+/// Default folder of actions.
 const DEFAULT_ACTIONS: &str = "actions";
-/// Extension of files of SQL.
+/// Extension of SQL files.
 const SQL_EXTENSION: &str = "sql";
 
 /// Content of a manifest.
@@ -40,19 +40,19 @@ const SQL_EXTENSION: &str = "sql";
 pub(super) struct Manifest {
     /// The project's name.
     pub(super) project: String,
-    /// Description of the project; left as it is, if absent.
+    /// Description of the project; unchanged if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) description: Option<String>,
-    /// The workspace that owns it; needed only by who has several.
+    /// Workspace that owns the project; needed only if the caller has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) workspace: Option<String>,
-    /// The page that the project's address leads to; as it is, if absent.
+    /// Home page of the project; unchanged if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) home: Option<String>,
-    /// Whether the rooms are open; as they are, if absent.
+    /// Whether the rooms are open; unchanged if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) realtime: Option<bool>,
-    /// Whether agents are offered the actions as tools; as it is, if absent.
+    /// Whether agents get the actions as tools; unchanged if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) agents: Option<bool>,
     /// The folder of migrations.
@@ -66,7 +66,7 @@ pub(super) struct Manifest {
     pub(super) pages: BTreeMap<String, PageEntry>,
 }
 
-/// A page in a manifest: its file, or a table with more.
+/// A page in a manifest: a file's name, or a table with a title.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(
     untagged,
@@ -109,7 +109,7 @@ impl PageEntry {
 pub(super) struct Migration {
     /// The file's name.
     pub(super) name: String,
-    /// The path of the file, as it is shown.
+    /// Path of the file for messages.
     pub(super) path: PathBuf,
     pub(super) sql: String,
     pub(super) checksum: String,
@@ -118,31 +118,31 @@ pub(super) struct Migration {
 /// A page with its source.
 #[derive(Clone, Debug)]
 pub(super) struct LocalPage {
-    /// The slug that is wanted.
+    /// Requested slug.
     pub(super) slug: String,
     pub(super) title: Option<String>,
     pub(super) source: Source,
 }
 
-/// A folder as it is.
+/// A project's folder, read as a whole.
 #[derive(Clone, Debug)]
 pub(super) struct Folder {
     pub(super) manifest: Manifest,
-    /// In the order of their names.
+    /// Sorted by file name.
     pub(super) migrations: Vec<Migration>,
     pub(super) actions: Vec<ActionFile>,
     pub(super) pages: Vec<LocalPage>,
 }
 
 impl Manifest {
-    /// The project of a manifest in the working directory, if there is one. A file of that name that names no project is somebody
-    /// else's, such as a server's settings.
+    /// Name of the project in the manifest of the working directory, if there is one. A file of that name without a project
+    /// belongs to another program, such as a server's settings.
     ///
     /// # Errors
     /// When it names a project and is no manifest, or is no regular file.
     pub(super) fn project_here() -> Result<Option<String>> {
         let here = Directory::open(Path::new("."))?;
-        // A server's settings may be for others to read.
+        // A server's settings may be readable only by another user.
         if !here.exists(Path::new(MANIFEST_FILE))? || here.is_unreadable(Path::new(MANIFEST_FILE)) {
             return Ok(None);
         }
@@ -243,14 +243,14 @@ impl Folder {
         })
     }
 
-    /// Whether something in it has no place but in a database.
+    /// Whether the folder has anything that needs a database.
     fn needs_backend(&self) -> bool {
         let switched = [self.manifest.realtime, self.manifest.agents];
         !self.actions.is_empty() || switched.contains(&Some(true))
     }
 }
 
-/// The files of SQL in a folder, in the order of their names; none where the folder is not there and nobody named it.
+/// Lists the SQL files of a folder, sorted by name. A missing folder is an error only if the manifest names it.
 fn sql_files(folder: &Directory, below: &Path, is_named: bool) -> Result<Vec<PathBuf>> {
     match folder.list(below, SQL_EXTENSION)? {
         Some(files) => Ok(files),

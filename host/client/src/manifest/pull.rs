@@ -15,7 +15,7 @@ use crate::source::Source;
 use crate::{CommonArgs, confirm, endpoints, projects};
 use svc_base::digest::Digest;
 
-/// The most bytes of all that a pull writes, which it holds in memory until everything has come.
+/// The most bytes of a pull, all of which are held in memory until they are complete.
 const MAX_BYTES: usize = 256 << 20;
 
 /// Makes the folder like the server: what is not on the server stays.
@@ -37,19 +37,19 @@ pub struct Pull {
 /// A file to write.
 #[derive(Debug)]
 struct PlannedFile {
-    /// Name of the file, below the folder.
+    /// Name relative to the folder.
     name: PathBuf,
     text: String,
-    /// Whether there is none yet.
+    /// Whether the file does not exist yet.
     is_new: bool,
 }
 
-/// Files that a folder lacks.
+/// Files that a pull will write.
 #[derive(Debug)]
 struct PullPlan {
     folder: Directory,
     files: Vec<PlannedFile>,
-    /// Every name that the server's answers make.
+    /// Names of all files of the pull, to find duplicates.
     names: BTreeSet<PathBuf>,
     bytes: usize,
     notes: Vec<String>,
@@ -144,7 +144,7 @@ impl Pull {
 }
 
 impl PullPlan {
-    /// Adds a file as the server has it, unless the folder's is the same.
+    /// Adds a file, unless the folder has the same content.
     ///
     /// # Errors
     /// When two have one name, the name leads elsewhere, or all is too much.
@@ -183,13 +183,13 @@ impl PullPlan {
         Ok(())
     }
 
-    /// Adds what the manifest lacks, and returns it with that. One that is there is only ever longer: what its author wrote stays.
+    /// Adds missing pages to the manifest and returns it. Text that is already there stays.
     fn manifest(&mut self, there: Option<Manifest>, state: &RemoteState) -> Result<Manifest> {
         let is_there = there.is_some();
         let manifest = there.unwrap_or_else(|| new_manifest(state));
         let mut entries = Vec::new();
         for frontend in &state.frontends {
-            // A new manifest has pages of these slugs alone, whatever they look like beside each other.
+            // A new manifest has no other pages, so each frontend gets an entry.
             if !is_there || !has_page_for(&manifest, state, frontend)? {
                 let extension = frontend.content_type.extensions()[0];
                 let file = format!("{}.{extension}", frontend.slug);
@@ -261,7 +261,7 @@ impl PullPlan {
         Ok(())
     }
 
-    /// The migrations that no file has, after those that are there, and the actions.
+    /// Adds missing migrations, which must come after those in the folder, and the actions.
     fn sql(&mut self, manifest: &Manifest, state: &RemoteState) -> Result<()> {
         let Some(backend) = &state.backend else {
             return Ok(());
@@ -298,7 +298,7 @@ impl PullPlan {
     }
 }
 
-/// The refusal of a file that is on the wrong side of a migration which the server has and the folder does not.
+/// Failure of a migration file that sorts on the wrong side of a migration from the server.
 fn misplaced_migration(file: &Path, before: bool, path: &Path, version: u32) -> Failure {
     let side = if before { "before" } else { "behind" };
     Failure::new(
@@ -312,7 +312,7 @@ fn misplaced_migration(file: &Path, before: bool, path: &Path, version: u32) -> 
     )
 }
 
-/// A manifest for a project as it is.
+/// Builds a manifest for a project.
 fn new_manifest(state: &RemoteState) -> Manifest {
     let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let backend = state.backend.as_ref();

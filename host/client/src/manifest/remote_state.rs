@@ -1,4 +1,4 @@
-//! A project as it is on the server, for comparing a folder with it.
+//! State of a project on the server, to compare a folder with.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -11,10 +11,10 @@ use crate::projects::{self, Project};
 use svc_base::names::with_suffix;
 use svc_sources::ContentType;
 
-/// The least length of a random suffix.
+/// The shortest random suffix.
 const MIN_RANDOM_SUFFIX: usize = 6;
 
-/// Parts of a frontend that are needed.
+/// A frontend on the server.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct RemoteFrontend {
     pub(super) slug: String,
@@ -26,19 +26,19 @@ pub(super) struct RemoteFrontend {
     pub(super) content_sha256: Option<String>,
 }
 
-/// Parts of a backend that are needed.
+/// A backend on the server.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct RemoteBackend {
     pub(super) migrations: Vec<AppliedMigration>,
     pub(super) actions: Vec<DefinedAction>,
     pub(super) realtime: RemoteRooms,
-    /// A server that has no such thing offers none.
+    /// Older servers do not send this.
     #[serde(default)]
     pub(super) agents: bool,
 }
 
 impl RemoteBackend {
-    /// The version under which a script is in the ledger.
+    /// Version of a script in the ledger.
     pub(super) fn version(&self, checksum: &str) -> Option<u32> {
         let mut ledger = self.migrations.iter();
         let applied = ledger.find(|applied| applied.checksum == checksum);
@@ -54,7 +54,7 @@ pub(super) struct AppliedMigration {
     pub(super) sql: String,
 }
 
-/// An action that is there.
+/// An action on the server.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct DefinedAction {
     pub(super) name: String,
@@ -62,17 +62,17 @@ pub(super) struct DefinedAction {
     pub(super) checksum: String,
 }
 
-/// The rooms.
+/// State of the rooms.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct RemoteRooms {
     pub(super) enabled: bool,
 }
 
-/// A project with its parts.
+/// A project with its live frontends and its backend.
 #[derive(Clone, Debug)]
 pub(super) struct RemoteState {
     pub(super) project: Project,
-    /// Those that are live, oldest first.
+    /// Live frontends, oldest first.
     pub(super) frontends: Vec<RemoteFrontend>,
     pub(super) backend: Option<RemoteBackend>,
 }
@@ -83,7 +83,7 @@ struct FrontendList {
 }
 
 impl RemoteState {
-    /// The project of a name; `None` where there is none yet.
+    /// Finds the project by its name; `None` if there is none.
     ///
     /// # Errors
     /// When several have that name.
@@ -103,7 +103,7 @@ impl RemoteState {
         }
     }
 
-    /// A project with its parts.
+    /// Reads the frontends and the backend of a project.
     ///
     /// # Errors
     /// The server's.
@@ -126,7 +126,7 @@ impl RemoteState {
         })
     }
 
-    /// The frontend that a page of a folder is: the one with its slug, else the one that got a suffix because the slug was taken.
+    /// Finds the frontend of a page: by its slug, else by its slug with a suffix that the server added.
     ///
     /// # Errors
     /// When several could be meant.
@@ -138,7 +138,7 @@ impl RemoteState {
         self.find_frontend_by_slug(&page.slug, |slug| folder.manifest.pages.contains_key(slug))
     }
 
-    /// Finds the frontend of a slug, where others have slugs of their own.
+    /// Finds the frontend of a slug, with or without a suffix. `is_other` excludes slugs of other pages.
     ///
     /// # Errors
     /// When several could be meant.
@@ -176,7 +176,7 @@ impl RemoteState {
     }
 }
 
-/// Whether a slug is another with a suffix that the server gives: a number, or a random word, which has no vowels.
+/// Whether a slug is `wanted` with a suffix of the server: a number, or a random word, which has no vowels.
 fn is_suffixed(slug: &str, wanted: &str) -> bool {
     let Some((_, suffix)) = slug.rsplit_once('-') else {
         return false;

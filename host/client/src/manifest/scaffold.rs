@@ -1,4 +1,4 @@
-//! `svc dev` in a folder without a manifest: writes one, for the pages that are there.
+//! First manifest of a folder, with the pages that are there.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,15 +10,15 @@ use crate::source::slug_of;
 use svc_base::names::PROJECT;
 use svc_sources::ContentType;
 
-/// The most pages that a manifest begins with.
+/// The most pages of a first manifest.
 const MAX_PAGES: usize = 50;
-/// The page of a folder that has none.
+/// First page for a folder without pages.
 const FIRST_PAGE: (&str, &str) = (
     "home.md",
     "# Hello\n\nThis page is `home.md`. Change the file, and the page changes.\n",
 );
 
-/// Writes a manifest with the pages of a folder, and a first page where there is none; returns the names of the files.
+/// Writes a manifest with the pages of a folder, or with a first page; returns the names of the written files.
 ///
 /// # Errors
 /// When something is there already, or cannot be written.
@@ -46,7 +46,7 @@ pub(super) fn write_first_manifest(folder: &Directory, path: &Path) -> Result<Ve
     Ok(written)
 }
 
-/// The files of a folder that are pages by their names, by the slugs that these make.
+/// Lists the files of a folder that are pages, by their slugs.
 fn page_entries(folder: &Directory) -> Result<BTreeMap<String, PageEntry>> {
     let mut pages = BTreeMap::new();
     for extension in ContentType::ALL.iter().flat_map(|kind| kind.extensions()) {
@@ -64,7 +64,7 @@ fn page_entries(folder: &Directory) -> Result<BTreeMap<String, PageEntry>> {
     Ok(pages)
 }
 
-/// Name of the project: the folder's.
+/// Name of the project, which is that of the folder.
 fn project_name(path: &Path) -> String {
     let path = path.canonicalize().unwrap_or_default();
     let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -1,23 +1,23 @@
-//! Steps of a plan, and the lines that show them.
+//! Steps of a plan, and the lines that describe them.
 
-/// A step.
+/// A change on the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PlanStep {
     /// Makes the project.
     CreateProject,
     /// Makes the backend from the first migration.
     CreateBackend,
-    /// Applies the migration of this number, from 0.
+    /// Applies the migration of this index.
     Migrate(usize),
-    /// Defines the actions of these numbers.
+    /// Defines the actions of these indexes.
     DefineActions(Vec<usize>),
     /// Opens or closes the rooms.
     SwitchRooms(bool),
-    /// Offers agents the actions as tools, or offers them no more.
+    /// Offers the actions to agents as tools, or stops that.
     SwitchTools(bool),
-    /// Makes the page of this number.
+    /// Makes the page of this index.
     CreatePage(usize),
-    /// Changes the page of this number, which has this slug on the server and this source.
+    /// Changes the page of this index. It has this slug and this live source on the server.
     ChangePage {
         page: usize,
         slug: String,
@@ -28,7 +28,7 @@ pub(super) enum PlanStep {
 }
 
 impl PlanStep {
-    /// The point at which it is done, for tests that end the process there.
+    /// Name of the fault point after the step, at which tests end the process.
     pub(super) fn fault_point(&self) -> &'static str {
         match self {
             Self::CreateProject => "apply.project",
@@ -44,7 +44,7 @@ impl PlanStep {
     }
 }
 
-/// A thing that changes.
+/// Description of a change, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PlanLine {
     pub(super) new: bool,

@@ -1,4 +1,4 @@
-//! Servers and credentials of a user: named profiles in a file that only the user reads.
+//! Profiles: servers and credentials of a user, in a file that only the user may read.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -10,13 +10,13 @@ use url::Url;
 
 use super::error::{Failure, FailureCode, Result};
 
-/// The profile of a login that names none.
+/// Name of the profile, if the login names none.
 pub(super) const DEFAULT_PROFILE: &str = "default";
-/// Where `svc serve` listens unless told otherwise.
+/// Default address of `svc serve`.
 const DEFAULT_SERVER: &str = "http://localhost:8080";
-/// The name of our directory among those of other programs.
+/// Name of our directory among the user's settings.
 const SETTINGS_DIRECTORY: &str = "svc";
-/// The name of the file in it.
+/// Name of the file with the profiles.
 const PROFILES_FILE: &str = "profiles.toml";
 
 /// How a command finds its server and its credential.
@@ -30,7 +30,7 @@ pub struct Remote {
     server: Option<String>,
 }
 
-/// Variables of the environment.
+/// Settings from environment variables.
 #[derive(Clone, Debug, Default)]
 struct EnvironmentSettings {
     profile: Option<String>,
@@ -38,7 +38,7 @@ struct EnvironmentSettings {
     credential: Option<String>,
 }
 
-/// A server, and what it is told about the caller.
+/// A server, with the credential to send.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct ServerTarget {
     pub(super) server: Url,
@@ -53,7 +53,7 @@ impl std::fmt::Debug for ServerTarget {
     }
 }
 
-/// A server with the credential for it.
+/// A server with its credential, as stored.
 #[derive(Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Profile {
@@ -65,7 +65,7 @@ pub(super) struct Profile {
 #[derive(Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Profiles {
-    /// The one that is used where none is named.
+    /// Name of the default profile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) current: Option<String>,
     #[serde(default)]
@@ -73,17 +73,17 @@ pub(super) struct Profiles {
 }
 
 impl Remote {
-    /// Whether the command line says where to go.
+    /// Whether the command line names a profile or a server.
     pub fn is_named(&self) -> bool {
         self.profile.is_some() || self.server.is_some()
     }
 
-    /// The name of the profile on the command line or in the environment.
+    /// Name of the profile from the command line or the environment.
     pub(super) fn profile(&self) -> Option<String> {
         self.profile.clone().or_else(|| environment().profile)
     }
 
-    /// The server, and the credential that belongs to it: a credential goes to no other server than its own.
+    /// Resolves the server and its credential. A credential goes to no other server than its own.
     ///
     /// # Errors
     /// When the profile is not there, or the address is none.
@@ -142,8 +142,7 @@ fn environment() -> EnvironmentSettings {
     }
 }
 
-/// The address of a server as everybody writes it, without what follows the host. One without a scheme is meant with https, and on
-/// this machine without.
+/// Parses the URL of a server, without a path. The default scheme is https, and http for this machine.
 ///
 /// # Errors
 /// When it is none.
@@ -191,12 +190,12 @@ fn is_local(server: &Url) -> bool {
     }
 }
 
-/// Whether what is sent to a server can be read on the way.
+/// Whether requests to a server are sent without encryption.
 pub(super) fn is_unencrypted(server: &Url) -> bool {
     server.scheme() == "http" && !is_local(server)
 }
 
-/// The user's directory of settings.
+/// Directory of our settings.
 #[allow(
     clippy::disallowed_methods,
     reason = "where the user's directories are is the environment's to say"
@@ -213,7 +212,7 @@ fn directory() -> Result<PathBuf> {
 }
 
 impl Profiles {
-    /// Those that the user has; none where there is no file.
+    /// Reads the profiles; none if there is no file.
     ///
     /// # Errors
     /// When other users can read the file, or it does not hold profiles.
@@ -242,14 +241,14 @@ impl Profiles {
                 mode.mode() & 0o7777
             )));
         }
-        // The parser quotes the line that it does not take, which may hold a credential.
+        // The parser's message quotes the line, which may hold a credential.
         toml::from_str(&text).map_err(|error| {
             let line = error.span().map_or(1, |at| text[..at.start].matches('\n').count() + 1);
             Failure::local(format!("{shown} holds no profiles: line {line} is not what `svc login` writes. Mend or delete it."))
         })
     }
 
-    /// Writes them, in one step, where only the user reads them.
+    /// Writes the profiles atomically, to a file that only the user may read.
     pub(super) fn write(&self) -> Result<PathBuf> {
         let directory = directory()?;
         self.write_to(&directory)?;
@@ -265,7 +264,7 @@ impl Profiles {
             .create(directory)
             .map_err(failed)?;
         let text = toml::to_string(self).map_err(|error| Failure::local(error.to_string()))?;
-        // It is made with mode 0600.
+        // A named temporary file has mode 0600.
         let mut file = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
         file.write_all(text.as_bytes())
             .and_then(|()| file.as_file().sync_all())

@@ -1,4 +1,4 @@
-//! Plans: the steps from a project as it is to what a folder says. They only ever add.
+//! Plans: the steps from the state of a project to that of a folder. Steps only add or change, and never delete.
 
 use serde_json::{Value, json};
 
@@ -14,18 +14,18 @@ use crate::error::{Failure, FailureCode, Result};
 use crate::output;
 use svc_base::digest::Digest;
 
-/// The steps, and what a person is shown of them.
+/// Steps of a plan, with their description.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plan {
     pub(super) steps: Vec<PlanStep>,
-    /// A line for each thing that changes: whether it is new, of which kind it is, and which one.
+    /// A line for each change.
     pub(super) lines: Vec<PlanLine>,
     /// Notes for the user.
     pub(super) notes: Vec<String>,
 }
 
 impl Plan {
-    /// Makes the plan of changes on a server. Nothing is changed by looking.
+    /// Plans the changes. It only reads from the server.
     ///
     /// # Errors
     /// What the platform would refuse, where that can be known before.
@@ -70,7 +70,7 @@ impl Plan {
         });
     }
 
-    /// Plans the migrations that are not applied; returns their numbers.
+    /// Plans the migrations that are not applied; returns their indexes.
     fn migrations(
         &mut self,
         folder: &Folder,
@@ -132,7 +132,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Plans what is switched on or off.
+    /// Plans the switches of rooms and tools.
     fn switches(&mut self, folder: &Folder, backend: Option<&RemoteBackend>) {
         let manifest = &folder.manifest;
         let rooms = backend.is_some_and(|backend| backend.realtime.enabled);
@@ -193,7 +193,7 @@ impl Plan {
     fn about(&mut self, folder: &Folder, state: Option<&RemoteState>) -> Result<()> {
         let manifest = &folder.manifest;
         let mut changed = Vec::new();
-        // A new project is made with its description.
+        // A new project is created with its description.
         if let (Some(wanted), Some(state)) = (&manifest.description, state) {
             let is = state.project.description.as_deref().unwrap_or_default();
             if wanted != is {
@@ -224,7 +224,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Lets the server try what it can: what it refuses is said before anything has changed.
+    /// Makes dry runs on the server, so that refusals come before any change.
     async fn dry_run(
         &mut self,
         api: &Api,
@@ -268,7 +268,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The plan for people.
+    /// Formats the plan for people.
     pub(super) fn text(&self) -> String {
         let lines = self.lines.iter().map(|line| {
             let sign = if line.new { '+' } else { '~' };
@@ -281,7 +281,7 @@ impl Plan {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// The plan for programs.
+    /// Formats the plan for programs.
     pub(super) fn document(&self) -> Vec<Value> {
         let change = |line: &PlanLine| if line.new { "create" } else { "update" };
         self.lines
@@ -291,7 +291,7 @@ impl Plan {
     }
 }
 
-/// The slug that the home page has on the server; `None` where it is not there yet.
+/// Slug of the home page on the server; `None` if it does not exist yet.
 pub(super) fn home_slug(
     folder: &Folder,
     state: &RemoteState,
@@ -305,11 +305,11 @@ pub(super) fn home_slug(
     Ok(frontend.map(|frontend| frontend.slug.clone()))
 }
 
-/// Actions as the server takes them: so many, and so many bytes, at once.
+/// Splits actions into batches that the server accepts.
 pub(super) fn batches(folder: &Folder, numbers: &[usize]) -> Vec<Value> {
     /// The most actions of a batch.
     const MAX_ACTIONS: usize = 200;
-    /// About the most bytes of a batch, far below what a body may have.
+    /// Approximate bytes of a batch, far below the server's limit.
     const MAX_BYTES: usize = 256 << 10;
     let mut batches: Vec<Vec<Value>> = vec![Vec::new()];
     let mut bytes = 0;
@@ -335,7 +335,7 @@ pub(super) fn batches(folder: &Folder, numbers: &[usize]) -> Vec<Value> {
         .collect()
 }
 
-/// The numbers of the migrations that are not in the ledger, which must be the last ones.
+/// Lists the indexes of the migrations that are not in the ledger. They must come last.
 fn pending_migrations(
     folder: &Folder,
     applied: &[super::remote_state::AppliedMigration],
@@ -389,7 +389,7 @@ fn check_type(page: &LocalPage, there: svc_sources::ContentType) -> Result<()> {
     )))
 }
 
-/// How much of a page changes.
+/// Describes how much of a page changes.
 async fn change_size(api: &Api, project: &str, slug: &str, page: &LocalPage) -> Result<String> {
     let live = api
         .call(&endpoints::CONTENT, &[project, slug])
