@@ -16,14 +16,14 @@ pub enum Action {
     /// List the actions of a project
     List {
         #[command(flatten)]
-        on: ProjectArgs,
+        args: ProjectArgs,
     },
     /// Show an action with its statement
     Show {
         /// Name of the action
         name: String,
         #[command(flatten)]
-        on: ProjectArgs,
+        args: ProjectArgs,
     },
     /// Define actions from files that are called as they are, all or none
     Define {
@@ -34,7 +34,7 @@ pub enum Action {
         #[arg(long)]
         dry_run: bool,
         #[command(flatten)]
-        on: ProjectArgs,
+        args: ProjectArgs,
     },
     /// Call an action as a visitor does
     Call {
@@ -46,7 +46,7 @@ pub enum Action {
         #[arg(long, value_name = "SLUG")]
         page: Option<String>,
         #[command(flatten)]
-        on: ProjectArgs,
+        args: ProjectArgs,
     },
 }
 
@@ -102,14 +102,15 @@ impl ActionFile {
 impl Action {
     pub(super) async fn run(self) -> Result<()> {
         match self {
-            Self::List { on } => {
-                let at = on.find().await?;
+            Self::List { args } => {
+                let at = args.find().await?;
                 let actions = fetch_actions(&at).await?;
                 let text = table_of(&actions, &["name", "version", "kind", "params", "note"]);
-                on.out().print_answer(&json!({ "actions": actions }), &text)
+                args.out()
+                    .print_answer(&json!({ "actions": actions }), &text)
             }
-            Self::Show { name, on } => {
-                let at = on.find().await?;
+            Self::Show { name, args } => {
+                let at = args.find().await?;
                 let actions = fetch_actions(&at).await?;
                 let mut known = actions.as_array().into_iter().flatten();
                 let action = known.find(|action| action["name"] == name.as_str()).ok_or_else(|| {
@@ -126,23 +127,27 @@ impl Action {
                     "created_at",
                 ];
                 let head = key_values(&names.map(|name| (name, member_text(action, name))));
-                on.out()
+                args.out()
                     .print_answer(action, &format!("{head}\n\n{}", member_text(action, "sql")))
             }
-            Self::Define { files, dry_run, on } => define(&files, dry_run, &on).await,
+            Self::Define {
+                files,
+                dry_run,
+                args,
+            } => define(&files, dry_run, &args).await,
             Self::Call {
                 name,
                 params: given,
                 page,
-                on,
+                args,
             } => {
                 let body = json!({ "action": name, "params": parse_params(&given)? });
-                let at = on.find().await?;
+                let at = args.find().await?;
                 let page = at.page(page).await?;
                 // Visitors have no credential.
                 let asked = at.api.call(&endpoints::OP, &[&page]).bearer(None);
                 let result = asked.body(body).send().await?;
-                result_table::print(on.out(), &result)
+                result_table::print(args.out(), &result)
             }
         }
     }
@@ -153,10 +158,10 @@ async fn fetch_actions(at: &ProjectHandle) -> Result<Value> {
     Ok(detail["actions"].take())
 }
 
-async fn define(files: &[PathBuf], dry_run: bool, on: &ProjectArgs) -> Result<()> {
+async fn define(files: &[PathBuf], dry_run: bool, args: &ProjectArgs) -> Result<()> {
     let files = files.iter().map(|file| ActionFile::read(file));
     let files = files.collect::<Result<Vec<_>>>()?;
-    let at = on.find().await?;
+    let at = args.find().await?;
     let actions: Vec<_> = files.iter().map(ActionFile::to_json).collect();
     let asked = at.api.call(&endpoints::DEFINE_ACTIONS, &at.parts());
     let asked = asked.query("dry_run", dry_run.then_some(true));
@@ -166,5 +171,5 @@ async fn define(files: &[PathBuf], dry_run: bool, on: &ProjectArgs) -> Result<()
         true => dry_run_text(&done),
         false => table_of(&done["actions"], &["name", "version", "kind", "params"]),
     };
-    on.out().print_answer(&done, &text)
+    args.out().print_answer(&done, &text)
 }

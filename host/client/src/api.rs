@@ -151,9 +151,10 @@ impl Api {
                 .send()
                 .await
                 .ok()?;
-            let bytes = responses::read_body(asked, endpoints::DESCRIPTION.answer.bytes)
-                .await
-                .ok()?;
+            let bytes =
+                responses::read_body(asked, endpoints::DESCRIPTION.response_rules.max_bytes)
+                    .await
+                    .ok()?;
             let description: Value = serde_json::from_slice(&bytes).ok()?;
             description.get("paths")?;
             Some(endpoints::unknown_parts(&description, call, query, body))
@@ -428,7 +429,7 @@ impl PendingRequest<'_> {
 /// Parses and checks the document of a successful answer; null if it has none.
 async fn parse_document(api: &Api, call: &Endpoint, response: reqwest::Response) -> Result<Value> {
     let status = response.status();
-    let most = call.answer.bytes;
+    let most = call.response_rules.max_bytes;
     let bytes = responses::read_body(response, most)
         .await
         .map_err(|unread| match unread {
@@ -439,7 +440,7 @@ async fn parse_document(api: &Api, call: &Endpoint, response: reqwest::Response)
         return Ok(Value::Null);
     }
     let document = serde_json::from_slice(&bytes).map_err(|_| not_an_answer(api, call, status))?;
-    match call.answer.first_violation(&document) {
+    match call.response_rules.first_violation(&document) {
         None => Ok(document),
         Some((member, value)) => Err(Failure::new(
             FailureCode::NoAnswer,

@@ -24,7 +24,7 @@ pub struct Endpoint {
     /// Whether a repeated request does no harm.
     pub repeatable: bool,
     /// Rules for the answer.
-    pub(super) answer: ResponseRules,
+    pub(super) response_rules: ResponseRules,
 }
 
 macro_rules! endpoints {
@@ -36,7 +36,7 @@ macro_rules! endpoints {
             body: &[$($body),*],
             creates: endpoints!(@creates $($kind)?),
             repeatable: endpoints!(@repeatable $method $($kind)?),
-            answer: responses::$answer,
+            response_rules: responses::$answer,
         };)+
 
         /// All endpoints that the client uses.

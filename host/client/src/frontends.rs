@@ -21,7 +21,7 @@ pub enum Frontend {
     /// List the frontends of a project, oldest first
     List {
         #[command(flatten)]
-        of: ProjectOption,
+        project_option: ProjectOption,
         #[command(flatten)]
         common: CommonArgs,
     },
@@ -68,7 +68,7 @@ pub enum Frontend {
         #[arg(long, value_name = "FILE")]
         token_file: Option<PathBuf>,
         #[command(flatten)]
-        of: ProjectOption,
+        project_option: ProjectOption,
         #[command(flatten)]
         common: CommonArgs,
     },
@@ -90,7 +90,7 @@ pub struct FrontendArgs {
     /// The frontend: its slug or its id
     slug: String,
     #[command(flatten)]
-    of: ProjectOption,
+    project_option: ProjectOption,
 }
 
 /// Where a source goes.
@@ -124,7 +124,7 @@ impl FrontendArgs {
     /// Finds the project of the frontend.
     pub(super) async fn find(&self, common: &CommonArgs) -> Result<FrontendHandle> {
         let api = Api::new(&common.remote)?;
-        let project = projects::find(&api, self.of.project.as_deref()).await?;
+        let project = projects::find(&api, self.project_option.project.as_deref()).await?;
         Ok(FrontendHandle {
             api,
             project,
@@ -149,7 +149,10 @@ impl FrontendHandle {
 impl Frontend {
     pub(super) async fn run(self) -> Result<()> {
         match self {
-            Self::List { of, common } => list(&of, &common).await,
+            Self::List {
+                project_option,
+                common,
+            } => list(&project_option, &common).await,
             Self::Show { page, common } => show(&page, &common).await,
             Self::Content {
                 page,
@@ -162,17 +165,17 @@ impl Frontend {
             Self::Claim {
                 id,
                 token_file,
-                of,
+                project_option,
                 common,
-            } => claim(&id, token_file.as_deref(), &of, &common).await,
+            } => claim(&id, token_file.as_deref(), &project_option, &common).await,
             Self::Delete { page, yes, common } => delete(&page, yes, &common).await,
         }
     }
 }
 
-async fn list(of: &ProjectOption, common: &CommonArgs) -> Result<()> {
+async fn list(project_option: &ProjectOption, common: &CommonArgs) -> Result<()> {
     let api = Api::new(&common.remote)?;
-    let project = projects::find(&api, of.project.as_deref()).await?;
+    let project = projects::find(&api, project_option.project.as_deref()).await?;
     let found = api
         .call(&endpoints::FRONTENDS, &[&project.id])
         .send()
@@ -254,7 +257,7 @@ async fn releases(page: &FrontendArgs, common: &CommonArgs) -> Result<()> {
 async fn claim(
     id: &str,
     token: Option<&Path>,
-    of: &ProjectOption,
+    project_option: &ProjectOption,
     common: &CommonArgs,
 ) -> Result<()> {
     let token = match token {
@@ -262,7 +265,7 @@ async fn claim(
         None => secret::prompt("token")?,
     };
     let api = Api::new(&common.remote)?;
-    let project = projects::find(&api, of.project.as_deref()).await?;
+    let project = projects::find(&api, project_option.project.as_deref()).await?;
     let body = json!({ "id": id, "delete_token": token });
     let claiming = api.call(&endpoints::CLAIM, &[&project.id]).body(body);
     let claimed = claiming.send().await?;

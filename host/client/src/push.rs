@@ -21,7 +21,7 @@ pub struct Push {
     /// The file; `-` is standard input
     file: PathBuf,
     #[command(flatten)]
-    of: ProjectOption,
+    project_option: ProjectOption,
     /// The frontend's slug [default: as the file is called]
     #[arg(long)]
     slug: Option<String>,
@@ -47,7 +47,7 @@ pub struct Watch {
     /// The file
     file: PathBuf,
     #[command(flatten)]
-    of: ProjectOption,
+    project_option: ProjectOption,
     /// The frontend's slug [default: as the file is called]
     #[arg(long)]
     slug: Option<String>,
@@ -67,7 +67,7 @@ impl Push {
     pub(super) async fn run(self) -> Result<()> {
         let out = self.common.out();
         let slug = self.slug.clone().map_or_else(|| slug_for(&self.file), Ok)?;
-        let found = find_frontend(&self.of, slug, &self.common).await?;
+        let found = find_frontend(&self.project_option, slug, &self.common).await?;
         // The revision is read first: the one that is compared is then the one that must still be live.
         let base = found
             .active_revision()
@@ -160,7 +160,7 @@ impl Watch {
         }
         let slug = self.slug.clone().map_or_else(|| slug_for(&self.file), Ok)?;
         // If the first try fails, later ones would fail as well.
-        let mut found = find_frontend(&self.of, slug, &self.common).await?;
+        let mut found = find_frontend(&self.project_option, slug, &self.common).await?;
         found.api = found.api.with_retries();
         let mut watching = FileWatcher::new(vec![self.file.clone()]);
         self.publish_first(&mut found).await?;
@@ -250,12 +250,12 @@ impl Watch {
 }
 
 async fn find_frontend(
-    of: &ProjectOption,
+    project_option: &ProjectOption,
     slug: String,
     common: &CommonArgs,
 ) -> Result<FrontendHandle> {
     let api = Api::new(&common.remote)?;
-    let project = projects::find(&api, of.project.as_deref()).await?;
+    let project = projects::find(&api, project_option.project.as_deref()).await?;
     Ok(FrontendHandle { api, project, slug })
 }
 

@@ -23,7 +23,7 @@ const MAX_QUOTED_CHARACTERS: usize = 60;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ResponseRules {
     /// The most bytes that are read into memory.
-    pub(super) bytes: usize,
+    pub(super) max_bytes: usize,
     /// Members with a rule for their values.
     members: &'static [Member],
 }
@@ -57,8 +57,8 @@ enum MemberRule {
 }
 
 impl ResponseRules {
-    const fn new(bytes: usize, members: &'static [Member]) -> Self {
-        Self { bytes, members }
+    const fn new(max_bytes: usize, members: &'static [Member]) -> Self {
+        Self { max_bytes, members }
     }
 
     /// Finds the first value that breaks its rule: returns the path of the member, and the shortened value.

@@ -56,7 +56,7 @@ pub(super) struct OpenSettings {
     /// Absolute path, made only of names that the host chose.
     pub(super) path: PathBuf,
     /// The largest size of the database, in bytes.
-    pub(super) most_bytes: u64,
+    pub(super) max_bytes: u64,
     /// Number of schema changes so far.
     schema: Arc<AtomicU64>,
     /// Clock of the SQL functions for date and time.
@@ -66,10 +66,10 @@ pub(super) struct OpenSettings {
 
 impl OpenSettings {
     /// Settings for a database of an installation.
-    pub(super) fn new(path: PathBuf, most_bytes: u64, clock: Clock, watchdog: &Watchdog) -> Self {
+    pub(super) fn new(path: PathBuf, max_bytes: u64, clock: Clock, watchdog: &Watchdog) -> Self {
         Self {
             path,
-            most_bytes,
+            max_bytes,
             schema: Arc::default(),
             clock,
             watchdog: watchdog.clone(),
@@ -77,8 +77,8 @@ impl OpenSettings {
     }
 
     /// Settings for a database that no tenant calls: with the system's clock and without a watchdog.
-    pub(super) fn standalone(path: PathBuf, most_bytes: u64) -> Self {
-        Self::new(path, most_bytes, Clock::system(), &Watchdog::default())
+    pub(super) fn standalone(path: PathBuf, max_bytes: u64) -> Self {
+        Self::new(path, max_bytes, Clock::system(), &Watchdog::default())
     }
 
     /// Notes that the schema may have changed, so that cached facts about statements are dropped.
@@ -363,7 +363,7 @@ fn too_long_message(bytes: i32) -> String {
 
 /// Bounds the size of a database.
 fn limit_pages(connection: &Connection, settings: &OpenSettings) -> rusqlite::Result<()> {
-    let pages = settings.most_bytes / PAGE_BYTES;
+    let pages = settings.max_bytes / PAGE_BYTES;
     let pages = i64::try_from(pages).unwrap_or(i64::MAX);
     connection.pragma_update(None, "max_page_count", pages)
 }

@@ -39,7 +39,7 @@ pub struct Databases {
     pub(super) writers: WriterRegistry,
     pub(super) lanes: Arc<Lanes>,
     pub(super) limits: ResultLimits,
-    most_bytes: u64,
+    max_bytes: u64,
     open: Mutex<Open>,
     /// Workspaces of the databases. The databases of one workspace share its threads in the lanes.
     workspaces: Mutex<HashMap<BackendId, WorkspaceId>>,
@@ -71,8 +71,8 @@ impl Databases {
         process_settings::configure_sqlite(&data.join("tmp"))?;
         let history_settings = HistorySettings {
             clock,
-            most_bytes: limits.history_bytes,
-            free_disk: limits.free_disk_bytes,
+            max_bytes: limits.history_bytes,
+            min_free_bytes: limits.free_disk_bytes,
         };
         Ok(Self {
             writers: WriterRegistry::start(files.clone(), history_settings)?,
@@ -83,7 +83,7 @@ impl Databases {
                 bytes: usize::try_from(limits.result_bytes).unwrap_or(usize::MAX),
                 time: Duration::from_millis(limits.statement_ms),
             },
-            most_bytes: limits.database_bytes,
+            max_bytes: limits.database_bytes,
             open: Mutex::default(),
             workspaces: Mutex::default(),
             watchdog: Watchdog::start()?,
@@ -313,7 +313,7 @@ impl Databases {
 
     pub(super) fn settings(&self, id: &BackendId) -> OpenSettings {
         let clock = self.writers.history_settings().clock.clone();
-        OpenSettings::new(self.files.path(id), self.most_bytes, clock, &self.watchdog)
+        OpenSettings::new(self.files.path(id), self.max_bytes, clock, &self.watchdog)
     }
 
     /// Number of open databases.

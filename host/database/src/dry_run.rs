@@ -45,7 +45,7 @@ pub struct DryRunOutcome {
     /// The schema as it would be.
     pub after: Schema,
     /// Names of statements that would not work, with the reasons.
-    pub broken: Vec<(String, String)>,
+    pub broken_statements: Vec<(String, String)>,
 }
 
 impl Databases {
@@ -98,6 +98,6 @@ fn attempt(
         migrated,
         before,
         after,
-        broken,
+        broken_statements: broken,
     })
 }

@@ -277,7 +277,7 @@ fn in_schemas(call: &str) -> [(&'static str, String, &'static str); 4] {
     ]
 }
 
-fn hold_all_to_their_time(all: bool) {
+fn check_all_times(all: bool) {
     let mut bench = Bench::new();
     let mut report = Vec::new();
     let calls = ALLOWED.iter().chain(IMPLIED).flat_map(|name| {
@@ -320,5 +320,5 @@ fn hold_all_to_their_time(all: bool) {
     reason = "a test's own setting, and the server's is read elsewhere"
 )]
 fn no_function_runs_for_longer_than_a_statement_may() {
-    hold_all_to_their_time(std::env::var_os(ALL).is_some());
+    check_all_times(std::env::var_os(ALL).is_some());
 }

@@ -324,8 +324,10 @@ mod tests {
     use svc_base::positions::Position;
     use svc_base::random::Random;
 
-    /// Prepares the files of a database that is yet to be created, whose history may take `most_bytes`.
-    fn site(most_bytes: u64) -> (tempfile::TempDir, WriterRegistry, BackendId, OpenSettings) {
+    /// Prepares the files of a database that is yet to be created, whose history may take `max_bytes`.
+    fn new_registry(
+        max_bytes: u64,
+    ) -> (tempfile::TempDir, WriterRegistry, BackendId, OpenSettings) {
         let root = tempfile::tempdir().unwrap();
         let files = DatabaseFiles::open(root.path()).unwrap();
         let clock = Clock::system();
@@ -334,8 +336,8 @@ mod tests {
         let settings = OpenSettings::standalone(files.path(&id), 256 << 20);
         let history_settings = HistorySettings {
             clock,
-            most_bytes,
-            free_disk: 0,
+            max_bytes,
+            min_free_bytes: 0,
         };
         let writers = WriterRegistry::start(files, history_settings).unwrap();
         (root, writers, id, settings)
@@ -343,7 +345,7 @@ mod tests {
 
     #[test]
     fn a_commit_has_the_position_that_is_its_number_in_the_history() {
-        let (_root, writers, id, settings) = site(1 << 30);
+        let (_root, writers, id, settings) = new_registry(1 << 30);
         let writer = writers.create(id, &settings).unwrap();
         writer
             .handle
@@ -372,7 +374,7 @@ mod tests {
 
     #[test]
     fn callers_are_answered_by_the_second_step() {
-        let (_root, writers, id, settings) = site(0);
+        let (_root, writers, id, settings) = new_registry(0);
         let mut writer = writers.create(id, &settings).unwrap();
         let answered = Arc::new(AtomicBool::new(false));
         let tell = Arc::clone(&answered);
@@ -389,7 +391,7 @@ mod tests {
 
     #[test]
     fn a_log_that_could_not_be_cut_grows_before_it_is_tried_again() {
-        let (_root, writers, id, settings) = site(0);
+        let (_root, writers, id, settings) = new_registry(0);
         let mut writer = writers.create(id, &settings).unwrap();
         let impatient = writer.handle.connection.busy_timeout(Duration::ZERO);
         impatient.unwrap();

@@ -106,6 +106,6 @@ fn answer(status: MigrationStatus, outcome: DryRunOutcome) -> DryRun {
         warnings,
         before: outcome.before,
         after: outcome.after,
-        broken: outcome.broken,
+        broken: outcome.broken_statements,
     }
 }

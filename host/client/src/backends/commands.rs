@@ -12,29 +12,29 @@ use crate::params::parse_params;
 use crate::source::STDIN;
 use crate::{confirm, endpoints, result_table};
 
-pub(super) async fn show(on: &ProjectArgs) -> Result<()> {
-    let at = on.find().await?;
+pub(super) async fn show(args: &ProjectArgs) -> Result<()> {
+    let at = args.find().await?;
     let detail = at.api.call(&endpoints::BACKEND, &at.parts()).send().await?;
-    on.out().print_answer(&detail, &details_text(&detail))
+    args.out().print_answer(&detail, &details_text(&detail))
 }
 
-pub(super) async fn create(file: &Path, realtime: bool, on: &ProjectArgs) -> Result<()> {
+pub(super) async fn create(file: &Path, realtime: bool, args: &ProjectArgs) -> Result<()> {
     let ddl = read_script(file)?;
-    let at = on.find().await?;
+    let at = args.find().await?;
     let body = json!({ "ddl": ddl, "realtime": realtime.then_some(true) });
     let made = at.send(&endpoints::CREATE_BACKEND, body).await;
     let made = made.map_err(|failure| with_script_file(failure, file))?;
-    on.out().print_answer(&made, &details_text(&made))
+    args.out().print_answer(&made, &details_text(&made))
 }
 
 pub(super) async fn migrate(
     file: &Path,
     dry_run: bool,
     note: Option<String>,
-    on: &ProjectArgs,
+    args: &ProjectArgs,
 ) -> Result<()> {
     let ddl = read_script(file)?;
-    let at = on.find().await?;
+    let at = args.find().await?;
     let note = note.filter(|_| !dry_run);
     let asked = at.api.call(&endpoints::UPDATE_BACKEND, &at.parts());
     let asked = asked.query("dry_run", dry_run.then_some(true));
@@ -48,7 +48,7 @@ pub(super) async fn migrate(
             member_text(&done, "version")
         ),
     };
-    on.out()
+    args.out()
         .print_answer(&done, &[text, warnings(&done)].join("\n"))
 }
 
@@ -64,48 +64,53 @@ pub(super) async fn query(
     sql: String,
     given: &[String],
     page: Option<String>,
-    on: &ProjectArgs,
+    args: &ProjectArgs,
 ) -> Result<()> {
     let sql = match sql.as_str() {
         STDIN => read_script(Path::new(STDIN))?,
         _ => sql,
     };
     let body = json!({ "sql": sql, "params": parse_params(given)? });
-    let at = on.find().await?;
+    let at = args.find().await?;
     let page = at.page(page).await?;
     let asked = at.api.call(&endpoints::QUERY, &[&page]);
     let result = asked.body(body).send().await?;
-    result_table::print(on.out(), &result)
+    result_table::print(args.out(), &result)
 }
 
 /// Switches a member of the backend on or off; `name` is for messages.
-pub(super) async fn switch(member: &str, name: &str, state: &str, on: &ProjectArgs) -> Result<()> {
-    let at = on.find().await?;
+pub(super) async fn switch(
+    member: &str,
+    name: &str,
+    state: &str,
+    args: &ProjectArgs,
+) -> Result<()> {
+    let at = args.find().await?;
     let body = json!({ member: state == "on" });
     let changed = at.send(&endpoints::UPDATE_BACKEND, body).await?;
-    on.out()
+    args.out()
         .print_answer(&changed, &format!("{name} are {state}"))
 }
 
-pub(super) async fn history(limit: u32, before: Option<String>, on: &ProjectArgs) -> Result<()> {
-    let at = on.find().await?;
+pub(super) async fn history(limit: u32, before: Option<String>, args: &ProjectArgs) -> Result<()> {
+    let at = args.find().await?;
     let asked = at.api.call(&endpoints::HISTORY, &at.parts());
     let asked = asked.query("limit", Some(limit)).query("before", before);
     let history = asked.send().await?;
     if let Some(next) = history["next_before"].as_str() {
-        on.out()
+        args.out()
             .print_note(&format!("There are more: --before {}", shell_word(next)));
     }
     let moments = history["moments"].as_array().into_iter().flatten();
     let moments: Vec<_> = moments.map(|moment| member_text(moment, "at")).collect();
-    on.out().print_answer(&history, &moments.join("\n"))
+    args.out().print_answer(&history, &moments.join("\n"))
 }
 
-pub(super) async fn restore(moment: &str, yes: bool, on: &ProjectArgs) -> Result<()> {
-    let at = on.find().await?;
+pub(super) async fn restore(moment: &str, yes: bool, args: &ProjectArgs) -> Result<()> {
+    let at = args.find().await?;
     let name = &at.project.name;
     let what = format!("Make every row of `{name}` what it was at {moment}");
-    confirm(on.out(), yes, &at.api, &what)?;
+    confirm(args.out(), yes, &at.api, &what)?;
     let restored = at
         .send(&endpoints::RESTORE, json!({ "at": moment }))
         .await?;
@@ -114,18 +119,18 @@ pub(super) async fn restore(moment: &str, yes: bool, on: &ProjectArgs) -> Result
         member_text(&restored, "restored_to"),
         shell_word(&member_text(&restored, "previous"))
     );
-    on.out().print_answer(&restored, &text)
+    args.out().print_answer(&restored, &text)
 }
 
-pub(super) async fn delete(yes: bool, on: &ProjectArgs) -> Result<()> {
-    let at = on.find().await?;
+pub(super) async fn delete(yes: bool, args: &ProjectArgs) -> Result<()> {
+    let at = args.find().await?;
     let what = format!("Delete the database of `{}`", at.project.name);
-    confirm(on.out(), yes, &at.api, &what)?;
+    confirm(args.out(), yes, &at.api, &what)?;
     at.api
         .call(&endpoints::DELETE_BACKEND, &at.parts())
         .send()
         .await?;
     let document = json!({ "project": at.project.id, "deleted": true });
     let text = format!("deleted the database of {}", at.project.host_label);
-    on.out().print_answer(&document, &text)
+    args.out().print_answer(&document, &text)
 }

@@ -15,8 +15,8 @@ use crate::responses::MAX_EXPORT_BYTES;
 use crate::source::STDIN;
 
 /// Copies the database into a file, or to standard output.
-pub(super) async fn export(output: Option<PathBuf>, force: bool, on: &ProjectArgs) -> Result<()> {
-    let at = on.find().await?;
+pub(super) async fn export(output: Option<PathBuf>, force: bool, args: &ProjectArgs) -> Result<()> {
+    let at = args.find().await?;
     let path = output.unwrap_or_else(|| format!("{}.db", at.project.host_label).into());
     let copy = at.api.call(&endpoints::EXPORT, &at.parts());
     if path.as_os_str() == STDIN {
@@ -53,6 +53,6 @@ pub(super) async fn export(output: Option<PathBuf>, force: bool, on: &ProjectArg
     draft.file.sync_all().map_err(failed)?;
     draft.persist(force)?;
     let document = json!({ "file": path.display().to_string(), "bytes": bytes });
-    on.out()
+    args.out()
         .print_answer(&document, &json_text(&document["file"]))
 }

@@ -26,7 +26,7 @@ pub enum Backend {
     /// Show the schema, the migrations and how much is stored
     Show {
         #[command(flatten)]
-        on: ProjectArgs,
+        args: ProjectArgs,
     },
     /// Make the database from a script of CREATE TABLE, CREATE INDEX, CREATE VIEW and INSERT
     Create {
@@ -36,7 +36,7 @@ pub enum Backend {
         #[arg(long)]
         realtime: bool,
         #[command(flatten)]
-        on: ProjectArgs,
+        args: ProjectArgs,
     },
     /// Apply one migration, which only adds; sent again it changes nothing
     Migrate {
@@ -49,7 +49,7 @@ pub enum Backend {
         #[arg(long)]
         note: Option<String>,
         #[command(flatten)]
-        on: ProjectArgs,
+        args: ProjectArgs,
     },
     /// Run one SELECT, INSERT, UPDATE or DELETE, and show its rows as a table
     Query {
@@ -57,27 +57,27 @@ pub enum Backend {
         sql: String,
         /// Binds of the statement: `name=text`, or `name:=JSON` for numbers and null
         params: Vec<String>,
-        /// The page to ask through [default: any of the project]
+        /// The page to ask through [default: any project_option the project]
         #[arg(long, value_name = "SLUG")]
         page: Option<String>,
         #[command(flatten)]
-        on: ProjectArgs,
+        args: ProjectArgs,
     },
     /// Open or close the rooms
     Realtime {
-        /// `on` or `off`
+        /// `args` or `off`
         #[arg(value_parser = ["on", "off"])]
         state: String,
         #[command(flatten)]
-        on: ProjectArgs,
+        args: ProjectArgs,
     },
     /// Offer the actions to agents as tools, or offer them no more
     Agents {
-        /// `on` or `off`
+        /// `args` or `off`
         #[arg(value_parser = ["on", "off"])]
         state: String,
         #[command(flatten)]
-        on: ProjectArgs,
+        args: ProjectArgs,
     },
     /// List the moments that can be restored, newest first
     History {
@@ -88,7 +88,7 @@ pub enum Backend {
         #[arg(long, value_name = "TIME")]
         before: Option<String>,
         #[command(flatten)]
-        on: ProjectArgs,
+        args: ProjectArgs,
     },
     /// Make the rows what they were at a time
     Restore {
@@ -98,7 +98,7 @@ pub enum Backend {
         #[arg(long)]
         yes: bool,
         #[command(flatten)]
-        on: ProjectArgs,
+        args: ProjectArgs,
     },
     /// Copy the database into one SQLite file
     Export {
@@ -109,7 +109,7 @@ pub enum Backend {
         #[arg(long)]
         force: bool,
         #[command(flatten)]
-        on: ProjectArgs,
+        args: ProjectArgs,
     },
     /// Delete the database with its actions
     Delete {
@@ -117,7 +117,7 @@ pub enum Backend {
         #[arg(long)]
         yes: bool,
         #[command(flatten)]
-        on: ProjectArgs,
+        args: ProjectArgs,
     },
 }
 
@@ -125,7 +125,7 @@ pub enum Backend {
 #[derive(Clone, Debug, clap::Args)]
 pub struct ProjectArgs {
     #[command(flatten)]
-    of: ProjectOption,
+    project_option: ProjectOption,
     #[command(flatten)]
     common: CommonArgs,
 }
@@ -178,7 +178,7 @@ impl ProjectArgs {
     /// Finds the project.
     pub(super) async fn find(&self) -> Result<ProjectHandle> {
         let api = Api::new(&self.common.remote)?;
-        let project = projects::find(&api, self.of.project.as_deref()).await?;
+        let project = projects::find(&api, self.project_option.project.as_deref()).await?;
         Ok(ProjectHandle { api, project })
     }
 
@@ -191,33 +191,45 @@ impl ProjectArgs {
 impl Backend {
     pub(super) async fn run(self) -> Result<()> {
         match self {
-            Self::Show { on } => commands::show(&on).await,
-            Self::Create { file, realtime, on } => commands::create(&file, realtime, &on).await,
+            Self::Show { args } => commands::show(&args).await,
+            Self::Create {
+                file,
+                realtime,
+                args,
+            } => commands::create(&file, realtime, &args).await,
             Self::Migrate {
                 file,
                 dry_run,
                 note,
-                on,
-            } => commands::migrate(&file, dry_run, note, &on).await,
+                args,
+            } => commands::migrate(&file, dry_run, note, &args).await,
             Self::Query {
                 sql,
                 params,
                 page,
-                on,
-            } => commands::query(sql, &params, page, &on).await,
-            Self::Realtime { state, on } => {
-                commands::switch("realtime", "rooms", &state, &on).await
+                args,
+            } => commands::query(sql, &params, page, &args).await,
+            Self::Realtime { state, args } => {
+                commands::switch("realtime", "rooms", &state, &args).await
             }
-            Self::Agents { state, on } => {
-                commands::switch("agents", "tools for agents", &state, &on).await
+            Self::Agents { state, args } => {
+                commands::switch("agents", "tools for agents", &state, &args).await
             }
-            Self::History { limit, before, on } => commands::history(limit, before, &on).await,
-            Self::Restore { at, yes, on } => commands::restore(&at, yes, &on).await,
-            Self::Export { output, force, on } => {
-                let copy = export::export(output, force, &on);
+            Self::History {
+                limit,
+                before,
+                args,
+            } => commands::history(limit, before, &args).await,
+            Self::Restore { at, yes, args } => commands::restore(&at, yes, &args).await,
+            Self::Export {
+                output,
+                force,
+                args,
+            } => {
+                let copy = export::export(output, force, &args);
                 super::interruptible(copy, "Nothing of the copy is kept.").await
             }
-            Self::Delete { yes, on } => commands::delete(yes, &on).await,
+            Self::Delete { yes, args } => commands::delete(yes, &args).await,
         }
     }
 }

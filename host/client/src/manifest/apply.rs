@@ -79,8 +79,8 @@ impl Apply {
             folder: &folder,
             out,
             message: self.message.as_deref(),
-            bar: Progress::steps("apply", plan.steps.len()),
-            then: RESUME_HINT,
+            progress: Progress::steps("apply", plan.steps.len()),
+            failure_hint: RESUME_HINT,
         };
         interruptible(applying.run(state, &plan), RESUME_HINT).await?;
         drop(applying);
@@ -100,9 +100,9 @@ pub(super) struct PlanRunner<'a> {
     pub(super) folder: &'a Folder,
     pub(super) out: Output,
     pub(super) message: Option<&'a str>,
-    pub(super) bar: Progress,
+    pub(super) progress: Progress,
     /// Advice after a failed step, if earlier ones succeeded.
-    pub(super) then: &'static str,
+    pub(super) failure_hint: &'static str,
 }
 
 impl PlanRunner<'_> {
@@ -113,10 +113,10 @@ impl PlanRunner<'_> {
             let done = self.run_one(step, &mut project).await;
             done.map_err(|failure| match number {
                 0 => failure,
-                _ => failure.with_hint(self.then),
+                _ => failure.with_hint(self.failure_hint),
             })?;
             fault::point(step.fault_point());
-            self.bar.add(1);
+            self.progress.add(1);
         }
         Ok(())
     }
@@ -303,7 +303,7 @@ impl PlanRunner<'_> {
 
     /// Prints a note above the progress bar.
     fn note(&self, text: &str) {
-        self.bar.suspend(|| self.out.print_note(text));
+        self.progress.suspend(|| self.out.print_note(text));
     }
 
     fn warn(&self, file: &Path, made: &Value) {

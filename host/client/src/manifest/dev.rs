@@ -186,8 +186,8 @@ impl Dev {
             // The plan and the URLs are printed below.
             out: Output { json: true },
             message: None,
-            bar: Progress::steps("apply", plan.steps.len()),
-            then: "The next save goes on.",
+            progress: Progress::steps("apply", plan.steps.len()),
+            failure_hint: "The next save goes on.",
         };
         applying.run(state, &plan).await?;
         drop(applying);

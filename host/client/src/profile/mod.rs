@@ -47,7 +47,7 @@ pub(super) struct ServerTarget {
 
 impl std::fmt::Debug for ServerTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Target")
+        f.debug_struct("ServerTarget")
             .field("server", &self.server.as_str())
             .finish_non_exhaustive()
     }

@@ -150,7 +150,7 @@ impl CommitListener {
 
 impl fmt::Debug for CommitListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CommitFollower").finish_non_exhaustive()
+        f.debug_struct("CommitListener").finish_non_exhaustive()
     }
 }
 

@@ -49,9 +49,9 @@ pub(super) struct HistorySettings {
     /// Clock for the times of commits.
     pub(super) clock: Clock,
     /// The largest history of a database, in bytes; 0 keeps none.
-    pub(super) most_bytes: u64,
+    pub(super) max_bytes: u64,
     /// Free disk below which nothing is recorded, in bytes.
-    pub(super) free_disk: u64,
+    pub(super) min_free_bytes: u64,
 }
 
 /// The history may not become as large as what must be recorded.
@@ -156,7 +156,7 @@ impl History {
 
     /// Whether a history is kept.
     pub(super) fn is_on(&self) -> bool {
-        self.history_settings.most_bytes > 0
+        self.history_settings.max_bytes > 0
     }
 
     /// Notes a commit at a time of its own, which no other commit has.
@@ -356,7 +356,7 @@ impl History {
     /// Checks that the history may become as large as the database, before that is read.
     fn check_size(&self, connection: &Connection) -> io::Result<()> {
         let bytes = connection::database_bytes(connection).map_err(io::Error::other)?;
-        if bytes > self.history_settings.most_bytes.min(MAX_IMAGE_BYTES as u64) {
+        if bytes > self.history_settings.max_bytes.min(MAX_IMAGE_BYTES as u64) {
             return Err(HistoryLimitExceeded.into());
         }
         Ok(())

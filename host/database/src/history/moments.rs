@@ -21,7 +21,7 @@ pub struct HistoryMoments {
     /// Times of commits, newest first.
     pub moments: Vec<Timestamp>,
     /// Whether there are older moments than those listed.
-    pub more: bool,
+    pub has_more: bool,
 }
 
 /// A past state of a database.
@@ -121,7 +121,7 @@ impl History {
                 if past.moments.len() < limit {
                     past.moments.push(at);
                 } else {
-                    past.more = true;
+                    past.has_more = true;
                 }
             }
             false

@@ -30,7 +30,7 @@ impl History {
     pub(super) fn needs_new_chain(&self) -> bool {
         let now = self.now();
         self.chain.as_ref().is_some_and(|chain| {
-            chain.end - chain.base > self.history_settings.most_bytes / MAX_CHAIN_FRACTION
+            chain.end - chain.base > self.history_settings.max_bytes / MAX_CHAIN_FRACTION
                 || chain.unpacked > MAX_CHAIN_UNPACKED_BYTES
                 || now.0 - chain.began.0 > MAX_CHAIN_MILLIS
         })
@@ -39,13 +39,13 @@ impl History {
     /// Whether the current chain is kept when a new chain begins with a copy of `bytes` bytes.
     pub(crate) fn survives_new_chain(&self, bytes: u64) -> bool {
         self.chain.as_ref().is_some_and(|chain| {
-            chain.end.saturating_add(bytes.saturating_mul(2)) <= self.history_settings.most_bytes
+            chain.end.saturating_add(bytes.saturating_mul(2)) <= self.history_settings.max_bytes
         })
     }
 
     /// Removes the oldest chains, but not the current one, until `bytes` more are allowed.
     pub(super) fn make_room(&self, bytes: u64) -> io::Result<()> {
-        let most = self.history_settings.most_bytes;
+        let most = self.history_settings.max_bytes;
         let (current, old): (Vec<u32>, Vec<u32>) = chain::list_numbers(&self.dir)?
             .into_iter()
             .partition(|number| self.is_current(*number));
@@ -100,7 +100,7 @@ impl History {
 
     /// Fails if the disk has too little free space for the history.
     pub(super) fn check_disk(&self) -> io::Result<()> {
-        if disk::free_in(&self.dir)? < self.history_settings.free_disk {
+        if disk::free_in(&self.dir)? < self.history_settings.min_free_bytes {
             return Err(io::ErrorKind::StorageFull.into());
         }
         Ok(())

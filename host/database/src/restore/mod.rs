@@ -85,7 +85,7 @@ pub struct RestoreRecord {
 #[derive(Clone, Debug)]
 pub struct RestorePlan {
     /// Later migrations without their seeds, oldest first, each with its version.
-    pub later: Vec<(u32, Script)>,
+    pub later_migrations: Vec<(u32, Script)>,
     /// The restore itself.
     pub record: RestoreRecord,
 }
@@ -296,7 +296,7 @@ fn prepare_snapshot(
 ) -> Result<(), RestoreError> {
     begin(rewound)?;
     let watch = Stopwatch::start();
-    for (number, (version, script)) in plan.later.iter().enumerate() {
+    for (number, (version, script)) in plan.later_migrations.iter().enumerate() {
         apply_script(rewound, script, budget.saturating_sub(watch.elapsed()))
             .and_then(|()| insert_marker(rewound, *version, &script.checksum))
             .map_err(|error| RestoreError {

@@ -102,7 +102,7 @@ impl Backends {
         }
         let restored_to = rewound.at;
         let plan = RestorePlan {
-            later: later.clone(),
+            later_migrations: later.clone(),
             record: record.clone(),
         };
         let reinstated = self.databases.restore_snapshot(id, rewound, plan).await;

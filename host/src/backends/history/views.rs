@@ -50,7 +50,7 @@ impl From<HistoryMoments> for HistoryView {
             oldest: past.oldest,
             newest: past.newest,
             bytes: past.bytes,
-            next_before: past.moments.last().copied().filter(|_| past.more),
+            next_before: past.moments.last().copied().filter(|_| past.has_more),
             moments: past
                 .moments
                 .into_iter()

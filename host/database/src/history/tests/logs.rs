@@ -4,19 +4,19 @@ use super::*;
 
 #[test]
 fn a_log_holds_what_was_committed() {
-    let site = Site::new(0);
-    site.run("INSERT INTO t (a) VALUES ('one'); INSERT INTO t (a) VALUES (hex(zeroblob(9000)))");
-    let log = site.log();
+    let fixture = HistoryFixture::new(0);
+    fixture.run("INSERT INTO t (a) VALUES ('one'); INSERT INTO t (a) VALUES (hex(zeroblob(9000)))");
+    let log = fixture.log();
     let frames = log.read_committed(&log.start(), ALL_FRAMES).unwrap();
     assert_eq!(frames.commits.len(), 3, "the table, and two rows");
     assert_eq!(
         frames.end.frames,
         u32::try_from(frames.pages.len()).unwrap()
     );
-    assert_eq!(replayed(&[], &frames), site.now());
+    assert_eq!(replay(&[], &frames), fixture.now());
     // From a place in its midst on, there is the rest.
     let first = frames.commits[0].frames;
-    site.run("INSERT INTO t (a) VALUES ('three')");
+    fixture.run("INSERT INTO t (a) VALUES ('three')");
     let rest = log.read_committed(&frames.end, ALL_FRAMES).unwrap();
     assert_eq!(rest.commits.len(), 1);
     assert!(log.contains(&frames.end).unwrap() && log.contains(&rest.end).unwrap());
@@ -25,16 +25,16 @@ fn a_log_holds_what_was_committed() {
         log.read_committed(&log.start(), ALL_FRAMES).unwrap().end
     );
     assert!(first < rest.end.frames);
-    assert_eq!(replayed(&replayed(&[], &frames), &rest), site.now());
+    assert_eq!(replay(&replay(&[], &frames), &rest), fixture.now());
 }
 
 #[test]
 fn a_log_that_begins_anew_follows_the_one_before() {
-    let site = Site::new(0);
+    let fixture = HistoryFixture::new(0);
     let mut before = None;
     for generation in 0..4 {
-        site.run("INSERT INTO t (a) VALUES ('one')");
-        let log = site.log();
+        fixture.run("INSERT INTO t (a) VALUES ('one')");
+        let log = fixture.log();
         let end = log.read_committed(&log.start(), ALL_FRAMES).unwrap().end;
         if let Some(before) = before.replace(end) {
             let before: LogPosition = before;
@@ -43,40 +43,40 @@ fn a_log_that_begins_anew_follows_the_one_before() {
             assert!(!before.is_followed_by(before.salts));
         }
         // Frames of the generation before are behind those of this one.
-        site.copy_log("PASSIVE");
+        fixture.copy_log("PASSIVE");
     }
     assert!(!LogPosition::default().is_followed_by([1, 0]));
 }
 
 #[test]
 fn what_was_not_committed_is_not_taken() {
-    let site = Site::new(0);
-    let log = site.log();
+    let fixture = HistoryFixture::new(0);
+    let log = fixture.log();
     let before = log.read_committed(&log.start(), ALL_FRAMES).unwrap();
-    site.run("PRAGMA cache_size = 1; BEGIN");
+    fixture.run("PRAGMA cache_size = 1; BEGIN");
     for _ in 0..200 {
-        site.run("INSERT INTO t (a) VALUES (hex(randomblob(2000)))");
+        fixture.run("INSERT INTO t (a) VALUES (hex(randomblob(2000)))");
     }
-    assert!(site.frames() > 20, "it spilled into the log");
+    assert!(fixture.frames() > 20, "it spilled into the log");
     let during = log.read_committed(&log.start(), ALL_FRAMES).unwrap();
     assert_eq!((during.end, during.data), (before.end, before.data.clone()));
-    site.run("ROLLBACK; INSERT INTO t (a) VALUES ('kept')");
+    fixture.run("ROLLBACK; INSERT INTO t (a) VALUES ('kept')");
     let after = log.read_committed(&before.end, ALL_FRAMES).unwrap();
     assert_eq!(after.commits.len(), 1);
-    assert_eq!(replayed(&replayed(&[], &before), &after), site.now());
+    assert_eq!(replay(&replay(&[], &before), &after), fixture.now());
 }
 
 #[test]
 fn a_torn_or_changed_log_ends_before_the_damage() {
-    let site = Site::new(0);
+    let fixture = HistoryFixture::new(0);
     for _ in 0..6 {
-        site.run("INSERT INTO t (a) VALUES (hex(randomblob(3000)))");
+        fixture.run("INSERT INTO t (a) VALUES (hex(randomblob(3000)))");
     }
-    let whole = site
+    let whole = fixture
         .log()
-        .read_committed(&site.log().start(), ALL_FRAMES)
+        .read_committed(&fixture.log().start(), ALL_FRAMES)
         .unwrap();
-    let bytes = fs::read(site.directory.path().join(LOG_FILE)).unwrap();
+    let bytes = fs::read(fixture.directory.path().join(LOG_FILE)).unwrap();
     let torn = TempDir::new().unwrap();
     let dir = Dir::open_ambient_dir(torn.path(), ambient_authority()).unwrap();
     let read = |bytes: &[u8]| {
@@ -113,10 +113,10 @@ fn a_torn_or_changed_log_ends_before_the_damage() {
 
 #[test]
 fn a_log_of_the_other_byte_order_is_read_too() {
-    let site = Site::new(0);
-    site.run("INSERT INTO t (a) VALUES ('one'); INSERT INTO t (a) VALUES ('two')");
-    let expected = site.now();
-    let mut bytes = fs::read(site.directory.path().join(LOG_FILE)).unwrap();
+    let fixture = HistoryFixture::new(0);
+    fixture.run("INSERT INTO t (a) VALUES ('one'); INSERT INTO t (a) VALUES ('two')");
+    let expected = fixture.now();
+    let mut bytes = fs::read(fixture.directory.path().join(LOG_FILE)).unwrap();
     bytes[3] ^= 1;
     let big_endian = bytes[3] & 1 == 1;
     let mut sums = log::checksum(big_endian, [0, 0], &bytes[..24]);
@@ -131,13 +131,13 @@ fn a_log_of_the_other_byte_order_is_read_too() {
         put(&mut frame[16..24], sums);
     }
     let other = TempDir::new().unwrap();
-    let original = fs::read(site.directory.path().join(DATABASE_FILE)).unwrap();
+    let original = fs::read(fixture.directory.path().join(DATABASE_FILE)).unwrap();
     fs::write(other.path().join(DATABASE_FILE), original).unwrap();
     fs::write(other.path().join(LOG_FILE), bytes).unwrap();
     let dir = Dir::open_ambient_dir(other.path(), ambient_authority()).unwrap();
     let log = WalFile::open(&dir, LOG_FILE).unwrap().unwrap();
     let frames = log.read_committed(&log.start(), ALL_FRAMES).unwrap();
-    assert_eq!(replayed(&[], &frames), expected);
+    assert_eq!(replay(&[], &frames), expected);
     // SQLite agrees that it is one.
     let theirs = connect(other.path()).serialize(MAIN_DB).unwrap().to_vec();
     assert_eq!(theirs, expected);

@@ -34,54 +34,60 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-async fn happen(house: &mut House, event: Event) {
-    let moment = |house: &House, share: u8| {
-        let first = house.states[0].at.0;
-        let last = house.states.last().unwrap().at.0.max(house.clock.now().0);
+async fn apply_event(fixture: &mut Fixture, event: Event) {
+    let moment = |fixture: &Fixture, share: u8| {
+        let first = fixture.states[0].at.0;
+        let last = fixture
+            .states
+            .last()
+            .unwrap()
+            .at
+            .0
+            .max(fixture.clock.now().0);
         Timestamp(first + (last - first) * i64::from(share) / 255)
     };
     match event {
         Event::Insert(n) => {
             let sql = format!("INSERT INTO t (a, n) VALUES ('row {n}', {n})");
-            house.write(&sql).await;
+            fixture.write(&sql).await;
         }
         Event::Update(n) => {
             let sql = format!(
                 "UPDATE t SET n = n + 1, a = a || 'x' WHERE id % 7 = {}",
                 n % 7
             );
-            house.write(&sql).await;
+            fixture.write(&sql).await;
         }
         Event::Delete(n) => {
             let sql = format!("DELETE FROM t WHERE id % 11 = {}", n % 11);
-            house.write(&sql).await;
+            fixture.write(&sql).await;
         }
         Event::Large(n) => {
             let sql = format!(
                 "INSERT INTO t (a, n) WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < {n})
                  SELECT hex(zeroblob(900)) || x, x FROM c"
             );
-            house.write(&sql).await;
+            fixture.write(&sql).await;
         }
-        Event::Tick(millis) => house.clock.advance(Duration::from_millis(millis.into())),
+        Event::Tick(millis) => fixture.clock.advance(Duration::from_millis(millis.into())),
         Event::Remember => {
-            let past = house
+            let past = fixture
                 .databases
-                .list_moments(house.id, None, 1)
+                .list_moments(fixture.id, None, 1)
                 .await
                 .unwrap();
-            assert_eq!(past.newest, house.states.last().map(|state| state.at));
-            house.taken();
+            assert_eq!(past.newest, fixture.states.last().map(|state| state.at));
+            fixture.taken();
         }
-        Event::Reopen => house.reopen(),
-        Event::Die => house.die().await,
+        Event::Reopen => fixture.reopen(),
+        Event::Die => fixture.die().await,
         Event::Restore(share) => {
-            let at = moment(house, share);
-            house.restore_and_undo(at).await;
+            let at = moment(fixture, share);
+            fixture.restore_and_undo(at).await;
         }
         Event::Keep(share) => {
-            let at = moment(house, share);
-            let _ = house.restore(at).await;
+            let at = moment(fixture, share);
+            let _ = fixture.restore(at).await;
         }
     }
 }
@@ -92,19 +98,19 @@ fn live(history_bytes: u64, events: Vec<Event>) {
         .build()
         .unwrap();
     runtime.block_on(async {
-        let mut house = House::new(history_bytes).await;
+        let mut fixture = Fixture::new(history_bytes).await;
         for event in events {
-            happen(&mut house, event).await;
+            apply_event(&mut fixture, event).await;
         }
-        let known: Vec<_> = house.states.iter().map(|state| state.at).collect();
+        let known: Vec<_> = fixture.states.iter().map(|state| state.at).collect();
         for at in [known[0], known[known.len() / 2], known[known.len() - 1]] {
-            house.restore_and_undo(at).await;
+            fixture.restore_and_undo(at).await;
         }
-        let (history, log) = house.bytes();
+        let (history, log) = fixture.bytes();
         assert!(history <= history_bytes, "{history}");
         assert!(log <= LONGEST_LOG, "{log}");
-        let files = house.databases.files();
-        let damage = check_integrity(files, &house.id).unwrap().damage;
+        let files = fixture.databases.files();
+        let damage = check_integrity(files, &fixture.id).unwrap().damage;
         assert_eq!(damage, Vec::<String>::new());
     });
 }

@@ -29,7 +29,7 @@ enum NotRestored {
 }
 
 /// A database, and all states that it was ever in.
-struct House {
+struct Fixture {
     databases: Arc<Databases>,
     clock: Clock,
     limits: Limits,
@@ -44,18 +44,18 @@ struct House {
 struct State {
     at: Timestamp,
     rows: String,
-    kept: Kept,
+    kept: Retention,
 }
 
 /// Whether a state can be gone back to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kept {
+enum Retention {
     /// It can.
-    Surely,
+    Recorded,
     /// It can, unless a death comes before it is taken.
-    NotYet,
+    Pending,
     /// A death came.
-    Perhaps,
+    MaybeLost,
 }
 
 fn script(sql: &str) -> Script {
@@ -73,7 +73,7 @@ fn script(sql: &str) -> Script {
     }
 }
 
-impl House {
+impl Fixture {
     async fn new(history_bytes: u64) -> Self {
         let data = TempDir::new().unwrap();
         let limits = Limits {
@@ -84,7 +84,7 @@ impl House {
         let clock = Clock::manual(Timestamp(1_795_262_400_000));
         let databases = Databases::open(data.path(), &limits, clock.clone()).unwrap();
         let id = BackendId::new(&clock, &Random::system()).unwrap();
-        let mut house = Self {
+        let mut fixture = Self {
             databases: Arc::new(databases),
             clock,
             limits,
@@ -93,10 +93,10 @@ impl House {
             states: Vec::new(),
             restores: 0,
         };
-        house.databases.create(id, script(SCHEMA)).await.unwrap();
-        house.committed().await;
-        house.taken();
-        house
+        fixture.databases.create(id, script(SCHEMA)).await.unwrap();
+        fixture.committed().await;
+        fixture.taken();
+        fixture
     }
 
     async fn rows(&self) -> String {
@@ -121,18 +121,21 @@ impl House {
     async fn committed(&mut self) {
         let now = self.clock.now();
         let at = self.states.last().map_or(now, |last| last.at.max(now));
-        self.push(at, Kept::NotYet).await;
+        self.push(at, Retention::Pending).await;
     }
 
-    async fn push(&mut self, at: Timestamp, kept: Kept) {
+    async fn push(&mut self, at: Timestamp, kept: Retention) {
         let rows = self.rows().await;
         self.states.push(State { at, rows, kept });
     }
 
     /// All that was committed and not blurred is in the history.
     fn taken(&mut self) {
-        let waiting = self.states.iter_mut().filter(|s| s.kept == Kept::NotYet);
-        waiting.for_each(|state| state.kept = Kept::Surely);
+        let waiting = self
+            .states
+            .iter_mut()
+            .filter(|s| s.kept == Retention::Pending);
+        waiting.for_each(|state| state.kept = Retention::Recorded);
     }
 
     async fn write(&mut self, sql: &str) {
@@ -172,17 +175,20 @@ impl House {
         let before = std::mem::replace(&mut self.data, copy);
         self.databases = self.open(self.data.path());
         drop(before);
-        let waiting = self.states.iter_mut().filter(|s| s.kept == Kept::NotYet);
+        let waiting = self
+            .states
+            .iter_mut()
+            .filter(|s| s.kept == Retention::Pending);
         let mut blurred = false;
         waiting.for_each(|state| {
-            state.kept = Kept::Perhaps;
+            state.kept = Retention::MaybeLost;
             blurred = true;
         });
         // It is opened here, and not when it is next written to.
         let past = self.databases.list_moments(self.id, None, 1).await.unwrap();
         let newest = past.newest.unwrap();
         if blurred || self.states.last().is_none_or(|state| state.at != newest) {
-            self.push(newest, Kept::Surely).await;
+            self.push(newest, Retention::Recorded).await;
         }
     }
 
@@ -190,7 +196,7 @@ impl House {
     #[track_caller]
     fn check(&self, at: Timestamp, rows: &str) {
         let mut then = self.states.iter().rev().filter(|state| state.at == at);
-        let perhaps = then.clone().any(|state| state.kept == Kept::Perhaps);
+        let perhaps = then.clone().any(|state| state.kept == Retention::MaybeLost);
         let last = then.next().expect("there was something");
         let same = last.rows == rows || (perhaps && then.any(|state| state.rows == rows));
         assert!(same, "at {at} there was {last:?}, and not {rows}");
@@ -219,7 +225,7 @@ impl House {
             made_by: None,
         };
         let plan = RestorePlan {
-            later: Vec::new(),
+            later_migrations: Vec::new(),
             record,
         };
         let before = self.rows().await;
@@ -236,7 +242,7 @@ impl House {
             }
         };
         let at = self.clock.now().max(Timestamp(previous.0 + 1));
-        self.push(at, Kept::NotYet).await;
+        self.push(at, Retention::Pending).await;
         Ok((restored, previous))
     }
 
@@ -248,10 +254,9 @@ impl House {
         };
         assert!(restored <= at);
         self.check(restored, &self.rows().await);
-        let skipped = self
-            .states
-            .iter()
-            .find(|state| state.kept == Kept::Surely && state.at > restored && state.at <= at);
+        let skipped = self.states.iter().find(|state| {
+            state.kept == Retention::Recorded && state.at > restored && state.at <= at
+        });
         assert!(
             skipped.is_none(),
             "{restored} for {at}: {skipped:?} was later"
@@ -302,14 +307,14 @@ fn copy_all(from: &Path, to: &Path) {
 #[tokio::test]
 async fn a_busy_day_keeps_within_its_bounds() {
     const HISTORY: u64 = 3 << 19;
-    let mut house = House::new(HISTORY).await;
-    house
+    let mut fixture = Fixture::new(HISTORY).await;
+    fixture
         .write(
             "INSERT INTO t (a, n) WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 800)
              SELECT hex(randomblob(200)), x FROM c",
         )
         .await;
-    let started = house.clock.now();
+    let started = fixture.clock.now();
     let mut oldest = started;
     for step in 0..288 {
         for turn in 0..4 {
@@ -317,37 +322,37 @@ async fn a_busy_day_keeps_within_its_bounds() {
                 "UPDATE t SET a = hex(randomblob(200)) WHERE id % 97 = {}",
                 (step * 4 + turn) % 97
             );
-            house.write(&sql).await;
+            fixture.write(&sql).await;
         }
-        house.clock.advance(Duration::from_secs(300));
-        house.databases.record_history();
+        fixture.clock.advance(Duration::from_secs(300));
+        fixture.databases.record_history();
         if step % 24 == 23 {
-            house.databases.prune_histories().await.unwrap();
-            let past = house
+            fixture.databases.prune_histories().await.unwrap();
+            let past = fixture
                 .databases
-                .list_moments(house.id, None, 1)
+                .list_moments(fixture.id, None, 1)
                 .await
                 .unwrap();
             assert!(past.oldest >= Some(oldest), "what is gone stays gone");
             oldest = past.oldest.unwrap();
         }
-        let (history, log) = house.bytes();
+        let (history, log) = fixture.bytes();
         assert!(history <= HISTORY, "step {step}: {history}");
         assert!(log <= LONGEST_LOG, "step {step}: {log}");
     }
     assert!(oldest > started, "more was written than is kept");
-    house.taken();
-    house
-        .restore_and_undo(Timestamp(house.clock.now().0 - 600_000))
+    fixture.taken();
+    fixture
+        .restore_and_undo(Timestamp(fixture.clock.now().0 - 600_000))
         .await;
 }
 
 /// A call that comes while a database is being closed waits for that, so that its history has one writer at a time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn closing_and_opening_at_once_leave_no_gap() {
-    let mut house = House::new(64 << 20).await;
+    let mut fixture = Fixture::new(64 << 20).await;
     let (databases, done) = (
-        Arc::clone(&house.databases),
+        Arc::clone(&fixture.databases),
         Arc::new(AtomicBool::new(false)),
     );
     let stop = Arc::clone(&done);
@@ -357,33 +362,33 @@ async fn closing_and_opening_at_once_leave_no_gap() {
         }
     });
     for n in 0..100 {
-        house.clock.advance(Duration::from_millis(5));
+        fixture.clock.advance(Duration::from_millis(5));
         let sql = format!("INSERT INTO t (a, n) VALUES ('row', {n})");
-        house.write(&sql).await;
+        fixture.write(&sql).await;
     }
     done.store(true, Ordering::Relaxed);
     closer.join().unwrap();
-    house.taken();
-    let past = house
+    fixture.taken();
+    let past = fixture
         .databases
-        .list_moments(house.id, None, 1000)
+        .list_moments(fixture.id, None, 1000)
         .await
         .unwrap();
     let moments: Vec<_> = past.moments.into_iter().rev().collect();
-    let made: Vec<_> = house.states.iter().map(|state| state.at).collect();
+    let made: Vec<_> = fixture.states.iter().map(|state| state.at).collect();
     assert_eq!(moments, made);
     let chains = std::fs::read_dir(
-        house
+        fixture
             .data
             .path()
             .join("backends")
-            .join(house.id.to_string()),
+            .join(fixture.id.to_string()),
     );
     let names = chains
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap());
     assert_eq!(names.filter(|name| name.ends_with(".history")).count(), 1);
     for at in [made[10], made[50], made[99]] {
-        house.restore_and_undo(at).await;
+        fixture.restore_and_undo(at).await;
     }
 }
