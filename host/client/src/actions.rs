@@ -106,7 +106,7 @@ impl Action {
                 let at = args.find().await?;
                 let actions = fetch_actions(&at).await?;
                 let text = table_of(&actions, &["name", "version", "kind", "params", "note"]);
-                args.out()
+                args.output()
                     .print_answer(&json!({ "actions": actions }), &text)
             }
             Self::Show { name, args } => {
@@ -127,7 +127,7 @@ impl Action {
                     "created_at",
                 ];
                 let head = key_values(&names.map(|name| (name, member_text(action, name))));
-                args.out()
+                args.output()
                     .print_answer(action, &format!("{head}\n\n{}", member_text(action, "sql")))
             }
             Self::Define {
@@ -147,14 +147,18 @@ impl Action {
                 // Visitors have no credential.
                 let asked = at.api.call(&endpoints::OP, &[&page]).bearer(None);
                 let result = asked.body(body).send().await?;
-                result_table::print(args.out(), &result)
+                result_table::print(args.output(), &result)
             }
         }
     }
 }
 
 async fn fetch_actions(at: &ProjectHandle) -> Result<Value> {
-    let mut detail = at.api.call(&endpoints::BACKEND, &at.parts()).send().await?;
+    let mut detail = at
+        .api
+        .call(&endpoints::BACKEND, &at.path_parts())
+        .send()
+        .await?;
     Ok(detail["actions"].take())
 }
 
@@ -163,7 +167,7 @@ async fn define(files: &[PathBuf], dry_run: bool, args: &ProjectArgs) -> Result<
     let files = files.collect::<Result<Vec<_>>>()?;
     let at = args.find().await?;
     let actions: Vec<_> = files.iter().map(ActionFile::to_json).collect();
-    let asked = at.api.call(&endpoints::DEFINE_ACTIONS, &at.parts());
+    let asked = at.api.call(&endpoints::DEFINE_ACTIONS, &at.path_parts());
     let asked = asked.query("dry_run", dry_run.then_some(true));
     let done = asked.body(json!({ "actions": actions })).send().await;
     let done = done.map_err(|failure| ActionFile::with_action_files(failure, &files))?;
@@ -171,5 +175,5 @@ async fn define(files: &[PathBuf], dry_run: bool, args: &ProjectArgs) -> Result<
         true => dry_run_text(&done),
         false => table_of(&done["actions"], &["name", "version", "kind", "params"]),
     };
-    args.out().print_answer(&done, &text)
+    args.output().print_answer(&done, &text)
 }

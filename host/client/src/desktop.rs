@@ -15,7 +15,7 @@ const CLIPBOARDS: [(&str, &[&str], Option<&str>); 4] = [
 ];
 
 /// Programs that open a URL in a browser.
-const OPENERS: [&str; 2] = ["xdg-open", "open"];
+const BROWSERS: [&str; 2] = ["xdg-open", "open"];
 
 /// Copies a text to the clipboard, by a program or else by the terminal (OSC 52). Returns whether that worked.
 pub(super) fn copy_to_clipboard(text: &str) -> bool {
@@ -34,7 +34,7 @@ pub(super) fn open_in_browser(url: &str) -> bool {
     // A server must not be able to pass options to the program.
     let is_address = url.starts_with("http://") || url.starts_with("https://");
     is_address
-        && OPENERS.into_iter().any(|program| {
+        && BROWSERS.into_iter().any(|program| {
             let mut command = silent_command(program);
             command.arg(url).stdin(Stdio::null());
             command.status().is_ok_and(|status| status.success())

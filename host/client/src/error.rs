@@ -227,7 +227,7 @@ impl Failure {
             (Some(_), Some(_)) if !reason.is_empty() => reason,
             _ => detail,
         };
-        let detail = paragraph(detail);
+        let detail = indent_paragraph(detail);
         match file {
             Some(file) => format!("error: {}: {title}: {detail}", location(file, position)),
             None => format!("error: {title}: {detail}"),
@@ -240,9 +240,13 @@ impl Failure {
         match self.files.get(name) {
             Some(file) => {
                 let (position, reason) = parse_position(detail);
-                format!("  {}: {}", location(file, position), paragraph(reason))
+                format!(
+                    "  {}: {}",
+                    location(file, position),
+                    indent_paragraph(reason)
+                )
             }
-            None => format!("  {}: {}", short(name, MAX_NAME), paragraph(detail)),
+            None => format!("  {}: {}", short(name, MAX_NAME), indent_paragraph(detail)),
         }
     }
 
@@ -306,7 +310,7 @@ fn location(file: &Path, position: Option<Position>) -> String {
 }
 
 /// Formats a text of several lines: all but the first are indented.
-fn paragraph(text: &str) -> String {
+fn indent_paragraph(text: &str) -> String {
     let cut: String = text.chars().take(MAX_DETAIL).collect();
     let more = if cut.len() < text.len() { "…" } else { "" };
     format!("{}{more}", cut.trim_end().replace('\n', "\n  "))

@@ -135,13 +135,13 @@ impl FrontendArgs {
 
 impl FrontendHandle {
     /// Path parameters of the frontend: project and slug.
-    pub(super) fn parts(&self) -> [&str; 2] {
+    pub(super) fn path_parts(&self) -> [&str; 2] {
         [&self.project.id, &self.slug]
     }
 
     /// Reads the source of a revision, or the live one.
     pub(super) async fn content(&self, revision: Option<&str>) -> Result<FrontendSource> {
-        let asked = self.api.call(&endpoints::CONTENT, &self.parts());
+        let asked = self.api.call(&endpoints::CONTENT, &self.path_parts());
         asked.query("revision_id", revision).send_and_parse().await
     }
 }
@@ -190,12 +190,12 @@ async fn list(project_option: &ProjectOption, common: &CommonArgs) -> Result<()>
         "url",
     ];
     let text = table_of(&found["frontends"], &members);
-    common.out().print_answer(&found, &text)
+    common.output().print_answer(&found, &text)
 }
 
 async fn show(page: &FrontendArgs, common: &CommonArgs) -> Result<()> {
     let found = page.find(common).await?;
-    let asked = found.api.call(&endpoints::FRONTEND, &found.parts());
+    let asked = found.api.call(&endpoints::FRONTEND, &found.path_parts());
     let shown = asked.send().await?;
     let names = [
         "slug",
@@ -212,7 +212,7 @@ async fn show(page: &FrontendArgs, common: &CommonArgs) -> Result<()> {
         "id",
     ];
     let text = key_values(&names.map(|name| (name, member_text(&shown, name))));
-    common.out().print_answer(&shown, &text)
+    common.output().print_answer(&shown, &text)
 }
 
 async fn content(
@@ -222,7 +222,7 @@ async fn content(
     common: &CommonArgs,
 ) -> Result<()> {
     let found = page.find(common).await?;
-    let asked = found.api.call(&endpoints::CONTENT, &found.parts());
+    let asked = found.api.call(&endpoints::CONTENT, &found.path_parts());
     let content = asked.query("revision_id", revision).send().await?;
     let Some(text) = content["content"].as_str() else {
         return Err(Failure::new(
@@ -237,10 +237,10 @@ async fn content(
             folder.write(&name, text.as_bytes(), to.force)?;
             let document = json!({ "file": path.display().to_string(), "bytes": text.len() });
             common
-                .out()
+                .output()
                 .print_answer(&document, &path.display().to_string())
         }
-        _ if common.json => common.out().print_answer(&content, ""),
+        _ if common.json => common.output().print_answer(&content, ""),
         // Unchanged bytes of the author, which may go to a file.
         _ => print_source(text),
     }
@@ -248,10 +248,10 @@ async fn content(
 
 async fn releases(page: &FrontendArgs, common: &CommonArgs) -> Result<()> {
     let found = page.find(common).await?;
-    let asked = found.api.call(&endpoints::RELEASES, &found.parts());
+    let asked = found.api.call(&endpoints::RELEASES, &found.path_parts());
     let all = asked.send().await?;
     let text = table_of(&all["releases"], &["at", "kind", "message", "revision_id"]);
-    common.out().print_answer(&all, &text)
+    common.output().print_answer(&all, &text)
 }
 
 async fn claim(
@@ -270,7 +270,7 @@ async fn claim(
     let claiming = api.call(&endpoints::CLAIM, &[&project.id]).body(body);
     let claimed = claiming.send().await?;
     common
-        .out()
+        .output()
         .print_answer(&claimed, &member_text(&claimed, "url"))
 }
 
@@ -278,12 +278,14 @@ async fn delete(page: &FrontendArgs, yes: bool, common: &CommonArgs) -> Result<(
     let found = page.find(common).await?;
     let (slug, project) = (&found.slug, &found.project.name);
     let what = format!("Delete `{slug}` of `{project}` with its history");
-    confirm(common.out(), yes, &found.api, &what)?;
-    let deleting = found.api.call(&endpoints::DELETE_FRONTEND, &found.parts());
+    confirm(common.output(), yes, &found.api, &what)?;
+    let deleting = found
+        .api
+        .call(&endpoints::DELETE_FRONTEND, &found.path_parts());
     deleting.send().await?;
     let document = json!({ "slug": slug, "deleted": true });
     common
-        .out()
+        .output()
         .print_answer(&document, &format!("deleted {slug}"))
 }
 
@@ -294,7 +296,7 @@ async fn diff(page: &FrontendArgs, file: &Path, common: &CommonArgs) -> Result<(
     let name = file.display().to_string();
     let difference = Difference::between((&found.slug, &live.content), (&name, &source.content));
     let document = json!({ "added": difference.added, "removed": difference.removed, "diff": difference.text });
-    common.out().print_answer(&document, &difference.text)
+    common.output().print_answer(&document, &difference.text)
 }
 
 /// Reads a file for a frontend, whose type cannot change.

@@ -92,7 +92,7 @@ pub struct CommonArgs {
 }
 
 impl CommonArgs {
-    fn out(&self) -> Output {
+    fn output(&self) -> Output {
         Output { json: self.json }
     }
 }
@@ -205,7 +205,7 @@ fn ask_yes_no(question: &str) -> bool {
 }
 
 /// Runs work that must clean up when Ctrl-C ends it.
-async fn interruptible<T>(work: impl Future<Output = Result<T>>, then: &str) -> Result<T> {
+async fn run_until_interrupt<T>(work: impl Future<Output = Result<T>>, then: &str) -> Result<T> {
     tokio::select! {
         done = work => done,
         _ = tokio::signal::ctrl_c() => Err(Failure::new(FailureCode::Interrupted, "Interrupted", then)),

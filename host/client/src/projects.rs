@@ -104,7 +104,9 @@ impl ProjectChange {
                     .body(body)
                     .send()
                     .await?;
-                common.out().print_answer(&made, &member_text(&made, "id"))
+                common
+                    .output()
+                    .print_answer(&made, &member_text(&made, "id"))
             }
             Self::Update {
                 project,
@@ -121,7 +123,9 @@ impl ProjectChange {
                     .body(body)
                     .send()
                     .await?;
-                common.out().print_answer(&changed, &details_text(&changed))
+                common
+                    .output()
+                    .print_answer(&changed, &details_text(&changed))
             }
             Self::Delete {
                 project,
@@ -131,13 +135,13 @@ impl ProjectChange {
                 let api = Api::new(&common.remote)?;
                 let project = find(&api, Some(&project)).await?;
                 let what = format!("Delete `{}` with its pages and its database", project.name);
-                confirm(common.out(), yes, &api, &what)?;
+                confirm(common.output(), yes, &api, &what)?;
                 api.call(&endpoints::DELETE_PROJECT, &[&project.id])
                     .send()
                     .await?;
                 let document = json!({ "id": project.id, "deleted": true });
                 common
-                    .out()
+                    .output()
                     .print_answer(&document, &format!("deleted {}", project.id))
             }
         }

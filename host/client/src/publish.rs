@@ -147,7 +147,7 @@ impl Publish {
 
     /// Reports a published page: only its link goes to standard output.
     fn report_page(&self, published: &Value) -> Result<()> {
-        let out = self.common.out();
+        let out = self.common.output();
         if !out.json {
             out.print_answer(published, &member_text(published, "url"))?;
         }
@@ -172,7 +172,7 @@ impl Publish {
     }
 
     fn finish(&self, made: &[Value]) -> Result<()> {
-        let out = self.common.out();
+        let out = self.common.output();
         if out.json {
             out.print_answer(&json!({ "published": made }), "")?;
         }
@@ -212,7 +212,7 @@ impl Unpublish {
             })?;
         let document = json!({ "id": self.id, "deleted": true });
         self.common
-            .out()
+            .output()
             .print_answer(&document, &format!("deleted {}", self.id))
     }
 }

@@ -65,7 +65,7 @@ pub(super) struct NewSource<'a> {
 
 impl Push {
     pub(super) async fn run(self) -> Result<()> {
-        let out = self.common.out();
+        let out = self.common.output();
         let slug = self.slug.clone().map_or_else(|| slug_for(&self.file), Ok)?;
         let found = find_frontend(&self.project_option, slug, &self.common).await?;
         // The revision is read first: the one that is compared is then the one that must still be live.
@@ -130,7 +130,7 @@ impl FrontendHandle {
             "message": new.message,
         });
         self.api
-            .call(&endpoints::CREATE_REVISION, &self.parts())
+            .call(&endpoints::CREATE_REVISION, &self.path_parts())
             .body(body)
             .send()
             .await
@@ -187,7 +187,7 @@ impl Watch {
     async fn publish_first(&self, found: &mut FrontendHandle) -> Result<()> {
         let there = found
             .api
-            .call(&endpoints::FRONTEND, &found.parts())
+            .call(&endpoints::FRONTEND, &found.path_parts())
             .send()
             .await;
         let page = match there {
@@ -212,7 +212,7 @@ impl Watch {
         found.slug = member_text(&page, "slug");
         let document = json!({ "url": page["url"], "slug": page["slug"] });
         self.common
-            .out()
+            .output()
             .print_answer(&document, &member_text(&page, "url"))
     }
 
@@ -243,7 +243,7 @@ impl Watch {
         found.promote(&base, &draft, None).await?;
         let size = Difference::between(("", &live.content), ("", &source.content)).size();
         self.common
-            .out()
+            .output()
             .print_note(&format!("published {} ({size})", self.file.display()));
         Ok(member_text(&draft["revision"], "revision_id"))
     }

@@ -219,7 +219,7 @@ impl MemberRule {
             Self::Slug => is_slug(text),
             Self::Action => is_action_name(text),
             Self::Project => is_project_name(text),
-            Self::Url => is_link(text),
+            Self::Url => is_web_url(text),
             Self::Cursor => all(128, |b| b.is_ascii_alphanumeric() || b"-_:.+=".contains(&b)),
             Self::Digest => all(64, |b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) && text.len() == 64,
             Self::Word => all(32, |b| {
@@ -231,7 +231,7 @@ impl MemberRule {
 }
 
 /// Whether a text is an absolute URL without spaces and control characters.
-fn is_link(text: &str) -> bool {
+fn is_web_url(text: &str) -> bool {
     /// The longest URL that every browser accepts.
     const MOST: usize = 2048;
     let link = text.len() <= MOST && text.bytes().all(|b| b.is_ascii_graphic());

@@ -89,7 +89,7 @@ pub(super) struct ActiveRevision {
 impl FrontendHandle {
     /// Reads the id of the live revision.
     pub(super) async fn active_revision(&self) -> Result<String> {
-        let asked = self.api.call(&endpoints::REVISIONS, &self.parts());
+        let asked = self.api.call(&endpoints::REVISIONS, &self.path_parts());
         let active: ActiveRevision = asked.query("limit", Some(1)).send_and_parse().await?;
         Ok(active.active_revision_id)
     }
@@ -121,7 +121,7 @@ impl Revision {
                 let old = (from.as_deref().unwrap_or("live"), old.content.as_str());
                 let difference = Difference::between(old, (&revision, &new.content));
                 let document = json!({ "added": difference.added, "removed": difference.removed, "diff": difference.text });
-                common.out().print_answer(&document, &difference.text)
+                common.output().print_answer(&document, &difference.text)
             }
             Self::Promote { release, common } => release.run(&endpoints::PROMOTE, &common).await,
             Self::Rollback { release, common } => release.run(&endpoints::ROLLBACK, &common).await,
@@ -136,21 +136,21 @@ async fn list(
     common: &CommonArgs,
 ) -> Result<()> {
     let found = page.find(common).await?;
-    let asked = found.api.call(&endpoints::REVISIONS, &found.parts());
+    let asked = found.api.call(&endpoints::REVISIONS, &found.path_parts());
     let asked = asked.query("limit", Some(limit)).query("cursor", cursor);
     let list = asked.send().await?;
     let members = ["revision_id", "state", "kind", "created_at", "message"];
     if let Some(next) = list["next_cursor"].as_str() {
         let note = format!("There are more: --cursor {}", shell_word(next));
-        common.out().print_note(&note);
+        common.output().print_note(&note);
     }
     let text = table_of(&list["revisions"], &members);
-    common.out().print_answer(&list, &text)
+    common.output().print_answer(&list, &text)
 }
 
 async fn show(page: &FrontendArgs, revision: &str, common: &CommonArgs) -> Result<()> {
     let found = page.find(common).await?;
-    let [project, slug] = found.parts();
+    let [project, slug] = found.path_parts();
     let asked = found
         .api
         .call(&endpoints::REVISION, &[project, slug, revision]);
@@ -166,7 +166,7 @@ async fn show(page: &FrontendArgs, revision: &str, common: &CommonArgs) -> Resul
         "content_sha256",
     ];
     let text = key_values(&names.map(|name| (name, member_text(&shown, name))));
-    common.out().print_answer(&shown, &text)
+    common.output().print_answer(&shown, &text)
 }
 
 impl ReleaseArgs {
@@ -179,9 +179,9 @@ impl ReleaseArgs {
         let done = found
             .release(call, &self.revision, &expected, self.message.as_deref())
             .await?;
-        common.out().print_note(&release_note(&done));
+        common.output().print_note(&release_note(&done));
         common
-            .out()
+            .output()
             .print_answer(&done, &member_text(&done["frontend"], "url"))
     }
 }
@@ -200,7 +200,11 @@ impl FrontendHandle {
             "expected_active_revision_id": expected,
             "message": message,
         });
-        self.api.call(call, &self.parts()).body(body).send().await
+        self.api
+            .call(call, &self.path_parts())
+            .body(body)
+            .send()
+            .await
     }
 }
 

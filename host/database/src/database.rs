@@ -112,7 +112,7 @@ impl Database {
         let (answer, answered) = oneshot::channel();
         let turn = Turn::new();
         let write = PendingWrite {
-            work,
+            request: work,
             timing,
             turn: Arc::clone(&turn),
             answer,
@@ -185,7 +185,7 @@ impl Database {
 
     /// Commits the first queued writes together.
     fn commit_group(&self) {
-        let _passes_on = ReleaseWriter(self, Lane::Short);
+        let _passes_on = WriterGuard(self, Lane::Short);
         let writer = self.take_writer();
         let most = if self.deferred_keys.load(Ordering::Relaxed) {
             1
@@ -259,7 +259,7 @@ impl Database {
                 None => None,
             }
         };
-        let _passes_on = ReleaseWriter(self, Lane::Long);
+        let _passes_on = WriterGuard(self, Lane::Long);
         match (job, self.take_writer()) {
             (Some(job), Ok(mut writer)) => {
                 job(&mut writer);
@@ -305,9 +305,9 @@ impl Database {
 }
 
 /// Guard that hands the writer to the next queued job when it is dropped.
-struct ReleaseWriter<'d>(&'d Database, Lane);
+struct WriterGuard<'d>(&'d Database, Lane);
 
-impl Drop for ReleaseWriter<'_> {
+impl Drop for WriterGuard<'_> {
     fn drop(&mut self) {
         let mut writes = lock(&self.0.writes);
         writes.is_writer_taken = false;

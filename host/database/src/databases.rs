@@ -40,7 +40,7 @@ pub struct Databases {
     pub(super) lanes: Arc<Lanes>,
     pub(super) limits: ResultLimits,
     max_bytes: u64,
-    open: Mutex<Open>,
+    open: Mutex<OpenDatabases>,
     /// Workspaces of the databases. The databases of one workspace share its threads in the lanes.
     workspaces: Mutex<HashMap<BackendId, WorkspaceId>>,
     watchdog: Watchdog,
@@ -49,13 +49,13 @@ pub struct Databases {
 
 /// Open databases, and those that are being removed and must not be opened again.
 #[derive(Debug, Default)]
-struct Open {
-    entries: HashMap<BackendId, Entry>,
+struct OpenDatabases {
+    entries: HashMap<BackendId, OpenEntry>,
     being_removed: HashSet<BackendId>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct OpenEntry {
     database: Arc<Database>,
     /// Time of the last use, by `clock`.
     last_used: Duration,
@@ -130,7 +130,7 @@ impl Databases {
         let (lanes, writers) = (Arc::clone(&self.lanes), self.writers.clone());
         let (owner, settings) = (self.owner(id), self.settings(&id));
         let database = Database::new(owner, settings, self.limits, lanes, writers)?;
-        let entry = Entry {
+        let entry = OpenEntry {
             database: Arc::clone(&database),
             last_used: now,
         };
@@ -176,7 +176,8 @@ impl Databases {
                     let error = self.settings(id).distinguish_full_disk(failure.error);
                     ScriptError { error, ..failure }
                 })?;
-                let inventory = schema::inventory(&writer.handle.connection).map_err(internal)?;
+                let inventory =
+                    schema::read_inventory(&writer.handle.connection).map_err(internal)?;
                 writer.close();
                 Ok(inventory)
             })
@@ -218,7 +219,7 @@ impl Databases {
     /// # Errors
     /// [`RunError`].
     pub async fn inventory(&self, id: BackendId) -> Result<Inventory, RunError> {
-        self.get(id)?.inspect(schema::inventory).await
+        self.get(id)?.inspect(schema::read_inventory).await
     }
 
     /// Reads the schema of a database.
@@ -226,7 +227,7 @@ impl Databases {
     /// # Errors
     /// [`RunError`].
     pub async fn schema(&self, id: BackendId) -> Result<Schema, RunError> {
-        self.get(id)?.inspect(schema::schema).await
+        self.get(id)?.inspect(schema::read_schema).await
     }
 
     /// Reads the SQL of a database's views.
@@ -234,7 +235,7 @@ impl Databases {
     /// # Errors
     /// [`RunError`].
     pub async fn views(&self, id: BackendId) -> Result<Vec<String>, RunError> {
-        self.get(id)?.inspect(schema::view_sql).await
+        self.get(id)?.inspect(schema::read_view_sql).await
     }
 
     /// Sets the listener of commits. It is called once a commit is durable, and before its callers are answered.
@@ -267,7 +268,7 @@ impl Databases {
     }
 
     /// Closes databases in the short lane, because closing checkpoints the log.
-    fn close(&self, entries: impl IntoIterator<Item = Entry>) {
+    fn close(&self, entries: impl IntoIterator<Item = OpenEntry>) {
         for entry in entries {
             self.lanes
                 .queue_urgent(entry.database.owner, Box::new(move || drop(entry)));
@@ -277,7 +278,7 @@ impl Databases {
     /// Closes databases without calls for a minute.
     pub fn close_idle(&self) {
         let now = self.clock.elapsed();
-        let idle: Vec<Entry> = {
+        let idle: Vec<OpenEntry> = {
             let mut open = self.lock();
             open.entries
                 .extract_if(|_, entry| {
@@ -302,7 +303,7 @@ impl Databases {
 
     /// Closes all databases, once their jobs have ended. Blocks.
     pub fn close_all(&self) {
-        let entries: Vec<Entry> = self.lock().entries.drain().map(|(_, e)| e).collect();
+        let entries: Vec<OpenEntry> = self.lock().entries.drain().map(|(_, e)| e).collect();
         drop(entries);
     }
 
@@ -322,13 +323,13 @@ impl Databases {
         self.lock().entries.len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Open> {
+    fn lock(&self) -> MutexGuard<'_, OpenDatabases> {
         lock(&self.open)
     }
 }
 
 /// Takes out the database that was used longest ago, but none in use: then more than the bound stay open.
-fn take_least_recent(open: &mut HashMap<BackendId, Entry>) -> Option<Entry> {
+fn take_least_recent(open: &mut HashMap<BackendId, OpenEntry>) -> Option<OpenEntry> {
     let oldest = open
         .iter()
         .filter(|(_, entry)| Arc::strong_count(&entry.database) == 1)

@@ -76,7 +76,7 @@ fn attempt(
         sqlite::copy_pages(&reader.connection, connection)
     })?;
     let watch = Stopwatch::start();
-    let look = |copy: &TenantConnection| schema::schema(&copy.connection).map_err(internal);
+    let look = |copy: &TenantConnection| schema::read_schema(&copy.connection).map_err(internal);
     let before = look(&copy)?;
     let script = trial.script.as_ref();
     let migrated = script.map(|script| migrate::migrate(&copy, script, budget));

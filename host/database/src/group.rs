@@ -106,7 +106,7 @@ pub(super) fn run_single_write(writer: &mut Writer, write: PendingWrite, limits:
     let result = begin(handle)
         .map_err(BatchError::from)
         .and_then(|()| {
-            let json = write.work.run(handle, limits, limits.time)?;
+            let json = write.request.run(handle, limits, limits.time)?;
             commit_writes(handle)?;
             Ok(json)
         })
@@ -156,7 +156,7 @@ fn try_commit(
                 .execute_as_platform("SAVEPOINT caller")
                 .map_err(commit_failure(handle))?;
         }
-        let result = write.work.run(handle, limits, SHORT_BUDGET);
+        let result = write.request.run(handle, limits, SHORT_BUDGET);
         let took = watch.elapsed().saturating_sub(started);
         write.timing.record_run(took, None);
         match &result {

@@ -82,7 +82,7 @@ fn check_connection(
         damage,
         cut_short,
         notes: Vec::new(),
-        markers: schema::markers(connection).map_err(internal)?,
+        markers: schema::read_markers(connection).map_err(internal)?,
     })
 }
 

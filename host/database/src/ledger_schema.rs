@@ -52,7 +52,7 @@ fn schema_of_scripts(
         }
         Ok(())
     })?;
-    schema::schema(&empty.connection).map_err(internal)
+    schema::read_schema(&empty.connection).map_err(internal)
 }
 
 #[cfg(test)]

@@ -43,14 +43,14 @@ pub(super) struct StatementMeter(Arc<MeterState>);
 struct MeterState {
     clock: Stopwatch,
     /// Held while a statement starts or ends, and while the watchdog interrupts, so that it never interrupts the next statement.
-    turn: Mutex<()>,
+    interrupt_lock: Mutex<()>,
     interrupt: InterruptHandle,
     /// In nanoseconds of `clock`, like `next_space_check`.
     deadline: AtomicU64,
     next_space_check: AtomicU64,
     /// Bytes that the thread had written at the first check; `NOT_MEASURED` before it.
     written_before: AtomicU64,
-    stopped: AtomicU8,
+    stop_reason: AtomicU8,
     /// Whether every call of the progress handler checks the clock.
     closely: AtomicBool,
     /// Calls of the progress handler since the last check.
@@ -82,12 +82,12 @@ impl StatementMeter {
     ) -> rusqlite::Result<Self> {
         let state = Arc::new(MeterState {
             clock: Stopwatch::start(),
-            turn: Mutex::default(),
+            interrupt_lock: Mutex::default(),
             interrupt: connection.get_interrupt_handle(),
             deadline: AtomicU64::new(NO_DEADLINE),
             next_space_check: AtomicU64::new(0),
             written_before: AtomicU64::new(NOT_MEASURED),
-            stopped: AtomicU8::new(RUNNING),
+            stop_reason: AtomicU8::new(RUNNING),
             closely: AtomicBool::new(false),
             skipped_checks: AtomicU32::new(0),
             watchdog: watchdog.clone(),
@@ -103,9 +103,9 @@ impl StatementMeter {
     pub(super) fn start(&self, budget: Duration, watch: WatchMode) {
         let state = &self.0;
         {
-            let _turn = state.turn();
+            let _turn = state.lock_interrupt();
             let now = state.clock.elapsed();
-            state.stopped.store(RUNNING, Ordering::Relaxed);
+            state.stop_reason.store(RUNNING, Ordering::Relaxed);
             state.written_before.store(NOT_MEASURED, Ordering::Relaxed);
             state
                 .next_space_check
@@ -126,9 +126,9 @@ impl StatementMeter {
         if !state.closely.load(Ordering::Relaxed) {
             state.watchdog.end();
         }
-        let _turn = state.turn();
+        let _turn = state.lock_interrupt();
         state.deadline.store(NO_DEADLINE, Ordering::Relaxed);
-        match state.stopped.load(Ordering::Relaxed) {
+        match state.stop_reason.load(Ordering::Relaxed) {
             OUT_OF_TIME => Some(ExceededLimit::Time),
             OUT_OF_SPACE => Some(ExceededLimit::Space),
             _ => None,
@@ -156,7 +156,7 @@ impl Deadline {
         if deadline == NO_DEADLINE || nanos(state.clock.elapsed()) < deadline {
             return Ok(());
         }
-        state.stopped.store(OUT_OF_TIME, Ordering::Relaxed);
+        state.stop_reason.store(OUT_OF_TIME, Ordering::Relaxed);
         let interrupted = ffi::Error {
             code: ErrorCode::OperationInterrupted,
             extended_code: ffi::SQLITE_INTERRUPT,
@@ -213,17 +213,17 @@ impl Interruptible for MeterState {
         if nanos(self.clock.elapsed()) < self.deadline.load(Ordering::Relaxed) {
             return;
         }
-        let _turn = self.turn();
+        let _turn = self.lock_interrupt();
         if nanos(self.clock.elapsed()) >= self.deadline.load(Ordering::Relaxed) {
-            self.stopped.store(OUT_OF_TIME, Ordering::Relaxed);
+            self.stop_reason.store(OUT_OF_TIME, Ordering::Relaxed);
             self.interrupt.interrupt();
         }
     }
 }
 
 impl MeterState {
-    fn turn(&self) -> MutexGuard<'_, ()> {
-        lock(&self.turn)
+    fn lock_interrupt(&self) -> MutexGuard<'_, ()> {
+        lock(&self.interrupt_lock)
     }
 
     fn should_stop(&self) -> bool {
@@ -232,14 +232,14 @@ impl MeterState {
             return false;
         }
         let now = self.clock.elapsed();
-        let stopped = if nanos(now) >= deadline {
+        let stop_reason = if nanos(now) >= deadline {
             OUT_OF_TIME
         } else if self.is_out_of_space(now) {
             OUT_OF_SPACE
         } else {
             return false;
         };
-        self.stopped.store(stopped, Ordering::Relaxed);
+        self.stop_reason.store(stop_reason, Ordering::Relaxed);
         true
     }
 

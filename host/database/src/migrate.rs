@@ -10,11 +10,11 @@ use super::connection::{StatementFailure, TenantConnection};
 use super::cost::StatementCost;
 use super::error::{RunError, internal};
 use super::limits::VALUE_BYTES;
-use super::schema::{MigrationMarker, markers};
+use super::schema::{MigrationMarker, read_markers};
 use super::schema_faults::{self, SchemaFault};
 use super::sql_tokens::created_name;
 use super::transaction::{begin, commit, roll_back};
-use super::warnings::{SchemaWarning, warnings};
+use super::warnings::{SchemaWarning, find_warnings};
 use svc_base::fault;
 
 /// Tables that every database has from the start: the mirror of payments, and the markers of migrations.
@@ -100,19 +100,19 @@ pub(super) fn migrate(
     script: &Script,
     budget: Duration,
 ) -> Result<MigrationOutcome, ScriptError> {
-    let before = markers(&handle.connection).map_err(internal)?;
+    let before = read_markers(&handle.connection).map_err(internal)?;
     if let Some(marker) = before.iter().find(|m| m.checksum == script.checksum) {
         return Ok(MigrationOutcome::AlreadyApplied(marker.clone()));
     }
     let version = before.last().map_or(1, |marker| marker.version + 1);
     let known = schema_faults::find_faults(handle, budget)?;
-    let said = warnings(&handle.connection).map_err(internal)?;
+    let said = find_warnings(&handle.connection).map_err(internal)?;
     begin(handle)?;
     let done = apply_script(handle, script, budget)
         .and_then(|()| check_new_faults(handle, script, &known, budget))
         .and_then(|()| insert_marker(handle, version, &script.checksum))
         .and_then(|()| {
-            let mut new = warnings(&handle.connection).map_err(internal)?;
+            let mut new = find_warnings(&handle.connection).map_err(internal)?;
             new.retain(|warning| !said.contains(warning));
             fault::point("migrate.applied");
             commit(handle)?;

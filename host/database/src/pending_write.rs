@@ -12,7 +12,7 @@ use svc_base::turns::Turn;
 /// A queued write with the channel for its answer.
 #[derive(Debug)]
 pub(super) struct PendingWrite {
-    pub(super) work: WriteRequest,
+    pub(super) request: WriteRequest,
     pub(super) timing: Arc<StatementTiming>,
     pub(super) turn: Arc<Turn>,
     pub(super) answer: oneshot::Sender<Result<ResultJson, BatchError>>,
@@ -26,6 +26,6 @@ impl PendingWrite {
 
     /// Size for the bound of a group, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        self.work.bytes()
+        self.request.bytes()
     }
 }

@@ -53,7 +53,7 @@ struct KeyColumn {
 }
 
 /// Lists the warnings about a schema.
-pub(super) fn warnings(c: &Connection) -> rusqlite::Result<Vec<SchemaWarning>> {
+pub(super) fn find_warnings(c: &Connection) -> rusqlite::Result<Vec<SchemaWarning>> {
     let mut found: Vec<SchemaWarning> = key_columns(c)?.iter().filter_map(key_warning).collect();
     let checked = format!(
         "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%check%' AND {OWN_NAMES_SQL} ORDER BY rowid"
@@ -198,6 +198,6 @@ mod tests {
         let found = check_warning(c, "t").unwrap().unwrap();
         assert!(found.detail.contains("`random`"), "{}", found.detail);
         assert_eq!(check_warning(c, "u").unwrap(), None);
-        assert_eq!(warnings(c).unwrap(), [found]);
+        assert_eq!(find_warnings(c).unwrap(), [found]);
     }
 }

@@ -14,8 +14,12 @@ use crate::{confirm, endpoints, result_table};
 
 pub(super) async fn show(args: &ProjectArgs) -> Result<()> {
     let at = args.find().await?;
-    let detail = at.api.call(&endpoints::BACKEND, &at.parts()).send().await?;
-    args.out().print_answer(&detail, &details_text(&detail))
+    let detail = at
+        .api
+        .call(&endpoints::BACKEND, &at.path_parts())
+        .send()
+        .await?;
+    args.output().print_answer(&detail, &details_text(&detail))
 }
 
 pub(super) async fn create(file: &Path, realtime: bool, args: &ProjectArgs) -> Result<()> {
@@ -24,7 +28,7 @@ pub(super) async fn create(file: &Path, realtime: bool, args: &ProjectArgs) -> R
     let body = json!({ "ddl": ddl, "realtime": realtime.then_some(true) });
     let made = at.send(&endpoints::CREATE_BACKEND, body).await;
     let made = made.map_err(|failure| with_script_file(failure, file))?;
-    args.out().print_answer(&made, &details_text(&made))
+    args.output().print_answer(&made, &details_text(&made))
 }
 
 pub(super) async fn migrate(
@@ -36,7 +40,7 @@ pub(super) async fn migrate(
     let ddl = read_script(file)?;
     let at = args.find().await?;
     let note = note.filter(|_| !dry_run);
-    let asked = at.api.call(&endpoints::UPDATE_BACKEND, &at.parts());
+    let asked = at.api.call(&endpoints::UPDATE_BACKEND, &at.path_parts());
     let asked = asked.query("dry_run", dry_run.then_some(true));
     let done = asked.body(json!({ "ddl": ddl, "note": note })).send().await;
     let done = done.map_err(|failure| with_script_file(failure, file))?;
@@ -48,7 +52,7 @@ pub(super) async fn migrate(
             member_text(&done, "version")
         ),
     };
-    args.out()
+    args.output()
         .print_answer(&done, &[text, warnings(&done)].join("\n"))
 }
 
@@ -75,7 +79,7 @@ pub(super) async fn query(
     let page = at.page(page).await?;
     let asked = at.api.call(&endpoints::QUERY, &[&page]);
     let result = asked.body(body).send().await?;
-    result_table::print(args.out(), &result)
+    result_table::print(args.output(), &result)
 }
 
 /// Switches a member of the backend on or off; `name` is for messages.
@@ -88,29 +92,29 @@ pub(super) async fn switch(
     let at = args.find().await?;
     let body = json!({ member: state == "on" });
     let changed = at.send(&endpoints::UPDATE_BACKEND, body).await?;
-    args.out()
+    args.output()
         .print_answer(&changed, &format!("{name} are {state}"))
 }
 
 pub(super) async fn history(limit: u32, before: Option<String>, args: &ProjectArgs) -> Result<()> {
     let at = args.find().await?;
-    let asked = at.api.call(&endpoints::HISTORY, &at.parts());
+    let asked = at.api.call(&endpoints::HISTORY, &at.path_parts());
     let asked = asked.query("limit", Some(limit)).query("before", before);
     let history = asked.send().await?;
     if let Some(next) = history["next_before"].as_str() {
-        args.out()
+        args.output()
             .print_note(&format!("There are more: --before {}", shell_word(next)));
     }
     let moments = history["moments"].as_array().into_iter().flatten();
     let moments: Vec<_> = moments.map(|moment| member_text(moment, "at")).collect();
-    args.out().print_answer(&history, &moments.join("\n"))
+    args.output().print_answer(&history, &moments.join("\n"))
 }
 
 pub(super) async fn restore(moment: &str, yes: bool, args: &ProjectArgs) -> Result<()> {
     let at = args.find().await?;
     let name = &at.project.name;
     let what = format!("Make every row of `{name}` what it was at {moment}");
-    confirm(args.out(), yes, &at.api, &what)?;
+    confirm(args.output(), yes, &at.api, &what)?;
     let restored = at
         .send(&endpoints::RESTORE, json!({ "at": moment }))
         .await?;
@@ -119,18 +123,18 @@ pub(super) async fn restore(moment: &str, yes: bool, args: &ProjectArgs) -> Resu
         member_text(&restored, "restored_to"),
         shell_word(&member_text(&restored, "previous"))
     );
-    args.out().print_answer(&restored, &text)
+    args.output().print_answer(&restored, &text)
 }
 
 pub(super) async fn delete(yes: bool, args: &ProjectArgs) -> Result<()> {
     let at = args.find().await?;
     let what = format!("Delete the database of `{}`", at.project.name);
-    confirm(args.out(), yes, &at.api, &what)?;
+    confirm(args.output(), yes, &at.api, &what)?;
     at.api
-        .call(&endpoints::DELETE_BACKEND, &at.parts())
+        .call(&endpoints::DELETE_BACKEND, &at.path_parts())
         .send()
         .await?;
     let document = json!({ "project": at.project.id, "deleted": true });
     let text = format!("deleted the database of {}", at.project.host_label);
-    args.out().print_answer(&document, &text)
+    args.output().print_answer(&document, &text)
 }

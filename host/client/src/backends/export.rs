@@ -18,7 +18,7 @@ use crate::source::STDIN;
 pub(super) async fn export(output: Option<PathBuf>, force: bool, args: &ProjectArgs) -> Result<()> {
     let at = args.find().await?;
     let path = output.unwrap_or_else(|| format!("{}.db", at.project.host_label).into());
-    let copy = at.api.call(&endpoints::EXPORT, &at.parts());
+    let copy = at.api.call(&endpoints::EXPORT, &at.path_parts());
     if path.as_os_str() == STDIN {
         if is_terminal() {
             return Err(Failure::local(
@@ -53,6 +53,6 @@ pub(super) async fn export(output: Option<PathBuf>, force: bool, args: &ProjectA
     draft.file.sync_all().map_err(failed)?;
     draft.persist(force)?;
     let document = json!({ "file": path.display().to_string(), "bytes": bytes });
-    args.out()
+    args.output()
         .print_answer(&document, &json_text(&document["file"]))
 }

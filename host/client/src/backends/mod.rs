@@ -139,7 +139,7 @@ pub(super) struct ProjectHandle {
 
 impl ProjectHandle {
     /// Path parameter of the project.
-    pub(super) fn parts(&self) -> [&str; 1] {
+    pub(super) fn path_parts(&self) -> [&str; 1] {
         [&self.project.id]
     }
 
@@ -149,7 +149,11 @@ impl ProjectHandle {
         call: &'static endpoints::Endpoint,
         body: Value,
     ) -> Result<Value> {
-        self.api.call(call, &self.parts()).body(body).send().await
+        self.api
+            .call(call, &self.path_parts())
+            .body(body)
+            .send()
+            .await
     }
 
     /// Slug of a page through which to call the backend: `wanted`, else the oldest live page.
@@ -159,7 +163,7 @@ impl ProjectHandle {
         }
         let found = self
             .api
-            .call(&endpoints::FRONTENDS, &self.parts())
+            .call(&endpoints::FRONTENDS, &self.path_parts())
             .send()
             .await?;
         let mut pages = found["frontends"].as_array().into_iter().flatten();
@@ -183,8 +187,8 @@ impl ProjectArgs {
     }
 
     /// Output format of the command.
-    pub(super) fn out(&self) -> Output {
-        self.common.out()
+    pub(super) fn output(&self) -> Output {
+        self.common.output()
     }
 }
 
@@ -227,7 +231,7 @@ impl Backend {
                 args,
             } => {
                 let copy = export::export(output, force, &args);
-                super::interruptible(copy, "Nothing of the copy is kept.").await
+                super::run_until_interrupt(copy, "Nothing of the copy is kept.").await
             }
             Self::Delete { yes, args } => commands::delete(yes, &args).await,
         }

@@ -18,7 +18,7 @@ use crate::output::member_text;
 use crate::progress::Progress;
 use crate::projects::Project;
 use crate::push::NewSource;
-use crate::{CommonArgs, Output, confirm, endpoints, interruptible};
+use crate::{CommonArgs, Output, confirm, endpoints, run_until_interrupt};
 use svc_base::fault;
 
 /// Advice after a plan that failed halfway.
@@ -45,10 +45,10 @@ pub struct Apply {
 
 impl Apply {
     pub(crate) async fn run(self) -> Result<()> {
-        let out = self.common.out();
+        let out = self.common.output();
         let folder = Folder::read(&Directory::open(&self.folder)?)?;
         let api = Api::new(&self.common.remote)?.with_retries();
-        let state = RemoteState::of(&api, &folder.manifest.project).await?;
+        let state = RemoteState::find(&api, &folder.manifest.project).await?;
         let plan = Plan::make(&api, &folder, state.as_ref()).await?;
         for note in &plan.notes {
             out.print_note(note);
@@ -60,7 +60,7 @@ impl Apply {
                 "nothing to do: the server is as the folder says",
             );
         }
-        out.print_note(&plan.text());
+        out.print_note(&plan.to_text());
         if self.plan {
             return self.print_plan(&plan, false, "");
         }
@@ -82,14 +82,14 @@ impl Apply {
             progress: Progress::steps("apply", plan.steps.len()),
             failure_hint: RESUME_HINT,
         };
-        interruptible(applying.run(state, &plan), RESUME_HINT).await?;
+        run_until_interrupt(applying.run(state, &plan), RESUME_HINT).await?;
         drop(applying);
         self.print_plan(&plan, true, &format!("done: {} changes", plan.lines.len()))
     }
 
     fn print_plan(&self, plan: &Plan, applied: bool, text: &str) -> Result<()> {
-        let document = json!({ "plan": plan.document(), "applied": applied, "notes": plan.notes });
-        self.common.out().print_answer(&document, text)
+        let document = json!({ "plan": plan.to_json(), "applied": applied, "notes": plan.notes });
+        self.common.output().print_answer(&document, text)
     }
 }
 
@@ -110,7 +110,7 @@ impl PlanRunner<'_> {
     pub(super) async fn run(&self, state: Option<RemoteState>, plan: &Plan) -> Result<()> {
         let mut project = state.map(|state| state.project);
         for (number, step) in plan.steps.iter().enumerate() {
-            let done = self.run_one(step, &mut project).await;
+            let done = self.run_step(step, &mut project).await;
             done.map_err(|failure| match number {
                 0 => failure,
                 _ => failure.with_hint(self.failure_hint),
@@ -121,16 +121,16 @@ impl PlanRunner<'_> {
         Ok(())
     }
 
-    async fn run_one(&self, step: &PlanStep, project: &mut Option<Project>) -> Result<()> {
+    async fn run_step(&self, step: &PlanStep, project: &mut Option<Project>) -> Result<()> {
         match (step, &project) {
-            (PlanStep::CreateProject, _) => *project = Some(self.project().await?),
-            (step, Some(project)) => self.step(step, project).await?,
+            (PlanStep::CreateProject, _) => *project = Some(self.create_project().await?),
+            (step, Some(project)) => self.apply_step(step, project).await?,
             (_, None) => return Err(Failure::local("The plan has no project.")),
         }
         Ok(())
     }
 
-    async fn project(&self) -> Result<Project> {
+    async fn create_project(&self) -> Result<Project> {
         let manifest = &self.folder.manifest;
         let body = json!({
             "name": manifest.project,
@@ -150,7 +150,7 @@ impl PlanRunner<'_> {
         })
     }
 
-    async fn step(&self, step: &PlanStep, project: &Project) -> Result<()> {
+    async fn apply_step(&self, step: &PlanStep, project: &Project) -> Result<()> {
         let at = [project.id.as_str()];
         match step {
             PlanStep::CreateProject => Ok(()),
@@ -202,15 +202,16 @@ impl PlanRunner<'_> {
                 let asked = self.api.call(&endpoints::UPDATE_BACKEND, &at);
                 asked.body(json!({ "agents": on })).send().await.map(drop)
             }
-            PlanStep::CreatePage(number) => self.create(*number, project).await,
+            PlanStep::CreatePage(number) => self.create_page(*number, project).await,
             PlanStep::ChangePage { page, slug, live } => {
-                self.change(*page, slug, live.as_deref(), project).await
+                self.change_page(*page, slug, live.as_deref(), project)
+                    .await
             }
-            PlanStep::UpdateProject => self.about(project).await,
+            PlanStep::UpdateProject => self.update_project(project).await,
         }
     }
 
-    async fn create(&self, number: usize, project: &Project) -> Result<()> {
+    async fn create_page(&self, number: usize, project: &Project) -> Result<()> {
         let page = &self.folder.pages[number];
         let body = json!({
             "type": page.source.content_type,
@@ -242,7 +243,7 @@ impl PlanRunner<'_> {
     }
 
     /// Changes a page by a draft, only if its live source is the one that the plan has seen.
-    async fn change(
+    async fn change_page(
         &self,
         number: usize,
         slug: &str,
@@ -282,7 +283,7 @@ impl PlanRunner<'_> {
         Ok(())
     }
 
-    async fn about(&self, project: &Project) -> Result<()> {
+    async fn update_project(&self, project: &Project) -> Result<()> {
         let manifest = &self.folder.manifest;
         let home = match &manifest.home {
             // An earlier step may just have created the page.
@@ -320,7 +321,7 @@ impl PlanRunner<'_> {
 
 /// Lists the pages of a folder with their URLs.
 pub(super) async fn page_urls(api: &Api, folder: &Folder) -> Result<Vec<(String, String)>> {
-    let Some(state) = RemoteState::of(api, &folder.manifest.project).await? else {
+    let Some(state) = RemoteState::find(api, &folder.manifest.project).await? else {
         return Ok(Vec::new());
     };
     let mut found = Vec::new();

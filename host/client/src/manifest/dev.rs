@@ -162,7 +162,7 @@ impl Dev {
     async fn apply(&self, api: &Api, out: Output) -> Result<Vec<(String, String)>> {
         let folder = Folder::read(&Directory::open(&self.folder)?)?;
         let name = &folder.manifest.project;
-        let mut state = RemoteState::of(api, name).await?;
+        let mut state = RemoteState::find(api, name).await?;
         let planned = match Plan::make(api, &folder, state.as_ref()).await {
             // An applied migration has changed. On this server no rows need to be kept, so the database starts anew.
             Err(failure) if failure.exit == FailureCode::Conflict && state.is_some() => {
@@ -191,7 +191,7 @@ impl Dev {
         };
         applying.run(state, &plan).await?;
         drop(applying);
-        out.print_note(&plan.text());
+        out.print_note(&plan.to_text());
         out.print_note(&format!(
             "applied {}",
             self.folder.join(MANIFEST_FILE).display()

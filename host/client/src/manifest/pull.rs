@@ -67,7 +67,7 @@ impl Pull {
             false => None,
         };
         let state = match (&manifest, &self.project) {
-            (Some(manifest), None) => RemoteState::of(&api, &manifest.project)
+            (Some(manifest), None) => RemoteState::find(&api, &manifest.project)
                 .await?
                 .ok_or_else(|| no_such_project(&manifest.project))?,
             (None, wanted) => {
@@ -88,14 +88,14 @@ impl Pull {
             bytes: 0,
             notes: Vec::new(),
         };
-        let manifest = files.manifest(manifest, &state)?;
-        files.pages(&api, &manifest, &state).await?;
-        files.sql(&manifest, &state)?;
+        let manifest = files.add_manifest(manifest, &state)?;
+        files.add_pages(&api, &manifest, &state).await?;
+        files.add_sql(&manifest, &state)?;
         self.write(&files, &api, &state)
     }
 
     fn write(&self, files: &PullPlan, api: &Api, state: &RemoteState) -> Result<()> {
-        let out = self.common.out();
+        let out = self.common.output();
         for note in &files.notes {
             out.print_note(note);
         }
@@ -184,7 +184,7 @@ impl PullPlan {
     }
 
     /// Adds missing pages to the manifest and returns it. Text that is already there stays.
-    fn manifest(&mut self, there: Option<Manifest>, state: &RemoteState) -> Result<Manifest> {
+    fn add_manifest(&mut self, there: Option<Manifest>, state: &RemoteState) -> Result<Manifest> {
         let is_there = there.is_some();
         let manifest = there.unwrap_or_else(|| new_manifest(state));
         let mut entries = Vec::new();
@@ -231,7 +231,12 @@ impl PullPlan {
         Ok(manifest)
     }
 
-    async fn pages(&mut self, api: &Api, manifest: &Manifest, state: &RemoteState) -> Result<()> {
+    async fn add_pages(
+        &mut self,
+        api: &Api,
+        manifest: &Manifest,
+        state: &RemoteState,
+    ) -> Result<()> {
         for (slug, entry) in &manifest.pages {
             let is_other = |slug: &str| manifest.pages.contains_key(slug);
             let Some(frontend) = state.find_frontend_by_slug(slug, is_other)? else {
@@ -262,7 +267,7 @@ impl PullPlan {
     }
 
     /// Adds missing migrations, which must come after those in the folder, and the actions.
-    fn sql(&mut self, manifest: &Manifest, state: &RemoteState) -> Result<()> {
+    fn add_sql(&mut self, manifest: &Manifest, state: &RemoteState) -> Result<()> {
         let Some(backend) = &state.backend else {
             return Ok(());
         };

@@ -87,7 +87,7 @@ impl RemoteState {
     ///
     /// # Errors
     /// When several have that name.
-    pub(super) async fn of(api: &Api, name: &str) -> Result<Option<Self>> {
+    pub(super) async fn find(api: &Api, name: &str) -> Result<Option<Self>> {
         let mut named: Vec<_> = projects::fetch_all(api).await?;
         named.retain(|project| project.name == name);
         match named.len() {

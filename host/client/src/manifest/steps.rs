@@ -47,8 +47,8 @@ impl PlanStep {
 /// Description of a change, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PlanLine {
-    pub(super) new: bool,
+    pub(super) is_new: bool,
     pub(super) kind: &'static str,
     pub(super) name: String,
-    pub(super) more: String,
+    pub(super) detail: String,
 }

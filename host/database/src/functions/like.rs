@@ -30,26 +30,26 @@ pub(super) fn register(
 /// Special characters of a pattern. Zero means none, since no text contains it.
 #[derive(Clone, Copy)]
 struct PatternSyntax {
-    all: u32,
-    one: u32,
+    any_sequence: u32,
+    any_character: u32,
     /// Character that starts a set in `GLOB`, or that escapes the next character in `LIKE`.
-    other: u32,
+    set_or_escape: u32,
     has_sets: bool,
     ignores_case: bool,
 }
 
 const LIKE: PatternSyntax = PatternSyntax {
-    all: '%' as u32,
-    one: '_' as u32,
-    other: 0,
+    any_sequence: '%' as u32,
+    any_character: '_' as u32,
+    set_or_escape: 0,
     has_sets: false,
     ignores_case: true,
 };
 
 const GLOB: PatternSyntax = PatternSyntax {
-    all: '*' as u32,
-    one: '?' as u32,
-    other: '[' as u32,
+    any_sequence: '*' as u32,
+    any_character: '?' as u32,
+    set_or_escape: '[' as u32,
     has_sets: true,
     ignores_case: false,
 };
@@ -70,12 +70,12 @@ fn match_pattern(
         let Some(escape) = escape(context.get_raw(2), sqlite)? else {
             return Ok(None);
         };
-        kind.other = escape;
-        if escape == kind.all {
-            kind.all = 0;
+        kind.set_or_escape = escape;
+        if escape == kind.any_sequence {
+            kind.any_sequence = 0;
         }
-        if escape == kind.one {
-            kind.one = 0;
+        if escape == kind.any_character {
+            kind.any_character = 0;
         }
     }
     let (Some(pattern), Some(text)) = (pattern, sqlite.text(context.get_raw(1))?) else {
@@ -135,10 +135,10 @@ impl PatternMatcher<'_, '_> {
                     MatchOutcome::NoMatch
                 });
             }
-            if wanted == kind.all {
+            if wanted == kind.any_sequence {
                 return self.matches_all(p, t);
             }
-            if wanted == kind.other {
+            if wanted == kind.set_or_escape {
                 if kind.has_sets {
                     let character = read_character(self.text, &mut t);
                     if character == 0 || !self.is_in_set(&mut p, character)? {
@@ -153,7 +153,7 @@ impl PatternMatcher<'_, '_> {
                 literal = Some(p);
             }
             let character = read_character(self.text, &mut t);
-            let one = wanted == kind.one && literal != Some(p) && character != 0;
+            let one = wanted == kind.any_character && literal != Some(p) && character != 0;
             if !(wanted == character
                 || one
                 || (kind.ignores_case && equal_ignoring_case(wanted, character)))
@@ -169,18 +169,18 @@ impl PatternMatcher<'_, '_> {
         let wanted = loop {
             self.work.spend(8)?;
             let next = read_character(self.pattern, &mut p);
-            if next == kind.one && next != 0 && next != kind.all {
+            if next == kind.any_character && next != 0 && next != kind.any_sequence {
                 if read_character(self.text, &mut t) == 0 {
                     return Ok(MatchOutcome::Never);
                 }
-            } else if next == 0 || next != kind.all {
+            } else if next == 0 || next != kind.any_sequence {
                 break next;
             }
         };
         if wanted == 0 {
             return Ok(MatchOutcome::Match);
         }
-        if wanted != kind.other {
+        if wanted != kind.set_or_escape {
             return self.matches_from(wanted, p, t);
         }
         if !kind.has_sets {

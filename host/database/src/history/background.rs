@@ -40,7 +40,7 @@ pub(crate) struct ReturnedHistory {
     /// Whether the log was copied up to its length at the start.
     pub(crate) copied: bool,
     /// Whether the whole log was copied, so that SQLite may start it anew.
-    wholly: bool,
+    is_complete: bool,
 }
 
 impl Checkpointer {
@@ -129,11 +129,13 @@ impl History {
     /// Takes over the returned history, and keeps the commits noted meanwhile.
     fn adopt(&mut self, returned: ReturnedHistory) {
         let ReturnedHistory {
-            history, wholly, ..
+            history,
+            is_complete,
+            ..
         } = returned;
         (self.chain, self.is_too_large) = (history.chain, history.is_too_large);
         if let Some(chain) = &mut self.chain {
-            chain.copied = wholly;
+            chain.copied = is_complete;
         }
         if self.unrecorded.is_empty() {
             self.last = history.last;
@@ -206,14 +208,14 @@ fn record_and_checkpoint(
         Ok((in_log, copied)) => ReturnedHistory {
             history,
             copied: copied >= frames,
-            wholly: copied >= in_log,
+            is_complete: copied >= in_log,
         },
         Err(error) => {
             tracing::warn!(%error, "a tenant's log cannot be copied");
             ReturnedHistory {
                 history,
                 copied: false,
-                wholly: false,
+                is_complete: false,
             }
         }
     }

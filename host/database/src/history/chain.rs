@@ -8,7 +8,7 @@ use cap_std::fs::{Dir, OpenOptions};
 
 use super::log::PAGE_SIZE;
 use super::page_hashes::{MAX_IMAGE_BYTES, PageHashes, WAL_VERSION_BYTES};
-use super::record::{CommitPoint, Header, Moment, Record, RecordFormat, RecordKind, damaged};
+use super::record::{CommitPoint, Moment, Record, RecordFormat, RecordHeader, RecordKind, damaged};
 use svc_base::clock::Timestamp;
 
 const FILE_SUFFIX: &str = ".history";
@@ -20,7 +20,7 @@ pub(super) struct Chain {
     pub(super) number: u32,
     file: File,
     /// Records of the chain with their offsets; the first is a base.
-    pub(super) records: Vec<(u64, Header)>,
+    pub(super) records: Vec<(u64, RecordHeader)>,
     /// Offset after the last record.
     pub(super) end: u64,
 }
@@ -92,7 +92,7 @@ impl Chain {
         let file = dir.open(name(number))?.into_std();
         let length = file.metadata()?.len();
         let (mut records, mut end) = (Vec::new(), 0);
-        while let Some(header) = Header::read(&file, end)? {
+        while let Some(header) = RecordHeader::read(&file, end)? {
             let first = records.is_empty();
             if end + header.length() > length || first != (header.kind == RecordKind::Base) {
                 break;
@@ -239,7 +239,7 @@ impl Chain {
         state: &mut PageHashes,
         before: &mut Option<CommitPoint>,
         offset: u64,
-        header: &Header,
+        header: &RecordHeader,
     ) -> io::Result<bool> {
         let content = header.content(&self.file, offset)?;
         let moments = header.moments(&self.file, offset)?;

@@ -36,7 +36,7 @@ pub(super) struct LogPosition {
     /// Number of frames before the position.
     pub(super) frames: u32,
     /// Checksums of everything before the position.
-    pub(super) sums: [u32; 2],
+    pub(super) checksums: [u32; 2],
 }
 
 impl LogPosition {
@@ -97,8 +97,8 @@ impl WalFile {
             read_u32(&header, 8),
         ];
         let big_endian = magic & 1 == 1;
-        let sums = checksum(big_endian, [0, 0], &header[..24]);
-        if magic & !1 != MAGIC || version != VERSION || sums != read_u32_pair(&header, 24) {
+        let checksums = checksum(big_endian, [0, 0], &header[..24]);
+        if magic & !1 != MAGIC || version != VERSION || checksums != read_u32_pair(&header, 24) {
             return Ok(None);
         }
         if usize::try_from(page).ok() != Some(PAGE_SIZE) {
@@ -108,7 +108,7 @@ impl WalFile {
         let start = LogPosition {
             salts: read_u32_pair(&header, 16),
             frames: 0,
-            sums,
+            checksums,
         };
         Ok(Some(Self {
             file,
@@ -132,7 +132,7 @@ impl WalFile {
         Ok(there
             && position.salts == self.start.salts
             && read_u32_pair(&header, 8) == position.salts
-            && read_u32_pair(&header, 16) == position.sums)
+            && read_u32_pair(&header, 16) == position.checksums)
     }
 
     /// Time of the last write to the file.
@@ -191,15 +191,15 @@ impl WalFile {
 
     /// Returns the position after a frame, if it is the next one.
     fn next_position(&self, at: &LogPosition, frame: &[u8]) -> Option<LogPosition> {
-        let sums = checksum(self.big_endian, at.sums, &frame[..8]);
-        let sums = checksum(self.big_endian, sums, &frame[FRAME_HEADER..]);
+        let checksums = checksum(self.big_endian, at.checksums, &frame[..8]);
+        let checksums = checksum(self.big_endian, checksums, &frame[FRAME_HEADER..]);
         let fits = read_u32_pair(frame, 8) == at.salts
-            && read_u32_pair(frame, 16) == sums
+            && read_u32_pair(frame, 16) == checksums
             && read_u32(frame, 0) > 0;
         fits.then_some(LogPosition {
             salts: at.salts,
             frames: at.frames + 1,
-            sums,
+            checksums,
         })
     }
 }

@@ -111,7 +111,7 @@ pub(super) struct Moment {
 
 /// Header of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct RecordHeader {
     pub(super) format: RecordFormat,
     pub(super) kind: RecordKind,
     /// Number of moments after the header.
@@ -126,13 +126,13 @@ pub(super) struct Header {
     /// Commit point of its last moment; `None` in format 1.
     pub(super) point: Option<CommitPoint>,
     /// Checksum of everything after the header.
-    sum: u32,
+    checksum: u32,
 }
 
 /// A record that is to be written.
 #[derive(Debug)]
 pub(super) struct Record {
-    pub(super) header: Header,
+    pub(super) header: RecordHeader,
     pub(super) bytes: Vec<u8>,
 }
 
@@ -154,7 +154,7 @@ impl Record {
             bytes.extend_from_slice(&moment.point.unwrap_or(point).to_bytes());
         }
         bytes.extend_from_slice(&packed);
-        let header = Header {
+        let header = RecordHeader {
             format: RecordFormat::V2,
             kind,
             moments: to_u32(moments.len())?,
@@ -163,14 +163,14 @@ impl Record {
             end,
             last,
             point: Some(point),
-            sum: crc32fast::hash(&bytes[HEADER..]),
+            checksum: crc32fast::hash(&bytes[HEADER..]),
         };
         bytes[..HEADER].copy_from_slice(&header.to_bytes(point));
         Ok(Self { header, bytes })
     }
 }
 
-impl Header {
+impl RecordHeader {
     /// Length of the whole record, in bytes.
     pub(super) fn length(&self) -> u64 {
         let (header, moment) = (self.format.header() as u64, self.format.moment() as u64);
@@ -188,7 +188,7 @@ impl Header {
         let LogPosition {
             salts,
             frames,
-            sums,
+            checksums,
         } = self.end;
         let words = [
             kind,
@@ -198,17 +198,17 @@ impl Header {
             salts[0],
             salts[1],
             frames,
-            sums[0],
-            sums[1],
-            self.sum,
+            checksums[0],
+            checksums[1],
+            self.checksum,
         ];
         for (word, place) in words.iter().zip(bytes[8..48].chunks_exact_mut(4)) {
             place.copy_from_slice(&word.to_le_bytes());
         }
         bytes[48..56].copy_from_slice(&self.last.0.to_le_bytes());
         bytes[56..72].copy_from_slice(&point.to_bytes());
-        let sum = crc32fast::hash(&bytes[..HEADER - 4]);
-        bytes[HEADER - 4..].copy_from_slice(&sum.to_le_bytes());
+        let checksum = crc32fast::hash(&bytes[..HEADER - 4]);
+        bytes[HEADER - 4..].copy_from_slice(&checksum.to_le_bytes());
         bytes
     }
 
@@ -240,9 +240,9 @@ impl Header {
             end: LogPosition {
                 salts: [word(24), word(28)],
                 frames: word(32),
-                sums: [word(36), word(40)],
+                checksums: [word(36), word(40)],
             },
-            sum: word(44),
+            checksum: word(44),
             last: Timestamp(i64::from_le_bytes(last)),
             point: (format == RecordFormat::V2).then(|| CommitPoint::from_bytes(&bytes[56..72])),
         })
@@ -278,7 +278,7 @@ impl Header {
     pub(super) fn content(&self, file: &File, offset: u64) -> io::Result<Vec<u8>> {
         let all = self.length() - self.format.header() as u64;
         let bytes = self.read_body(file, offset, usize::try_from(all).unwrap_or(usize::MAX))?;
-        if crc32fast::hash(&bytes) != self.sum || self.unpacked > MAX_UNPACKED_BYTES {
+        if crc32fast::hash(&bytes) != self.checksum || self.unpacked > MAX_UNPACKED_BYTES {
             return Err(damaged());
         }
         let packed = &bytes[bytes.len() - usize::try_from(self.packed).unwrap_or(0)..];

@@ -18,7 +18,7 @@ use super::error::{RunError, disk_error, internal};
 use super::history::{HistoryLimitExceeded, HistoryMoments, has_expired_moments};
 use super::limits::MIGRATION_BUDGET_FACTOR;
 use super::migrate::{Script, ScriptError, apply_script, insert_marker};
-use super::schema::{MigrationMarker, markers};
+use super::schema::{MigrationMarker, read_markers};
 use super::transaction::{begin, commit};
 use super::writer::Writer;
 use svc_base::Stopwatch;
@@ -241,8 +241,8 @@ fn take_snapshot(
     };
     let rewound = PastSnapshot {
         at: image.at,
-        markers: markers(&open_image(&image.bytes, settings)?.connection).map_err(internal)?,
-        live_markers: markers(&writer.handle.connection).map_err(internal)?,
+        markers: read_markers(&open_image(&image.bytes, settings)?.connection).map_err(internal)?,
+        live_markers: read_markers(&writer.handle.connection).map_err(internal)?,
         image: image.bytes,
     };
     fault::point("rewind.unrolled");

@@ -36,7 +36,7 @@ impl Plan {
     ) -> Result<Self> {
         let mut plan = Self::default();
         if state.is_none() {
-            plan.step(
+            plan.add_step(
                 PlanStep::CreateProject,
                 true,
                 "project",
@@ -45,33 +45,33 @@ impl Plan {
             );
         }
         let backend = state.and_then(|state| state.backend.as_ref());
-        let pending = plan.migrations(folder, backend)?;
-        plan.actions(folder, backend)?;
-        plan.switches(folder, backend);
-        plan.pages(api, folder, state).await?;
-        plan.about(folder, state)?;
+        let pending = plan.plan_migrations(folder, backend)?;
+        plan.plan_actions(folder, backend)?;
+        plan.plan_switches(folder, backend);
+        plan.plan_pages(api, folder, state).await?;
+        plan.plan_details(folder, state)?;
         if let Some(state) = state {
             plan.dry_run(api, folder, state, &pending).await?;
         }
         Ok(plan)
     }
 
-    fn step(&mut self, step: PlanStep, new: bool, kind: &'static str, name: &str, more: &str) {
+    fn add_step(&mut self, step: PlanStep, new: bool, kind: &'static str, name: &str, more: &str) {
         self.steps.push(step);
-        self.line(new, kind, name, more);
+        self.add_line(new, kind, name, more);
     }
 
-    fn line(&mut self, new: bool, kind: &'static str, name: &str, more: &str) {
+    fn add_line(&mut self, new: bool, kind: &'static str, name: &str, more: &str) {
         self.lines.push(PlanLine {
-            new,
+            is_new: new,
             kind,
             name: name.to_owned(),
-            more: more.to_owned(),
+            detail: more.to_owned(),
         });
     }
 
     /// Plans the migrations that are not applied; returns their indexes.
-    fn migrations(
+    fn plan_migrations(
         &mut self,
         folder: &Folder,
         backend: Option<&RemoteBackend>,
@@ -82,7 +82,7 @@ impl Plan {
             let name = &folder.migrations[number].name;
             match (number, backend) {
                 (0, None) => {
-                    self.step(
+                    self.add_step(
                         PlanStep::CreateBackend,
                         true,
                         "database",
@@ -90,7 +90,7 @@ impl Plan {
                         "",
                     );
                 }
-                _ => self.step(PlanStep::Migrate(number), true, "migration", name, ""),
+                _ => self.add_step(PlanStep::Migrate(number), true, "migration", name, ""),
             }
         }
         if backend.is_none() && pending.is_empty() && folder.needs_backend() {
@@ -101,7 +101,7 @@ impl Plan {
         Ok(pending)
     }
 
-    fn actions(&mut self, folder: &Folder, backend: Option<&RemoteBackend>) -> Result<()> {
+    fn plan_actions(&mut self, folder: &Folder, backend: Option<&RemoteBackend>) -> Result<()> {
         let known = backend.map_or(&[][..], |backend| &backend.actions);
         let mut changed = Vec::new();
         for (number, action) in folder.actions.iter().enumerate() {
@@ -111,7 +111,7 @@ impl Plan {
                 continue;
             }
             changed.push(number);
-            self.line(there.is_none(), "action", &action.name, "");
+            self.add_line(there.is_none(), "action", &action.name, "");
         }
         let elsewhere = known.iter().filter(|there| {
             !folder
@@ -133,20 +133,20 @@ impl Plan {
     }
 
     /// Plans the switches of rooms and tools.
-    fn switches(&mut self, folder: &Folder, backend: Option<&RemoteBackend>) {
+    fn plan_switches(&mut self, folder: &Folder, backend: Option<&RemoteBackend>) {
         let manifest = &folder.manifest;
         let rooms = backend.is_some_and(|backend| backend.realtime.enabled);
         let tools = backend.is_some_and(|backend| backend.agents);
         let state = |on: bool| if on { "on" } else { "off" };
         if let Some(on) = manifest.realtime.filter(|on| *on != rooms) {
-            self.step(PlanStep::SwitchRooms(on), false, "rooms", state(on), "");
+            self.add_step(PlanStep::SwitchRooms(on), false, "rooms", state(on), "");
         }
         if let Some(on) = manifest.agents.filter(|on| *on != tools) {
-            self.step(PlanStep::SwitchTools(on), false, "tools", state(on), "");
+            self.add_step(PlanStep::SwitchTools(on), false, "tools", state(on), "");
         }
     }
 
-    async fn pages(
+    async fn plan_pages(
         &mut self,
         api: &Api,
         folder: &Folder,
@@ -160,7 +160,7 @@ impl Plan {
                 None => None,
             };
             let Some((state, frontend)) = there else {
-                self.step(PlanStep::CreatePage(number), true, "page", &page.slug, "");
+                self.add_step(PlanStep::CreatePage(number), true, "page", &page.slug, "");
                 continue;
             };
             check_type(page, frontend.content_type)?;
@@ -185,12 +185,12 @@ impl Plan {
                 slug: frontend.slug.clone(),
                 live: frontend.content_sha256.clone(),
             };
-            self.step(step, false, "page", &frontend.slug, &more.join(", "));
+            self.add_step(step, false, "page", &frontend.slug, &more.join(", "));
         }
         Ok(())
     }
 
-    fn about(&mut self, folder: &Folder, state: Option<&RemoteState>) -> Result<()> {
+    fn plan_details(&mut self, folder: &Folder, state: Option<&RemoteState>) -> Result<()> {
         let manifest = &folder.manifest;
         let mut changed = Vec::new();
         // A new project is created with its description.
@@ -213,7 +213,7 @@ impl Plan {
             }
         }
         if !changed.is_empty() {
-            self.step(
+            self.add_step(
                 PlanStep::UpdateProject,
                 false,
                 "project",
@@ -269,10 +269,10 @@ impl Plan {
     }
 
     /// Formats the plan for people.
-    pub(super) fn text(&self) -> String {
+    pub(super) fn to_text(&self) -> String {
         let lines = self.lines.iter().map(|line| {
-            let sign = if line.new { '+' } else { '~' };
-            let more = match line.more.as_str() {
+            let sign = if line.is_new { '+' } else { '~' };
+            let more = match line.detail.as_str() {
                 "" => String::new(),
                 more => format!(" ({more})"),
             };
@@ -282,8 +282,8 @@ impl Plan {
     }
 
     /// Formats the plan for programs.
-    pub(super) fn document(&self) -> Vec<Value> {
-        let change = |line: &PlanLine| if line.new { "create" } else { "update" };
+    pub(super) fn to_json(&self) -> Vec<Value> {
+        let change = |line: &PlanLine| if line.is_new { "create" } else { "update" };
         self.lines
             .iter()
             .map(|line| json!({ "change": change(line), "kind": line.kind, "name": line.name }))
