@@ -90,7 +90,7 @@ pub(super) fn run_group(
         .long
         .retain(|write| write.turn.wait_again(QUEUE_TIMEOUT));
     unfinished
-        .rest
+        .deferred
         .retain(|write| write.turn.wait_again(QUEUE_TIMEOUT));
     unfinished
 }

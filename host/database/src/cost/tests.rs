@@ -91,7 +91,7 @@ fn every_argument_of_a_call_weighs() {
             &connection,
             &format!("SELECT length(jsonb_array({list})) FROM t"),
         )
-        .lane
+        .lane_value_limit
     };
     assert_eq!(lane(3), VALUE_BYTES);
     assert!(lane(400) * 3 < lane(100), "{} {}", lane(400), lane(100));
