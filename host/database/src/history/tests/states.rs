@@ -126,7 +126,7 @@ fn a_record_that_leads_elsewhere_is_named_and_never_restored() {
     assert_eq!(at, second);
     let found = verify(&fixture.dir).unwrap();
     let line = format!("history 1 does not lead to the state that it names: record 3, of {at}");
-    assert_eq!(found.wrong, [line]);
+    assert_eq!(found.faults, [line]);
     assert_eq!(fixture.at(&history, first), ["first"]);
     let refused = history.image_at(second).unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::InvalidData);
@@ -163,7 +163,7 @@ fn a_history_of_the_format_before_is_read_and_another_begins() {
     let clock = &fixture.history_settings.clock;
     clock.advance(std::time::Duration::from_millis(ahead + 1000));
     let found = verify(&fixture.dir).unwrap();
-    assert_eq!(found.wrong, Vec::<String>::new());
+    assert_eq!(found.faults, Vec::<String>::new());
     assert_eq!(found.notes.len(), 1, "{found:?}");
     assert!(found.notes[0].contains("earlier format"), "{found:?}");
     let mut history = fixture.history();
