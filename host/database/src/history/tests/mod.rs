@@ -454,10 +454,10 @@ fn a_clock_that_is_set_back_confuses_nobody() {
         back(MAX_CLOCK_SETBACK_MILLIS + 1)
     );
     // Two commits at one time can only be told apart where somebody asks for it.
-    history.seen = 0;
+    history.frames_seen = 0;
     history.note_commit(fixture.frames_in_log(), first);
     assert_eq!(history.last(), Some(first));
-    history.seen = 0;
+    history.frames_seen = 0;
     history.note_distinct_commit(fixture.frames_in_log());
     assert_eq!(history.last(), Some(Timestamp(first.0 + 1)));
 }
