@@ -64,7 +64,7 @@ impl Api {
     /// Client of the server that the command line, the environment or a profile names.
     ///
     /// # Errors
-    /// When they name none that can be.
+    /// When the address is not valid, or the profile does not exist.
     pub(super) fn new(remote: &Remote) -> Result<Self> {
         Self::for_server(remote.target()?)
     }
@@ -72,7 +72,7 @@ impl Api {
     /// Client of a given server.
     ///
     /// # Errors
-    /// When it speaks HTTPS and this machine believes no authority.
+    /// When the server uses HTTPS and this machine has no root certificates.
     pub(super) fn for_server(target: ServerTarget) -> Result<Self> {
         let settings = || {
             svc_outbound::builder()
@@ -237,7 +237,7 @@ impl PendingRequest<'_> {
     /// Sends the request with an idempotency key; returns the answer, and whether the server replayed an earlier one.
     ///
     /// # Errors
-    /// As of `answer`.
+    /// As of `send`.
     pub(super) async fn send_with_key(mut self, key: String) -> Result<(Value, bool)> {
         let (api, call) = (self.api, self.call);
         self.key = Some(key);
@@ -249,7 +249,7 @@ impl PendingRequest<'_> {
     /// Sends the request; returns the document of the answer, null if it has none.
     ///
     /// # Errors
-    /// The server's problem, or that there is no answer.
+    /// The server's problem, or a failure without an answer.
     pub(super) async fn send(self) -> Result<Value> {
         let (api, call) = (self.api, self.call);
         parse_document(
@@ -263,7 +263,7 @@ impl PendingRequest<'_> {
     /// Sends the request, and parses the answer.
     ///
     /// # Errors
-    /// As of `answer`.
+    /// As of `send`.
     pub(super) async fn send_and_parse<T: DeserializeOwned>(self) -> Result<T> {
         let (api, call) = (self.api, self.call);
         let document = self.send().await?;
@@ -273,7 +273,7 @@ impl PendingRequest<'_> {
     /// Sends the request, and passes the bytes of the answer on, at most `most`. `begin` gets the announced length first.
     ///
     /// # Errors
-    /// As of `answer`, and those of `begin` and of `take`.
+    /// As of `send`, and those of `begin` and of `take`.
     pub(super) async fn send_and_stream<T>(
         self,
         most: u64,

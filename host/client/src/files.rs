@@ -54,7 +54,7 @@ impl Directory {
     /// Opens an existing folder.
     ///
     /// # Errors
-    /// When it is not, or is no folder.
+    /// When it does not exist, or is no folder.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let handle = Dir::open_ambient_dir(path, ambient_authority())
             .map_err(|error| Failure::file_system("Reading", path, &error))?;
@@ -74,7 +74,7 @@ impl Directory {
     /// Opens the folder of a file; returns it with the file's own name.
     ///
     /// # Errors
-    /// When it names no file, or its folder is not there.
+    /// When the path names no file, or its folder does not exist.
     pub(super) fn open_parent(path: &Path) -> Result<(Self, PathBuf)> {
         let Some(name) = path.file_name() else {
             return Err(Failure::local(format!(
@@ -110,7 +110,7 @@ impl Directory {
     /// Reads an existing file.
     ///
     /// # Errors
-    /// When it is not, is no regular file, lies elsewhere, or is far too large.
+    /// When it does not exist, is no regular file, lies outside of the folder, or is too large.
     pub(super) fn read(&self, name: &Path) -> Result<Vec<u8>> {
         let missing = || {
             let error = io::Error::from(io::ErrorKind::NotFound);
@@ -122,7 +122,7 @@ impl Directory {
     /// Reads a text file.
     ///
     /// # Errors
-    /// As of `read`, and when it is no text.
+    /// As of `read`, and when the file is not UTF-8.
     pub(super) fn read_text(&self, name: &Path) -> Result<String> {
         source::parse_utf8(self.read(name)?, &self.display_path(name))
     }
@@ -130,7 +130,7 @@ impl Directory {
     /// Reads a file; `None` if it does not exist.
     ///
     /// # Errors
-    /// When it is no regular file, lies elsewhere, or is far too large.
+    /// When it is no regular file, lies outside of the folder, or is too large.
     pub(super) fn read_if_exists(&self, name: &Path) -> Result<Option<Vec<u8>>> {
         let Some(mut file) = self.open_regular(name)? else {
             return Ok(None);
@@ -150,7 +150,7 @@ impl Directory {
     /// Compares a file with new content. A file of another length is not read.
     ///
     /// # Errors
-    /// When it is no regular file, or lies elsewhere.
+    /// When it is no regular file, or lies outside of the folder.
     pub(super) fn compare(&self, name: &Path, bytes: &[u8]) -> Result<FileComparison> {
         let Some(file) = self.open_regular(name)? else {
             return Ok(FileComparison::Missing);
@@ -170,7 +170,7 @@ impl Directory {
     /// exist.
     ///
     /// # Errors
-    /// When it lies elsewhere, or has far too many.
+    /// When it lies outside of this folder, or has too many entries.
     pub(super) fn list(&self, folder: &Path, extension: &str) -> Result<Option<Vec<PathBuf>>> {
         let failed = |error: io::Error| self.file_failure("Reading", folder, &error);
         let entries = match self.handle.read_dir(folder) {
@@ -198,7 +198,7 @@ impl Directory {
     /// Writes a file atomically, and creates its folders.
     ///
     /// # Errors
-    /// When one is there that may not be replaced, or its place is elsewhere.
+    /// When the file exists and must not be replaced, or lies outside of the folder.
     pub(super) fn write(&self, name: &Path, bytes: &[u8], replaces: bool) -> Result<()> {
         let mut draft = self.create_temporary(name, USER_MODE)?;
         let written = draft.file.write_all(bytes);
@@ -209,7 +209,7 @@ impl Directory {
     /// Creates a temporary file for `name`, with a mode.
     ///
     /// # Errors
-    /// When its place is elsewhere, or cannot be written to.
+    /// When the name leads outside of the folder, or the folder cannot be written to.
     pub(super) fn create_temporary(&self, name: &Path, mode: u32) -> Result<TemporaryFile> {
         let failed = |error: io::Error| self.file_failure("Writing", name, &error);
         let parent = name
@@ -270,7 +270,7 @@ impl Directory {
     /// Checks that a name is a regular file; `None` if nothing has it.
     ///
     /// # Errors
-    /// When it is no regular file, or lies elsewhere.
+    /// When it is no regular file, or lies outside of the folder.
     fn check_regular(&self, name: &Path) -> Result<Option<()>> {
         let found = match self.handle.symlink_metadata(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -327,7 +327,7 @@ impl TemporaryFile {
     /// Renames the file to its final name.
     ///
     /// # Errors
-    /// When one is there that may not be replaced, or is no regular file.
+    /// When the file exists and must not be replaced, or is no regular file.
     pub(super) fn persist(self, replaces: bool) -> Result<()> {
         let name = Path::new(&self.name);
         let is_there = self.folder.exists(name)?;

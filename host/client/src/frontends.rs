@@ -302,7 +302,7 @@ async fn diff(page: &FrontendArgs, file: &Path, common: &CommonArgs) -> Result<(
 /// Reads a file for a frontend, whose type cannot change.
 ///
 /// # Errors
-/// When its name says another type.
+/// When the file's name stands for another type.
 pub(super) fn read_source_of_type(file: &Path, content_type: ContentType) -> Result<Source> {
     let source = Source::read(file, None)?;
     if file.as_os_str() == STDIN || source.content_type == content_type {

@@ -7,7 +7,7 @@ use super::error::{Failure, Result};
 /// Parses `name=text` and `name:=JSON`.
 ///
 /// # Errors
-/// When an argument is neither, or a name comes twice.
+/// When an argument has another form, or a name comes twice.
 pub(super) fn parse_params(given: &[String]) -> Result<Value> {
     let mut params = Map::new();
     for argument in given {

@@ -11,7 +11,7 @@ const MAX_BYTES: u64 = 4096;
 /// Asks for a secret at the terminal without showing it, or reads the first line of standard input.
 ///
 /// # Errors
-/// When there is none.
+/// When the secret is empty or cannot be read.
 pub(super) fn prompt(what: &str) -> Result<String> {
     let input = std::io::stdin();
     let secret = if input.is_terminal() {
@@ -29,7 +29,7 @@ pub(super) fn prompt(what: &str) -> Result<String> {
 /// Reads the first line of a file.
 ///
 /// # Errors
-/// When there is none.
+/// When the secret is empty or cannot be read.
 pub(super) fn read_from_file(what: &str, path: &Path) -> Result<String> {
     let failed = |error: std::io::Error| Failure::file_system("Reading", path, &error);
     let file = std::fs::File::open(path).map_err(failed)?;

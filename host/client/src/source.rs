@@ -40,7 +40,7 @@ impl Source {
     /// Builds a source from the bytes of a file.
     ///
     /// # Errors
-    /// When they are no text.
+    /// When they are not UTF-8.
     pub(super) fn from_bytes(
         path: &Path,
         bytes: &[u8],
@@ -117,7 +117,7 @@ pub(super) fn read_text(path: &Path) -> Result<String> {
 /// Converts the bytes of a file to text.
 ///
 /// # Errors
-/// When they are none.
+/// When they are not UTF-8.
 pub(super) fn parse_utf8(bytes: Vec<u8>, path: &Path) -> Result<String> {
     let text = String::from_utf8(bytes);
     text.map_err(|_| Failure::local(format!("{} is no text in UTF-8.", path.display())))

@@ -17,7 +17,7 @@ impl ResultColumns {
     /// Reads the columns of a statement. One that was prepared before a migration must have run.
     ///
     /// # Errors
-    /// Two of one name.
+    /// `Refused`, if two columns have the same name.
     pub(super) fn of(sql: &str, statement: &Statement<'_>) -> Result<Self, RunError> {
         let count = statement.column_count();
         let mut columns = Self {

@@ -273,7 +273,7 @@ impl TenantConnection {
     /// Cost of a statement. It is computed once for each connection and schema version.
     ///
     /// # Errors
-    /// SQLite's.
+    /// SQLite's error of preparing the statement.
     pub(super) fn cost(&self, sql: &str) -> Result<StatementCost, StatementFailure> {
         if let Some(cost) = self.known_cost(sql) {
             return Ok(cost);

@@ -31,7 +31,7 @@ impl BackupSource {
     /// Copies the database to one of the same id, which must not exist yet. The copy is not synced.
     ///
     /// # Errors
-    /// The databases'.
+    /// Errors of either database.
     pub fn copy_to(&self, files: &DatabaseFiles, id: &BackendId) -> Result<(), RunError> {
         sqlite::copy(&self.0.connection, &files.path(id)).map_err(internal)
     }

@@ -11,7 +11,7 @@ use super::migrate::{create_database, migrate};
 use super::run::prepare;
 use super::*;
 
-/// A piece of the corpus: where it is from, what it is judged as, and its SQL.
+/// An entry of the corpus: its file, its purpose for the gate, and its SQL.
 struct CorpusEntry {
     file: String,
     purpose: Purpose,
@@ -68,7 +68,7 @@ fn script(sql: &str, purpose: Purpose) -> Script {
     }
 }
 
-/// A database in a directory of its own, with what every one has and a script.
+/// Creates a database in `directory`, with the platform's tables and a script.
 fn database(directory: &Path, name: &str, first: &Script) -> Result<TenantConnection, ScriptError> {
     let path = directory.canonicalize().unwrap().join(name);
     let handle = TenantConnection::create(&OpenSettings::standalone(
@@ -84,7 +84,7 @@ fn what_an_author_may_write_passes_the_second_wall() {
     let directory = tempfile::tempdir().unwrap();
     let schema = std::fs::read_to_string(folder().join("schema.sql")).unwrap();
     let empty = script("CREATE TABLE base (a)", Purpose::Schema);
-    // What the example is made of is more than an author may write.
+    // The example's setup uses statements that an author may not write.
     let example = |name: &str| {
         let handle = database(directory.path(), name, &empty)?;
         let mirror = "DROP TABLE svc_payments";
@@ -104,7 +104,7 @@ fn what_an_author_may_write_passes_the_second_wall() {
                 let sql = &piece.sql[verdict.start as usize..verdict.end as usize];
                 let prepared = prepare(&shared, sql, verdict.kind != Kind::Read, BUDGET);
                 match prepared {
-                    // The gate knows no schema, so that this is the host's to say.
+                    // The gate does not know the schema, so the host refuses this.
                     Err(RunError::Refused { reason, .. }) if reason.starts_with("two columns") => {
                         Ok(())
                     }

@@ -65,7 +65,7 @@ impl Databases {
     /// Prepares the databases below `data`; opens none yet.
     ///
     /// # Errors
-    /// When a directory cannot be opened, or the system has no threads.
+    /// When a directory cannot be opened, or the system refuses a thread.
     pub fn open(data: &Path, limits: &Limits, clock: Clock) -> anyhow::Result<Self> {
         let files = DatabaseFiles::open(&data.join("backends"))?;
         process_settings::configure_sqlite(&data.join("tmp"))?;

@@ -29,7 +29,7 @@ pub enum RunError {
     /// The disk is full.
     #[error("the disk is full")]
     DiskFull,
-    /// What must be recorded is larger than the history may become.
+    /// The history would have to become larger than it may.
     #[error("the history of the database may not take as much as it would have to")]
     HistoryTooSmall,
     /// The statement exceeded its time limit.

@@ -17,7 +17,7 @@ impl Database {
     /// Runs `work` with the writer for itself, in the order of the queue. The listener learns that anything may have changed.
     ///
     /// # Errors
-    /// The work's own, `Busy`, or `Closed`.
+    /// Errors of the work, `Busy`, or `Closed`.
     pub(super) async fn with_writer<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Writer) -> Result<T, RunError> + Send + 'static,
@@ -28,7 +28,7 @@ impl Database {
     /// Runs work that changes nothing that tenants see, with the writer for itself. The listener learns nothing.
     ///
     /// # Errors
-    /// The work's own, `Busy`, or `Closed`.
+    /// Errors of the work, `Busy`, or `Closed`.
     pub(super) async fn with_writer_silently<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Writer) -> Result<T, RunError> + Send + 'static,

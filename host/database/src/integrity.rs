@@ -119,7 +119,7 @@ mod tests {
                 "CREATE TABLE t (a CHECK (random() % 2)); INSERT OR IGNORE INTO t SELECT value FROM json_each('[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20]')".to_owned(),
                 false,
             ),
-            // What older versions kept, and nothing can be done with.
+            // Definitions that older versions accepted.
             (
                 "CREATE TABLE c (a REFERENCES nowhere (b)); CREATE VIEW v AS SELECT x FROM nowhere; CREATE TABLE d (a CHECK (a < date('now')))"
                     .to_owned(),

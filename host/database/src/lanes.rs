@@ -125,7 +125,7 @@ impl Lanes {
     /// Starts the threads.
     ///
     /// # Errors
-    /// When the system has none to give.
+    /// When the system refuses a thread.
     pub(super) fn start() -> std::io::Result<Self> {
         let mut lanes = Self {
             short: LaneQueue::new(),

@@ -19,7 +19,7 @@ impl Databases {
     /// Builds the schema of `scripts`, in their order, in an empty database in memory. It is long work.
     ///
     /// # Errors
-    /// [`RunError`]: a script that SQLite does not take any more, or too many of them.
+    /// [`RunError`], if SQLite no longer accepts a script, or they take too long.
     pub async fn schema_of_scripts(
         &self,
         id: BackendId,

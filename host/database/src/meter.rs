@@ -149,7 +149,7 @@ impl Deadline {
     /// Fails if the deadline has passed.
     ///
     /// # Errors
-    /// SQLite's interruption.
+    /// SQLite's error for an interruption.
     pub(super) fn check(&self) -> rusqlite::Result<()> {
         let state = &self.0;
         let deadline = state.deadline.load(Ordering::Relaxed);
@@ -167,7 +167,7 @@ impl Deadline {
     /// Starts work that checks the deadline every few kilobytes.
     ///
     /// # Errors
-    /// SQLite's interruption, if the time is over already.
+    /// SQLite's error for an interruption, if the deadline has passed.
     pub(super) fn begin_work(&self) -> rusqlite::Result<WorkBudget<'_>> {
         self.check()?;
         Ok(WorkBudget {
@@ -191,7 +191,7 @@ impl WorkBudget<'_> {
     /// Counts bytes that are about to be processed, and checks the deadline if it is time.
     ///
     /// # Errors
-    /// SQLite's interruption, once the statement's time is over.
+    /// SQLite's error for an interruption, once the deadline has passed.
     pub(super) fn spend(&mut self, bytes: usize) -> rusqlite::Result<()> {
         if let Some(left) = self.left.checked_sub(bytes) {
             self.left = left;

@@ -128,7 +128,7 @@ impl Database {
     /// Makes SQLite prepare a tenant's statement, without running it.
     ///
     /// # Errors
-    /// [`RunError::Refused`] above all.
+    /// [`RunError::Refused`], if SQLite or the authorizer refuses it.
     pub async fn prepare(&self, sql: Arc<str>, writes: bool) -> Result<(), RunError> {
         let budget = self.limits.time;
         self.with_reader(Lane::Short, move |reader| {

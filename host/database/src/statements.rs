@@ -28,7 +28,7 @@ impl StatementFacts {
     /// Computes the facts, on a connection in a tenant's role.
     ///
     /// # Errors
-    /// SQLite's, as for preparing the statement.
+    /// SQLite's error of preparing the statement.
     pub(super) fn of(
         connection: &Connection,
         authorizer: &Authorizer,

@@ -210,23 +210,23 @@ const INSERT: &str =
 /// Set to have every form of every function tried with all pairs of values, which takes minutes.
 const ALL: &str = "SQL_TIME_ALL";
 
-/// A pair of values.
+/// Rows with a pair of values.
 const PAIR: &str = "FROM v AS x, v AS y WHERE x.i = :i AND y.i = :j";
 /// Some rows of it.
 const ROWS: &str = "FROM v AS x, v AS y, (SELECT value AS n FROM json_each('[1,2,3,4,5,6,7,8,9,10,11,12]')) WHERE x.i = :i AND y.i = :j";
 
-/// A call of two values.
+/// Inserts two values into a call.
 fn of(call: &str, a: &str, b: &str) -> String {
     call.replace("{A}", a).replace("{B}", b)
 }
 
-/// A call of two values, again and again in a row.
+/// Repeats a call of two values in one row.
 fn chain(call: &str, a: &str, b: &str) -> String {
     let one = format!("coalesce(length({}), 0)", of(call, a, b));
     vec![one; CHAIN].join(" + ")
 }
 
-/// A call in reads.
+/// Statements that read with a call.
 fn in_reads(call: &str) -> [(&'static str, String); 7] {
     let (bare, chain) = (of(call, "x.a", "y.a"), chain(call, "x.a", "y.a"));
     let columns: Vec<String> = (0..8).map(|n| format!("{chain} AS r{n}")).collect();
@@ -248,7 +248,7 @@ fn in_reads(call: &str) -> [(&'static str, String); 7] {
     ]
 }
 
-/// A call in schemas, with what meets it there.
+/// Schemas that contain a call, with the statements that run it.
 fn in_schemas(call: &str) -> [(&'static str, String, &'static str); 4] {
     let (read, own) = (chain(call, "x.a", "y.a"), chain(call, "a", "b"));
     let view =

@@ -37,7 +37,7 @@ struct Blob {
 /// Reads a parameter: null, a boolean (as 0 or 1), a number, a string, or `{"base64": "…"}`.
 ///
 /// # Errors
-/// One sentence that says what is wrong with it.
+/// A predicate for the end of a sentence, such as `is not valid base64`.
 pub fn parse(json: &RawValue) -> Result<Value, &'static str> {
     let text = json.get();
     match text.as_bytes().first() {
@@ -69,7 +69,7 @@ struct RowReference {
 /// Reads a parameter of a batch: what [`parse`] reads, or `{"from": [op, "column"]}`.
 ///
 /// # Errors
-/// One sentence that says what is wrong with it.
+/// A predicate for the end of a sentence, such as `is not valid base64`.
 pub fn parse_step_param(json: &RawValue) -> Result<StepParam, &'static str> {
     match serde_json::from_str::<RowReference>(json.get()) {
         Ok(RowReference {

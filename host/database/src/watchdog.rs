@@ -44,7 +44,7 @@ impl Watchdog {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When the system has none to give.
+    /// When the system refuses a thread.
     pub(super) fn start() -> std::io::Result<Self> {
         let shared = Arc::new(WatchdogState {
             watched: Mutex::default(),

@@ -61,7 +61,7 @@ impl WriterRegistry {
     /// Starts the registry for the databases in `files`, with these settings for their histories.
     ///
     /// # Errors
-    /// When the system has no thread to give.
+    /// When the system refuses a thread.
     pub(super) fn start(
         files: DatabaseFiles,
         history_settings: HistorySettings,
@@ -272,7 +272,7 @@ impl Writer {
     /// Records new commits of the log in the history.
     ///
     /// # Errors
-    /// The disk's; another chain begins the next time then.
+    /// Errors of the disk; the next record then begins another chain.
     pub(super) fn record_log(&mut self) -> std::io::Result<()> {
         self.reclaim_history(true);
         self.history.record_log(&mut self.handle.connection)

@@ -13,7 +13,7 @@ const MAX_ATTEMPTS: u32 = 4;
 /// Creates something below `at`, or returns what the same request created earlier, if `look` still finds it.
 ///
 /// # Errors
-/// The server's.
+/// Failures of the server.
 pub(super) async fn create_or_replay(
     api: &Api,
     call: &'static Endpoint,

@@ -139,7 +139,7 @@ impl Manifest {
     /// belongs to another program, such as a server's settings.
     ///
     /// # Errors
-    /// When it names a project and is no manifest, or is no regular file.
+    /// When it names a project and is no valid manifest, or is no regular file.
     pub(super) fn project_here() -> Result<Option<String>> {
         let here = Directory::open(Path::new("."))?;
         // A server's settings may be readable only by another user.
@@ -160,7 +160,7 @@ impl Manifest {
     /// Reads the manifest of a folder.
     ///
     /// # Errors
-    /// When there is none, or it says what no manifest can.
+    /// When there is no manifest, or it is not valid.
     pub(super) fn read(folder: &Directory) -> Result<Self> {
         let name = Path::new(MANIFEST_FILE);
         let path = folder.display_path(name);

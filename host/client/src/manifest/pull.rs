@@ -147,7 +147,7 @@ impl PullPlan {
     /// Adds a file, unless the folder has the same content.
     ///
     /// # Errors
-    /// When two have one name, the name leads elsewhere, or all is too much.
+    /// When two files have the same name, the name leads outside of the folder, or the pull is too large.
     fn add(&mut self, name: PathBuf, text: &str) -> Result<()> {
         if !self.names.insert(name.clone()) {
             return Err(Failure::new(

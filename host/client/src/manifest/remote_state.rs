@@ -86,7 +86,7 @@ impl RemoteState {
     /// Finds the project by its name; `None` if there is none.
     ///
     /// # Errors
-    /// When several have that name.
+    /// When several projects have that name.
     pub(super) async fn find(api: &Api, name: &str) -> Result<Option<Self>> {
         let mut named: Vec<_> = projects::fetch_all(api).await?;
         named.retain(|project| project.name == name);
@@ -106,7 +106,7 @@ impl RemoteState {
     /// Reads the frontends and the backend of a project.
     ///
     /// # Errors
-    /// The server's.
+    /// Failures of the server.
     pub(super) async fn read(api: &Api, project: Project) -> Result<Self> {
         let listed = api.call(&endpoints::FRONTENDS, &[&project.id]);
         let mut frontends = listed.send_and_parse::<FrontendList>().await?.frontends;
@@ -129,7 +129,7 @@ impl RemoteState {
     /// Finds the frontend of a page: by its slug, else by its slug with a suffix that the server added.
     ///
     /// # Errors
-    /// When several could be meant.
+    /// When several frontends match.
     pub(super) fn find_frontend(
         &self,
         page: &LocalPage,
@@ -141,7 +141,7 @@ impl RemoteState {
     /// Finds the frontend of a slug, with or without a suffix. `is_other` excludes slugs of other pages.
     ///
     /// # Errors
-    /// When several could be meant.
+    /// When several frontends match.
     pub(super) fn find_frontend_by_slug(
         &self,
         wanted: &str,

@@ -21,7 +21,7 @@ const FIRST_PAGE: (&str, &str) = (
 /// Writes a manifest with the pages of a folder, or with a first page; returns the names of the written files.
 ///
 /// # Errors
-/// When something is there already, or cannot be written.
+/// When a file exists already, or cannot be written.
 pub(super) fn write_first_manifest(folder: &Directory, path: &Path) -> Result<Vec<PathBuf>> {
     let mut written = Vec::new();
     let mut pages = page_entries(folder)?;

@@ -86,7 +86,7 @@ impl Remote {
     /// Resolves the server and its credential. A credential goes to no other server than its own.
     ///
     /// # Errors
-    /// When the profile is not there, or the address is none.
+    /// When the profile does not exist, or the address is not valid.
     pub(super) fn target(&self) -> Result<ServerTarget> {
         self.resolve(environment(), &Profiles::read()?)
     }
@@ -145,7 +145,7 @@ fn environment() -> EnvironmentSettings {
 /// Parses the URL of a server, without a path. The default scheme is https, and http for this machine.
 ///
 /// # Errors
-/// When it is none.
+/// When the text is no address of a server.
 pub(super) fn parse_server_url(text: &str) -> Result<Url> {
     let written = |scheme: &str| match text.contains("://") {
         true => text.to_owned(),

@@ -73,7 +73,7 @@ fn a_credential_goes_to_its_own_server_alone() {
             "https://third.example/",
             Some("E"),
         ),
-        // What the environment has is for the server that it names, or that the command line does.
+        // The environment's credential is only for a server named by it or by the command line.
         (
             remote(None, None),
             environment(None, None, Some("E")),
@@ -107,7 +107,7 @@ fn addresses_are_those_of_servers() {
     );
     for (written, meant) in [
         ("http://[::1]:80/", "http://[::1]/"),
-        // Nobody has a certificate for this machine.
+        // This machine has no certificate.
         ("localhost:8080", "http://localhost:8080/"),
         ("shop.localhost", "http://shop.localhost/"),
         ("127.0.0.1:8080", "http://127.0.0.1:8080/"),

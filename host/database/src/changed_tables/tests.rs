@@ -79,7 +79,7 @@ fn every_table_that_a_read_looks_at_is_named() {
         ),
     ] {
         let tables = tables(sql, false);
-        // What cannot answer anything need not be named, and does no harm if it is.
+        // A table that cannot change the result need not be named, and does no harm if it is.
         let read: Vec<_> = names(&tables.reads);
         let wanted = expected.iter().filter(|name| !name.ends_with("_view"));
         for name in wanted {

@@ -52,7 +52,7 @@ impl StatementCost {
     /// Computes the cost of a statement, against the present schema.
     ///
     /// # Errors
-    /// SQLite's, as for preparing the statement.
+    /// SQLite's error of preparing the statement.
     pub(super) fn of(connection: &Connection, sql: &str) -> Result<Self> {
         Ok(Self::with_roots(connection, sql)?.0)
     }
@@ -60,7 +60,7 @@ impl StatementCost {
     /// Computes the cost, and lists the trees of the database that the statement opens.
     ///
     /// # Errors
-    /// SQLite's, as for preparing the statement.
+    /// SQLite's error of preparing the statement.
     pub(super) fn with_roots(connection: &Connection, sql: &str) -> Result<(Self, Vec<TreeRoot>)> {
         let mut listing = connection
             .prepare(&format!("{EXPLAIN_PREFIX}{sql}"))

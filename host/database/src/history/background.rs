@@ -47,7 +47,7 @@ impl Checkpointer {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When the system has none to give.
+    /// When the system refuses a thread.
     pub(crate) fn start() -> io::Result<Self> {
         let (jobs, waiting) = mpsc::channel::<Job>();
         let work = move || {
@@ -86,7 +86,7 @@ impl History {
     /// Starts to record and copy the first `frames` frames of the log in the background, which are all that it has now.
     ///
     /// # Errors
-    /// When the database cannot be opened once more; nothing is lent then.
+    /// When the database cannot be opened a second time; nothing is lent then.
     pub(crate) fn lend(
         &mut self,
         checkpointer: &Checkpointer,

@@ -165,7 +165,7 @@ impl Chain {
     /// Builds the database image at a moment of this chain.
     ///
     /// # Errors
-    /// The disk's; damage, where what the records lead to is not what they say.
+    /// Errors of the disk; damage, if the records lead to another state than they name.
     pub(super) fn image(&self, spot: &MomentLocation) -> io::Result<Vec<u8>> {
         let mut image = Vec::new();
         for (record, (offset, header)) in self.records.iter().enumerate().take(spot.record + 1) {

@@ -213,7 +213,7 @@ impl History {
     /// Records new commits of the log, durably. The log may be copied after it.
     ///
     /// # Errors
-    /// The disk's; another chain begins the next time then.
+    /// Errors of the disk; the next record then begins another chain.
     pub(super) fn record_log(&mut self, connection: &mut Connection) -> io::Result<()> {
         self.record_log_up_to(connection, ALL_FRAMES)
     }

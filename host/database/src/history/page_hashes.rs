@@ -42,7 +42,7 @@ impl PageHashes {
     /// Replaces the content of a page, counted from 1.
     ///
     /// # Errors
-    /// A page that no database has.
+    /// Damage, if no database has this page.
     pub(super) fn set_page(&mut self, page: u32, data: &[u8]) -> io::Result<()> {
         let place = usize::try_from(page.checked_sub(1).ok_or_else(damaged)?).unwrap_or(usize::MAX);
         if place >= self.pages.len() {
@@ -57,7 +57,7 @@ impl PageHashes {
     /// Sets the number of pages: removes pages at the end, or adds empty ones.
     ///
     /// # Errors
-    /// More pages than a database with a history has.
+    /// Damage, if there are more pages than a database with a history can have.
     pub(super) fn resize(&mut self, pages: usize) -> io::Result<()> {
         if pages > MAX_IMAGE_BYTES / PAGE_SIZE {
             return Err(damaged());

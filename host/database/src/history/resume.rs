@@ -69,7 +69,7 @@ impl History {
     /// Takes the page hashes at the end of the newest chain; reads the chain if they are not known.
     ///
     /// # Errors
-    /// The disk's; damage, where the chain does not lead where it says.
+    /// Errors of the disk; damage, if the chain leads to another state than it names.
     pub(super) fn take_page_hashes(&mut self) -> io::Result<PageHashes> {
         let chain = self.chain.as_mut().ok_or_else(damaged)?;
         match chain.state.take() {
@@ -102,7 +102,7 @@ impl History {
     /// Seals the chain: the database is closed, with an empty log and all commits recorded.
     ///
     /// # Errors
-    /// The disk's; another chain begins when the database is opened again then.
+    /// Errors of the disk; another chain then begins when the database is opened again.
     pub(crate) fn append_seal(&mut self) -> io::Result<()> {
         let Some(last) = self.last else { return Ok(()) };
         let unsealed = |chain: &&CurrentChain| !chain.sealed;

@@ -44,7 +44,7 @@ async fn temporary_space_has_a_bound() {
     assert!(matches!(read, Err(RunError::TooMuchSpace)), "{read:?}");
 }
 
-/// Innocent writers beside one that takes their transaction with it: each is kept, the offender alone learns of it.
+/// Runs valid writes beside one that fails: all valid writes succeed, and only the offender gets an error.
 async fn check_neighbours_of(fixture: &Fixture, offender: &str, expected: fn(&RunError) -> bool) {
     let innocent = |n: i64| {
         let params = vec![("n".to_owned(), Value::Integer(n))];
@@ -68,7 +68,7 @@ async fn check_neighbours_of(fixture: &Fixture, offender: &str, expected: fn(&Ru
 async fn nobody_is_harmed_by_who_shares_a_commit() {
     let fixture = Fixture::with(SCHEMA, |limits| limits.statement_ms = 300).await;
     let constraint = |error: &RunError| matches!(error, RunError::Constraint(_));
-    // The platform's own statements are not to be had, however often it has run them.
+    // Tenants cannot run the platform's statements, however often the platform has run them.
     for own in [
         "COMMIT",
         "ROLLBACK",

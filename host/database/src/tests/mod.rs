@@ -14,7 +14,7 @@ use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::BackendId;
 use svc_base::random::Random;
 
-/// Databases in a directory of their own, and one of them.
+/// Databases in a temporary directory, and the id of one.
 struct Fixture {
     databases: Arc<Databases>,
     id: BackendId,
@@ -103,7 +103,7 @@ impl Fixture {
         self.databases.migrate(self.id, script(sql)).await
     }
 
-    /// One value of the platform's own choosing.
+    /// Reads a number, as the platform.
     async fn number(&self, sql: &'static str) -> i64 {
         let database = self.databases.get(self.id).unwrap();
         database
@@ -230,7 +230,7 @@ async fn what_the_gate_would_refuse_fails_behind_it() {
             );
         }
     }
-    // What changes rows does not while it is taken for a read.
+    // A write fails if it is run as a read.
     for write in [
         "INSERT INTO notes (n) VALUES (7)",
         "UPDATE notes SET n = 7",

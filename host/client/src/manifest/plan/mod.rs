@@ -28,7 +28,7 @@ impl Plan {
     /// Plans the changes. It only reads from the server.
     ///
     /// # Errors
-    /// What the platform would refuse, where that can be known before.
+    /// Refusals of the platform that can be known before.
     pub(super) async fn make(
         api: &Api,
         folder: &Folder,

@@ -27,7 +27,7 @@ fn only_what_comes_after_the_ledger_is_pending() {
         (&["a", "b"][..], &[][..], Some(&[0, 1][..])),
         (&["a", "b"], &["a"], Some(&[1])),
         (&["a", "b"], &["a", "b"], Some(&[])),
-        // Somebody else has migrated, and there is nothing to do here.
+        // Another client has migrated, and there is nothing to do here.
         (&["a"], &["a", "b"], Some(&[])),
         // It was changed after it was applied.
         (&["a2", "b"], &["a", "b"], None),

@@ -34,7 +34,7 @@ fn the_oldest_goes_when_there_is_too_much_and_when_it_is_too_old() {
     let kept = history.list_moments(None, usize::MAX).unwrap().moments;
     assert!(kept.len() > 20, "{}", kept.len());
 
-    // The present state is never too old, and the one before it is.
+    // The present state never expires; the one before it has.
     fixture
         .history_settings
         .clock
@@ -99,7 +99,7 @@ fn without_room_history_has_a_gap_and_nothing_fails() {
         .record_log(&mut fixture.connection.borrow_mut())
         .unwrap();
     assert_eq!(history.list_moments(None, 9).unwrap().oldest, None);
-    // With less free disk than there must be, too.
+    // Also with too little free disk.
     let full = Arc::new(HistorySettings {
         clock: fixture.history_settings.clock.clone(),
         max_bytes: 1 << 30,
@@ -204,11 +204,11 @@ fn what_nobody_noted_is_dated_by_its_log() {
         let time = std::time::UNIX_EPOCH + since;
         log.unwrap().set_modified(time).unwrap();
     };
-    // It died an hour ago, two seconds after the last commit that is known.
+    // The crash was an hour ago, two seconds after the last noted commit.
     let died = Timestamp(noted.0 + 2000);
     for (number, (at, expected)) in [
         (died, died),
-        // A time that cannot be is brought to where it can.
+        // An impossible time is moved to a possible one.
         (noted, Timestamp(died.0 + 1)),
     ]
     .into_iter()

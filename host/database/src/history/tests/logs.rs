@@ -14,7 +14,7 @@ fn a_log_holds_what_was_committed() {
         u32::try_from(frames.pages.len()).unwrap()
     );
     assert_eq!(replay(&[], &frames), fixture.now());
-    // From a place in its midst on, there is the rest.
+    // From a later position, the rest is read.
     let first = frames.commits[0].frames;
     fixture.run("INSERT INTO t (a) VALUES ('three')");
     let rest = log.read_committed(&frames.end, ALL_FRAMES).unwrap();

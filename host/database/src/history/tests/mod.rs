@@ -19,7 +19,7 @@ use super::*;
 use crate::files::DATABASE_FILE;
 use svc_base::clock::Clock;
 
-/// A database in a directory of its own, with a log that only we copy.
+/// A database in a temporary directory; only the test checkpoints its log.
 struct HistoryFixture {
     directory: TempDir,
     dir: Dir,
@@ -121,7 +121,7 @@ impl HistoryFixture {
     }
 }
 
-/// A copy of a database's file and of its log's frames over it.
+/// Applies the frames of a log to a copy of the database file.
 fn replay(base: &[u8], frames: &Frames) -> Vec<u8> {
     let mut image = base.to_vec();
     for (page, data) in frames.pages.iter().zip(frames.data.chunks_exact(PAGE_SIZE)) {
@@ -381,7 +381,7 @@ fn a_torn_end_of_a_chain_is_taken_again() {
             .unwrap();
         let path = fixture.directory.path().join("0000000001.history");
         let mut bytes = fs::read(&path).unwrap();
-        // The length came to the disk, and not all of what it is the length of.
+        // The file has its length on disk, but not all of its content.
         for byte in bytes
             .iter_mut()
             .skip(usize::try_from(before + keep).unwrap())
@@ -453,7 +453,7 @@ fn a_clock_that_is_set_back_confuses_nobody() {
         history.commit_time(back(MAX_CLOCK_SETBACK_MILLIS + 1)),
         back(MAX_CLOCK_SETBACK_MILLIS + 1)
     );
-    // Two commits at one time can only be told apart where somebody asks for it.
+    // Two commits at the same time get different times only on request.
     history.frames_seen = 0;
     history.note_commit(fixture.frames_in_log(), first);
     assert_eq!(history.last(), Some(first));

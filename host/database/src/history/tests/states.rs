@@ -41,7 +41,7 @@ fn every_commit_has_a_number_and_names_the_state_that_it_led_to() {
             _ => {}
         }
     }
-    // It becomes smaller, too.
+    // The database also shrinks.
     fixture.tick();
     fixture.run("DELETE FROM t WHERE id > 2; VACUUM");
     history
@@ -72,7 +72,7 @@ fn commits_go_on_being_counted_where_another_chain_begins() {
         .record_log(&mut fixture.connection.borrow_mut())
         .unwrap();
     drop(history);
-    // A commit that was never noted: there is a gap.
+    // A commit that was not noted leaves a gap.
     fixture.copy_log("TRUNCATE");
     let mut history = fixture.history();
     history
@@ -130,7 +130,7 @@ fn a_record_that_leads_elsewhere_is_named_and_never_restored() {
     assert_eq!(fixture.at(&history, first), ["first"]);
     let refused = history.image_at(second).unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::InvalidData);
-    // The next to open it does not go on with it.
+    // The next writer does not continue this chain.
     drop(history);
     let mut history = fixture.history();
     let third = add(&fixture, &mut history, "third");
@@ -183,7 +183,7 @@ fn a_history_of_the_format_before_is_read_and_another_begins() {
         .map(|point| point.commit)
         .collect();
     assert_eq!(commits, [1, 2]);
-    // What it has can be gone back to.
+    // The old moments can still be restored.
     let guests = |at| {
         let image = history.image_at(at).unwrap().unwrap();
         let mut connection = Connection::open_in_memory().unwrap();

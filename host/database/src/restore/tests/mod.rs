@@ -18,7 +18,7 @@ use svc_base::random::Random;
 
 const SCHEMA: &str =
     "CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT, n INTEGER); CREATE INDEX by_n ON t (n)";
-/// The log may be as long as it is when it must be cut, and one commit more.
+/// The longest log: the length at which it is truncated, and one more commit.
 const LONGEST_LOG: u64 = (4000 + 1280 + 128) * 4120;
 
 /// Why there was no restore.
@@ -28,7 +28,7 @@ enum NotRestored {
     HistoryTooSmall,
 }
 
-/// A database, and all states that it was ever in.
+/// A database, with all states that it has had.
 struct Fixture {
     databases: Arc<Databases>,
     clock: Clock,
@@ -47,14 +47,14 @@ struct State {
     kept: Retention,
 }
 
-/// Whether a state can be gone back to.
+/// Whether a state can be restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Retention {
-    /// It can.
+    /// Recorded in the history.
     Recorded,
-    /// It can, unless a death comes before it is taken.
+    /// Not recorded yet: a crash may lose it.
     Pending,
-    /// A death came.
+    /// A crash came before it was recorded.
     MaybeLost,
 }
 
@@ -117,7 +117,7 @@ impl Fixture {
         format!("{} bytes, {digest:08x}", rows.len())
     }
 
-    /// Notes the state as it is, as committed now.
+    /// Notes the present state as committed now.
     async fn committed(&mut self) {
         let now = self.clock.now();
         let at = self.states.last().map_or(now, |last| last.at.max(now));
@@ -129,7 +129,7 @@ impl Fixture {
         self.states.push(State { at, rows, kept });
     }
 
-    /// All that was committed and not blurred is in the history.
+    /// Notes that all pending states are recorded in the history.
     fn taken(&mut self) {
         let waiting = self
             .states
@@ -146,7 +146,7 @@ impl Fixture {
         };
         let database = self.databases.get(self.id).unwrap();
         match database.call(call, &Arc::default()).await {
-            // What changes nothing commits nothing.
+            // A write without an effect makes no commit.
             Ok(_) if self.states.last().unwrap().rows == self.rows().await => {}
             Ok(_) => self.committed().await,
             Err(error) => assert!(matches!(error, RunError::DatabaseFull), "{error}"),
@@ -184,7 +184,7 @@ impl Fixture {
             state.kept = Retention::MaybeLost;
             blurred = true;
         });
-        // It is opened here, and not when it is next written to.
+        // The database is opened here, and not only at the next write.
         let past = self.databases.list_moments(self.id, None, 1).await.unwrap();
         let newest = past.newest.unwrap();
         if blurred || self.states.last().is_none_or(|state| state.at != newest) {
@@ -263,7 +263,7 @@ impl Fixture {
         );
         match self.restore(previous).await {
             Ok(_) => assert_eq!(self.rows().await, before, "the undo"),
-            // It is there, and a way back from it is not.
+            // The restore is done, and it cannot be undone.
             Err(NotRestored::HistoryTooSmall) => {}
             Err(NotRestored::TooOld) => panic!("the undo is gone"),
         }
@@ -295,7 +295,7 @@ fn copy_all(from: &Path, to: &Path) {
         } else if path.extension().is_none_or(|e| e != "db-shm") {
             let copy = to.join(name);
             std::fs::copy(&path, &copy).unwrap();
-            // A death does not change when a file was written.
+            // A crash does not change a file's time of modification.
             let written = path.metadata().unwrap().modified().unwrap();
             let copy = std::fs::File::options().write(true).open(copy).unwrap();
             copy.set_modified(written).unwrap();
@@ -303,7 +303,7 @@ fn copy_all(from: &Path, to: &Path) {
     }
 }
 
-/// A day of a tenant who always writes, and whose visitors always read, in steps of five minutes.
+/// Simulates a day with constant writes and reads, in steps of five minutes.
 #[tokio::test]
 async fn a_busy_day_keeps_within_its_bounds() {
     const HISTORY: u64 = 3 << 19;
