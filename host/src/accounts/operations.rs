@@ -1,4 +1,4 @@
-//! Operations on workspaces, their members and their keys, and the caller's own.
+//! Operations on workspaces, members and keys, and on the caller's own account.
 
 use super::Accounts;
 use super::requests::{
@@ -14,7 +14,7 @@ use crate::control::answers::Keep;
 use crate::http::problem::Problem;
 use crate::workspaces::{Caller, MostOwned, Plan};
 
-/// Returns who calls, with its workspaces.
+/// Returns the caller, with its workspaces.
 pub async fn me(accounts: Accounts, by: Asking<Viewer>) -> Result<Me, Problem> {
     let caller = by.caller();
     let workspaces = accounts.workspaces();
@@ -26,16 +26,16 @@ pub async fn me(accounts: Accounts, by: Asking<Viewer>) -> Result<Me, Problem> {
     Ok(Me::new(caller, email, &all))
 }
 
-/// Lists the caller's own workspaces.
+/// Lists the caller's workspaces.
 pub async fn list(accounts: Accounts, by: Asking<Viewer>) -> Result<WorkspaceList, Problem> {
     let all = accounts.workspaces().seen_by(by.caller()).await?;
     Ok(WorkspaceList::new(&all, by.caller()))
 }
 
-/// Makes a workspace, whose owner is the caller: a user.
+/// Creates a workspace that is owned by the caller, who must be a user.
 ///
 /// # Errors
-/// `forbidden` beyond what a user owns, `plan_limit`, `invalid_request`, `slug_conflict`.
+/// `forbidden` if the user owns too many, `plan_limit`, `invalid_request`, `slug_conflict`.
 pub async fn create(
     accounts: Accounts,
     by: UserScope,
@@ -69,7 +69,7 @@ pub async fn get(
     Ok(WorkspaceDetail::new(&seen, members, &at.caller))
 }
 
-/// Changes a workspace: its plan takes an owner.
+/// Changes a workspace. Changing the plan requires an owner.
 ///
 /// # Errors
 /// `invalid_request`, `nothing_to_update`, `forbidden`, `plan_limit`.
@@ -86,7 +86,7 @@ pub async fn update(
     Ok(WorkspaceView::new(&changing.await?, &at.caller))
 }
 
-/// Ends a workspace with all that it owns.
+/// Deletes a workspace with all that it owns.
 ///
 /// # Errors
 /// `provider_unavailable` if its subscription cannot be ended.
@@ -159,7 +159,7 @@ pub async fn keys(accounts: Accounts, at: WorkspaceScope<Admin>) -> Result<KeyLi
     Ok(keys.await?.into())
 }
 
-/// Makes a key.
+/// Creates a key.
 ///
 /// # Errors
 /// `invalid_request`.
@@ -190,7 +190,7 @@ pub async fn revoke_key(
         .await?)
 }
 
-/// Returns where the plan `pro` is bought.
+/// Returns the address where the plan `pro` is bought.
 ///
 /// # Errors
 /// `payments_unconfigured`, `provider_unavailable`, `plan_limit` if the workspace has a subscription.
@@ -203,7 +203,7 @@ pub async fn checkout(
     Ok(BillingView { url })
 }
 
-/// Returns where the subscription is looked at, changed and ended.
+/// Returns the address where the subscription is managed.
 ///
 /// # Errors
 /// `payments_unconfigured`, `provider_unavailable`, `no_subscription`.

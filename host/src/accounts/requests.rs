@@ -11,14 +11,14 @@ use crate::workspaces::{Changes, KeyWanted, Plan, Role, UserId};
 use svc_base::ids::WorkspaceId;
 use svc_base::numbers::whole;
 
-/// The longest display name, in characters.
+/// Maximum length of a display name, in characters.
 const NAME: usize = 100;
-/// The longest note of a key, in characters.
+/// Maximum length of a key's note, in characters.
 const NOTE: usize = 1_000;
-/// The longest life of a key that ends by itself, in seconds: a year.
+/// Maximum lifetime of a key that expires, in seconds: a year.
 const EXPIRY: u64 = 31_536_000;
 
-/// Which workspaces to list: all that the caller is in, so that there is nothing to say.
+/// Query of the list of workspaces, which has no parameters.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListWorkspaces {}
@@ -105,7 +105,7 @@ pub enum KeyRole {
 pub struct BillingRequest {}
 
 impl CreateWorkspace {
-    /// The display name and the slug that are asked for.
+    /// Returns the display name and the requested slug.
     ///
     /// # Errors
     /// `invalid_request`.
@@ -119,7 +119,7 @@ impl CreateWorkspace {
 }
 
 impl UpdateWorkspace {
-    /// The changes that are asked for.
+    /// Returns the requested changes.
     ///
     /// # Errors
     /// `nothing_to_update` or `invalid_request`.
@@ -141,7 +141,7 @@ impl UpdateWorkspace {
 }
 
 impl AddMember {
-    /// The user and the role.
+    /// Returns the user and the role.
     ///
     /// # Errors
     /// `invalid_request`.
@@ -151,8 +151,6 @@ impl AddMember {
 }
 
 impl SetRole {
-    /// The role.
-    ///
     /// # Errors
     /// `invalid_request`.
     pub fn checked(self) -> Result<Role, Problem> {
@@ -161,7 +159,7 @@ impl SetRole {
 }
 
 impl CreateKey {
-    /// The key that is asked for.
+    /// Returns the properties of the requested key.
     ///
     /// # Errors
     /// `invalid_request`.
@@ -186,10 +184,10 @@ impl CreateKey {
     }
 }
 
-/// The user that a text names.
+/// Parses the id of a user.
 ///
 /// # Errors
-/// `invalid_request` for a text that no user's id can be, such as a key's.
+/// `invalid_request` for a text that is not the id of a user, such as a key's.
 pub fn user(id: &str) -> Result<UserId, Problem> {
     id.parse().map_err(|()| {
         invalid("`user_id` must be the id of a user, such as usr_7k2m9xq4w8t3z5b6c2d9fg: GET /api/v1/me shows it to the user. A key is no member.")
@@ -203,7 +201,7 @@ fn role(name: &str) -> Result<Role, Problem> {
     })
 }
 
-/// Refuses an empty or long name.
+/// Refuses an empty name and one that is too long.
 fn check_name(name: &str) -> Result<(), Problem> {
     if name.trim().is_empty() {
         return Err(invalid(

@@ -201,7 +201,7 @@ pub async fn add_member(
         .await
 }
 
-/// The second part of a member's or a key's address.
+/// Last segment of the path of a member or a key.
 #[derive(Debug, Deserialize)]
 pub struct Below {
     #[serde(alias = "user_id", alias = "key_id")]
@@ -302,7 +302,7 @@ pub async fn create_key(
     Ok(secret(StatusCode::CREATED, made))
 }
 
-/// An answer that holds a secret, which nothing on its way keeps.
+/// Response with a secret, which no cache may store.
 fn secret(status: StatusCode, made: impl Serialize) -> Response {
     use axum::response::IntoResponse as _;
     let never = (http::header::CACHE_CONTROL, "no-store");

@@ -1,4 +1,4 @@
-//! Workspaces with all that they own, and their end.
+//! Service of workspaces with all that they own, and their deletion.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::workspaces::{Caller, Workspaces};
 use svc_base::fault;
 use svc_base::ids::WorkspaceId;
 
-/// Workspaces, and what they own.
+/// Workspaces, with their billing and the deletion of their projects.
 #[derive(Clone, Debug)]
 pub struct Accounts {
     workspaces: Workspaces,
@@ -22,7 +22,6 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// Of these services.
     pub fn new(
         workspaces: Workspaces,
         envelope: Teardown,
@@ -37,17 +36,15 @@ impl Accounts {
         }
     }
 
-    /// The workspaces.
     pub fn workspaces(&self) -> &Workspaces {
         &self.workspaces
     }
 
-    /// The settings.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The address where the plan `pro` is bought.
+    /// Returns the URL where the plan `pro` is bought.
     ///
     /// # Errors
     /// `payments_unconfigured`, `provider_unavailable`, `plan_limit` if the workspace has a subscription.
@@ -56,7 +53,7 @@ impl Accounts {
         Ok(self.billing.checkout(workspace, &known).await?)
     }
 
-    /// The address where the subscription is looked at, changed and ended.
+    /// Returns the URL where the subscription is managed.
     ///
     /// # Errors
     /// `payments_unconfigured`, `provider_unavailable`, `no_subscription`.
@@ -65,10 +62,10 @@ impl Accounts {
         Ok(self.billing.portal(&known).await?)
     }
 
-    /// Has the subscriptions end that were paid for after their workspace was deleted: a checkout may have been open.
+    /// Ends subscriptions that were paid for after their workspace was deleted, because a checkout was still open.
     ///
     /// # Errors
-    /// The database's, or the provider's; calling again goes on.
+    /// Errors of the database or of the provider; calling again continues.
     pub async fn end_orphans(&self) -> anyhow::Result<()> {
         for orphan in self.workspaces.orphaned_subscriptions().await? {
             self.billing.end(&orphan).await?;
@@ -77,13 +74,13 @@ impl Accounts {
         Ok(())
     }
 
-    /// Ends a workspace with all that it owns: its subscription at the provider first, then, in one transaction, everybody's
-    /// access to it, then the pages of its projects, before this returns; the rest follows. Each step begins by looking at what
-    /// is left, so that a crash between any two loses nothing: before the transaction the workspace is whole, and after it
-    /// the next start goes on.
+    /// Deletes a workspace with all that it owns. First its subscription ends at the provider. Then one transaction ends all access
+    /// to it. Then the pages of its projects stop resolving, before this function returns; the rest follows in the background. Each
+    /// step begins by looking at what is left, so that a crash loses nothing: before the transaction the workspace is whole, and
+    /// after it the next start continues.
     ///
     /// # Errors
-    /// `forbidden`, `provider_unavailable`: nothing is destroyed then.
+    /// `forbidden`, `provider_unavailable`: then nothing is deleted.
     pub async fn end(&self, workspace: WorkspaceId, by: Caller) -> Result<(), Problem> {
         let mut told = Vec::new();
         let known = self.workspaces.subscriptions(workspace).await?;
@@ -103,7 +100,7 @@ impl Accounts {
         let envelope = self.envelope.clone();
         tokio::spawn(async move {
             if let Err(error) = envelope.run().await {
-                // The background task goes on with it.
+                // The background task will continue.
                 tracing::warn!(
                     error = format!("{error:#}"),
                     "the end of a workspace was interrupted"
@@ -114,7 +111,7 @@ impl Accounts {
     }
 }
 
-/// The 503 of a subscription whose end cannot be told.
+/// Returns the problem of a subscription that cannot be ended.
 fn untold(error: BillingError) -> Problem {
     match error {
         BillingError::Unconfigured => Problem::new(

@@ -1,4 +1,4 @@
-//! The routes of a project as a whole.
+//! The routes of a project with its contents.
 
 use axum::Json;
 use axum::extract::{Path, State};

@@ -1,4 +1,4 @@
-//! Errors of projects as problems.
+//! Maps errors of projects to problems.
 
 use super::ProjectError;
 use crate::http::problem::{Code, Problem};

@@ -55,7 +55,7 @@ pub struct ListProjects {
 }
 
 impl CreateProject {
-    /// The project that is asked for.
+    /// Returns the requested project.
     ///
     /// # Errors
     /// `invalid_request` or `contradictory_expiry`.
@@ -91,7 +91,7 @@ impl CreateProject {
 }
 
 impl UpdateProject {
-    /// The changes that are asked for.
+    /// Returns the requested changes.
     ///
     /// # Errors
     /// `nothing_to_update` or `invalid_request`.
@@ -121,7 +121,7 @@ impl UpdateProject {
     }
 }
 
-/// Refuses an empty or long name.
+/// Refuses an empty name and one that is too long.
 ///
 /// # Errors
 /// `invalid_request`.

@@ -39,7 +39,7 @@ pub async fn create(
             parent: "",
         },
     );
-    // A role is read on every request, the repeated one too.
+    // Every request checks the role, a repeated one too.
     let named = body.value.workspace.as_deref();
     match by.workspace(projects.workspaces(), named).await {
         Ok(_) | Err(WorkspaceError::Several(_)) => {}

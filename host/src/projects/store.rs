@@ -1,4 +1,4 @@
-//! Projects in the control database.
+//! Queries of projects in the control database.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -16,12 +16,12 @@ const SELECT: &str = "SELECT p.id, w.id AS workspace_id, w.slug AS workspace_slu
     p.allowed_providers, p.created_at, p.updated_at, p.expires_at, \
     (SELECT b.id FROM backends b WHERE b.project_id = p.id) AS backend_id, p.home \
     FROM projects p JOIN workspaces w ON w.id = p.workspace_id";
-/// A project that is being torn down, or whose time is over, is nobody's any more.
+/// Condition for live projects: neither in deletion nor expired.
 const LIVE: &str = "p.state = 'active' AND (p.expires_at IS NULL OR p.expires_at > ?1)";
 
-/// How long the host label of a project without visitors rests, in seconds.
+/// How long the host label of a deleted project without visitors stays reserved, in seconds.
 const LABEL_REST: i64 = 30 * 24 * 3600;
-/// The most labels of a workspace that rest for a time: of more, the oldest are free.
+/// Maximum number of labels of a workspace that are reserved for a time; beyond it, the oldest are released.
 const LABELS_RESTING: i64 = 1_000;
 
 fn project(row: &Row<'_>) -> rusqlite::Result<Project> {
@@ -45,7 +45,6 @@ fn project(row: &Row<'_>) -> rusqlite::Result<Project> {
     })
 }
 
-/// A live project.
 pub(super) fn by_id(
     c: &Connection,
     id: &ProjectId,
@@ -56,7 +55,6 @@ pub(super) fn by_id(
         .optional()
 }
 
-/// The live project with a host label.
 pub(super) fn by_label(
     c: &Connection,
     label: &str,
@@ -67,7 +65,7 @@ pub(super) fn by_label(
         .optional()
 }
 
-/// The live projects of workspaces, oldest first.
+/// Lists the live projects of workspaces, oldest first.
 pub(super) fn of_workspaces(
     c: &Connection,
     workspaces: &[WorkspaceId],
@@ -82,7 +80,7 @@ pub(super) fn of_workspaces(
     .collect()
 }
 
-/// How many live projects a workspace has.
+/// Counts the live projects of a workspace.
 pub(super) fn count(
     c: &Connection,
     workspace: &WorkspaceId,
@@ -96,7 +94,7 @@ pub(super) fn count(
     })
 }
 
-/// Whether a workspace may not have a host label: a project has it, or it rests and was another workspace's.
+/// Whether a workspace cannot have a host label: a project uses it, or it is reserved for another workspace.
 pub(super) fn label_taken(
     c: &Connection,
     label: &str,
@@ -111,14 +109,14 @@ pub(super) fn label_taken(
     .query_row(params![label, workspace, now], |row| row.get(0))
 }
 
-/// Notes that a visitor has signed in to a project, which keeps its host label from others for good.
+/// Records that a visitor has signed in to a project. From then on its host label is never given to another workspace.
 pub fn note_visitor(tx: &Tx<'_>, id: &ProjectId) -> Result<(), Error> {
     tx.prepare_cached("UPDATE projects SET had_visitors = 1 WHERE id = ?1 AND had_visitors = 0")?
         .execute([id])?;
     Ok(())
 }
 
-/// Adds a project, whose label must be free.
+/// Adds a project, whose label must be unused.
 pub(super) fn insert(tx: &Tx<'_>, new: &Project) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO projects
@@ -138,7 +136,7 @@ pub(super) fn insert(tx: &Tx<'_>, new: &Project) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes the fields that may change.
+/// Updates the fields that may change.
 pub(super) fn update(tx: &Tx<'_>, project: &Project) -> Result<(), Error> {
     let providers = project.allowed_providers.as_ref();
     let providers = providers.map(|list| serde_json::Value::from(list.clone()).to_string());
@@ -157,7 +155,7 @@ pub(super) fn update(tx: &Tx<'_>, project: &Project) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a project has a frontend at a slug, whatever its state.
+/// Whether a project has a frontend at a slug, in any state.
 pub(super) fn has_frontend(c: &Connection, id: &ProjectId, slug: &str) -> rusqlite::Result<bool> {
     c.prepare_cached(
         "SELECT EXISTS (SELECT 1 FROM deployments WHERE project_id = ?1 AND slug = ?2)",
@@ -165,7 +163,7 @@ pub(super) fn has_frontend(c: &Connection, id: &ProjectId, slug: &str) -> rusqli
     .query_row(params![id, slug], |row| row.get(0))
 }
 
-/// Whether a project still lives, for those who add something to it.
+/// Whether a project is live, for a transaction that adds something to it.
 pub fn is_live(c: &Connection, id: &ProjectId, now: Timestamp) -> Result<bool, Error> {
     Ok(c.prepare_cached(&format!(
         "SELECT EXISTS (SELECT 1 FROM projects p WHERE {LIVE} AND p.id = ?2)"
@@ -173,7 +171,7 @@ pub fn is_live(c: &Connection, id: &ProjectId, now: Timestamp) -> Result<bool, E
     .query_row(params![now, id], |row| row.get(0))?)
 }
 
-/// Every project that there is, whatever its state.
+/// Lists the ids of all projects, in any state.
 pub async fn ids(control: &Control) -> Result<HashSet<ProjectId>, Error> {
     let read = control.read(|c| {
         c.prepare("SELECT id FROM projects")?
@@ -183,7 +181,7 @@ pub async fn ids(control: &Control) -> Result<HashSet<ProjectId>, Error> {
     read.await
 }
 
-/// Whether a project lives and offers a sign-in provider, for those who begin a session with it.
+/// Whether a project is live and allows a sign-in provider, for a transaction that begins a session.
 pub fn offers(
     c: &Connection,
     id: &ProjectId,
@@ -204,7 +202,7 @@ pub fn offers(
     })
 }
 
-/// Says in the audit what was done to something of a project.
+/// Records an action on something of a project in the audit log.
 pub fn did(
     tx: &Tx<'_>,
     project: &ProjectId,
@@ -216,7 +214,7 @@ pub fn did(
     tx.did(act, owner.as_ref(), target, now)
 }
 
-/// Notes an act of somebody other than the actor of this task.
+/// Records an action of another actor than this task's in the audit log.
 pub fn did_by(
     tx: &Tx<'_>,
     doer: &Doer,
@@ -229,10 +227,10 @@ pub fn did_by(
     tx.did_by(doer, act, owner.as_ref(), target, now)
 }
 
-/// Says in the audit what is about to be done, in another database, to something of a project.
+/// Records in the audit log an action on something of a project that another database is about to commit.
 ///
 /// # Errors
-/// The database's.
+/// Errors of the database.
 pub fn does(
     tx: &Tx<'_>,
     project: &ProjectId,
@@ -244,7 +242,7 @@ pub fn does(
     tx.does(act, owner.as_ref(), target, now)
 }
 
-/// The workspace of a project.
+/// Returns the workspace of a project.
 fn owner(c: &Connection, project: &ProjectId) -> rusqlite::Result<Option<WorkspaceId>> {
     c.prepare_cached("SELECT workspace_id FROM projects WHERE id = ?1")?
         .query_row([project], |row| row.get(0))
@@ -252,8 +250,8 @@ fn owner(c: &Connection, project: &ProjectId) -> rusqlite::Result<Option<Workspa
         .map(Option::flatten)
 }
 
-/// Begins the end of a project: from this commit on it does not resolve, and its host label rests. Returns the label the
-/// first time.
+/// Starts the deletion of a project: from this commit on it does not resolve, and its host label is reserved. Returns the label,
+/// the first time only.
 pub fn begin_end(tx: &Tx<'_>, id: &ProjectId, now: Timestamp) -> Result<Option<String>, Error> {
     let label: Option<String> = tx
         .prepare_cached(
@@ -273,8 +271,8 @@ pub fn begin_end(tx: &Tx<'_>, id: &ProjectId, now: Timestamp) -> Result<Option<S
     Ok(label)
 }
 
-/// Has the host label of a project rest: its origin has storage and permissions in browsers, which nobody else is to get. A
-/// label that rests for good goes on to.
+/// Reserves the host label of a project: browsers keep storage and permissions for its origin, which no other workspace may get. A
+/// label that is reserved forever stays so.
 fn rest_label(tx: &Tx<'_>, id: &ProjectId, now: Timestamp) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO resting_labels (host_label, workspace_id, ended_at, until)
@@ -288,7 +286,7 @@ fn rest_label(tx: &Tx<'_>, id: &ProjectId, now: Timestamp) -> Result<(), Error> 
     .execute(params![id, now, now.plus_seconds(LABEL_REST)])?;
     tx.prepare_cached("DELETE FROM resting_labels WHERE until <= ?1")?
         .execute([now])?;
-    // Making and ending projects without end must not fill the disk.
+    // Creating and deleting many projects must not fill the disk.
     tx.prepare_cached(
         "DELETE FROM resting_labels WHERE host_label IN (
             SELECT l.host_label FROM resting_labels l
@@ -299,13 +297,13 @@ fn rest_label(tx: &Tx<'_>, id: &ProjectId, now: Timestamp) -> Result<(), Error> 
     Ok(())
 }
 
-/// Begins the end of all projects of a workspace; returns how many there are.
+/// Starts the deletion of all projects of a workspace; returns how many there are.
 pub fn begin_ends(tx: &Tx<'_>, workspace: &WorkspaceId) -> Result<usize, Error> {
     let sql = "UPDATE projects SET state = 'deleting' WHERE workspace_id = ?1 AND state = 'active'";
     Ok(tx.execute(sql, [workspace])?)
 }
 
-/// Projects whose end has begun, or should: their time is over, or their workspace is being deleted.
+/// Lists projects in deletion: marked so, expired, or of a workspace in deletion.
 pub(super) fn ending(c: &Connection, now: Timestamp) -> rusqlite::Result<Vec<ProjectId>> {
     c.prepare_cached(
         "SELECT id FROM projects WHERE state = 'deleting'
@@ -317,7 +315,7 @@ pub(super) fn ending(c: &Connection, now: Timestamp) -> rusqlite::Result<Vec<Pro
     .collect()
 }
 
-/// Removes the row: nothing of the project is left then.
+/// Removes the row of a project whose contents are removed.
 pub(super) fn remove(tx: &Tx<'_>, id: &ProjectId) -> Result<(), Error> {
     tx.prepare_cached("DELETE FROM projects WHERE id = ?1 AND state = 'deleting'")?
         .execute([id])?;

@@ -14,14 +14,13 @@ const CHECKSUM_LENGTH: usize = 6;
 /// A new credential, to be shown once.
 #[derive(Clone)]
 pub struct Credential {
-    /// Public part of the credential.
     pub key_id: String,
-    /// All of it.
+    /// Full text of the credential, secret included.
     pub text: String,
 }
 
 impl Credential {
-    /// A new one.
+    /// Generates a credential.
     ///
     /// # Errors
     /// When there is no randomness.
@@ -34,7 +33,7 @@ impl Credential {
     }
 }
 
-/// 32 random bytes in base 62, which is 43 characters.
+/// Returns 32 random bytes in base 62: 43 characters.
 ///
 /// # Errors
 /// When there is no randomness.
@@ -42,7 +41,7 @@ pub fn secret(random: &Random) -> Result<String, NoRandomness> {
     Ok(padded(&random.bytes::<32>()?, SECRET_LENGTH))
 }
 
-/// The key id of a well-formed credential.
+/// Returns the key id of a credential whose form and checksum are correct.
 pub fn key_id(text: &str) -> Option<&str> {
     let (body, sum) = text.rsplit_once('_')?;
     let (key_id, secret) = body.strip_prefix("svc_")?.split_once('_')?;
@@ -62,7 +61,7 @@ fn checksum(body: &str) -> String {
 
 fn padded(bytes: &[u8], length: usize) -> String {
     let digits = base_x::encode(BASE62, bytes);
-    // Leading zero bytes come out as a zero each: what matters is the number, at a fixed width.
+    // Leading zero bytes come out as a zero each, so the number is padded to a fixed width instead.
     format!("{:0>length$}", digits.trim_start_matches('0'))
 }
 

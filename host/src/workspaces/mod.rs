@@ -1,4 +1,4 @@
-//! Workspaces, which operators call namespaces: who is in them, the keys that act for them, and what they pay for.
+//! Workspaces, which operators' commands call namespaces: their members, keys and subscriptions.
 
 mod audit;
 pub mod credential;

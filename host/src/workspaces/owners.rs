@@ -1,5 +1,5 @@
-//! Users' work on workspaces: they make them, look at them, change and end them. What they may is looked at in the
-//! transaction of what they do.
+//! Operations of users on workspaces: create, read, change, delete. Roles are checked inside the transaction of
+//! each operation.
 
 use svc_base::names::{numbered, slugified, with_suffix};
 
@@ -14,30 +14,28 @@ use crate::control::{Error, Tx};
 use svc_base::counted;
 use svc_base::ids::WorkspaceId;
 
-/// The slug of a name that leaves nothing usable.
+/// Slug of a workspace whose display name contains no usable character.
 const NAMELESS: &str = "workspace";
 
-/// Changes of a workspace.
+/// Changes of a workspace; `None` leaves a field as it is.
 #[derive(Clone, Debug)]
 pub struct Changes {
-    /// A new name for people.
     pub display_name: Option<String>,
-    /// A new plan.
     pub plan: Option<Plan>,
 }
 
-/// Most workspaces that a user may own.
+/// Limits on the workspaces of one user.
 #[derive(Clone, Copy, Debug)]
 pub struct MostOwned {
-    /// Number of workspaces on any plan.
+    /// Maximum number of owned workspaces, on any plan.
     pub all: u64,
-    /// Number of those on the free plan that the user has made.
+    /// Maximum number of free workspaces that the user has created.
     pub free: u64,
 }
 
 impl Workspaces {
-    /// Begins the end of a workspace for an owner, after the ends of its subscriptions were told to the provider. Where
-    /// another has begun since, nothing is done.
+    /// Starts the deletion of a workspace, for an owner. `told` lists the subscriptions that the provider was told to end. Changes nothing
+    /// if another subscription has started since.
     ///
     /// # Errors
     /// [`WorkspaceError`].
@@ -65,10 +63,10 @@ impl Workspaces {
             .await
     }
 
-    /// Makes a workspace whose owner is a user who has fewer than that many.
+    /// Creates a workspace that is owned by a user, within limits.
     ///
     /// # Errors
-    /// `Taken` for a slug that was asked for, `TooManyOwned`, `TooManyFree`.
+    /// `Taken` for a requested slug that is in use, `TooManyOwned`, `TooManyFree`.
     pub async fn found(
         &self,
         user: UserId,
@@ -108,7 +106,7 @@ impl Workspaces {
             .await
     }
 
-    /// A workspace as a member with this role sees it.
+    /// Returns a workspace as a member with this role sees it.
     ///
     /// # Errors
     /// `Unknown`.
@@ -126,7 +124,7 @@ impl Workspaces {
         })
     }
 
-    /// The workspaces of a caller, oldest first.
+    /// Lists the workspaces of a caller, oldest first.
     ///
     /// # Errors
     /// [`WorkspaceError`].
@@ -146,7 +144,7 @@ impl Workspaces {
         }
     }
 
-    /// Changes a workspace: its display name takes an admin, its plan an owner. Only the free plan can be set, of a workspace
+    /// Changes a workspace. The display name requires an admin, the plan requires an owner. Only the free plan can be set, on a workspace
     /// with at most `most` projects.
     ///
     /// # Errors
@@ -187,7 +185,7 @@ impl Workspaces {
     }
 }
 
-/// The slug of a new workspace: the one that was asked for, else one made of its name that nobody has.
+/// Chooses the slug of a new workspace: the requested one, or an unused one that is derived from the display name.
 fn free_slug(
     tx: &Tx<'_>,
     wanted: Option<String>,
@@ -202,7 +200,7 @@ fn free_slug(
         };
     }
     let made = slugified(display_name);
-    // What looks like an id names nobody else's workspace.
+    // A slug in the form of an id could be mistaken for the id of another workspace.
     let made = match made.as_str() {
         "" => NAMELESS.to_owned(),
         id if id.parse::<WorkspaceId>().is_ok() => with_suffix(NAMELESS, spare),

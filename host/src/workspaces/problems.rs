@@ -1,4 +1,4 @@
-//! Errors of workspaces as problems.
+//! Maps errors of workspaces to problems.
 
 use super::WorkspaceError;
 use crate::http::problem::{Code, Problem};

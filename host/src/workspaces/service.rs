@@ -1,4 +1,4 @@
-//! Making, finding, changing and ending workspaces.
+//! Creates, finds, changes and deletes workspaces.
 
 use serde::Serialize;
 use svc_base::names::is_slug;
@@ -16,23 +16,20 @@ use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::WorkspaceId;
 use svc_base::random::Random;
 
-/// The longest name, in characters.
+/// Maximum length of a name, in characters.
 const NAME: usize = 100;
 
-/// A new workspace, with its first credential.
+/// New workspace, with its first credential.
 #[derive(Serialize)]
 pub struct NewWorkspace {
-    /// Identifier of the workspace.
     pub id: WorkspaceId,
-    /// Name of the workspace.
     pub slug: String,
-    /// Plan of the workspace.
     pub plan: Plan,
-    /// The credential, shown this once.
+    /// The credential, which is shown only once.
     pub credential: String,
 }
 
-/// The workspaces of an installation, as commands and the server see them.
+/// Service of workspaces, for commands and for the server.
 #[derive(Clone, Debug)]
 pub struct Workspaces {
     pub(super) control: Control,
@@ -42,7 +39,7 @@ pub struct Workspaces {
 }
 
 impl Workspaces {
-    /// The workspaces in a control database.
+    /// Creates the service on a control database.
     pub fn new(control: Control, clock: Clock, random: Random) -> Self {
         Self {
             control,
@@ -52,7 +49,7 @@ impl Workspaces {
         }
     }
 
-    /// Refuses a name that no workspace can have.
+    /// Checks that a name can be the slug of a workspace.
     ///
     /// # Errors
     /// `BadName`.
@@ -63,7 +60,7 @@ impl Workspaces {
         Ok(())
     }
 
-    /// Makes a workspace with one machine key.
+    /// Creates a workspace with one machine key.
     ///
     /// # Errors
     /// [`WorkspaceError`].
@@ -103,12 +100,12 @@ impl Workspaces {
         Ok(made)
     }
 
-    /// All workspaces, oldest first.
+    /// Lists all workspaces, oldest first.
     pub async fn list(&self) -> Result<Vec<Workspace>, WorkspaceError> {
         Ok(self.control.read(store::workspaces).await?)
     }
 
-    /// Changes what a workspace pays for.
+    /// Sets the plan of a workspace.
     ///
     /// # Errors
     /// [`WorkspaceError`].
@@ -128,8 +125,8 @@ impl Workspaces {
         Ok(workspace)
     }
 
-    /// Begins the end of a workspace: its keys are refused from now on, and its name is free. `members` begins the end of
-    /// what it owns, in the same transaction, and its answer is returned.
+    /// Starts the deletion of a workspace: its keys are refused from now on, and its slug is free. `members` starts the deletion of
+    /// its projects in the same transaction; the result of `members` is returned.
     ///
     /// # Errors
     /// [`WorkspaceError`].
@@ -142,7 +139,7 @@ impl Workspaces {
         let (id, now) = (workspace.id, self.clock.now());
         let named = name.to_owned();
         let ended = self.control.write(move |tx| {
-            // A command has nobody who could tell the provider.
+            // An operator's command cannot tell the payment provider to end subscriptions.
             if !subscriptions::living(tx, &id)?.is_empty() {
                 return Err(WorkspaceError::Subscribed(named));
             }
@@ -151,7 +148,7 @@ impl Workspaces {
         Ok((workspace, ended.await?))
     }
 
-    /// Removes what is left of workspaces whose end has begun and whose projects have gone.
+    /// Removes the rows of workspaces in deletion that have no projects left.
     pub async fn remove_ended(&self) -> Result<(), Error> {
         if self.control.read(store::some_end).await? {
             self.control.write(store::remove_ended).await?;
@@ -159,14 +156,14 @@ impl Workspaces {
         Ok(())
     }
 
-    /// A workspace.
+    /// Finds a workspace by its id.
     pub async fn by_id(&self, id: WorkspaceId) -> Result<Option<Workspace>, Error> {
         self.control
             .read(move |c| store::workspace_by_id(c, &id))
             .await
     }
 
-    /// The workspace of an id or slug as somebody wrote it.
+    /// Finds a workspace by an id or slug, as the caller wrote it.
     ///
     /// # Errors
     /// `Unknown`.
@@ -190,7 +187,7 @@ impl Workspaces {
     }
 }
 
-/// Begins the end of a workspace and, by `members`, of what it owns.
+/// Starts the deletion of a workspace and, by `members`, of its projects.
 pub(super) fn end(
     tx: &Tx<'_>,
     id: &WorkspaceId,

@@ -1,4 +1,4 @@
-//! Workspaces and keys in the control database.
+//! Queries of workspaces in the control database.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -7,7 +7,7 @@ use crate::control::{Error, Tx};
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
-/// How many live projects a workspace has.
+/// Subquery that counts the live projects of a workspace.
 const PROJECTS: &str = "(SELECT count(*) FROM projects p WHERE p.workspace_id = w.id AND p.state = 'active' \
     AND (p.expires_at IS NULL OR p.expires_at > ?2))";
 
@@ -67,7 +67,7 @@ pub(super) fn insert_workspace(tx: &Tx<'_>, new: &Workspace) -> Result<(), Error
     Ok(())
 }
 
-/// Notes the user who makes a workspace.
+/// Stores the user who created a workspace.
 pub(super) fn set_founder(tx: &Tx<'_>, id: &WorkspaceId, founder: &UserId) -> Result<(), Error> {
     tx.execute(
         "UPDATE workspaces SET founder_id = ?2 WHERE id = ?1",
@@ -76,7 +76,7 @@ pub(super) fn set_founder(tx: &Tx<'_>, id: &WorkspaceId, founder: &UserId) -> Re
     Ok(())
 }
 
-/// The founder of a workspace on the free plan; `None` for one that pays or that the operator made.
+/// Returns the founder of a free workspace; `None` for one that pays or that the operator created.
 pub(super) fn founder_of_free(
     c: &Connection,
     id: &WorkspaceId,
@@ -93,7 +93,7 @@ pub(super) fn founder_of_free(
     founder.map(parsed).transpose()
 }
 
-/// The workspaces on the free plan that a user has made, those included whose end has begun.
+/// Lists the free workspaces that a user created, including those in deletion.
 pub(super) fn free_of_founder(
     c: &Connection,
     founder: &UserId,
@@ -103,7 +103,7 @@ pub(super) fn free_of_founder(
         .collect()
 }
 
-/// How many workspaces on the free plan a user has made that are active.
+/// Counts the active free workspaces that a user created.
 pub(super) fn count_free_of_founder(c: &Connection, founder: &UserId) -> rusqlite::Result<u64> {
     c.prepare_cached(
         "SELECT count(*) FROM workspaces WHERE founder_id = ?1 AND plan = 'free' AND state = 'active'",
@@ -111,7 +111,6 @@ pub(super) fn count_free_of_founder(c: &Connection, founder: &UserId) -> rusqlit
     .query_row([founder.as_str()], |row| number(row, 0))
 }
 
-/// Changes what a workspace pays for.
 pub(super) fn set_plan(tx: &Tx<'_>, id: &WorkspaceId, plan: Plan) -> Result<(), Error> {
     tx.execute(
         "UPDATE workspaces SET plan = ?2 WHERE id = ?1",
@@ -120,7 +119,6 @@ pub(super) fn set_plan(tx: &Tx<'_>, id: &WorkspaceId, plan: Plan) -> Result<(), 
     Ok(())
 }
 
-/// Changes the name for people.
 pub(super) fn set_display_name(tx: &Tx<'_>, id: &WorkspaceId, name: &str) -> Result<(), Error> {
     tx.execute(
         "UPDATE workspaces SET display_name = ?2 WHERE id = ?1",
@@ -129,13 +127,13 @@ pub(super) fn set_display_name(tx: &Tx<'_>, id: &WorkspaceId, name: &str) -> Res
     Ok(())
 }
 
-/// Whether some workspace has a slug.
+/// Whether any workspace uses a slug.
 pub(super) fn slug_taken(c: &Connection, slug: &str) -> rusqlite::Result<bool> {
     c.prepare_cached("SELECT EXISTS (SELECT 1 FROM workspaces WHERE slug = ?1)")?
         .query_row([slug], |row| row.get(0))
 }
 
-/// A workspace with the number of its live projects.
+/// Finds a workspace, with the number of its live projects.
 pub(super) fn with_projects(
     c: &Connection,
     id: &WorkspaceId,
@@ -151,7 +149,7 @@ pub(super) fn with_projects(
     .optional()
 }
 
-/// The workspaces of a user, oldest first.
+/// Lists the workspaces of a user, oldest first.
 pub(super) fn seen_by(
     c: &Connection,
     user: &UserId,
@@ -173,7 +171,7 @@ pub(super) fn seen_by(
     .collect()
 }
 
-/// Begins the end of a workspace: from this commit on nobody can act for it, and its name is free.
+/// Marks a workspace as deleting: from this commit on no caller can act for it, and its slug is free.
 pub(super) fn begin_end(tx: &Tx<'_>, id: &WorkspaceId, now: Timestamp) -> Result<(), Error> {
     tx.execute(
         "INSERT OR IGNORE INTO ended_workspaces (id, ended_at) VALUES (?1, ?2)",
@@ -188,7 +186,7 @@ pub(super) fn begin_end(tx: &Tx<'_>, id: &WorkspaceId, now: Timestamp) -> Result
     Ok(())
 }
 
-/// Removes workspaces whose end has begun and whose projects have gone.
+/// Removes workspaces in deletion that have no projects left.
 pub(super) fn remove_ended(tx: &Tx<'_>) -> Result<(), Error> {
     tx.prepare_cached(
         "DELETE FROM workspaces WHERE state = 'deleting'
@@ -198,7 +196,7 @@ pub(super) fn remove_ended(tx: &Tx<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether the end of some workspace has begun.
+/// Whether any workspace is in deletion.
 pub(super) fn some_end(c: &Connection) -> rusqlite::Result<bool> {
     c.prepare_cached("SELECT EXISTS (SELECT 1 FROM workspaces WHERE state = 'deleting')")?
         .query_row([], |row| row.get(0))

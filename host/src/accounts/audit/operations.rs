@@ -1,4 +1,4 @@
-//! Operations on the audit of a workspace.
+//! Operations on the audit log of a workspace.
 
 use super::requests::WhichEntries;
 use super::views::EntryList;
@@ -7,7 +7,7 @@ use crate::accounts::Accounts;
 use crate::accounts::scope::WorkspaceScope;
 use crate::http::problem::Problem;
 
-/// Lists a page of what was changed in a workspace, newest first.
+/// Lists a page of the audit log of a workspace, newest first.
 ///
 /// # Errors
 /// `invalid_request`.

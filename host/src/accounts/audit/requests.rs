@@ -1,13 +1,13 @@
-//! Requests about the audit, and their checks.
+//! Requests about the audit log, and their checks.
 
 use serde::Deserialize;
 
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
 
-/// Entries on a page, if the request does not say.
+/// Default page size.
 const PAGE: u32 = 50;
-/// Entries on a page at most.
+/// Largest page size.
 const MOST: u32 = 200;
 
 /// Which entries.
@@ -23,7 +23,7 @@ pub struct WhichEntries {
 }
 
 impl WhichEntries {
-    /// The place before which the page begins, and how many entries it has at most.
+    /// Returns the cursor before which the page begins, and the page size.
     ///
     /// # Errors
     /// `invalid_request`.

@@ -1,4 +1,4 @@
-//! Plans that workspaces pay for, by a subscription at the payment provider, whose webhooks alone begin and end it.
+//! Plans that workspaces pay for, by a subscription at the payment provider. Only webhooks of the provider begin and end it.
 
 pub mod routes;
 
@@ -13,39 +13,39 @@ use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 use svc_base::random::{NoRandomness, Random};
 
-/// The provider, and what is sold.
+/// Sells the plan `pro` through the payment provider.
 #[derive(Clone, Debug)]
 pub struct Billing {
     provider: Option<Stripe>,
-    /// The provider's price of the plan `pro`.
+    /// The provider's id of the price of the plan `pro`.
     price: Option<String>,
-    /// Where somebody goes who leaves the provider's pages.
+    /// URL that the provider's pages lead back to.
     back: String,
     random: Random,
 }
 
-/// Why nothing was done.
+/// Error of a call about a subscription.
 #[derive(Debug, thiserror::Error)]
 pub enum BillingError {
-    /// There is no provider, or nothing to sell.
+    /// No provider or no price is configured.
     #[error("payments are not configured")]
     Unconfigured,
-    /// The workspace has what it asks for.
+    /// The workspace has a subscription already.
     #[error("the workspace has a subscription already")]
     Subscribed,
-    /// There was never one.
+    /// The workspace has never had a subscription.
     #[error("the workspace has never had a subscription")]
     NoSubscription,
-    /// The provider did not do it.
+    /// The provider failed or refused.
     #[error("the payment provider did not do it: {0}")]
     Provider(#[from] StripeError),
-    /// No name for the call could be made.
+    /// No idempotency key could be generated.
     #[error(transparent)]
     Random(#[from] NoRandomness),
 }
 
 impl Billing {
-    /// With a provider and its price of the plan `pro`, or without one.
+    /// Creates the service. Without a provider or a price nothing is sold.
     pub fn new(
         provider: Option<Stripe>,
         price: Option<String>,
@@ -60,7 +60,7 @@ impl Billing {
         }
     }
 
-    /// Makes a hosted checkout of the plan `pro`; returns its address.
+    /// Creates a hosted checkout of the plan `pro`; returns its URL.
     ///
     /// # Errors
     /// [`BillingError`].
@@ -84,7 +84,7 @@ impl Billing {
         Ok(provider.plan(new, &self.key("plan")?).await?)
     }
 
-    /// Opens the provider's pages where a subscription is looked at, changed and ended; returns their address.
+    /// Opens the provider's page for managing the subscription; returns its URL.
     ///
     /// # Errors
     /// [`BillingError`].
@@ -95,7 +95,7 @@ impl Billing {
         Ok(provider.portal(customer, &self.back, &key).await?)
     }
 
-    /// Has a subscription end at the close of the period that is paid for.
+    /// Tells the provider to end a subscription at the end of the paid period.
     ///
     /// # Errors
     /// [`BillingError`].
@@ -106,13 +106,13 @@ impl Billing {
             .await?)
     }
 
-    /// A name for a call, so that the provider does it once.
+    /// Generates an idempotency key for a call, so that the provider does it only once.
     fn key(&self, what: &str) -> Result<String, NoRandomness> {
         Ok(format!("svc-{what}-{}", self.random.slug(22)?))
     }
 }
 
-/// Returns the provider's customer that pays for a workspace, or did.
+/// Returns the provider's customer that pays or paid for a workspace.
 fn customer(known: &[Subscription]) -> Option<&str> {
     let living = known.iter().filter(|one| one.lives());
     let mut all = living.chain(known);
@@ -146,13 +146,13 @@ impl From<BillingError> for Problem {
     }
 }
 
-/// Follows what the provider says of the subscriptions of workspaces.
+/// Applies the provider's events to the subscriptions of workspaces.
 #[derive(Clone, Copy, Debug)]
 pub struct Plans;
 
 impl Consumer for Plans {
     fn consume(&self, tx: &Tx<'_>, found: &Found, _: Timestamp) -> Result<bool, control::Error> {
-        // A checkout names its workspace as its client's reference, too.
+        // A checkout also names its workspace as its client reference.
         let named = found.references.iter();
         let named = named.filter_map(|name| name.as_workspace().or_else(|| name.as_session()));
         for workspace in named.filter_map(|id| id.parse::<WorkspaceId>().ok()) {
@@ -167,10 +167,10 @@ impl Consumer for Plans {
     }
 }
 
-/// Statuses that a subscription has once it is paid for, or need not be.
+/// Statuses of a subscription that is paid for, or need not be.
 const BEGUN: [&str; 2] = ["active", "trialing"];
 
-/// Reads the state of a workspace's subscription from an event, if the event has one.
+/// Returns the facts that an event states about a workspace's subscription, if any.
 fn told(event: &Event, workspace: WorkspaceId) -> Option<Told> {
     let workspace = Some(workspace);
     match &event.fact {
@@ -185,7 +185,7 @@ fn told(event: &Event, workspace: WorkspaceId) -> Option<Told> {
             subscription: subscription.id.clone(),
             workspace,
             customer: subscription.customer.clone(),
-            // One may begin with nothing to pay.
+            // A trial begins without a payment.
             started: BEGUN.contains(&subscription.status.as_str()),
             deleted: subscription.deleted,
             status: Some((subscription.status.clone(), event.at)),

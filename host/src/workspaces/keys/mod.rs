@@ -1,4 +1,4 @@
-//! Keys: what machines prove with that they act for a workspace.
+//! Keys, by which machines act for a workspace.
 
 mod store;
 
@@ -17,28 +17,25 @@ use svc_base::ids::WorkspaceId;
 
 pub(super) use store::insert;
 
-/// `last_used_at` is exact to this many milliseconds, so that a busy key is not a write a call.
+/// Least time between two updates of `last_used_at`, in milliseconds, so that a busy key does not cause a write per call.
 const TOUCH_EVERY: i64 = 60_000;
-/// The most keys of a workspace that are not revoked.
+/// Maximum number of keys of a workspace that are not revoked.
 const MOST: u64 = 100;
 
-/// A key to add.
+/// Key to store.
 #[derive(Clone, Debug)]
 pub struct NewKey {
-    /// The public part of the credential.
     pub key_id: String,
-    /// Role of the key.
     pub role: Role,
     /// Purpose of the key.
     pub note: Option<String>,
-    /// When it ends by itself.
+    /// Moment from which the key is refused.
     pub expires_at: Option<Timestamp>,
-    /// When it is made.
     pub created_at: Timestamp,
 }
 
 impl NewKey {
-    /// A key as operators make them: an editor's, for good.
+    /// Returns a key as operators create them: with the role `editor`, and without expiry.
     pub(super) fn of_machine(key_id: String, created_at: Timestamp) -> Self {
         Self {
             key_id,
@@ -50,23 +47,21 @@ impl NewKey {
     }
 }
 
-/// Key to make.
+/// Properties of a key to create.
 #[derive(Clone, Debug)]
 pub struct KeyWanted {
-    /// Role of the key.
     pub role: Role,
     /// Purpose of the key.
     pub note: Option<String>,
-    /// How long it lives, in seconds; for good, if absent.
+    /// Lifetime in seconds; unlimited if absent.
     pub expires_in: Option<i64>,
 }
 
-/// A new key, with its credential.
+/// New key, with its credential.
 #[derive(Serialize)]
 pub struct MadeKey {
-    /// Public part of the credential.
     pub key_id: String,
-    /// The credential, shown this once.
+    /// The credential, which is shown only once.
     pub credential: String,
 }
 
@@ -95,7 +90,7 @@ impl Workspaces {
         })
     }
 
-    /// Adds a key that an admin asks for; returns it with its credential, which is shown this once.
+    /// Adds a key, for an admin of the workspace; returns it with its credential, which is shown only once.
     ///
     /// # Errors
     /// [`WorkspaceError`].
@@ -128,7 +123,7 @@ impl Workspaces {
         Ok((made, credential.text))
     }
 
-    /// The keys of a workspace, oldest first, revoked ones too.
+    /// Lists the keys of a workspace by its slug, oldest first, revoked keys included.
     ///
     /// # Errors
     /// [`WorkspaceError`].
@@ -137,12 +132,12 @@ impl Workspaces {
         Ok(self.keys_of(workspace.id).await?)
     }
 
-    /// Lists keys by the id of the workspace.
+    /// Lists the keys of a workspace by its id.
     pub async fn keys_of(&self, workspace: WorkspaceId) -> Result<Vec<Key>, Error> {
         self.control.read(move |c| store::all(c, &workspace)).await
     }
 
-    /// Revokes a key: the next request with it is refused.
+    /// Revokes a key, for an operator: the next request with it is refused.
     ///
     /// # Errors
     /// [`WorkspaceError`].
@@ -151,7 +146,7 @@ impl Workspaces {
         self.revoke(workspace.id, None, key_id).await
     }
 
-    /// Revokes a key for an admin.
+    /// Revokes a key, for an admin of the workspace, or for an operator if `by` is `None`.
     ///
     /// # Errors
     /// [`WorkspaceError`].
@@ -176,7 +171,7 @@ impl Workspaces {
             .await
     }
 
-    /// Finds the caller of a credential; `None` if it is malformed, unknown, revoked or past its end.
+    /// Returns the caller of a credential; `None` if the credential is malformed, unknown, revoked or expired.
     pub async fn authenticate(&self, token: &str) -> Result<Option<Caller>, Error> {
         let Some(key_id) = credential::key_id(token) else {
             return Ok(None);
@@ -200,7 +195,7 @@ impl Workspaces {
         }))
     }
 
-    /// Notes that a key was used, now and then and behind the request.
+    /// Updates when a key was last used, at most once a minute and in the background.
     fn touch(&self, key_id: &str, last_used: Option<Timestamp>) {
         let now = self.clock.now();
         if last_used.is_some_and(|at| now.0 - at.0 < TOUCH_EVERY) {

@@ -1,4 +1,4 @@
-//! Keys in the control database.
+//! Queries of the table `keys` in the control database.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -9,7 +9,7 @@ use crate::workspaces::model::{Key, Role};
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
-/// A key that can be used.
+/// Key that is neither revoked nor expired.
 pub(super) struct Live {
     pub(super) workspace: WorkspaceId,
     pub(super) secret: Digest,
@@ -63,7 +63,7 @@ pub(super) fn all(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<V
     .collect()
 }
 
-/// How many keys of a workspace are not revoked.
+/// Counts the keys of a workspace that are not revoked.
 pub(super) fn count(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<u64> {
     c.prepare_cached("SELECT count(*) FROM keys WHERE workspace_id = ?1 AND revoked_at IS NULL")?
         .query_row([workspace], |row| {
@@ -71,7 +71,7 @@ pub(super) fn count(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result
         })
 }
 
-/// Revokes a key; returns whether this did, if the workspace has it. Revoking twice keeps the first time.
+/// Revokes a key; returns whether it was revoked by this call, or `None` if the workspace has no such key. The first revocation time stays.
 pub(super) fn revoke(
     tx: &Tx<'_>,
     workspace: &WorkspaceId,
@@ -85,7 +85,7 @@ pub(super) fn revoke(
     Ok(is_there.then_some(revoked))
 }
 
-/// A key that is neither revoked nor past its end.
+/// Finds a key that is neither revoked nor expired.
 pub(super) fn live(c: &Connection, key_id: &str, now: Timestamp) -> rusqlite::Result<Option<Live>> {
     c.prepare_cached(
         "SELECT workspace_id, secret_sha256, role, last_used_at FROM keys

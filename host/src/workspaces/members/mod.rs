@@ -1,4 +1,4 @@
-//! Users, and their roles in workspaces. A role is read where it is needed, so that a change counts from the next request on.
+//! Users and their roles in workspaces. A role is read at each request, so that a change is effective from the next request on.
 
 mod changes;
 mod store;
@@ -16,25 +16,23 @@ use svc_base::ids::WorkspaceId;
 
 pub(super) use changes::{found, require};
 
-/// How many workspaces a caller without a choice is told of.
+/// Maximum number of workspaces that are listed to a caller who must choose one.
 const TOLD: u64 = 1_000;
-/// Users whose ids are kept in memory.
+/// Capacity of the cache of users.
 const KNOWN: usize = 10_000;
-/// A user's address is written down at most this often, in milliseconds.
+/// Least time between two updates of a user's e-mail address, in milliseconds.
 const ADDRESS_EVERY: i64 = 60_000;
 
-/// Person, as the operator's issuer describes them.
+/// Person, as described by a token of the operator's issuer.
 #[derive(Clone, Copy, Debug)]
 pub struct Person<'a> {
-    /// The issuer.
     pub issuer: &'a str,
-    /// Name of the person at the issuer.
+    /// Identifier of the person at the issuer.
     pub subject: &'a str,
-    /// The person's address.
     pub email: Option<&'a str>,
 }
 
-/// Users by issuer and subject, which never change.
+/// Cache of users by issuer and subject.
 #[derive(Clone, Debug)]
 pub(super) struct KnownUsers(Arc<Cache<String, Known>>);
 
@@ -42,7 +40,7 @@ pub(super) struct KnownUsers(Arc<Cache<String, Known>>);
 struct Known {
     id: UserId,
     email: Option<String>,
-    /// When the address was last compared with what is stored.
+    /// Time at which the address was last compared with the stored one.
     at: Timestamp,
 }
 
@@ -53,12 +51,12 @@ impl Default for KnownUsers {
 }
 
 impl Workspaces {
-    /// The user that an issuer's subject is, who is made at first sight.
+    /// Returns the user of an issuer's subject, and creates the user if there is none.
     ///
     /// # Errors
     /// [`WorkspaceError`].
     pub async fn user(&self, person: Person<'_>) -> Result<UserId, WorkspaceError> {
-        // No issuer has a space.
+        // An issuer is a URL, which contains no space.
         let name = format!("{} {}", person.issuer, person.subject);
         let now = self.clock.now();
         if let Some(known) = self.known.0.get(&name) {
@@ -92,7 +90,7 @@ impl Workspaces {
         let (fresh, now) = (UserId::new(&self.random)?, self.clock.now());
         self.control
             .write(move |tx| {
-                // Another request of the same person may have been first.
+                // A concurrent request of the same person may have created the user.
                 let found = store::user_of(tx, &issuer, &subject).map_err(Error::from)?;
                 let Some((id, _)) = found else {
                     let person = (issuer.as_str(), subject.as_str(), email.as_deref());
@@ -105,14 +103,14 @@ impl Workspaces {
             .await
     }
 
-    /// The address of a user, as the issuer last said it.
+    /// Returns the e-mail address of a user, as the issuer last stated it.
     pub async fn email(&self, user: &UserId) -> Result<Option<String>, Error> {
         let user = user.clone();
         let found = self.control.read(move |c| store::email(c, &user)).await?;
         Ok(found.flatten())
     }
 
-    /// The caller's role in a workspace as it is now.
+    /// Returns the current role of a caller in a workspace.
     pub async fn role_of(
         &self,
         caller: &Caller,
@@ -133,7 +131,7 @@ impl Workspaces {
         }
     }
 
-    /// The highest role that a caller has in any workspace; `None` if it is in none.
+    /// Returns the highest role that a caller has in any workspace; `None` without a membership.
     pub async fn highest_role(&self, caller: &Caller) -> Result<Option<Role>, Error> {
         match caller {
             Caller::Key { role, .. } => Ok(Some(*role)),
@@ -145,10 +143,10 @@ impl Workspaces {
         }
     }
 
-    /// The workspace that a caller names by id or slug, or the only one that it is in.
+    /// Returns the workspace that a caller names by id or slug; without a name, the caller's only workspace.
     ///
     /// # Errors
-    /// `Unknown` if there is none of that name; `Several` or `None` if there is not exactly one to choose.
+    /// `Unknown` if no workspace has the name; without a name, `Ambiguous` or `NoWorkspace` if the caller is not in exactly one.
     pub async fn chosen(
         &self,
         caller: &Caller,
@@ -171,7 +169,7 @@ impl Workspaces {
         }
     }
 
-    /// All workspaces that a caller is in, oldest first.
+    /// Lists all workspaces of a caller, oldest first.
     pub async fn of(&self, caller: &Caller) -> Result<Vec<WorkspaceId>, Error> {
         match caller {
             Caller::Key { workspace, .. } => Ok(vec![*workspace]),
@@ -193,7 +191,7 @@ impl Workspaces {
             .await
     }
 
-    /// The members of a workspace, oldest first.
+    /// Lists the members of a workspace, oldest first.
     pub async fn members(&self, workspace: WorkspaceId) -> Result<Vec<Member>, Error> {
         self.control.read(move |c| store::all(c, &workspace)).await
     }

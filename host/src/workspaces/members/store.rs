@@ -1,4 +1,4 @@
-//! Users and their memberships in the control database.
+//! Queries of users and memberships in the control database.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -17,7 +17,7 @@ pub(super) fn role(row: &Row<'_>, column: usize) -> rusqlite::Result<Role> {
     role.parse().map_err(|()| rusqlite::Error::InvalidQuery)
 }
 
-/// The user of an issuer's subject, with the address that is known of it.
+/// Finds the user of an issuer's subject, with the stored e-mail address.
 pub(super) fn user_of(
     c: &Connection,
     issuer: &str,
@@ -49,14 +49,13 @@ pub(super) fn set_email(tx: &Tx<'_>, id: &UserId, email: Option<&str>) -> Result
     Ok(())
 }
 
-/// The address that is known of a user; `None` if there is no such user.
+/// Returns the stored e-mail address of a user; `None` if there is no such user.
 pub(super) fn email(c: &Connection, id: &UserId) -> rusqlite::Result<Option<Option<String>>> {
     c.prepare_cached("SELECT email FROM users WHERE id = ?1")?
         .query_row([id.as_str()], |row| row.get(0))
         .optional()
 }
 
-/// The role of a user in a workspace.
 pub(super) fn role_of(
     c: &Connection,
     workspace: &WorkspaceId,
@@ -67,7 +66,7 @@ pub(super) fn role_of(
         .optional()
 }
 
-/// The roles of a user, in any workspace.
+/// Returns the roles of a user in all active workspaces.
 pub(super) fn roles_of(c: &Connection, user: &UserId) -> rusqlite::Result<Vec<Role>> {
     c.prepare_cached(
         "SELECT m.role FROM memberships m JOIN workspaces w ON w.id = m.workspace_id
@@ -86,7 +85,6 @@ fn member(row: &Row<'_>) -> rusqlite::Result<Member> {
     })
 }
 
-/// A member of a workspace.
 pub(super) fn by_id(
     c: &Connection,
     workspace: &WorkspaceId,
@@ -101,7 +99,7 @@ pub(super) fn by_id(
     .optional()
 }
 
-/// The members of a workspace, oldest first.
+/// Lists the members of a workspace, oldest first.
 pub(super) fn all(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<Vec<Member>> {
     c.prepare_cached(
         "SELECT m.user_id, u.email, m.role, m.created_at
@@ -112,7 +110,7 @@ pub(super) fn all(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<V
     .collect()
 }
 
-/// Gives a user a role in a workspace, whether or not the user has one.
+/// Sets the role of a user in a workspace, and adds the membership if there is none.
 pub(super) fn set_role(
     tx: &Tx<'_>,
     workspace: &WorkspaceId,
@@ -136,7 +134,7 @@ pub(super) fn remove(tx: &Tx<'_>, workspace: &WorkspaceId, user: &UserId) -> Res
     Ok(())
 }
 
-/// How many members a workspace has, and how many of them are owners.
+/// Returns the number of members of a workspace, and how many of them are owners.
 pub(super) fn count(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<(u64, u64)> {
     c.prepare_cached(
         "SELECT count(*), coalesce(sum(role = 'owner'), 0) FROM memberships WHERE workspace_id = ?1",
@@ -147,7 +145,7 @@ pub(super) fn count(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result
     })
 }
 
-/// How many workspaces a user owns.
+/// Counts the workspaces that a user owns.
 pub(super) fn owned(c: &Connection, user: &UserId) -> rusqlite::Result<u64> {
     c.prepare_cached("SELECT count(*) FROM memberships WHERE user_id = ?1 AND role = 'owner'")?
         .query_row([user.as_str()], |row| {
@@ -155,7 +153,7 @@ pub(super) fn owned(c: &Connection, user: &UserId) -> rusqlite::Result<u64> {
         })
 }
 
-/// The workspaces that a user is in, oldest first: `most` of them.
+/// Lists the workspaces of a user, oldest first, at most `most`.
 pub(super) fn workspaces_of(
     c: &Connection,
     user: &UserId,

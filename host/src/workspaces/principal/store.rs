@@ -8,10 +8,10 @@ use crate::workspaces::store;
 use svc_base::ids::WorkspaceId;
 
 impl Principal {
-    /// Reads the principal that a workspace belongs to.
+    /// Returns the principal of a workspace.
     ///
     /// # Errors
-    /// The database's.
+    /// Errors of the database.
     pub fn of_workspace(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<Self> {
         match store::founder_of_free(c, workspace)? {
             Some(founder) => Self::of_founder(c, &founder),
@@ -23,10 +23,10 @@ impl Principal {
         }
     }
 
-    /// Reads the principal that a caller acts for.
+    /// Returns the principal of a caller.
     ///
     /// # Errors
-    /// The database's.
+    /// Errors of the database.
     pub fn of_caller(c: &Connection, caller: &Caller) -> rusqlite::Result<Self> {
         match caller {
             Caller::Key { workspace, .. } => Self::of_workspace(c, workspace),

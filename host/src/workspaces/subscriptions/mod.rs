@@ -1,4 +1,4 @@
-//! Subscriptions of workspaces, as the payment provider's events tell them: the only way to the pro plan and back.
+//! Subscriptions of workspaces, as the payment provider's events describe them. Only they begin and end the plan `pro`.
 
 mod store;
 
@@ -10,45 +10,44 @@ use crate::control::{Error, Tx};
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
-/// Statuses with which a subscription is over.
+/// Statuses of a subscription that has ended.
 const OVER: [&str; 3] = ["canceled", "unpaid", "incomplete_expired"];
 
-/// State of a subscription by an event.
+/// Facts that one event states about a subscription.
 #[derive(Clone, Debug, Default)]
 pub struct Told {
-    /// The provider's id of it.
+    /// The provider's id of the subscription.
     pub subscription: String,
-    /// The workspace, where the event says so.
+    /// Workspace, if the event names it.
     pub workspace: Option<WorkspaceId>,
-    /// Customer who pays, where the event says so.
+    /// Paying customer, if the event names one.
     pub customer: Option<String>,
-    /// Whether its checkout was completed and paid.
+    /// Whether the checkout was completed and paid.
     pub started: bool,
-    /// Whether it is no more.
+    /// Whether the subscription was deleted.
     pub deleted: bool,
-    /// The status that it reached, and when.
+    /// Status, and when the subscription reached it.
     pub status: Option<(String, Timestamp)>,
 }
 
-/// A subscription, as far as the events so far have told.
+/// Subscription, as combined from all events so far.
 #[derive(Clone, Debug, Default)]
 pub struct Subscription {
-    /// The provider's id of it.
+    /// The provider's id of the subscription.
     pub id: String,
-    /// Workspace of the subscription.
     pub workspace: Option<WorkspaceId>,
     /// Customer who pays.
     pub customer: Option<String>,
     started: bool,
     deleted: bool,
-    /// The latest, and when it was reached.
+    /// Latest status, and when it was reached.
     status: Option<(String, Timestamp)>,
-    /// Whether the provider was told to end it, because its workspace is gone.
+    /// Whether the provider was told to end the subscription because its workspace is deleted.
     told: bool,
 }
 
 impl Subscription {
-    /// Whether it is paid for.
+    /// Whether the subscription is paid for and has not ended.
     pub fn lives(&self) -> bool {
         let over = self
             .status
@@ -57,13 +56,13 @@ impl Subscription {
         self.started && !self.deleted && !over
     }
 
-    /// Adds what an event tells. In whichever order events come, the same is known in the end.
+    /// Merges the facts of an event. The result does not depend on the order of events.
     fn learn(&mut self, told: Told) {
         self.workspace = self.workspace.or(told.workspace);
         self.customer = self.customer.take().or(told.customer);
         self.started |= told.started;
         self.deleted |= told.deleted;
-        // Of two in one second, the end wins; of two ends either, but always the same.
+        // Of two statuses in one second an ending one wins; of two ending ones always the same.
         let rank = |told: &Option<(String, Timestamp)>| {
             let told = told.as_ref();
             told.map(|(status, at)| (at.0, is_over(status), status.clone()))
@@ -78,12 +77,12 @@ fn is_over(status: &str) -> bool {
     OVER.contains(&status)
 }
 
-/// Whether a workspace is here, or was: the provider may tell us of another installation's, too.
+/// Whether a workspace exists here or did: the provider may also send events of another installation's.
 pub fn is_ours(tx: &Tx<'_>, workspace: &WorkspaceId) -> Result<bool, Error> {
     Ok(store::is_ours(tx, workspace)?)
 }
 
-/// Follows an event: keeps what it tells, and sets the plan of the workspace where its subscription begins or ends by it.
+/// Applies an event: stores what it states, and sets the plan of the workspace when a subscription begins or ends.
 pub fn follow(tx: &Tx<'_>, told: Told) -> Result<(), Error> {
     let mut subscription = store::by_id(tx, &told.subscription)?.unwrap_or_default();
     subscription.id.clone_from(&told.subscription);
@@ -102,19 +101,19 @@ pub fn follow(tx: &Tx<'_>, told: Told) -> Result<(), Error> {
     }
 }
 
-/// The subscriptions of a workspace that live, in a transaction.
+/// Lists the active subscriptions of a workspace.
 pub(super) fn living(tx: &Tx<'_>, workspace: &WorkspaceId) -> Result<Vec<Subscription>, Error> {
     let all = store::of_workspace(tx, workspace)?.into_iter();
     Ok(all.filter(Subscription::lives).collect())
 }
 
-/// Notes that the provider was told to end these, whose workspace is being deleted.
+/// Records that the provider was told to end these subscriptions, because their workspace is being deleted.
 pub(super) fn told(tx: &Tx<'_>, ids: &[String]) -> Result<(), Error> {
     ids.iter().try_for_each(|id| store::set_told(tx, id))
 }
 
 impl Workspaces {
-    /// The subscriptions of a workspace, the newest first as far as is known.
+    /// Lists the subscriptions of a workspace, the most recently changed first.
     pub async fn subscriptions(
         &self,
         workspace: WorkspaceId,
@@ -126,14 +125,14 @@ impl Workspaces {
         Ok(found)
     }
 
-    /// The provider's ids of subscriptions that live, and whose workspace is gone.
+    /// Returns the ids of active subscriptions whose workspace is deleted.
     pub async fn orphaned_subscriptions(&self) -> Result<Vec<String>, Error> {
         let found = self.control.read(store::orphans).await?.into_iter();
         let living = found.filter(Subscription::lives);
         Ok(living.map(|one| one.id).collect())
     }
 
-    /// Notes that the provider was told to end a subscription.
+    /// Records that the provider was told to end a subscription.
     pub async fn told_of_end(&self, id: String) -> Result<(), Error> {
         self.control.write(move |tx| store::set_told(tx, &id)).await
     }
@@ -164,7 +163,7 @@ mod tests {
         }
     }
 
-    /// All orders of some events.
+    /// Returns all orders of some events.
     fn orders(events: &[Told]) -> Vec<Vec<Told>> {
         if events.is_empty() {
             return vec![Vec::new()];
@@ -189,7 +188,7 @@ mod tests {
             (vec![paid(), told("active", 1), told("past_due", 2)], true),
             (vec![paid(), told("active", 1), told("canceled", 2)], false),
             (vec![paid(), told("unpaid", 1), told("active", 2)], true),
-            // In one second the end wins.
+            // Within one second the ending status wins.
             (vec![paid(), told("active", 2), told("unpaid", 2)], false),
             (vec![paid(), told("active", 5), gone()], false),
             (

@@ -1,4 +1,4 @@
-//! Subscriptions in the control database.
+//! Queries of subscriptions in the control database.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -32,7 +32,7 @@ pub(super) fn by_id(c: &Connection, id: &str) -> rusqlite::Result<Option<Subscri
     .optional()
 }
 
-/// The subscriptions of a workspace, the last that changed first.
+/// Lists the subscriptions of a workspace, the most recently changed first.
 pub(super) fn of_workspace(
     c: &Connection,
     workspace: &WorkspaceId,
@@ -63,7 +63,7 @@ pub(super) fn put(tx: &Tx<'_>, known: &Subscription) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a workspace is here, or was.
+/// Whether a workspace exists or did.
 pub(super) fn is_ours(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<bool> {
     c.prepare_cached(
         "SELECT EXISTS (SELECT 1 FROM workspaces WHERE id = ?1)
@@ -72,13 +72,13 @@ pub(super) fn is_ours(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Resu
     .query_row([workspace], |row| row.get(0))
 }
 
-/// Notes that the provider was told to end a subscription.
+/// Records that the provider was told to end a subscription.
 pub(super) fn set_told(tx: &Tx<'_>, id: &str) -> Result<(), Error> {
     tx.execute("UPDATE subscriptions SET told = 1 WHERE id = ?1", [id])?;
     Ok(())
 }
 
-/// Subscriptions of workspaces that are gone, of which the provider was told nothing.
+/// Lists subscriptions of deleted workspaces that the provider was not told to end.
 pub(super) fn orphans(c: &Connection) -> rusqlite::Result<Vec<Subscription>> {
     c.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM subscriptions

@@ -1,4 +1,4 @@
-//! Changes of who is in a workspace: each looks at the roles as they are in its own transaction.
+//! Changes of memberships. Each reads the roles inside its own transaction.
 
 use crate::control::answers::Keep;
 use crate::control::audit::Act;
@@ -10,11 +10,11 @@ use crate::workspaces::service::Workspaces;
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
-/// The most members of a workspace.
+/// Maximum number of members of a workspace.
 const MOST: u64 = 1_000;
 
 impl Workspaces {
-    /// Adds a user to a workspace; one who is in it gets the role. An operator asks without being a caller.
+    /// Adds a user to a workspace; an existing member gets the new role. For an operator, `by` is `None`.
     ///
     /// # Errors
     /// [`WorkspaceError`].
@@ -70,7 +70,7 @@ impl Workspaces {
             .await
     }
 
-    /// Removes a member: the next request of that user is refused. An operator asks without being a caller.
+    /// Removes a member: the user's next request is refused. For an operator, `by` is `None`.
     ///
     /// # Errors
     /// [`WorkspaceError`].
@@ -97,7 +97,7 @@ impl Workspaces {
             .await
     }
 }
-/// The role of a caller who has at least `needs`, as it is in the transaction of what it does.
+/// Returns the role of a caller, read in this transaction, if it is at least `needs`.
 ///
 /// # Errors
 /// `Foreign`, `Role`.
@@ -125,7 +125,7 @@ pub(in crate::workspaces) fn require(
     }
 }
 
-/// The role up to which a caller may give and take roles; an operator may all.
+/// Returns the highest role that a caller may give or take: the caller's own, and `Owner` for an operator.
 ///
 /// # Errors
 /// Like [`require`].
@@ -139,7 +139,7 @@ fn own_role(
     })
 }
 
-/// Makes a user the owner of a workspace that is being made.
+/// Makes a user the owner of a workspace that is being created.
 ///
 /// # Errors
 /// `TooManyOwned` beyond `most`.
@@ -157,7 +157,7 @@ pub(in crate::workspaces) fn found(
     Ok(())
 }
 
-/// Gives a user a role, by a caller with the role `own`; the user has `has`.
+/// Gives a user a role. `own` is the caller's role, `has` is the role that the user has.
 fn give(
     tx: &Tx<'_>,
     workspace: &WorkspaceId,
@@ -172,7 +172,7 @@ fn give(
     member.ok_or_else(|| WorkspaceError::NoMember(user.clone()))
 }
 
-/// Refuses a change from one role to another that a caller with the role `own` may not make, or that leaves no owner.
+/// Refuses a change of roles that is above the caller's role `own`, or that leaves the workspace without an owner.
 fn check_change(
     own: Role,
     from: Option<Role>,
