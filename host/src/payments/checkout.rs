@@ -1,4 +1,4 @@
-//! Sends a visitor to the provider's page: the session is stored first, so that none can be paid that we do not know.
+//! Sends a visitor to the provider's page. The session is stored first, so that a payment always finds its session.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,42 +20,41 @@ use svc_base::clock::Timestamp;
 use svc_base::fault;
 use svc_base::ids::SessionId;
 
-/// How long a second click on the same button means the same purchase, in seconds.
+/// Within this time a second click on the same button means the same purchase, in seconds.
 const DOUBLE_CLICK: i64 = 60;
 
-/// A visitor's request for a checkout.
+/// Request of a visitor to begin a checkout.
 #[derive(Clone, Debug)]
 pub struct CheckoutRequest {
-    /// The price's id.
     pub price: String,
-    /// The page's address on the host that was asked: an origin and a path.
+    /// URL of the page on the requested host: an origin and a path.
     pub return_to: Url,
 }
 
-/// A checkout that was begun.
+/// Checkout that has begun.
 #[derive(Debug)]
 pub struct Checkout {
-    /// Where the visitor pays.
+    /// Address of the hosted checkout, and the session.
     pub view: CheckoutView,
-    /// The value of the checkout cookie.
+    /// Value of the checkout cookie.
     pub token: String,
 }
 
-/// Locks of the sessions whose hosted checkout is being made: a second click waits for the first.
+/// Locks of sessions whose hosted checkout is being created: a second click waits for the first.
 #[derive(Debug, Default)]
 pub(super) struct CheckoutLocks(Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>);
 
 impl CheckoutLocks {
     fn of(&self, id: SessionId) -> Arc<tokio::sync::Mutex<()>> {
         let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // The map alone knows the others.
+        // A lock that only the map holds is not in use.
         locks.retain(|_, lock| Arc::strong_count(lock) > 1);
         Arc::clone(locks.entry(id).or_default())
     }
 }
 
 impl Payments {
-    /// The configured provider.
+    /// Returns the configured provider.
     ///
     /// # Errors
     /// `Unconfigured`.
@@ -63,7 +62,7 @@ impl Payments {
         self.stripe.as_ref().ok_or(PaymentError::Unconfigured)
     }
 
-    /// Begins a checkout. Callers run it to its end, whether or not the visitor hangs up.
+    /// Begins a checkout. Callers run it to completion, even if the visitor hangs up.
     ///
     /// # Errors
     /// [`PaymentError`].
@@ -115,7 +114,7 @@ impl Payments {
         Ok(Checkout { view, token })
     }
 
-    /// The hosted checkout of a session: the one that it has, or a new one.
+    /// Returns the hosted checkout of a session, and creates it if there is none.
     async fn hosted(
         &self,
         stripe: &Stripe,
@@ -153,7 +152,7 @@ impl Payments {
         self.control
             .write(move |tx| {
                 store::set_hosted(tx, &session, &hosted.id, &hosted.url)?;
-                // Events that came before the checkout's id was known count now.
+                // Events that came before the checkout's id was known are applied now.
                 settle(tx, &id, now)?;
                 Ok::<_, PaymentError>(())
             })
@@ -162,7 +161,7 @@ impl Payments {
         Ok(view(url))
     }
 
-    /// Notes a failure of the provider in the session; returns the error for the visitor.
+    /// Records a failure of the provider in the session; returns the error for the visitor.
     async fn note_failure(&self, id: SessionId, error: StripeError) -> PaymentError {
         let (nothing, failed) = (
             error.made_nothing(),
@@ -187,11 +186,11 @@ impl Payments {
     }
 }
 
-/// Stores a session, or finds the one of a click just before; returns it with the value of its cookie.
+/// Stores a session, or finds that of a click just before; returns the session with the value of its cookie.
 ///
-/// A visitor without a sign-in keeps the cookie that we gave, so that all purchases stay together. Over plain HTTP a sibling may have set it,
-/// who would see what is bought with it; so a visitor with a sign-in gets a fresh one, and what that visitor had bought with the other moves
-/// to it.
+/// A visitor who is not signed in keeps the existing cookie, so that all purchases stay together. Over plain HTTP a sibling origin may have set it,
+/// and could see purchases that are made with it. Therefore a signed-in visitor gets a new cookie, and the visitor's purchases with the other cookie
+/// move to it.
 fn store_session(
     tx: &control::Tx<'_>,
     mut session: Session,
@@ -247,7 +246,7 @@ fn purchase(price: &Price) -> Purchase {
     }
 }
 
-/// Returns the address that the provider leads a visitor back to, with the outcome that it claims, which proves nothing.
+/// Returns the URL that the provider leads the visitor back to. It contains the claimed outcome, which proves nothing.
 fn outcome_url(return_to: &Url, outcome: &str) -> String {
     const NAME: &str = "checkout";
     let mut url = return_to.clone();
@@ -263,7 +262,7 @@ fn outcome_url(return_to: &Url, outcome: &str) -> String {
     url.into()
 }
 
-/// The address that `return_to` means, on the host that was asked: a path at or below the page's own; `None` if it is no such path.
+/// Resolves `return_to` on the requested host: a path at or below the page's own; `None` for any other text.
 pub(super) fn return_address(origin: &str, slug: &str, return_to: Option<&str>) -> Option<Url> {
     let home = format!("/{slug}");
     let path = return_to::checked(origin, slug, return_to.unwrap_or(&home))?;

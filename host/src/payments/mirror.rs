@@ -1,7 +1,7 @@
-//! The table `svc_payments` in a project's own database follows the sessions here, in the order in which they changed.
+//! Copies sessions into the table `svc_payments` of the project's own database, in the order in which they changed.
 //!
-//! The table is written first, and how far it follows is noted after that: a crash between the two writes the same rows
-//! again, which changes nothing. Each backend is followed on its own, so that one that is busy or full keeps no other waiting.
+//! The table is written first, and its position is recorded after that: a crash between the two writes the same rows
+//! again, which changes nothing. Each backend has its own mirror, so that a busy or full one does not delay the others.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,21 +17,21 @@ use svc_base::fault;
 use svc_base::ids::BackendId;
 use svc_database::Payment;
 
-/// How many rows are written in one transaction.
+/// Number of rows that one transaction writes.
 const ROWS: u32 = 500;
-/// The longest wait before a table that could not be written is tried again.
+/// Longest delay before a failed mirror is tried again.
 const WAIT_MOST: Duration = Duration::from_secs(5);
 const WAIT_FIRST: Duration = Duration::from_millis(500);
 
-/// State of the mirrors that are being followed.
+/// State of all mirrors.
 #[derive(Debug, Default)]
 pub(super) struct Mirrors(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Those that are being written.
+    /// Backends whose mirror is being written.
     busy: HashSet<BackendId>,
-    /// Those that could not be.
+    /// Backends whose mirror could not be written.
     behind: HashMap<BackendId, Behind>,
 }
 
@@ -39,7 +39,7 @@ struct State {
 struct Behind {
     why: String,
     wait: Duration,
-    /// By the clock's count since it was made.
+    /// Time of the next attempt, by the clock's count since its start.
     again: Duration,
 }
 
@@ -48,7 +48,7 @@ impl Mirrors {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a backend, if nobody has it and it is not to be left alone for a while.
+    /// Claims a backend, unless its mirror is being written or its retry is not due yet.
     fn take(&self, backend: BackendId, now: Duration) -> bool {
         let mut state = self.state();
         let rests = state
@@ -76,17 +76,17 @@ impl Mirrors {
 }
 
 impl Payments {
-    /// Says why the table of a backend is behind, if it is.
+    /// Returns a function that tells why the mirror of a backend is behind, if it is.
     pub fn what_is_behind(&self) -> impl Fn(BackendId) -> Option<String> + Send + Sync + use<> {
         let mirrors = Arc::clone(&self.mirrors);
         move |backend| Some(mirrors.state().behind.get(&backend)?.why.clone())
     }
 
-    /// Has every table that lacks something written, each in a task of its own. Runs several times a second.
+    /// Updates every mirror that is behind, each in a task of its own. Runs several times a second.
     pub async fn follow(&self, backends: &Arc<Backends>) -> anyhow::Result<()> {
         let lagging = self.control.read(store::lagging).await?;
         {
-            // What lags no more, as where its backend is gone, is not behind.
+            // A mirror that is up to date, or whose backend is gone, is no longer behind.
             let mut state = self.mirrors.state();
             state
                 .behind
@@ -112,7 +112,7 @@ impl Payments {
     }
 }
 
-/// Writes what a table lacks.
+/// Writes the missing rows of a mirror.
 async fn bring_up(
     control: &Control,
     backends: &Backends,

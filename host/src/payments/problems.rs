@@ -1,4 +1,4 @@
-//! Errors of payments as problems.
+//! Maps errors of payments to problems.
 
 use super::PaymentError;
 use super::model::PRICES;

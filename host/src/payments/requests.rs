@@ -56,7 +56,7 @@ pub struct BeginCheckout {
 }
 
 impl AddPrice {
-    /// The price that is asked for.
+    /// Returns the requested price.
     ///
     /// # Errors
     /// `invalid_request`.
@@ -82,7 +82,7 @@ impl AddPrice {
     }
 }
 
-/// An amount, if it is a positive whole number, however JSON writes it.
+/// Returns an amount that is a positive whole number, in any notation of JSON.
 fn whole_amount(number: &serde_json::Number) -> Result<i64, Problem> {
     let wrong = || {
         invalid(format!(
@@ -104,7 +104,7 @@ fn check_name(field: &str, text: &str) -> Result<(), Problem> {
 }
 
 impl ListSessions {
-    /// How many sessions are asked for.
+    /// Returns the number of sessions to list.
     ///
     /// # Errors
     /// `invalid_request`.

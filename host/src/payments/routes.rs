@@ -1,4 +1,4 @@
-//! The routes of payments: the owner's catalog and sessions, and the visitor's way to pay.
+//! The routes of payments: catalog and sessions for owners, checkout and status for visitors.
 
 use std::sync::Arc;
 
@@ -29,17 +29,13 @@ use crate::visitors::Visitors;
 /// Services that visitors' payments need.
 #[derive(Clone, Debug)]
 pub struct CheckoutState {
-    /// Service of payments.
     pub payments: Arc<Payments>,
-    /// Pages that they are begun on.
     pub deployments: Arc<Deployments>,
-    /// Service of visitors.
     pub visitors: Arc<Visitors>,
-    /// Settings in effect.
     pub config: Arc<Config>,
 }
 
-/// The price that a path names.
+/// Price that a path names.
 #[derive(Debug, Deserialize)]
 pub struct PricePath {
     pid: String,
@@ -172,7 +168,7 @@ pub async fn checkout(
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let page = frontend(&state, &context, &slug).await?;
-    // A page elsewhere could have the browser's cookie replaced.
+    // A page of another origin could replace the browser's cookie.
     if !origin::is_own(&state.config.scheme, &context.authority, &headers) {
         return Err(Problem::new(
             Code::OriginRefused,
@@ -233,7 +229,7 @@ pub async fn status(
     Ok(response)
 }
 
-/// The frontend at a slug: nothing is sold on a quick share.
+/// Returns the frontend at a slug; a quick share sells nothing.
 async fn frontend(
     state: &CheckoutState,
     context: &Context,

@@ -1,4 +1,4 @@
-//! The service of payments: sessions, recognised buyers, and the ledger's effects.
+//! The service of payments: sessions, identified buyers, and the effects of the ledger.
 
 use std::sync::Arc;
 
@@ -19,14 +19,14 @@ use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::{ProjectId, SessionId};
 use svc_base::random::Random;
 
-/// How long an event waits for its session, in seconds: the provider itself forgets events after 30 days.
+/// How long an event without a session is kept, in seconds. The provider itself forgets events after 30 days.
 const WAITS: i64 = 90 * 24 * 3600;
-/// How many of those are looked at in one transaction.
+/// Number of old events that one transaction deletes.
 const AT_ONCE: u32 = 100;
-/// How many sessions of an ended project are removed in one transaction.
+/// Number of sessions that one transaction processes.
 const SESSIONS_AT_ONCE: u32 = 100;
 
-/// The payments of an installation.
+/// Service of payments.
 #[derive(Debug)]
 pub struct Payments {
     pub(super) control: Control,
@@ -39,7 +39,7 @@ pub struct Payments {
 }
 
 impl Payments {
-    /// The payments in a control database, with a provider if one is configured.
+    /// Creates the service on a control database, with a provider if one is configured.
     pub fn new(
         control: Control,
         clock: Clock,
@@ -58,7 +58,7 @@ impl Payments {
         }
     }
 
-    /// The latest sessions of a project, newest first.
+    /// Lists the latest sessions of a project, newest first.
     pub async fn sessions(
         &self,
         project: ProjectId,
@@ -70,7 +70,7 @@ impl Payments {
         Ok(read.await?)
     }
 
-    /// Lists what a visitor of a page has paid for and has now: by their identity, by their address, by their browser.
+    /// Lists the paid sessions of a page's visitor, found by identity, e-mail address or cookie.
     pub async fn owned(
         &self,
         page: &Page,
@@ -88,10 +88,10 @@ impl Payments {
         Ok(read.await?)
     }
 
-    /// Has the sessions in the mirror whose checkout a crash has interrupted. Runs before any is begun.
+    /// Marks sessions whose checkout was interrupted by a crash, so that the mirror shows them. Runs before any checkout begins.
     ///
     /// # Errors
-    /// The database's.
+    /// Errors of the database.
     pub async fn settle_begun(&self) -> Result<(), control::Error> {
         let write = self.control.write(|tx| {
             for session in store::begun_only(tx)? {
@@ -102,10 +102,10 @@ impl Payments {
         write.await
     }
 
-    /// The live project that a page is of.
+    /// Returns the live project that a page belongs to.
     ///
     /// # Errors
-    /// `NoProject` if it is of none: a quick share, or a project that has just ended.
+    /// `NoProject` for a quick share, or if the project has just ended.
     pub(super) async fn project_of(&self, page: &Page) -> Result<ProjectId, PaymentError> {
         let Kind::Frontend { host_label } = &page.kind else {
             return Err(PaymentError::NoProject);
@@ -118,8 +118,8 @@ impl Payments {
         project.map(|one| one.id).ok_or(PaymentError::NoProject)
     }
 
-    /// Derives everything about a project's sessions from the ledger anew, and has the mirror made anew. Returns how many sessions
-    /// there are, and how many said something else before.
+    /// Derives the verdicts of a project's sessions from the ledger again, and rebuilds the mirror. Returns the number of sessions,
+    /// and how many of them have changed.
     pub async fn rebuild(
         control: &Control,
         project: ProjectId,
@@ -150,7 +150,7 @@ impl Payments {
         Ok((all, changed))
     }
 
-    /// Everything that the ledger has about a project's sessions, by arrival.
+    /// Lists the ledger's events about a project's sessions, by arrival.
     pub async fn events(
         control: &Control,
         project: ProjectId,
@@ -170,11 +170,11 @@ impl Payments {
             .await
     }
 
-    /// Removes what an ended project has sold, its sessions and their events included. What the provider is to end with them is
-    /// queued.
+    /// Removes the catalog, the sessions and the events of a deleted project. Subscriptions and open checkouts are queued
+    /// for cancellation.
     ///
     /// # Errors
-    /// The database's; calling again goes on.
+    /// Errors of the database; calling again continues.
     pub async fn remove(&self, project: ProjectId) -> Result<(), control::Error> {
         let now = self.clock.now();
         loop {
@@ -193,7 +193,7 @@ impl Payments {
         }
     }
 
-    /// Forgets events of the provider's that are about nothing of ours, and have waited long enough, and endings that are as old.
+    /// Deletes events that belong to no session and are old, and finished cancellations of the same age.
     pub async fn forget_old(&self) -> Result<(), control::Error> {
         let before = self.clock.now().plus_seconds(-WAITS);
         self.control
@@ -217,14 +217,14 @@ impl Payments {
     }
 }
 
-/// The names by which events of a session are found.
+/// Returns the references by which events of a session are found.
 fn names(session: &Session) -> Vec<Reference> {
     let own = Reference::subject(&Subject::Session(session.id.to_string()));
     let hosted = session.provider_id.as_deref().map(Reference::object);
     std::iter::once(own).chain(hosted).collect()
 }
 
-/// Brings a session to what the ledger says of it; returns whether that is something new.
+/// Updates a session to the verdict of the ledger; returns whether it changed.
 pub(super) fn settle(tx: &Tx<'_>, id: &SessionId, now: Timestamp) -> Result<bool, control::Error> {
     let Some(session) = store::by_id(tx, id)? else {
         return Ok(false);

@@ -1,4 +1,4 @@
-//! Sessions and how far mirrors follow, in the control database.
+//! Queries of sessions and of mirror positions in the control database.
 
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -48,7 +48,6 @@ impl FromSql for Status {
     }
 }
 
-/// Adds a session.
 pub(super) fn insert_session(tx: &Tx<'_>, new: &Session) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO payment_sessions
@@ -76,7 +75,7 @@ pub(super) fn insert_session(tx: &Tx<'_>, new: &Session) -> Result<(), Error> {
     Ok(())
 }
 
-/// Counts a change of a project's sessions; returns its number.
+/// Counts a change of a project's sessions; returns the number of the change.
 fn next_change(tx: &Tx<'_>, project: &ProjectId) -> Result<i64, Error> {
     Ok(tx
         .prepare_cached(
@@ -86,7 +85,7 @@ fn next_change(tx: &Tx<'_>, project: &ProjectId) -> Result<i64, Error> {
         .query_row([project], |row| row.get(0))?)
 }
 
-/// An open session of the same purchase, begun since `since`: a second click on the same button, by the same signed-in visitor or in the
+/// Finds an open session of the same purchase since `since`: from a second click on the same button, by the same signed-in visitor or in the
 /// same browser.
 pub(super) fn same_purchase(
     c: &Connection,
@@ -112,7 +111,7 @@ pub(super) fn same_purchase(
     .optional()
 }
 
-/// Whether a checkout cookie was given to a visitor of a frontend, since `since`, under the name that it has now.
+/// Whether a frontend gave a visitor this checkout cookie since `since`, under its current name.
 pub(super) fn knows_cookie(
     c: &Connection,
     deployment: &DeploymentId,
@@ -128,8 +127,8 @@ pub(super) fn knows_cookie(
     })
 }
 
-/// Moves to the cookie of a new session what its visitor has bought with the cookie `former`, signed in or not. Another visitor's purchases
-/// stay.
+/// Moves the purchases that the visitor made with the cookie `former`, signed in or not, to the cookie of a new session. Other visitors'
+/// purchases stay.
 pub(super) fn move_to_cookie(
     tx: &Tx<'_>,
     session: &Session,
@@ -149,7 +148,7 @@ pub(super) fn move_to_cookie(
     Ok(())
 }
 
-/// Gives a session another cookie.
+/// Sets the cookie of a session.
 pub(super) fn set_cookie(
     tx: &Tx<'_>,
     id: &SessionId,
@@ -163,21 +162,20 @@ pub(super) fn set_cookie(
     Ok(())
 }
 
-/// A session.
 pub(super) fn by_id(c: &Connection, id: &SessionId) -> rusqlite::Result<Option<Session>> {
     c.prepare_cached(&format!("{SESSION} WHERE id = ?1"))?
         .query_row([id], session)
         .optional()
 }
 
-/// The session of a hosted checkout.
+/// Finds the session of a hosted checkout.
 pub(super) fn by_provider_id(c: &Connection, id: &str) -> rusqlite::Result<Option<Session>> {
     c.prepare_cached(&format!("{SESSION} WHERE provider_id = ?1"))?
         .query_row([id], session)
         .optional()
 }
 
-/// Notes the hosted checkout of a session.
+/// Stores the hosted checkout of a session.
 pub(super) fn set_hosted(
     tx: &Tx<'_>,
     session: &Session,
@@ -186,7 +184,7 @@ pub(super) fn set_hosted(
 ) -> Result<(), Error> {
     let change = next_change(tx, &session.project)?;
     tx.prepare_cached(
-        // An id that another session has is no name of this one.
+        // A provider's id that another session has is not stored again.
         "UPDATE payment_sessions SET provider_url = ?3, change = ?4,
             provider_id = iif(EXISTS (SELECT 1 FROM payment_sessions o WHERE o.provider_id = ?2 AND o.id <> ?1), NULL, ?2)
          WHERE id = ?1",
@@ -195,8 +193,8 @@ pub(super) fn set_hosted(
     Ok(())
 }
 
-/// Notes that whether a hosted checkout was made is not known: from now on the session is in the mirror. `failed`: the provider has
-/// answered with a failure, so that the next attempt needs another key.
+/// Marks that it is unknown whether a hosted checkout was created: from now on the mirror shows the session. `failed` means that the
+/// provider answered with a failure, so that the next attempt needs another idempotency key.
 pub(super) fn set_doubtful(tx: &Tx<'_>, session: &Session, failed: bool) -> Result<(), Error> {
     let change = next_change(tx, &session.project)?;
     tx.prepare_cached(
@@ -206,39 +204,39 @@ pub(super) fn set_doubtful(tx: &Tx<'_>, session: &Session, failed: bool) -> Resu
     Ok(())
 }
 
-/// The sessions of which nothing is known but that they were begun: while nobody is beginning any, a crash came between.
+/// Lists the sessions that have begun and have no outcome yet. While no checkout is running, these were interrupted by a crash.
 pub(super) fn begun_only(c: &Connection) -> rusqlite::Result<Vec<Session>> {
     c.prepare_cached(&format!("{SESSION} WHERE change = 0"))?
         .query_map([], session)?
         .collect()
 }
 
-/// Forgets a session that the provider has refused to make a checkout for: nobody can pay it.
+/// Deletes a session that the provider refused to create a checkout for: it cannot be paid.
 pub(super) fn forget_session(tx: &Tx<'_>, id: &SessionId) -> Result<(), Error> {
     tx.prepare_cached("DELETE FROM payment_sessions WHERE id = ?1 AND change = 0")?
         .execute([id])?;
     Ok(())
 }
 
-/// Has the mirror of a project made anew.
+/// Requests a rebuild of a project's mirror.
 pub(super) fn make_anew(tx: &Tx<'_>, project: &ProjectId) -> Result<(), Error> {
     tx.prepare_cached("UPDATE payment_mirrors SET asked = asked + 1 WHERE project_id = ?1")?
         .execute([project])?;
     Ok(())
 }
 
-/// A mirror that does not have everything.
+/// Mirror that lacks changes.
 #[derive(Clone, Debug)]
 pub(super) struct Lagging {
     pub(super) project: ProjectId,
     pub(super) backend: BackendId,
-    /// How far it follows; `None` if it is to be made anew.
+    /// Position that the mirror has reached; `None` if it must be rebuilt.
     pub(super) position: Option<i64>,
     pub(super) changes: i64,
     pub(super) asked: i64,
 }
 
-/// The mirrors that do not have everything, of projects that have a backend.
+/// Lists the mirrors that lack changes, of projects that have a backend.
 pub(super) fn lagging(c: &Connection) -> rusqlite::Result<Vec<Lagging>> {
     let mut backends = c.prepare_cached("SELECT project_id, id FROM backends")?;
     let mut mirrors = c.prepare_cached(
@@ -266,7 +264,7 @@ pub(super) fn lagging(c: &Connection) -> rusqlite::Result<Vec<Lagging>> {
     Ok(lagging)
 }
 
-/// The sessions of a project that have changed since `position`, in the order of their changes, each with its number.
+/// Lists the sessions of a project that have changed since `position`, in the order of their changes, each with its number.
 pub(super) fn changed(
     c: &Connection,
     project: &ProjectId,
@@ -283,7 +281,7 @@ pub(super) fn changed(
     .collect()
 }
 
-/// Notes how far a mirror follows.
+/// Stores the position that a mirror has reached.
 pub(super) fn set_position(tx: &Tx<'_>, followed: &Lagging, position: i64) -> Result<(), Error> {
     tx.prepare_cached(
         "UPDATE payment_mirrors SET backend_id = ?2, position = ?3, made = ?4 WHERE project_id = ?1",
@@ -297,7 +295,7 @@ pub(super) fn set_position(tx: &Tx<'_>, followed: &Lagging, position: i64) -> Re
     Ok(())
 }
 
-/// Writes what the ledger says of a session, if that is new; returns whether it is.
+/// Stores the verdict on a session if it differs; returns whether it does.
 pub(super) fn set_verdict(
     tx: &Tx<'_>,
     session: &Session,
@@ -323,7 +321,7 @@ pub(super) fn set_verdict(
     Ok(true)
 }
 
-/// The latest sessions of a project, newest first.
+/// Lists the latest sessions of a project, newest first.
 pub(super) fn sessions(
     c: &Connection,
     project: &ProjectId,
@@ -336,14 +334,14 @@ pub(super) fn sessions(
     .collect()
 }
 
-/// The ids of all sessions of a project, oldest first.
+/// Lists the ids of all sessions of a project, oldest first.
 pub(super) fn session_ids(c: &Connection, project: &ProjectId) -> rusqlite::Result<Vec<SessionId>> {
     c.prepare_cached("SELECT id FROM payment_sessions WHERE project_id = ?1 ORDER BY number")?
         .query_map([project], |row| row.get(0))?
         .collect()
 }
 
-/// The paid sessions of a visitor, newest first, each by the surest sign.
+/// Lists the paid sessions of a visitor, newest first, each with the strongest match.
 pub(super) fn recognise(
     c: &Connection,
     project: &ProjectId,
@@ -379,7 +377,7 @@ pub(super) fn recognise(
     Ok(found)
 }
 
-/// The paid sessions of a visitor of a project, newest first.
+/// Lists the paid sessions of a signed-in visitor, newest first.
 fn paid_by_user(c: &Connection, project: &ProjectId, user: &str) -> rusqlite::Result<Vec<Session>> {
     c.prepare_cached(&format!(
         "{SESSION} WHERE project_id = ?1 AND user_id = ?2 AND status = ?3 ORDER BY number DESC"
@@ -388,7 +386,7 @@ fn paid_by_user(c: &Connection, project: &ProjectId, user: &str) -> rusqlite::Re
     .collect()
 }
 
-/// The paid sessions of a project whose address is this one, newest first.
+/// Lists the paid sessions with an e-mail address, newest first.
 fn paid_by_email(
     c: &Connection,
     project: &ProjectId,
@@ -404,7 +402,7 @@ fn paid_by_email(
     .collect()
 }
 
-/// The paid sessions that were begun on a frontend with a cookie, newest first.
+/// Lists the paid sessions that began on a frontend with a cookie, newest first.
 fn paid_by_cookie(
     c: &Connection,
     deployment: &DeploymentId,
@@ -421,7 +419,7 @@ fn paid_by_cookie(
     .collect()
 }
 
-/// Removes some of what a project has; returns whether there was anything. Sessions first: their events go with them.
+/// Removes a batch of a deleted project's sessions, and returns them; without sessions, removes the catalog. Sessions come first, because their events go with them.
 pub(super) fn remove_some(
     tx: &Tx<'_>,
     project: &ProjectId,

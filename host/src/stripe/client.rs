@@ -1,4 +1,4 @@
-//! Calls of the provider: each with the pinned version and an idempotency key, bounded in time and bytes.
+//! Calls the provider: each call has the pinned version and an idempotency key, and is bounded in time and bytes.
 
 use std::time::Duration;
 
@@ -11,106 +11,102 @@ use super::{SESSION, amounts};
 use crate::config;
 use crate::outbound::{Outbound, OutboundError};
 
-/// The version of the provider's interface that we speak.
+/// Version of the provider's API.
 pub const VERSION: &str = "2026-10-28.endive";
-/// How long a call may take, from its beginning to the end of its answer.
+/// Time limit of a call, until its answer is complete.
 const CALL_TIME: Duration = Duration::from_secs(10);
-/// The most of the provider's words that a client is told, in characters.
+/// Maximum length of a provider's message that clients see, in characters.
 const WORDS: usize = 300;
-/// The longest id and address in an answer, in bytes.
+/// Maximum lengths of an id and of a URL in an answer, in bytes.
 const ID: usize = 255;
 const URL_BYTES: usize = 8_192;
 
-/// The provider.
+/// Client of the payment provider.
 #[derive(Clone, Debug)]
 pub struct Stripe {
     outbound: Outbound,
     base: String,
     authorization: HeaderValue,
-    /// Whether its pages may be http, as those of a stand-in on this machine are.
+    /// Whether its pages may use http, as those of a local stand-in do.
     plain: bool,
 }
 
-/// Why a call failed.
+/// Error of a call.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StripeError {
-    /// It was refused for its amount, in the provider's words: nothing was made.
+    /// The amount was refused, with the provider's message: nothing was created.
     #[error("the provider refused the amount: {0}")]
     Amount(String),
-    /// It was refused: nothing was made.
+    /// The call was refused: nothing was created.
     #[error("the provider refused the call: {0}")]
     Refused(Refusal),
-    /// The provider has failed: whether something was made is not known, and asking again with the same key answers the same.
+    /// The provider failed: whether something was created is unknown, and a retry with the same key gets the same answer.
     #[error("the provider failed: {0}")]
     Failed(String),
-    /// There is no answer: whether something was made is not known, and asking again with the same key will tell.
+    /// There is no answer: whether something was created is unknown, and a retry with the same key will tell.
     #[error("the provider did not answer: {0}")]
     Silent(String),
 }
 
-/// Refusal of a call, in the words of the provider.
+/// The provider's refusal of a call.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{status}, {kind} {code} {param}")]
 pub struct Refusal {
-    /// Status of the answer.
     pub status: StatusCode,
     kind: String,
-    /// Code of what is wrong, if there is one.
+    /// The provider's error code, if any.
     pub code: String,
     param: String,
 }
 
 impl StripeError {
-    /// Whether nothing was made, for certain.
+    /// Whether it is certain that nothing was created.
     pub fn made_nothing(&self) -> bool {
         matches!(self, Self::Amount(_) | Self::Refused(_))
     }
 }
 
-/// Purchase of a visitor.
 #[derive(Clone, Debug)]
 pub struct Purchase {
-    /// The product's name.
+    /// Name of the product.
     pub product: String,
-    /// Description of the purchase.
     pub description: String,
-    /// In minor units of ISO 4217.
+    /// Amount in minor units of ISO 4217.
     pub amount: i64,
-    /// In lower case.
+    /// Currency code in lower case.
     pub currency: String,
-    /// Whether it is paid every month.
+    /// Whether the price is paid every month.
     pub recurring: bool,
 }
 
-/// A hosted checkout to make.
+/// Hosted checkout to create.
 #[derive(Clone, Debug)]
 pub struct NewCheckout {
-    /// Our session.
+    /// Identifier of our session.
     pub session: String,
-    /// Purchase that the session is for.
     pub purchase: Purchase,
-    /// The visitor's verified address, if it is known.
+    /// The visitor's verified e-mail address, if it is known.
     pub email: Option<String>,
-    /// Where the visitor goes who has paid,
+    /// URL for a visitor who has paid.
     pub success_url: String,
-    /// and who has not.
+    /// URL for a visitor who has not paid.
     pub cancel_url: String,
 }
 
-/// A hosted checkout.
+/// Hosted checkout, as the provider created it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hosted {
-    /// The provider's id of it.
+    /// The provider's id of the checkout.
     pub id: String,
-    /// Where the visitor pays.
+    /// URL where the visitor pays.
     pub url: String,
 }
 
 impl Stripe {
-    /// The configured provider.
+    /// Creates a client for the configured provider.
     ///
     /// # Errors
-    /// When the key cannot be sent.
+    /// When the key is not a valid header value.
     pub fn new(outbound: Outbound, settings: &config::Stripe) -> anyhow::Result<Self> {
         let base = settings.api_base.as_str().trim_end_matches('/');
         let base = base.strip_suffix("/v1").unwrap_or(base).to_owned();
@@ -125,7 +121,7 @@ impl Stripe {
         })
     }
 
-    /// Makes a hosted checkout.
+    /// Creates a hosted checkout.
     ///
     /// # Errors
     /// [`StripeError`].
@@ -133,7 +129,7 @@ impl Stripe {
         const PATH: &str = "/v1/checkout/sessions";
         let form = checkout_form(new)?;
         let made = match self.post(PATH, &form, key).await {
-            // The visitor writes their address themselves where the provider does not take the one that we know.
+            // The visitor enters an e-mail address on the page if the provider refuses the known one.
             Err(StripeError::Refused(refusal))
                 if new.email.is_some() && refusal.param == "customer_email" =>
             {
@@ -162,7 +158,7 @@ impl Stripe {
         }
     }
 
-    /// Calls the provider, by its path from `/v1` on, with a form; returns its answer.
+    /// Posts a form to a path of the provider, `/v1` included; returns the answer.
     ///
     /// # Errors
     /// [`StripeError`].
@@ -196,7 +192,7 @@ impl Stripe {
         Err(refusal(answer.status, &document["error"]))
     }
 
-    /// Whether a visitor can be sent to an address: to the web, and without a detour through a script.
+    /// Whether a visitor can be sent to a URL: it must be a web address, not a script.
     pub(super) fn is_page(&self, url: &str) -> bool {
         let plain = self.plain;
         url.len() <= URL_BYTES
@@ -206,7 +202,7 @@ impl Stripe {
     }
 }
 
-/// The fields of a new hosted checkout. Its price is sent inline, so that the provider's own catalog stays empty.
+/// Returns the form fields of a new hosted checkout. The price is sent inline, so that the provider's own catalog stays empty.
 fn checkout_form(new: &NewCheckout) -> Result<Vec<(String, String)>, StripeError> {
     let purchase = &new.purchase;
     let currency = purchase.currency.as_str();
@@ -219,7 +215,7 @@ fn checkout_form(new: &NewCheckout) -> Result<Vec<(String, String)>, StripeError
     } else {
         "payment"
     };
-    // What comes of the checkout says whose it is, too.
+    // The resulting payment or subscription carries our metadata, too.
     let made = if purchase.recurring {
         format!("subscription_data[metadata][{SESSION}]")
     } else {
@@ -245,7 +241,7 @@ fn checkout_form(new: &NewCheckout) -> Result<Vec<(String, String)>, StripeError
             "line_items[0][price_data][product_data][description]",
             &purchase.description,
         ),
-        // A price is a price: what is paid is what is compared.
+        // The provider must not convert the currency: the paid amount is compared with the price.
         ("adaptive_pricing[enabled]", "false"),
     ];
     if purchase.recurring {
@@ -263,8 +259,8 @@ fn encoded(form: &[(String, String)]) -> String {
     body.extend_pairs(form).finish()
 }
 
-/// Reads a refusal. Its words are for whoever set the price, and only where they are about the amount; the log gets the
-/// provider's codes alone, since its words may repeat what was sent.
+/// Parses an error answer. Its message goes to the person who set the price, and only if it is about the amount. The log gets
+/// only the provider's codes, because a message may repeat what was sent.
 fn refusal(status: StatusCode, error: &Value) -> StripeError {
     let field = |name: &str| error[name].as_str().unwrap_or_default();
     let word = |name: &str| -> String {
@@ -277,7 +273,7 @@ fn refusal(status: StatusCode, error: &Value) -> StripeError {
         code: word("code"),
         param: word("param"),
     };
-    // A key that was used for something else: what that was may have been made.
+    // The key was used for another call, which may have created something.
     if status.is_server_error() || field("type") == "idempotency_error" {
         return StripeError::Failed(refusal.to_string());
     }

@@ -22,14 +22,14 @@ const BY_DIGITS: [(u8, &str); 4] = [
     (4, "clf uyw"),
 ];
 
-/// The digits of a currency's minor unit, by its code in lower case; `None` if there is no such currency.
+/// Returns the number of digits of a currency's minor unit, by its code in lower case; `None` for an unknown currency.
 pub fn digits(currency: &str) -> Option<u8> {
     let lists = BY_DIGITS.iter();
     let mut found = lists.filter(|(_, codes)| codes.split(' ').any(|code| code == currency));
     found.next().map(|(digits, _)| *digits)
 }
 
-/// An amount in minor units, as people read it: `12.50 EUR`.
+/// Formats an amount in minor units for people: `12.50 EUR`.
 pub fn shown(amount: i64, currency: &str) -> String {
     let code = currency.to_ascii_uppercase();
     let digits = usize::from(digits(currency).unwrap_or(0));

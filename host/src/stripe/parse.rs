@@ -1,4 +1,4 @@
-//! From a webhook's document to the event that it is: the provider's words, of today's version and of older ones.
+//! Parses webhooks into events, from the provider's current version and from older ones.
 
 use serde_json::Value;
 
@@ -9,17 +9,17 @@ use super::event::{
 use super::{SESSION, WORKSPACE, amounts};
 use svc_base::clock::Timestamp;
 
-/// The longest id of the provider's, in bytes.
+/// Maximum length of a provider's id, in bytes.
 const ID: usize = 255;
-/// The longest address that is kept, in bytes.
+/// Maximum length of a stored e-mail address, in bytes.
 const EMAIL: usize = 512;
 
-/// Why a signed document is no event.
+/// A signed document is not a valid event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the webhook is no event of the provider: {0}")]
 pub struct NoEvent(pub(super) String);
 
-/// Reads an event; `None` if it is of a type that nothing depends on.
+/// Parses an event; `None` for a type of event that is not used.
 ///
 /// # Errors
 /// [`NoEvent`].
@@ -43,9 +43,9 @@ pub(super) fn event(body: &[u8]) -> Result<Option<Event>, NoEvent> {
     }))
 }
 
-/// Whether an event is of the provider's test mode, where no money moves.
+/// Whether an event comes from the provider's test mode, where no money moves.
 pub(super) fn is_trial(body: &[u8]) -> bool {
-    /// The one field.
+    /// The only field that is read.
     #[derive(serde::Deserialize)]
     struct Mode {
         livemode: Option<bool>,
@@ -94,7 +94,7 @@ fn own_id(object: &Value) -> Result<String, NoEvent> {
     id_in(object, "id").ok_or_else(|| missing("data.object.id"))
 }
 
-/// An id, be it there as such or as the object itself.
+/// Returns an id, given as such or inside the expanded object.
 fn id_in(object: &Value, field: &str) -> Option<String> {
     id_of(&object[field])
 }
@@ -142,12 +142,12 @@ fn subscription(object: &Value, deleted: bool) -> Result<Fact, NoEvent> {
     }))
 }
 
-/// A currency, as it is compared.
+/// Returns a currency code in lower case.
 fn currency_in(object: &Value) -> Option<String> {
     object["currency"].as_str().map(str::to_ascii_lowercase)
 }
 
-/// An invoice. Since 2025 it names its subscription as its parent, and its payments apart.
+/// Parses an invoice. Since 2025 it names its subscription as its parent, and lists its payments separately.
 fn invoice(object: &Value, paid: bool) -> Result<Fact, NoEvent> {
     let parent = &object["parent"]["subscription_details"];
     let before = &object["subscription_details"];
@@ -167,8 +167,8 @@ fn invoice(object: &Value, paid: bool) -> Result<Fact, NoEvent> {
     }))
 }
 
-/// The totals of an invoice: that with taxes, and that without those that were added to the price. What is due may be less than
-/// the total, where the customer had credit left; less than what is due was not all of it.
+/// Returns the totals of an invoice: with taxes, and without added taxes. The amount due may be less than
+/// the total if the customer had credit. If less than the amount due was paid, only the paid amount counts.
 fn totals(object: &Value) -> Option<Vec<i64>> {
     let field = |name: &str| object[name].as_i64();
     let (due, got) = (field("amount_due"), field("amount_paid"));
@@ -190,7 +190,7 @@ fn paid_by(payment: &Value) -> Option<String> {
     id_in(payment, "payment_intent").or_else(|| id_in(payment, "charge"))
 }
 
-/// Which payment has paid an invoice; `None` if it was paid otherwise, as by a payment record.
+/// Parses which payment has paid an invoice; `None` if it was paid otherwise, for example by a payment record.
 fn invoice_payment(object: &Value) -> Result<Option<Fact>, NoEvent> {
     let invoice = id_in(object, "invoice").ok_or_else(|| missing("data.object.invoice"))?;
     let payment = paid_by(&object["payment"]);

@@ -1,31 +1,31 @@
-//! Calls of the provider about the plans of workspaces, and about what is to end.
+//! Calls of the provider about the plans of workspaces, and about cancellations.
 
 use http::StatusCode;
 use serde_json::Value;
 
 use super::{Stripe, StripeError, WORKSPACE};
 
-/// A hosted checkout of a plan to make.
+/// Hosted checkout of a plan to create.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanCheckout<'a> {
-    /// The workspace, by its id.
+    /// Identifier of the workspace.
     pub workspace: &'a str,
-    /// The provider's price of the plan.
+    /// The provider's id of the plan's price.
     pub price: &'a str,
-    /// Customer who pays, if the provider knows them already.
+    /// The provider's id of the paying customer, if it is known.
     pub customer: Option<&'a str>,
-    /// Where the user goes who has paid, or has not.
+    /// URL that the user comes back to, paid or not.
     pub back: &'a str,
 }
 
 impl Stripe {
-    /// Makes a hosted checkout of a plan; returns its address.
+    /// Creates a hosted checkout of a plan; returns its URL.
     ///
     /// # Errors
     /// [`StripeError`].
     pub async fn plan(&self, new: PlanCheckout<'_>, key: &str) -> Result<String, StripeError> {
         let metadata = format!("metadata[{WORKSPACE}]");
-        // What comes of the checkout says whose it is, too.
+        // The resulting subscription carries our metadata, too.
         let made = format!("subscription_data[metadata][{WORKSPACE}]");
         let mut form = vec![
             ("mode", "subscription"),
@@ -43,7 +43,7 @@ impl Stripe {
         self.page(&made)
     }
 
-    /// Opens the provider's own pages about what a customer pays for; returns their address.
+    /// Opens the provider's customer portal; returns its URL.
     ///
     /// # Errors
     /// [`StripeError`].
@@ -58,7 +58,7 @@ impl Stripe {
         self.page(&made)
     }
 
-    /// Has a subscription end at the close of the period that is paid for. One that the provider does not have any more has
+    /// Tells the provider to end a subscription at the end of the paid period. A subscription that the provider does not know has
     /// ended.
     ///
     /// # Errors
@@ -72,7 +72,7 @@ impl Stripe {
         }
     }
 
-    /// Closes a hosted checkout, so that nobody can pay it any more. One that is complete, or has expired, is left alone.
+    /// Closes a hosted checkout, so that it cannot be paid any more. One that is complete or expired stays as it is.
     ///
     /// # Errors
     /// [`StripeError`].
@@ -95,10 +95,10 @@ impl Stripe {
     }
 }
 
-/// The provider's code of what it does not have.
+/// The provider's error code for an unknown object.
 const MISSING: &str = "resource_missing";
 
-/// An id of the provider's as a segment of a path.
+/// Checks that a provider's id can be a path segment.
 fn segment(id: &str) -> Result<&str, StripeError> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     if id.is_empty() || !id.bytes().all(plain) {

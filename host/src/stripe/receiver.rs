@@ -1,4 +1,4 @@
-//! Takes webhooks in: verified, appended to the ledger, and told to whom they concern, in one transaction.
+//! Receives webhooks: verifies each, appends it to the ledger and passes it to the consumers, in one transaction.
 
 use std::sync::Arc;
 
@@ -13,32 +13,32 @@ use crate::control::{self, Control, Tx};
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::fault;
 
-/// Somebody whom events may concern.
+/// Consumer of the provider's events.
 pub trait Consumer: std::fmt::Debug + Send + Sync {
-    /// Acts on a new event, in the transaction that appends it. `found` is everything that the ledger has about the same objects,
-    /// the event included; what has nothing to do with this consumer, it leaves alone. Returns whether the event is about
-    /// something of its own.
+    /// Handles a new event, in the transaction that appends it. `found` has all events of the ledger about the same objects,
+    /// including the new one. Returns whether the event concerns
+    /// this consumer; other events are left alone.
     ///
     /// # Errors
-    /// The database's: nothing is kept then, and the provider sends the event again.
+    /// Errors of the database: then nothing is stored, and the provider sends the event again.
     fn consume(&self, tx: &Tx<'_>, found: &Found, now: Timestamp) -> Result<bool, control::Error>;
 }
 
-/// Why a webhook was not taken in.
+/// Error of a webhook that was not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiveError {
-    /// It is not the provider's, or not of now.
+    /// The signature is missing, wrong or too old.
     #[error(transparent)]
     Signature(#[from] SignatureError),
-    /// It is the provider's, and no event.
+    /// The document is not a valid event.
     #[error(transparent)]
     NoEvent(#[from] NoEvent),
-    /// The database's.
+    /// The control database failed.
     #[error(transparent)]
     Store(#[from] control::Error),
 }
 
-/// The receiver of webhooks.
+/// Receiver of webhooks.
 #[derive(Debug)]
 pub struct Receiver {
     control: Control,
@@ -50,7 +50,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// The receiver for a configured provider.
+    /// Creates the receiver for a configured provider.
     pub fn new(
         control: Control,
         clock: Clock,
@@ -67,7 +67,7 @@ impl Receiver {
         }
     }
 
-    /// Takes a webhook in. One that came before, of a type that nothing depends on, or of a trial where real money moves, changes
+    /// Receives a webhook. A repeated event, an unused type, or a test event on a live installation changes
     /// nothing.
     ///
     /// # Errors

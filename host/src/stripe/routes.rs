@@ -45,7 +45,7 @@ pub async fn receive(
     Ok(Json(Received { received: true }))
 }
 
-/// The problem of everything that needs a payment provider, where there is none.
+/// Returns the problem of a request that needs a payment provider where none is configured.
 pub fn unconfigured() -> Problem {
     Problem::new(
         Code::PaymentsUnconfigured,

@@ -4,34 +4,34 @@ use ring::hmac;
 
 use svc_base::clock::Timestamp;
 
-/// How old a signature may be, and how far ahead its clock, in seconds.
+/// Largest difference between the clock of a signature and ours, in seconds.
 const TOLERANCE: i64 = 300;
 
-/// Fault of a signature.
+/// Error of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
-    /// There is none.
+    /// The header is missing.
     #[error("the webhook has no `Stripe-Signature`")]
     Missing,
-    /// It does not have the form of one.
+    /// The header has the wrong form.
     #[error("`Stripe-Signature` must be `t=<seconds>,v1=<hexadecimal>`")]
     Malformed,
-    /// None of its values is that of this body with one of our secrets.
+    /// No value matches the body with any of our secrets.
     #[error(
         "`Stripe-Signature` does not match the body with any of our secrets: compare `webhook_secret` with that of the provider's endpoint"
     )]
     Wrong,
-    /// It was made too long ago.
+    /// The signature is too old, or from the future.
     #[error("`Stripe-Signature` is more than {TOLERANCE} seconds old, or ahead of our clock")]
     Stale,
 }
 
-/// A key of a webhook's secret.
+/// Returns the HMAC key of a webhook secret.
 pub(super) fn key(secret: &str) -> hmac::Key {
     hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes())
 }
 
-/// Signs a body as the provider does: the value of its `Stripe-Signature`.
+/// Signs a body as the provider does; returns the value of `Stripe-Signature`.
 pub fn sign(secret: &str, body: &[u8], now: Timestamp) -> String {
     let at = now.0.div_euclid(1000).to_string();
     let tag = hmac::sign(&key(secret), &signed(&at, body));
@@ -68,10 +68,10 @@ pub(super) fn verify(
     for item in header.split(',') {
         match item.trim().split_once('=') {
             Some(("t", seconds)) if at.is_none() => at = Some(seconds),
-            // Two times would leave open which of them is signed.
+            // With two times it would be unclear which one is signed.
             Some(("t", _)) => return Err(SignatureError::Malformed),
             Some(("v1", tag)) => tags.push(tag),
-            // Schemes that are not used, such as `v0` of test events.
+            // Other schemes are ignored, such as `v0` of test events.
             Some(_) => {}
             None => return Err(SignatureError::Malformed),
         }

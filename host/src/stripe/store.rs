@@ -1,4 +1,4 @@
-//! The ledger of verified events in the control database.
+//! Queries of the ledger in the control database.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -8,14 +8,13 @@ use super::event::{Event, Reference};
 use crate::control::{Error, Tx};
 use svc_base::clock::Timestamp;
 
-/// An entry of the ledger.
+/// Entry of the ledger.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// Number of the event, in the order of arrival.
     pub number: i64,
-    /// Event that arrived.
     pub event: Event,
-    /// When it arrived.
+    /// When the event arrived.
     pub received_at: Timestamp,
 }
 
@@ -42,24 +41,24 @@ pub fn append(tx: &Tx<'_>, event: &Event, now: Timestamp) -> Result<bool, Error>
     Ok(true)
 }
 
-/// Everything that the ledger has about some names: the events that have one of them, those that have a name of these, and so on,
-/// by arrival; and all the names.
+/// Events that are connected to some references: those that have one of them, those that share a reference with these, and so on,
+/// by arrival.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// The entries, by arrival.
+    /// Entries, by arrival.
     pub entries: Vec<Entry>,
-    /// The names.
+    /// All references of the entries.
     pub references: BTreeSet<Reference>,
 }
 
 impl Found {
-    /// The events.
+    /// Iterates over the events.
     pub fn events(&self) -> impl Iterator<Item = &Event> {
         self.entries.iter().map(|entry| &entry.event)
     }
 }
 
-/// Finds everything about some names.
+/// Finds all events that are connected to some references.
 pub fn find(c: &Connection, names: impl IntoIterator<Item = Reference>) -> rusqlite::Result<Found> {
     let mut query = c.prepare_cached(
         "SELECT e.number, e.id, e.kind, e.happened_at, e.received_at, e.fact
@@ -105,7 +104,7 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
     })
 }
 
-/// Notes that entries belong to something of ours, so that they are kept.
+/// Marks entries as belonging to an object of ours, so that they are kept.
 pub fn claim(tx: &Tx<'_>, found: &Found) -> Result<(), Error> {
     let mut update = tx.prepare_cached(
         "UPDATE payment_events SET claimed = 1 WHERE number = ?1 AND claimed = 0",
@@ -116,7 +115,7 @@ pub fn claim(tx: &Tx<'_>, found: &Found) -> Result<(), Error> {
     Ok(())
 }
 
-/// Forgets entries about something that is gone.
+/// Deletes entries about a deleted object.
 pub fn remove(tx: &Tx<'_>, found: &Found) -> Result<(), Error> {
     for entry in &found.entries {
         let mut delete = tx
@@ -130,7 +129,7 @@ pub fn remove(tx: &Tx<'_>, found: &Found) -> Result<(), Error> {
     Ok(())
 }
 
-/// The entries that nothing of ours was found for, and that arrived before `before`: a few, oldest first.
+/// Lists entries that belong to no object of ours and arrived before `before`, oldest first.
 pub fn unclaimed(c: &Connection, before: Timestamp, most: u32) -> rusqlite::Result<Vec<Entry>> {
     c.prepare_cached(
         "SELECT number, id, kind, happened_at, received_at, fact FROM payment_events

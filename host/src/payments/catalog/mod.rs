@@ -1,4 +1,4 @@
-//! The catalog: what a project sells. It is ours, and needs no provider.
+//! The catalog of a project: its products and prices. It is stored here and needs no payment provider.
 
 mod store;
 
@@ -13,13 +13,13 @@ use crate::workspaces::credential;
 use svc_base::ids::{ProjectId, uuid_v7};
 
 impl Payments {
-    /// The prices of a project, by product.
+    /// Lists the prices of a project, by product.
     pub async fn catalog(&self, project: ProjectId) -> Result<Vec<Price>, PaymentError> {
         let read = self.control.read(move |c| store::catalog(c, &project));
         Ok(read.await?)
     }
 
-    /// Puts a price into a project's catalog; durable when it returns.
+    /// Adds a price to a project's catalog; durable when it returns.
     ///
     /// # Errors
     /// [`PaymentError`].
@@ -47,10 +47,10 @@ impl Payments {
             .await
     }
 
-    /// Takes a price off a project's catalog: nobody can buy it from now on. What was bought stays.
+    /// Deactivates a price: it cannot be bought from now on. Purchases stay.
     ///
     /// # Errors
-    /// `NoPrice` if the project has none of the id.
+    /// `NoPrice` if the project has no such price.
     pub async fn deactivate(&self, project: ProjectId, id: String) -> Result<Price, PaymentError> {
         let now = self.clock.now();
         let write = self.control.write(move |tx| {
@@ -62,10 +62,10 @@ impl Payments {
         write.await?.ok_or(PaymentError::NoPrice)
     }
 
-    /// A price of a project, active or not.
+    /// Finds a price of a project, active or not.
     ///
     /// # Errors
-    /// `NoPrice` if the project has none of the id.
+    /// `NoPrice` if the project has no such price.
     pub(super) async fn price(
         &self,
         project: ProjectId,

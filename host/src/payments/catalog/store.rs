@@ -1,4 +1,4 @@
-//! Products and prices in the control database.
+//! Queries of products and prices in the control database.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -29,7 +29,7 @@ fn price(row: &Row<'_>) -> rusqlite::Result<Price> {
     })
 }
 
-/// The prices of a project, by product and age.
+/// Lists the prices of a project, by product and age.
 pub(super) fn catalog(c: &Connection, project: &ProjectId) -> rusqlite::Result<Vec<Price>> {
     c.prepare_cached(&format!(
         "{PRICE} WHERE r.project_id = ?1 ORDER BY p.number, r.number"
@@ -38,7 +38,7 @@ pub(super) fn catalog(c: &Connection, project: &ProjectId) -> rusqlite::Result<V
     .collect()
 }
 
-/// A price of a project.
+/// Finds a price of a project.
 pub(super) fn price_of(
     c: &Connection,
     project: &ProjectId,
@@ -49,7 +49,7 @@ pub(super) fn price_of(
         .optional()
 }
 
-/// The names of what is made with a price: its own, and that of its product, if there is none of the name.
+/// Ids for a new price, and for its product if there is none of that name yet.
 #[derive(Clone, Debug)]
 pub(super) struct Ids {
     pub(super) price: String,
@@ -107,7 +107,7 @@ pub(super) fn insert_price(
     made.ok_or(PaymentError::NoPrice)
 }
 
-/// Takes a price off the catalog; returns whether this did.
+/// Deactivates a price; returns whether it was active.
 pub(super) fn deactivate(tx: &Tx<'_>, project: &ProjectId, id: &str) -> Result<bool, Error> {
     let sql = "UPDATE payment_prices SET active = 0 WHERE project_id = ?1 AND id = ?2 AND active";
     let changed = tx.prepare_cached(sql)?.execute(params![project, id])?;

@@ -1,7 +1,7 @@
-//! Endings: with a project, the provider ends the subscriptions of its visitors, and closes the checkouts that are still open.
+//! Cancellations: when a project is deleted, the provider ends the subscriptions of its visitors and closes its open checkouts.
 //!
-//! It is queued in the transaction that removes a project's sessions, so that a crash forgets none, and told behind it, so that a
-//! provider that is away keeps no project from ending. A checkout may be paid before it is closed: then its subscription ends, too.
+//! A cancellation is queued in the transaction that removes the sessions, so that a crash loses none. It is sent later, so that a
+//! provider that is unreachable does not delay the deletion. A checkout may be paid before it is closed: then its subscription ends, too.
 
 mod store;
 
@@ -13,16 +13,16 @@ use crate::control::{self, Tx};
 use crate::stripe::{CheckoutOutcome, Fact, Found, Stripe, StripeError};
 use svc_base::clock::Timestamp;
 
-/// How many are told of in one run.
+/// Maximum number of cancellations that one run sends.
 const AT_ONCE: u32 = 20;
-/// The longest wait between two attempts, in seconds.
+/// Longest delay between two attempts, in seconds.
 const WAIT_MOST: i64 = 24 * 3600;
-/// After so many failures, which is after two weeks, an ending is left to the operator.
+/// Number of failures, about two weeks' worth, after which a cancellation is left to the operator.
 const ATTEMPTS: u32 = 30;
-/// How long the provider keeps a checkout open, and an hour, in seconds.
+/// How long the provider keeps a checkout open, plus an hour, in seconds.
 const OPEN: i64 = 25 * 3600;
 
-/// Queues the subscription or the open checkout of a session that is being removed, to be ended at the provider.
+/// Queues the subscription or the open checkout of a session that is being removed.
 pub(super) fn enqueue(
     tx: &Tx<'_>,
     session: &Session,
@@ -39,7 +39,7 @@ pub(super) fn enqueue(
     Ok(())
 }
 
-/// Looks whether an event that is about no session says that a checkout of a removed project was completed after all.
+/// Looks for events without a session that complete a checkout of a removed project, and queues their subscriptions.
 pub(super) fn consume(tx: &Tx<'_>, found: &Found, now: Timestamp) -> Result<(), control::Error> {
     for event in found.events() {
         let Fact::Checkout(checkout) = &event.fact else {
@@ -62,16 +62,16 @@ pub(super) fn consume(tx: &Tx<'_>, found: &Found, now: Timestamp) -> Result<(), 
     Ok(())
 }
 
-/// Forgets what the provider was told long ago.
+/// Deletes cancellations that were finished long ago.
 pub(super) fn forget(tx: &Tx<'_>, before: Timestamp) -> Result<(), control::Error> {
     store::forget(tx, before)
 }
 
 impl Payments {
-    /// Ends what is due at the provider; a failure is tried again later.
+    /// Sends due cancellations to the provider; a failed one is retried later.
     ///
     /// # Errors
-    /// The database's.
+    /// Errors of the database.
     pub async fn send_endings(&self) -> anyhow::Result<()> {
         let Some(stripe) = &self.stripe else {
             return Ok(());
@@ -83,7 +83,7 @@ impl Payments {
             let failed = told.is_err();
             self.note(ending, told).await?;
             if failed {
-                // The others wait for the next run: the provider may be away.
+                // The provider may be unreachable, so the others wait for the next run.
                 return Ok(());
             }
         }
@@ -117,7 +117,7 @@ impl Payments {
     }
 }
 
-/// Tells the provider of one. Each attempt has a key of its own: a failure would be answered again with the same.
+/// Sends one cancellation. Each attempt has its own idempotency key, because the provider repeats its answer for a known key.
 async fn tell(stripe: &Stripe, ending: &Ending) -> Result<(), StripeError> {
     let object = ending.object.as_str();
     let key = format!("svc-end-{object}-{}", ending.attempts);

@@ -1,6 +1,6 @@
 //! The verdict on a session: a pure function of the ledger, so that neither the order of events nor their repetition matters.
 //!
-//! First match wins: wholly refunded, its subscription over, paid, failed, expired; else it is open.
+//! The first match wins: fully refunded, subscription ended, paid, failed, expired; otherwise open.
 
 #[cfg(test)]
 mod tests;
@@ -12,33 +12,32 @@ use svc_base::clock::Timestamp;
 
 use super::model::Status;
 
-/// A session as it was made, which events are compared with.
+/// Terms of a session, which events are compared with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// Our id of it.
+    /// Our id of the session.
     pub id: String,
-    /// The provider's id of its hosted checkout, once that is known.
+    /// The provider's id of the hosted checkout, once it is known.
     pub provider_id: Option<String>,
-    /// In minor units.
+    /// Amount in minor units.
     pub amount: i64,
-    /// In lower case.
+    /// Currency code in lower case.
     pub currency: String,
 }
 
 /// Verdict of the ledger about a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// Status of the session.
     pub status: Status,
-    /// The address that was collected from who paid.
+    /// E-mail address that the provider collected from the payer.
     pub email: Option<String>,
 }
 
-/// Reaches the verdict. The ledger may have events about other things, which change nothing.
+/// Computes the verdict. Events about other objects are ignored.
 pub fn verdict<'e>(terms: &Terms, ledger: impl IntoIterator<Item = &'e Event>) -> Verdict {
     let ledger: Vec<&Event> = ledger.into_iter().collect();
     let checkouts = checkouts(terms, &ledger);
-    // What is paid is compared: another amount or currency grants nothing.
+    // The paid amount and currency are compared: others grant nothing.
     let said = |outcome| {
         let checkouts = checkouts.iter();
         checkouts.filter(move |(_, one)| one.outcome == outcome)
@@ -58,7 +57,7 @@ pub fn verdict<'e>(terms: &Terms, ledger: impl IntoIterator<Item = &'e Event>) -
     } else {
         Status::Open
     };
-    // Of several addresses the latest; of one moment the last by name, so that it is the same in any order.
+    // Of several addresses the latest counts; of one moment the last in alphabetical order, so that the result is the same in any order.
     let emails = paid().filter_map(|(event, one)| Some((event.at, one.email.as_ref()?)));
     Verdict {
         status,
@@ -66,7 +65,7 @@ pub fn verdict<'e>(terms: &Terms, ledger: impl IntoIterator<Item = &'e Event>) -
     }
 }
 
-/// The subscriptions of a session that have not ended, by the provider's ids.
+/// Returns the provider's ids of a session's subscriptions that have not ended.
 pub fn living<'e>(terms: &Terms, ledger: impl IntoIterator<Item = &'e Event>) -> Vec<String> {
     let ledger: Vec<&Event> = ledger.into_iter().collect();
     let checkouts = checkouts(terms, &ledger);
@@ -81,7 +80,7 @@ pub fn living<'e>(terms: &Terms, ledger: impl IntoIterator<Item = &'e Event>) ->
     living.into_iter().map(str::to_owned).collect()
 }
 
-/// Events about the hosted checkouts of a session.
+/// Returns the events about the hosted checkouts of a session.
 fn checkouts<'e>(terms: &Terms, ledger: &[&'e Event]) -> Vec<(&'e Event, &'e Checkout)> {
     let checkouts = ledger.iter().filter_map(|event| match &event.fact {
         Fact::Checkout(checkout) if terms.own(checkout) => Some((*event, checkout)),
@@ -91,8 +90,8 @@ fn checkouts<'e>(terms: &Terms, ledger: &[&'e Event]) -> Vec<(&'e Event, &'e Che
 }
 
 impl Terms {
-    /// Whether a hosted checkout is this session's: by its id, by metadata that only we write, or, while the id is not known, by
-    /// the reference that we gave it.
+    /// Whether a hosted checkout belongs to this session: by its id, by metadata that only we write, or, while the id is unknown, by
+    /// its client reference.
     fn own(&self, checkout: &Checkout) -> bool {
         let named = matches!(&checkout.subject, Some(Subject::Session(id)) if *id == self.id);
         let another = !named && matches!(checkout.subject, Some(Subject::Session(_)));
@@ -106,7 +105,7 @@ impl Terms {
         checkout.amount == Some(self.amount) && checkout.currency.as_ref() == Some(&self.currency)
     }
 
-    /// Whether an invoice is for a month at the price, be taxes added to it or in it. One that states no amount is.
+    /// Whether an invoice is for one month at the price, with taxes added or included. An invoice that states no amount is.
     fn bills(&self, invoice: &Invoice) -> bool {
         let amount = invoice.totals.as_ref();
         let currency = invoice.currency.as_ref();
@@ -115,17 +114,17 @@ impl Terms {
     }
 }
 
-/// The provider's objects that came of a session.
+/// The provider's objects that belong to a session.
 #[derive(Debug, Default)]
 struct Purchase<'e> {
     session: &'e str,
     payments: BTreeSet<&'e str>,
-    /// Whether what was paid began a subscription.
+    /// Whether the paid checkout began a subscription.
     subscribed: bool,
     subscriptions: BTreeSet<&'e str>,
-    /// Paid invoices of the subscriptions, each with its moments.
+    /// Paid invoices of the subscriptions, each with its times.
     invoices: BTreeSet<(Timestamp, &'e str)>,
-    /// Those of them that are for a month at the price.
+    /// Paid invoices for a month at the price.
     months: BTreeSet<(Timestamp, &'e str)>,
 }
 
@@ -180,7 +179,7 @@ impl<'e> Purchase<'e> {
         matches!(subject, Some(Subject::Session(id)) if id == self.session)
     }
 
-    /// Whether a subscription was ended, or its latest status is one of its end.
+    /// Whether a subscription was deleted, or its latest status is an ending one.
     fn is_over(&self, ledger: &[&Event]) -> bool {
         let mut latest: Option<(Timestamp, bool)> = None;
         for event in ledger {
@@ -194,14 +193,14 @@ impl<'e> Purchase<'e> {
                 return true;
             }
             let over = matches!(one.status.as_str(), "canceled" | "unpaid");
-            // Of two in one second the end wins, because `true` is the greater.
+            // Of two in one second the ending one wins, because `true` is the greater.
             latest = latest.max(Some((event.at, over)));
         }
         latest.is_some_and(|(_, over)| over)
     }
 
-    /// Whether all the money was returned: of a subscription, that of its latest month, or of an invoice of another amount since
-    /// then. Such an invoice gives nothing back that a return has taken.
+    /// Whether all money was refunded: for a subscription, that of its latest month, or of an invoice of another amount since
+    /// then. Such an invoice does not restore what a refund has taken.
     fn is_returned(&self, ledger: &[&Event]) -> bool {
         if !self.subscribed {
             let named = |charge: &Charge| self.is_for(charge.subject.as_ref());
@@ -218,7 +217,7 @@ impl<'e> Purchase<'e> {
     }
 }
 
-/// Whether all that an invoice was paid with was returned.
+/// Whether all payments of an invoice were refunded.
 fn is_invoice_returned(ledger: &[&Event], invoice: &str) -> bool {
     let mut payments = BTreeSet::new();
     for event in ledger {
@@ -237,8 +236,8 @@ fn is_invoice_returned(ledger: &[&Event], invoice: &str) -> bool {
     })
 }
 
-/// Whether a charge of these payments was wholly returned, and has stayed so: a return can fail later, and the money is with the
-/// owner again.
+/// Whether a charge of these payments was fully refunded, and the refund has not failed later: after a failed refund the owner has the
+/// money again.
 fn returned(ledger: &[&Event], payments: &BTreeSet<&str>, own: impl Fn(&Charge) -> bool) -> bool {
     let is_one = |id: Option<&str>| id.is_some_and(|id| payments.contains(id));
     ledger.iter().any(|event| {
@@ -250,7 +249,7 @@ fn returned(ledger: &[&Event], payments: &BTreeSet<&str>, own: impl Fn(&Charge) 
     })
 }
 
-/// Whether a return of a charge has failed, at `since` or later.
+/// Whether a refund of a charge has failed, at `since` or later.
 fn came_back(ledger: &[&Event], charge: &Charge, since: Timestamp) -> bool {
     ledger.iter().any(|event| {
         let Fact::Refund(refund) = &event.fact else {

@@ -1,7 +1,7 @@
-//! The provider `dev`: a stand-in for trying payments out, inside the server and reached over HTTP as the real one is.
+//! The provider `dev`: a stand-in for trying payments out, inside the server and reached over HTTP like the real one.
 //!
-//! It exists under `serve --dev` alone, where no provider is configured. It keeps little: what a checkout is for, until it is paid.
-//! What becomes of a payment later (refunds, renewals, its end) it makes of the ledger.
+//! It exists only under `serve --dev` without a configured provider. It stores open checkouts until they are paid.
+//! Later events of a payment (refunds, renewals, its end) are derived from the ledger.
 
 mod objects;
 mod pages;
@@ -25,18 +25,18 @@ use crate::outbound::Outbound;
 use svc_base::clock::Clock;
 use svc_base::random::{NoRandomness, Random};
 
-/// The path below which it answers as the real one does.
+/// Path of the simulated API.
 const API: &str = "/_svc/dev/stripe";
-/// How many checkouts it keeps that nobody has paid.
+/// Maximum number of open checkouts.
 const KEPT: usize = 1_000;
 const CALL_TIME: Duration = Duration::from_secs(10);
 
-/// The stand-in.
+/// The simulated payment provider.
 #[derive(Debug)]
 pub struct DevProvider {
     settings: config::Stripe,
     webhooks: String,
-    /// Where visitors come to.
+    /// URL that visitors use.
     base_url: String,
     outbound: Outbound,
     control: Control,
@@ -45,34 +45,33 @@ pub struct DevProvider {
     open: Mutex<HashMap<String, Bought>>,
 }
 
-/// Why the stand-in does not do what was asked for.
+/// Error of the simulated provider.
 #[derive(Debug, thiserror::Error)]
 pub enum DevError {
-    /// There is nothing to do it to.
+    /// There is nothing to act on.
     #[error("{0}")]
     Nothing(&'static str),
-    /// A webhook was not taken in.
+    /// The server did not accept a webhook.
     #[error("the webhook `{kind}` was not taken in: {why}")]
     Webhook {
-        /// Type of the event.
         kind: &'static str,
         /// Answer of the server.
         why: String,
     },
-    /// The ledger's.
+    /// The control database failed.
     #[error(transparent)]
     Store(#[from] crate::control::Error),
-    /// The system's.
+    /// No randomness is available.
     #[error(transparent)]
     Random(#[from] NoRandomness),
 }
 
-/// Something that happens to a payment later.
+/// Later event of a payment that can be simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PaymentAction {
-    /// All the money goes back: of a subscription, that of its latest month.
+    /// All the money is refunded; for a subscription, that of the latest month.
     Refund,
-    /// The payer disputes it.
+    /// The payer disputes the payment.
     Dispute,
     /// Another month of a subscription is paid.
     Renew,
@@ -81,7 +80,7 @@ pub enum PaymentAction {
 }
 
 impl PaymentAction {
-    /// All of them, by their names.
+    /// All actions with their names.
     pub const ALL: [(&str, Self); 4] = [
         ("refund", Self::Refund),
         ("dispute", Self::Dispute),
@@ -90,7 +89,7 @@ impl PaymentAction {
     ];
 }
 
-/// The settings of a provider that is this server itself, if it is to be one.
+/// Returns the settings of the simulated provider, if it is to be used.
 ///
 /// # Errors
 /// When there is no randomness.
@@ -107,7 +106,7 @@ pub fn settings(config: &Config, random: &Random) -> anyhow::Result<Option<confi
     }))
 }
 
-/// Where the server reaches itself.
+/// Returns the address at which the server reaches itself.
 fn own_address(listen: SocketAddr) -> String {
     let ip = match listen.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -118,7 +117,7 @@ fn own_address(listen: SocketAddr) -> String {
 }
 
 impl DevProvider {
-    /// The stand-in of a server with these settings.
+    /// Creates the provider for a server with these settings.
     pub fn new(
         config: &Config,
         settings: config::Stripe,
@@ -143,7 +142,7 @@ impl DevProvider {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a checkout until it is paid; the same key makes the same one.
+    /// Stores an open checkout; returns its URL. A repeated idempotency key finds the same checkout.
     fn begin(&self, bought: Bought) -> String {
         let url = format!("{}/_svc/dev/pay/{}", self.base_url, bought.id);
         let mut open = self.open();
@@ -159,7 +158,7 @@ impl DevProvider {
         url
     }
 
-    /// Ends a checkout as its visitor chose, and tells the receiver; returns where the visitor goes on.
+    /// Completes a checkout as the visitor chose, and sends the webhooks; returns the URL that the visitor goes to.
     async fn settle(&self, id: &str, choice: Choice, email: &str) -> Result<String, DevError> {
         let bought = self.open().get(id).cloned();
         let bought = bought.ok_or(DevError::Nothing(GONE))?;
@@ -188,7 +187,7 @@ impl DevProvider {
         })
     }
 
-    /// Does something to what a session has bought; returns the types of the events that it made.
+    /// Simulates a later event of a session; returns the types of the webhooks that were sent.
     ///
     /// # Errors
     /// [`DevError`].
@@ -221,7 +220,7 @@ impl DevProvider {
         Ok(told)
     }
 
-    /// Reads from the ledger what a session has bought.
+    /// Restores the purchase of a session from the ledger.
     async fn bought(&self, session: &str) -> Result<Bought, DevError> {
         let name = Reference::subject(&Subject::Session(session.to_owned()));
         let found = self.control.read(move |c| ledger::find(c, [name])).await?;
@@ -259,7 +258,7 @@ impl DevProvider {
         })
     }
 
-    /// Sends the webhook of a step, as the real provider would; returns its type.
+    /// Sends the webhook of a step, as the real provider does; returns its type.
     async fn send_webhook(&self, bought: &Bought, step: Step) -> Result<&'static str, DevError> {
         let now = self.clock.now();
         let id = format!(
@@ -294,7 +293,7 @@ impl DevProvider {
 
 const GONE: &str = "the checkout is over, or is not known any more: begin another one on the page";
 
-/// Choice of a visitor on the page.
+/// Choice of a visitor on the payment page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Choice {

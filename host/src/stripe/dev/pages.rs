@@ -1,4 +1,4 @@
-//! The page on which a visitor pays at the provider `dev`.
+//! The payment page of the provider `dev`.
 
 use http::HeaderValue;
 use maud::{Markup, html};
@@ -7,12 +7,12 @@ use super::objects::Bought;
 use crate::http::problem_page::shell;
 use crate::stripe::{amounts, currencies};
 
-/// Policy of the page. Its form leads on to another origin, the page's on which the checkout was begun.
+/// Content security policy of the page. Its form leads to another origin, that of the page on which the checkout began.
 pub(super) const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
 );
 
-/// Asks how the payment is to go.
+/// Renders the page that asks for the outcome of the payment.
 pub(super) fn pay(bought: &Bought) -> Markup {
     let amount = amounts::from_provider(bought.amount, &bought.currency);
     let price = currencies::shown(amount.unwrap_or(bought.amount), &bought.currency);

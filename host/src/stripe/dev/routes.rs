@@ -1,4 +1,4 @@
-//! The routes of the provider `dev`: the calls of the real one that are made, the page, and what `svc dev payment` asks for.
+//! The routes of the provider `dev`: the used calls of the real API, the payment page, and the actions of `svc dev payment`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,12 +17,11 @@ use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
 use crate::stripe::{SESSION, WORKSPACE};
 
-/// A header that no page of another origin can send: `svc dev payment` does.
+/// Header that `svc dev payment` sends. A page of another origin cannot send it.
 pub const HEADER: &str = "svc-dev";
-/// The longest amount and address.
+/// Largest amount.
 const AMOUNT: i64 = 99_999_999;
 
-/// The routes.
 pub fn routes<S: Clone + Send + Sync + 'static>(provider: Arc<DevProvider>) -> Router<S> {
     use axum::routing::{get, post};
     Router::new()
@@ -41,7 +40,7 @@ pub fn routes<S: Clone + Send + Sync + 'static>(provider: Arc<DevProvider>) -> R
         .with_state(provider)
 }
 
-/// A call of the API, as the real one answers what it does not take.
+/// Returns an error as the real API does.
 fn refuse(status: StatusCode, message: &str, param: &str) -> Response {
     let error = json!({ "type": "invalid_request_error", "message": message, "param": param });
     (status, Json(json!({ "error": error }))).into_response()
@@ -68,7 +67,7 @@ async fn checkout(
     let price = |name: &str| field(&format!("line_items[0][price_data]{name}"));
     let plan = field("line_items[0][price]");
     let amount = match (&plan, price("[unit_amount]")) {
-        // A plan of its own catalog, which it has not got.
+        // The simulated catalog has no prices, so a plan costs a fixed amount.
         (Some(_), _) => Some(900),
         (None, amount) => amount.and_then(|amount| amount.parse().ok()),
     };
@@ -178,7 +177,7 @@ async fn page(
     Ok((headers, pages::pay(&bought).into_string()).into_response())
 }
 
-/// How a payment is to go.
+/// Form of the payment page.
 #[derive(Debug, Deserialize)]
 struct Chosen {
     outcome: Choice,

@@ -1,4 +1,4 @@
-//! The objects of the provider `dev`: those fields of the real ones that anybody reads.
+//! JSON objects of the provider `dev`: only those fields of the real ones that this server reads.
 
 #[cfg(test)]
 mod tests;
@@ -11,31 +11,31 @@ use svc_base::clock::Timestamp;
 /// Purchase in the provider's terms.
 #[derive(Clone, Debug)]
 pub(super) struct Bought {
-    /// The checkout's id.
+    /// Identifier of the checkout.
     pub(super) id: String,
-    /// The metadata that names what it is for.
+    /// Metadata that names the session or workspace.
     pub(super) subject: (&'static str, String),
-    /// Name on the page.
+    /// Product name on the page.
     pub(super) name: String,
-    /// As the provider counts.
+    /// Amount in the provider's minor units.
     pub(super) amount: i64,
-    /// In lower case.
+    /// Currency code in lower case.
     pub(super) currency: String,
     /// Whether it is paid every month.
     pub(super) recurring: bool,
-    /// Which month it is, from 1.
+    /// Number of the month, from 1.
     pub(super) month: u32,
-    /// The address of who pays.
+    /// E-mail address of the payer.
     pub(super) email: Option<String>,
-    /// Where who has paid goes on.
+    /// URL for a visitor who has paid.
     pub(super) success_url: String,
-    /// Where who has not goes on.
+    /// URL for a visitor who has not paid.
     pub(super) cancel_url: String,
-    /// When it was begun.
+    /// When the checkout began.
     pub(super) made_at: Timestamp,
 }
 
-/// Something that happens, of which there is an event.
+/// Step of a payment, for which a webhook is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Paid,
@@ -51,7 +51,7 @@ pub(super) enum Step {
     Disputed,
 }
 
-/// The event of a step, with its type.
+/// Returns the event of a step, with its type.
 pub(super) fn event(
     bought: &Bought,
     step: Step,
@@ -108,7 +108,7 @@ pub(super) fn event(
 }
 
 impl Bought {
-    /// An object of a kind, of this month where there is one every month.
+    /// Returns the id of an object of a kind, with the number of the month for a subscription.
     fn name(&self, kind: &str) -> String {
         let own = self.id.strip_prefix("cs_dev_").unwrap_or(&self.id);
         if self.recurring && matches!(kind, "in" | "inpay" | "pi" | "ch" | "dp") {
@@ -123,7 +123,7 @@ impl Bought {
         json!({ *name: value })
     }
 
-    /// A hosted checkout.
+    /// Returns the object of a hosted checkout.
     pub(super) fn checkout(&self, status: &str, payment_status: &str) -> Value {
         let complete = status == "complete";
         let once = (complete && !self.recurring).then(|| self.name("pi"));
