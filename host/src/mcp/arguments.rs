@@ -1,4 +1,4 @@
-//! Arguments of a call: each is taken by its name, and what is left over is an error that names it.
+//! Arguments of a tool call: each is taken by its name, and a leftover argument is an error that names it.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -9,21 +9,21 @@ use crate::deployments::frontends::Target;
 use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
 
-/// Action of a tool, named by its argument `action`.
+/// Actions of a tool, as its argument `action` names them.
 pub(super) trait Action: Copy + Sized + 'static {
-    /// All of them.
+    /// All actions.
     const ALL: &'static [Self];
 
     /// Returns the name.
     fn name(self) -> &'static str;
 
-    /// All names, for the tool's schema.
+    /// Returns all names, for the tool's schema.
     fn names() -> Vec<&'static str> {
         Self::ALL.iter().map(|action| action.name()).collect()
     }
 }
 
-/// An enum of actions with their names.
+/// Defines an enum of actions with their names.
 macro_rules! actions {
     ($name:ident { $($variant:ident $text:literal,)+ }) => {
         #[derive(Clone, Copy, Debug)]
@@ -40,19 +40,19 @@ macro_rules! actions {
 }
 pub(super) use actions;
 
-/// Arguments that no action has taken yet, each as it was written, so that a tool refuses what REST refuses.
+/// Arguments that are not taken yet, as unparsed JSON, so that a tool refuses what REST refuses.
 #[derive(Debug, Default)]
 pub(super) struct Arguments {
     given: Members,
-    /// Arguments that were given as null.
+    /// Names of arguments that were null.
     nulls: Vec<String>,
 }
 
 impl Arguments {
-    /// The arguments of a call. A `null` of one that the tool takes is an absence, as in REST's bodies.
+    /// Reads the arguments of a call. A `null` of a known argument counts as absent, as in REST's bodies.
     ///
     /// # Errors
-    /// `invalid_request`, naming an argument that is there twice; `invalid_json`.
+    /// `invalid_request` for a repeated argument; `invalid_json`.
     pub(super) fn read(
         arguments: &RawValue,
         takes: impl Fn(&str) -> bool,
@@ -72,19 +72,19 @@ impl Arguments {
         self.given.0.contains_key(name)
     }
 
-    /// Whether an argument was given as a null.
+    /// Whether an argument was null.
     pub(super) fn has_null(&self, name: &str) -> bool {
         self.nulls.iter().any(|null| null == name)
     }
 
-    /// Gives an argument, as if the caller had.
+    /// Sets an argument, as if the caller had sent it.
     pub(super) fn give(&mut self, name: &str, value: &impl Serialize) -> Result<(), Problem> {
         let json = to_raw_value(value).map_err(|error| Problem::internal(&error))?;
         self.given.0.insert(name.to_owned(), json);
         Ok(())
     }
 
-    /// Takes an argument as it was written.
+    /// Takes an argument as unparsed JSON.
     fn take(&mut self, name: &str) -> Option<Box<RawValue>> {
         self.given.0.remove(name)
     }
@@ -131,7 +131,7 @@ impl Arguments {
         }
     }
 
-    /// Takes an optional count.
+    /// Takes an optional whole number.
     pub(super) fn count(&mut self, name: &str) -> Result<Option<usize>, Problem> {
         self.given(name, "a whole number from 0")
     }
@@ -182,13 +182,13 @@ impl Arguments {
     }
 }
 
-/// Reads JSON that is known to be well-formed, as far as that needs no value of a text or a number.
+/// Parses JSON that is known to be well-formed.
 pub(super) fn parse<T: DeserializeOwned>(json: &str) -> Result<T, Problem> {
     let mut reader = serde_json::Deserializer::from_str(json);
     serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();
         let error = error.into_inner();
-        // The place is one in a text that the caller never wrote.
+        // The position refers to a text that the caller did not write, so it is removed.
         let place = format!(" at line {} column {}", error.line(), error.column());
         let why = error.to_string();
         let why = why.strip_suffix(&place).unwrap_or(&why);
@@ -196,7 +196,7 @@ pub(super) fn parse<T: DeserializeOwned>(json: &str) -> Result<T, Problem> {
             "." => why.to_owned(),
             path => format!("`{path}`: {why}"),
         };
-        // JSON has no largest number; what an argument takes has.
+        // A number out of range is valid JSON.
         if error.is_syntax() && !why.ends_with("number out of range") {
             return Problem::new(
                 Code::InvalidJson,

@@ -1,4 +1,4 @@
-//! Authority of the caller at the tool endpoint. One function decides, for the transport and for the tools.
+//! Authentication and authorization at the tool endpoint. One function decides, for the transport and for the tools.
 
 use http::{HeaderMap, HeaderValue, header};
 
@@ -7,7 +7,7 @@ use crate::access::{Identity, credential_invalid};
 use crate::http::problem::{Code, Problem};
 use crate::workspaces::Caller;
 
-/// Caller behind a message.
+/// Sender of a message.
 #[derive(Clone, Debug)]
 pub(super) enum Client {
     /// No credential was sent.
@@ -18,12 +18,12 @@ pub(super) enum Client {
     Refused(Problem),
 }
 
-/// Form of a refusal.
+/// How a refusal is answered.
 #[derive(Clone, Debug)]
 pub(super) enum Refusal {
     /// An HTTP status, before any tool is called.
     Transport(Problem),
-    /// A result of the tool.
+    /// A tool result.
     Result(Problem),
 }
 
@@ -37,13 +37,13 @@ pub(super) async fn identify(services: &Tools, headers: &HeaderMap) -> Client {
     }
 }
 
-/// Decides, as the only place, whether a caller may call a tool or, without a tool, use the endpoint: `None` means yes.
+/// Decides whether a sender may call a tool or, without a tool, use the endpoint: `None` means yes. No other function decides this.
 pub(super) fn refusal(services: &Tools, client: &Client, tool: Option<&str>) -> Option<Refusal> {
     match client {
         Client::Known(_) => None,
         Client::Refused(problem) => Some(Refusal::Transport(problem.clone())),
         Client::Anonymous => match tool {
-            // Clients begin to sign in on a 401 alone.
+            // Clients start to sign in only after a 401.
             Some(tool) if !tools::is_open(tool) && services.callers.tokens().is_some() => Some(
                 Refusal::Transport(challenged(services, anonymous(tool), false)),
             ),
@@ -53,7 +53,7 @@ pub(super) fn refusal(services: &Tools, client: &Client, tool: Option<&str>) -> 
     }
 }
 
-/// Adds to a 401 where clients learn how to get a credential (RFC 9728, section 5.1); `invalid` means that they sent one.
+/// Adds the `WWW-Authenticate` header, which leads clients to a credential (RFC 9728, section 5.1); `invalid` means that they sent one.
 fn challenged(services: &Tools, mut problem: Problem, invalid: bool) -> Problem {
     let error = if invalid {
         "error=\"invalid_token\", "
@@ -69,7 +69,7 @@ fn challenged(services: &Tools, mut problem: Problem, invalid: bool) -> Problem 
     problem
 }
 
-/// Refuses a caller without a credential at a tool that needs one.
+/// Returns the problem of a tool call that needs a credential and has none.
 pub(super) fn anonymous(tool: &str) -> Problem {
     Problem::new(
         Code::Unauthorized,

@@ -1,4 +1,4 @@
-//! Framing of JSON-RPC and HTTP, before the protocol's library sees a request and after it has answered.
+//! JSON-RPC over HTTP, before the MCP library sees a request and after it has answered.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -9,39 +9,37 @@ use serde_json::{Value, json};
 
 use super::members::Members;
 
-/// Code for text that is no JSON.
+/// JSON-RPC code for a text that is not JSON.
 const PARSE_ERROR: i32 = -32700;
-/// Code for JSON that is no request.
+/// JSON-RPC code for JSON that is not a request.
 const INVALID_REQUEST: i32 = -32600;
-/// The method that calls a tool.
+/// Method that calls a tool.
 const CALL: &str = "tools/call";
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
-/// An answer that is no result.
+/// JSON-RPC error response.
 #[derive(Debug)]
 pub(super) struct Refused {
-    /// The HTTP status.
     pub(super) status: StatusCode,
-    /// The JSON-RPC error.
+    /// JSON-RPC error document.
     pub(super) body: String,
 }
 
-/// A message, as far as it is understood without the protocol.
+/// JSON-RPC message, parsed as far as this server needs it.
 #[derive(Debug, Default)]
 pub(super) struct Message {
     id: Value,
-    /// Method of the request.
     pub(super) method: Option<String>,
-    /// The tool that it calls, if it calls one.
+    /// Name of the called tool, if the method calls one.
     pub(super) tool: Option<String>,
-    /// The arguments of the call as they were written, if they are an object.
+    /// Unparsed arguments of the call, if they are an object.
     pub(super) arguments: Option<Box<RawValue>>,
-    /// Message for the library, with empty arguments. As values it would round some and drop others.
+    /// Message for the library, with empty arguments, because the library would round some numbers and drop duplicates.
     pub(super) body: Bytes,
 }
 
-/// Looks at a body, as far as that needs no knowledge of the protocol.
+/// Parses a body as a JSON-RPC message.
 pub(super) fn look(body: Bytes) -> Result<Message, Refused> {
     if let Err(error) = serde_json::from_slice::<IgnoredAny>(&body) {
         return Err(Refused::new(
@@ -100,8 +98,8 @@ fn invalid(why: &str) -> Refused {
     Refused::new(StatusCode::BAD_REQUEST, INVALID_REQUEST, &Value::Null, why)
 }
 
-/// Says in the headers what the library insists on: we answer JSON, so a client that takes it is served, and we read JSON
-/// whatever its label.
+/// Sets the headers that the library requires: it needs a JSON content type, and an `Accept` with both media types from each client that
+/// accepts JSON.
 pub(super) fn relax(headers: &mut HeaderMap) {
     headers.insert(header::CONTENT_TYPE, JSON);
     let lines: Vec<&str> = headers
@@ -124,9 +122,9 @@ pub(super) fn relax(headers: &mut HeaderMap) {
 }
 
 impl Message {
-    /// An answer that the library gave as plain text, as a JSON-RPC error.
+    /// Converts a plain text answer of the library into a JSON-RPC error.
     pub(super) fn refused(&self, status: StatusCode, text: &str) -> Refused {
-        // A document that is no message has nothing to do with its label.
+        // The library's 415 means that the document is not a message, whatever its content type.
         let status = match status {
             StatusCode::UNSUPPORTED_MEDIA_TYPE => StatusCode::BAD_REQUEST,
             other => other,
@@ -182,7 +180,7 @@ mod tests {
             left,
             json!({ "id": 7, "method": "tools/call", "params": params })
         );
-        // What is no object is for the library to refuse.
+        // The library refuses params that are not an object.
         let body = r#"{"method":"tools/call","params":{"name":"a","arguments":[]}}"#;
         let message = look(Bytes::from_static(body.as_bytes())).unwrap();
         assert!(message.arguments.is_none());
@@ -197,7 +195,7 @@ mod tests {
             ("[]", "-32600"),
             ("7", "-32600"),
             (r#"{"method":7}"#, "-32600"),
-            // Two readers must not see two tools.
+            // Two parsers must not see two different tools.
             (r#"{"method":"a","method":"tools/call"}"#, "-32600"),
             (
                 r#"{"method":"tools/call","params":{"name":"a","name":"b"}}"#,

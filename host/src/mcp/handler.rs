@@ -1,4 +1,4 @@
-//! Answers to the protocol's library: who we are, which tools there are, and how to call one.
+//! Answers the MCP library: the server's description, its tools, and calls of them.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -26,16 +26,16 @@ use svc_sandbox::Flow;
 /// Instructions for a model that has never seen this service.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
 
-/// The handler of one request.
+/// Handler of one request.
 #[derive(Clone, Debug)]
 pub(super) struct Handler {
     services: Tools,
     client: Client,
     network: IpAddr,
-    /// Flow of a call without a credential.
+    /// Scheduling flow of a call without a credential.
     stranger: Flow,
     request_id: Arc<str>,
-    /// Of a call of a tool; the library has been given none.
+    /// Arguments of a tool call; the library gets none.
     arguments: Option<Arc<RawValue>>,
 }
 
@@ -123,7 +123,7 @@ impl ServerHandler for Handler {
             tool = tool.name(),
             action = tracing::field::Empty
         );
-        // The library goes on where the client has hung up, and says so by this token alone.
+        // The library continues after the client has hung up; only this token tells.
         let running = self.run(tool).instrument(span.clone());
         let Some(outcome) = context.ct.run_until_cancelled(running).await else {
             return Err(ErrorData::internal_error("the client has hung up", None));

@@ -1,4 +1,4 @@
-//! An object's members, each once and as it was written: two readers of a message must not see two things.
+//! Members of a JSON object, each once and unparsed: two parsers of a message must not see different values.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use serde::de::{DeserializeOwned, Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-/// The members of an object, by their names.
+/// Members of an object by name.
 #[derive(Debug, Default, Serialize)]
 #[serde(transparent)]
 pub(super) struct Members(pub(super) BTreeMap<String, Box<RawValue>>);
@@ -40,7 +40,7 @@ impl<'de> Deserialize<'de> for Members {
 }
 
 impl Members {
-    /// The value of a member that can be read as what is wanted.
+    /// Returns the value of a member, if it exists and has the requested type.
     pub(super) fn get<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         let json = self.0.get(name)?;
         serde_json::from_str(json.get()).ok()

@@ -1,15 +1,15 @@
-//! Results of tools: the JSON that REST answers, as structured content and as text, within a bound that models can read.
+//! Results of tools: the JSON that REST answers, as structured content and as text, bounded for models.
 
 use rmcp::model::CallToolResult;
 use serde_json::{Map, Value};
 
 use svc_base::counted;
 
-/// The most bytes of a result, with both of its forms.
+/// Maximum size of a result, in bytes, with both of its forms.
 pub(super) const RESULT_BYTES: usize = 40_000;
 /// Bytes of a result around the document.
 const AROUND: usize = 400;
-/// How long texts and lists may be in a result that must be cut: what is tried, until it fits.
+/// Maximum lengths of texts and lists in a truncated result; tried in this order until the result fits.
 const CUTS: [(usize, usize); 8] = [
     (4_000, 200),
     (1_000, 200),
@@ -20,30 +20,30 @@ const CUTS: [(usize, usize); 8] = [
     (200, 5),
     (100, 1),
 ];
-/// Beside a document that was cut.
+/// Note in a truncated document.
 const NOTE: &str = "Long texts and lists in this result were cut to keep it small: beside each list that was cut stands, as <its name>_left_out, how many entries it has more. Ask for less at once, or for a part of it, to see the rest.";
-/// In the place of all that has more members than fit.
+/// Note in place of a document with too many members.
 const TOO_MUCH: &str = "This result is too large for a tool, however much its texts and lists are cut. Ask for less at once, or use REST.";
-/// How a list says how many of its entries are not shown.
+/// Suffix of the member that counts the left-out entries of a list.
 const LEFT_OUT: &str = "_left_out";
 
-/// Result of a call that succeeded.
+/// Returns the result of a call that succeeded.
 pub(super) fn success(document: Value) -> CallToolResult {
     CallToolResult::structured(cut(document))
 }
 
-/// The result of a call that was refused: its problem.
+/// Returns the result of a call that was refused, with its problem.
 pub(super) fn failure(problem: Value) -> CallToolResult {
     CallToolResult::structured_error(cut(problem))
 }
 
-/// Whether a document can be a result as it is.
+/// Whether a document fits into a result without truncation.
 pub(super) fn fits(document: &Value) -> bool {
     let text = document.to_string();
     AROUND + text.len() + quoted(&text) <= RESULT_BYTES
 }
 
-/// How many characters of a text fit into a result that has `document` beside it.
+/// Counts the leading characters of a text that fit into a result beside `document`.
 pub(super) fn room(document: &Value, text: impl Iterator<Item = char>) -> usize {
     let beside = document.to_string();
     let mut left = RESULT_BYTES.saturating_sub(AROUND + beside.len() + quoted(&beside));
@@ -56,7 +56,7 @@ pub(super) fn room(document: &Value, text: impl Iterator<Item = char>) -> usize 
     fitting.count()
 }
 
-/// Counts the bytes of a character: once in the document, and once in the document as a text.
+/// Returns the size of a character in both forms: in the document, and in the document as a JSON string.
 fn cost(c: char) -> usize {
     match c {
         '"' | '\\' => 2 + 4,
@@ -66,7 +66,7 @@ fn cost(c: char) -> usize {
     }
 }
 
-/// How long a document is inside a JSON string.
+/// Returns the length of a document inside a JSON string.
 fn quoted(text: &str) -> usize {
     let escaped = text.bytes().filter(|b| matches!(b, b'"' | b'\\')).count();
     text.len() + escaped
@@ -90,7 +90,7 @@ fn cut(document: Value) -> Value {
     bare(&shorter)
 }
 
-/// Adds a sentence for the caller to what the document says already.
+/// Appends a sentence to the document's note.
 pub(super) fn note(members: &mut Map<String, Value>, more: &str) {
     let note = match members.get("note").and_then(Value::as_str) {
         Some(note) => format!("{note} {more}"),
@@ -99,7 +99,7 @@ pub(super) fn note(members: &mut Map<String, Value>, more: &str) {
     members.insert("note".to_owned(), note.into());
 }
 
-/// Strips a document with more members than fit: those of its own that are short and no lists remain.
+/// Reduces a document with too many members to its own short members that are not lists or objects.
 fn bare(document: &Value) -> Value {
     let members = document.as_object().into_iter().flatten();
     let short = members.filter(|(name, value)| {
@@ -113,7 +113,7 @@ fn bare(document: &Value) -> Value {
     Value::Object(bare)
 }
 
-/// A document whose texts and lists are no longer than this.
+/// Truncates the texts and lists of a document.
 fn pruned(document: &Value, texts: usize, lists: usize) -> Value {
     match document {
         Value::String(text) => match text.char_indices().nth(texts) {
@@ -134,7 +134,7 @@ fn pruned(document: &Value, texts: usize, lists: usize) -> Value {
     }
 }
 
-/// Members no longer than this, of which each list that was cut says so: nobody can take what is shown of it for all of it.
+/// Truncates the members of an object. Each truncated list gets a count of its left-out entries, so that it is not mistaken for the whole.
 fn pruned_members(members: &Map<String, Value>, texts: usize, lists: usize) -> Map<String, Value> {
     let mut shorter = Map::new();
     let mut cut = false;

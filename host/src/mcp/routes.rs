@@ -42,7 +42,7 @@ pub async fn serve(
     request: Request,
 ) -> Result<Response, Problem> {
     let client = auth::identify(&services, request.headers()).await;
-    // A credential that is not valid comes before whatever is wrong with the body.
+    // An invalid credential is reported before errors of the body.
     let first = |problem: Problem| match &client {
         Client::Refused(refused) => refused.clone(),
         _ => problem,
@@ -58,7 +58,7 @@ pub async fn serve(
     let most = services.config.limits.body_bytes;
     let handler = Handler::new(services, client, &context, message.arguments.take());
     let response = transport::ask(handler, parts, &message, most).await;
-    // The protocol's headers come before the credential.
+    // Errors of the protocol's headers are reported before the credential.
     if let Some(Refusal::Transport(problem)) = refusal
         && response.status() != StatusCode::BAD_REQUEST
     {

@@ -1,11 +1,11 @@
-//! Answers of an endpoint that offers tools and nothing else: methods of other capabilities are unknown.
+//! Answers for an endpoint that offers only tools: methods of other capabilities are unknown.
 
 use rmcp::ErrorData;
 use rmcp::RoleServer;
 use rmcp::model::{CustomRequest, ErrorCode};
 use rmcp::service::RequestContext;
 
-/// Methods of every era: a request of theirs that the library could not parse has invalid params.
+/// Methods of every era: if the library could not parse such a request, its params are invalid.
 const OURS: [&str; 3] = ["server/discover", "tools/list", "tools/call"];
 /// Methods of the era with `initialize`.
 const LEGACY: [&str; 2] = ["initialize", "ping"];
@@ -22,7 +22,7 @@ pub(super) fn refusal(request: CustomRequest, context: &RequestContext<RoleServe
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
 }
 
-/// The methods of a handler that offers tools alone; the library would answer some of them by default.
+/// Defines the methods of a handler that offers only tools, because the library would answer some of them by default.
 macro_rules! tools_only {
     () => {
         async fn complete(

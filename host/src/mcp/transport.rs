@@ -1,4 +1,4 @@
-//! From HTTP to the protocol's library and back, alike for both endpoints: stateless, one JSON document an answer.
+//! Passes HTTP requests to the MCP library and converts its answers, for both endpoints: stateless, with one JSON document per answer.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::framing::{self, Message, Refused};
 use crate::http::NOSNIFF;
 use crate::http::problem::Problem;
 
-/// Has the library answer a message of at most `most` bytes by means of a handler.
+/// Passes a message of at most `most` bytes to the library, with a handler.
 pub(super) async fn ask<H: ServerHandler + Clone>(
     handler: H,
     mut parts: Parts,
@@ -26,7 +26,7 @@ pub(super) async fn ask<H: ServerHandler + Clone>(
     most: u64,
 ) -> http::Response<BoxBody<Bytes, Infallible>> {
     framing::relax(&mut parts.headers);
-    // The front has checked the host, and any origin may call: a browser sends no credential by itself.
+    // The server's front has checked the host, and any origin may call, because a browser sends no credential by itself.
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)
@@ -39,10 +39,10 @@ pub(super) async fn ask<H: ServerHandler + Clone>(
     service.handle(request).await
 }
 
-/// Turns the library's answer into this server's: its plain texts are JSON-RPC errors here.
+/// Converts the library's answer: plain texts become JSON-RPC errors.
 ///
 /// # Errors
-/// `internal`, where the library failed.
+/// `internal` if the library failed.
 pub(super) async fn answered(
     response: http::Response<BoxBody<Bytes, Infallible>>,
     message: &Message,

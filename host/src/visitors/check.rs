@@ -6,16 +6,16 @@ use super::store;
 use crate::control::{Control, Error};
 use svc_base::ids::{DeploymentId, ProjectId};
 
-/// Findings of a check.
+/// Result of a check.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
-    /// Errors that were found.
+    /// Errors in the stored rows.
     pub errors: Vec<String>,
-    /// Leftovers that the server removes by itself.
+    /// Leftover rows, which the server removes by itself.
     pub leftovers: Vec<String>,
 }
 
-/// Looks at visitors and sessions; `projects` and `deployments` are those that there are.
+/// Checks visitors and sessions against the existing `projects` and `deployments`.
 pub async fn check(
     control: &Control,
     projects: &HashSet<ProjectId>,

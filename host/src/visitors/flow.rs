@@ -1,4 +1,4 @@
-//! Steps of a sign-in: started on the frontend, continued at the callback, completed on the frontend.
+//! Steps of a sign-in: it starts on the frontend, continues at the callback, and is completed on the frontend.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use super::tickets::{Ticket, TicketUse};
 use super::{Visitors, return_to};
 use crate::workspaces::credential;
 
-/// How long a sign-in waits for a permit to ask a provider.
+/// How long a sign-in waits for a permit to call a provider.
 const PERMIT_TIME: Duration = Duration::from_secs(5);
 
-/// A page's request for a sign-in.
+/// Request of a page to start a sign-in.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SignInRequest {
-    /// Name of the provider; the visitor chooses, if there are several.
+    /// Name of the provider; absent, the visitor chooses if there are several.
     pub provider: Option<String>,
     /// Path to lead back to.
     pub return_to: Option<String>,
@@ -30,16 +30,16 @@ pub(super) struct SignInRequest {
 pub(super) enum SignInStart {
     /// The visitor chooses a provider.
     Choose {
-        /// The providers.
+        /// Providers to choose from.
         offered: Vec<Arc<Provider>>,
         /// Path to lead back to.
         return_to: String,
     },
     /// The browser goes to the provider.
     Redirect {
-        /// Address at the provider.
+        /// Address of the provider's sign-in page.
         location: String,
-        /// Token by which the browser is known until it comes back.
+        /// Token that identifies the browser until it comes back.
         browser: String,
     },
     /// The sign-in has failed, and the browser goes back to this address.
@@ -47,10 +47,10 @@ pub(super) enum SignInStart {
 }
 
 impl Visitors {
-    /// Starts a sign-in from `browser`, which may be known from another one under way.
+    /// Starts a sign-in from `browser`, which may have another sign-in pending.
     ///
     /// # Errors
-    /// `Unconfigured`; `ReturnTo` for a path that cannot be led back to.
+    /// `Unconfigured`; `ReturnTo` for a path outside of the frontend.
     pub(super) async fn start(
         &self,
         page: &SignInPage,
@@ -64,7 +64,7 @@ impl Visitors {
             Some(name) => match offered.iter().find(|one| one.settings.name == name) {
                 Some(provider) => Arc::clone(provider),
                 None => {
-                    // What nobody configured is a visitor's text, and no matter for the log.
+                    // An unknown name is a visitor's text, so it is not logged.
                     let known = self.providers.named(&name);
                     let name = known.map_or("-", |one| one.settings.name.as_str());
                     let location = fail(&page.origin, &return_to, name, &not_offered());
@@ -94,7 +94,7 @@ impl Visitors {
     /// Checks a request for a sign-in; returns the providers that it may start with, and the path to lead back to.
     ///
     /// # Errors
-    /// `Unconfigured`; `ReturnTo` for a path that cannot be led back to.
+    /// `Unconfigured`; `ReturnTo` for a path outside of the frontend.
     pub(super) fn check_request(
         &self,
         page: &SignInPage,
@@ -134,7 +134,7 @@ impl Visitors {
         }
     }
 
-    /// The one address that a provider leads back to.
+    /// Returns the redirect URI that a provider is registered with.
     pub fn redirect_uri(&self, provider: &Provider) -> String {
         format!(
             "{}/_svc/auth/callback/{}",
@@ -142,10 +142,10 @@ impl Visitors {
         )
     }
 
-    /// Takes a provider's answer; returns the address that the sign-in goes on to: its completion, or its page with an error.
+    /// Handles a provider's answer; returns the URL for the browser: the completion of the sign-in, or its page with an error.
     ///
     /// # Errors
-    /// `UnknownSignIn`; `Gone` and others of the frontend that it began on.
+    /// `UnknownSignIn`; `Gone` and other errors of the frontend that the sign-in began on.
     pub(super) async fn take_answer(
         &self,
         provider: &str,
@@ -166,7 +166,7 @@ impl Visitors {
         }
     }
 
-    /// Verifies that an answer belongs to a sign-in, and returns the visitor whom the provider vouches for.
+    /// Verifies that an answer belongs to a sign-in, and returns the visitor that the provider has identified.
     async fn verified(
         &self,
         page: &SignInPage,
@@ -183,7 +183,7 @@ impl Visitors {
         if States::is_old(sign_in, now) {
             return refused("it took too long");
         }
-        // Where frontends have origins of their own, the browser shows itself at the completion.
+        // Where frontends have origins of their own, the browser is checked at the completion.
         let here = self.config.sites_domain.is_none();
         if here && browser.map(hashed).as_deref() != Some(sign_in.browser.as_str()) {
             return refused("it came back to another browser");
@@ -230,7 +230,7 @@ impl Visitors {
         ))
     }
 
-    /// Completes a sign-in; returns the session's token, if there is one now, and the address that the browser goes to.
+    /// Completes a sign-in; returns the token of the session, if one began, and the URL for the browser.
     pub(super) async fn complete(
         &self,
         page: &SignInPage,
@@ -275,7 +275,7 @@ impl Visitors {
     }
 }
 
-/// Returns the address of the same request on the frontend's own origin.
+/// Returns the URL of the same request on the frontend's own origin.
 pub(super) fn login_url(origin: &str, slug: &str, query: Option<&str>) -> String {
     let mut address = format!("{origin}/{slug}/auth/login");
     if let Some(query) = query.filter(|query| !query.is_empty()) {

@@ -1,4 +1,4 @@
-//! Errors of visitors as problems.
+//! Maps errors of visitors to problems.
 
 use super::model::VisitorError;
 use super::return_to;

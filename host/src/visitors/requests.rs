@@ -6,9 +6,9 @@ use crate::http::extract::invalid;
 use crate::http::problem::Problem;
 use svc_base::numbers::whole;
 
-/// Visitors on a page of the list, if the request does not say.
+/// Default page size.
 const PAGE: u32 = 50;
-/// Visitors on a page of the list at most.
+/// Largest page size.
 const PAGE_MOST: u64 = 200;
 
 /// Which visitors to list.
@@ -25,7 +25,7 @@ pub struct ListVisitors {
 }
 
 impl ListVisitors {
-    /// The place in the order before which the page begins, and its length.
+    /// Returns the cursor before which the page begins, and the page size.
     ///
     /// # Errors
     /// `invalid_request`.

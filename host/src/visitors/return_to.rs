@@ -1,14 +1,14 @@
-//! Where a sign-in leads back to: a path of its own frontend, and nowhere else.
+//! Return paths of sign-ins and checkouts: paths of their own frontend only.
 
 use url::Url;
 
-/// The longest, in bytes.
+/// Maximum length, in bytes.
 pub const LENGTH: usize = 1024;
-/// The parameter in which a page is told what failed.
+/// Query parameter with the error of a failed sign-in.
 const ERROR: &str = "auth_error";
 
-/// The path that a sign-in, or a checkout, of the frontend `slug` on `origin` may lead back to, without the error of one before; `None` if it is
-/// no path below the frontend.
+/// Checks a return path for the frontend `slug` on `origin`, and removes the error of an earlier sign-in from it; `None` if it is
+/// not a path of the frontend.
 pub fn checked(origin: &str, slug: &str, wanted: &str) -> Option<String> {
     let home = format!("/{slug}");
     let begins = wanted.strip_prefix(&home)?;
@@ -21,7 +21,7 @@ pub fn checked(origin: &str, slug: &str, wanted: &str) -> Option<String> {
     let origin = Url::parse(origin).ok()?;
     let mut url = origin.join(wanted).ok()?;
     let inside = url.path() == home || url.path().starts_with(&format!("{home}/"));
-    // Signing in is no place to be after signing in.
+    // A sign-in must not lead back to another sign-in.
     let loops = url.path().starts_with(&format!("{home}/auth/"));
     if url.origin() != origin.origin() || !inside || loops {
         return None;
@@ -40,7 +40,7 @@ pub fn checked(origin: &str, slug: &str, wanted: &str) -> Option<String> {
     Some(path_of(&url))
 }
 
-/// Adds an error to the path, for its page.
+/// Adds an error code to a return path.
 pub(super) fn with_error(origin: &str, path: &str, code: &str) -> String {
     let joined = Url::parse(origin).and_then(|origin| origin.join(path));
     let Ok(mut url) = joined else {

@@ -1,4 +1,4 @@
-//! The routes of visitors' sign-in, below a frontend and at the one callback, and of owners.
+//! The routes of visitors' sign-in, on frontends and at the callback, and of owners' lists of visitors.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::http::problem_page;
 use crate::projects::scope::ProjectScope;
 
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
-/// Nothing of a sign-in's addresses goes on to where it leads.
+/// The URLs of a sign-in contain secrets, so they are not sent as referrers.
 const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
 const REFERRER_POLICY: HeaderName = HeaderName::from_static("referrer-policy");
 
@@ -58,7 +58,7 @@ pub async fn login(
         return_to: one(uri.query(), "return_to")?,
     };
     if !sessions::is_at_home(&visitors.config, &context.host, &page.frontend) {
-        // A request that would be refused there is refused here already.
+        // A request that the frontend's own origin would refuse is refused here already.
         visitors.check_request(&page, &request)?;
         return Ok(redirect(&flow::login_url(&page.origin, &slug, uri.query())));
     }
@@ -101,7 +101,7 @@ pub async fn callback(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let parameter = |name| one(uri.query(), name);
-    // What says something twice is no answer that can be used (RFC 6749, section 3.1).
+    // An answer with a repeated parameter is not valid (RFC 6749, section 3.1).
     let (code, iss, error) = match (parameter("code"), parameter("iss"), parameter("error")) {
         (Ok(code), Ok(iss), Ok(error)) => (code, iss, error),
         _ => (None, None, None),
@@ -113,7 +113,7 @@ pub async fn callback(
         error,
     };
     let browser = cookies::browser_token(&headers, visitors.config.secure).map(str::to_owned);
-    // A browser that hangs up leaves no sign-in half done at the provider.
+    // If the browser hangs up, the sign-in is still finished at the provider.
     let taking = async move {
         visitors
             .take_answer(&provider, answer, browser.as_deref())
@@ -143,7 +143,7 @@ pub async fn complete(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let page = visitors.sign_in_page(&context.host, &slug).await?;
-    // One that is sent twice is none.
+    // A ticket that is sent twice is not valid.
     let ticket = one(uri.query(), "ticket").unwrap_or_default();
     let secure = visitors.config.secure;
     let browser = cookies::browser_token(&headers, secure).map(str::to_owned);
@@ -283,7 +283,7 @@ pub async fn forget(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The value of a query parameter that is sent once at most.
+/// Returns the value of a query parameter that may be sent at most once.
 fn one(query: Option<&str>, name: &str) -> Result<Option<String>, Problem> {
     let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
     let mut values = pairs

@@ -1,4 +1,4 @@
-//! Sessions: which visitor a request comes from, answered from memory, and ended wherever something ends them.
+//! Sessions: identifies the visitor of a request, from a cache, and ends sessions.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -18,17 +18,17 @@ use crate::workspaces::credential;
 use svc_base::fault;
 use svc_base::ids::ProjectId;
 
-/// Sessions that memory holds at most.
+/// Capacity of the cache of sessions.
 const HELD: usize = 100_000;
-/// A visitor who is there is noted as seen so often at most, in milliseconds.
+/// Least time between two updates of when a visitor was last seen, in milliseconds.
 const SEEN: i64 = 3_600_000;
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Sessions in memory. What is read while one ends is not kept.
+/// Cache of sessions. A session that was read while any session ended is not cached.
 #[derive(Debug)]
 pub(super) struct HeldSessions {
     sessions: Cache<SessionKey, Arc<Session>>,
-    /// Counts ends; held while memory is written, so that no end comes in between.
+    /// Number of ended sessions. Locked while the cache is written, so that no session ends in between.
     ends: Mutex<u64>,
 }
 
@@ -42,7 +42,7 @@ impl Default for HeldSessions {
 }
 
 impl HeldSessions {
-    /// Forgets what a change has ended.
+    /// Removes the sessions that a change has ended.
     pub(super) fn follow(&self, change: &Change) {
         match change {
             Change::SessionEnded(key) => {
@@ -73,14 +73,14 @@ impl HeldSessions {
     }
 }
 
-/// The key of a token.
+/// Hashes a session token.
 pub(super) fn key_of(token: &str) -> SessionKey {
     let mut key = [0; 32];
     key.copy_from_slice(digest::digest(&digest::SHA256, token.as_bytes()).as_ref());
     key
 }
 
-/// Whether a frontend was asked on its own origin: its project's, or the sites host where projects have none.
+/// Whether the request's host is the frontend's own origin: its project's, or the sites host where projects have none.
 pub(super) fn is_at_home(config: &Config, host: &Host, page: &Page) -> bool {
     let Kind::Frontend { host_label } = &page.kind else {
         return false;
@@ -93,22 +93,22 @@ pub(super) fn is_at_home(config: &Config, host: &Host, page: &Page) -> bool {
 }
 
 impl Visitors {
-    /// The visitor who calls a page's backend: the one who is signed in, if the page itself calls. Because any page may call, a
-    /// session counts only if `Origin` is the frontend's own, or there is none and `Sec-Fetch-Site`, if there is one, says `same-origin`.
+    /// Returns the session of the visitor who calls a page's backend, if the call comes from the page itself. Any page can send calls, so a
+    /// session counts only if `Origin` is the frontend's own, or if `Origin` is absent and `Sec-Fetch-Site` is absent or `same-origin`.
     pub async fn caller(
         &self,
         host: &Host,
         page: &Page,
         headers: &HeaderMap,
     ) -> Result<Option<Arc<Session>>, control::Error> {
-        // By far the most calls are nobody's, and cost no more than this.
+        // Most calls have no session, and cost no more than this check.
         if !headers.contains_key(header::COOKIE) || !self.is_from_page(page, headers) {
             return Ok(None);
         }
         self.signed_in(host, page, headers).await
     }
 
-    /// Whether a request is the frontend's own, or no browser's.
+    /// Whether a request comes from the frontend itself, or not from a browser.
     pub(super) fn is_from_page(&self, page: &Page, headers: &HeaderMap) -> bool {
         let mut origins = headers.get_all(header::ORIGIN).iter();
         match (origins.next(), origins.next()) {
@@ -124,7 +124,7 @@ impl Visitors {
         }
     }
 
-    /// The session of a frontend that a request's cookie names.
+    /// Returns the session of a frontend that a request's cookie names.
     pub(super) async fn signed_in(
         &self,
         host: &Host,
@@ -137,7 +137,7 @@ impl Visitors {
         let Some(token) = cookies::session_token(headers, &page.id, self.config.secure) else {
             return Ok(None);
         };
-        // Counted before the session is read: one that ends meanwhile is not kept in memory.
+        // The number is read before the session, so that a session that ends meanwhile is not cached.
         let ends = *self.held.ends();
         let session = self.session(key_of(token)).await?;
         let session = session.filter(|session| session.deployment == page.id);
@@ -147,7 +147,7 @@ impl Visitors {
         Ok(session)
     }
 
-    /// Whether a session that was found before still is one.
+    /// Whether a session has not ended.
     pub async fn is_live(&self, session: &Session) -> Result<bool, control::Error> {
         Ok(self.session(session.key).await?.is_some())
     }
@@ -160,7 +160,7 @@ impl Visitors {
         let seen = *self.held.ends();
         let found = self.control.read(move |c| store::session(c, &key, now));
         let found = found.await?;
-        // A provider that the operator has taken away vouches for nobody.
+        // A session counts only as long as its provider is configured.
         let found = found.filter(|session| self.providers.named(&session.provider).is_some());
         let found = found.map(Arc::new);
         if let Some(session) = &found {
@@ -169,7 +169,7 @@ impl Visitors {
         Ok(found)
     }
 
-    /// Notes that a visitor is there, once an hour.
+    /// Records that a visitor was seen, at most once an hour.
     fn note_seen(&self, session: &Arc<Session>, ends: u64) {
         let now = self.clock.now();
         if now.0 - session.seen_at.0 < SEEN {
@@ -189,8 +189,8 @@ impl Visitors {
         });
     }
 
-    /// Begins a session; returns its token, which nothing keeps, or that the project does not offer the provider any more. A session that
-    /// the browser had there before ends.
+    /// Begins a session and ends the browser's previous one there; returns the token of the new session, which is not stored, or `None` if
+    /// the project does not offer the provider any more.
     ///
     /// # Errors
     /// [`VisitorError`].
@@ -234,7 +234,7 @@ impl Visitors {
         Ok(begun.then_some(token))
     }
 
-    /// Ends the session of a frontend that a request's cookie names, if it is one.
+    /// Ends the session of a frontend that a request's cookie names, if there is one.
     pub(super) async fn end_session(
         &self,
         page: &Page,

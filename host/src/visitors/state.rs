@@ -1,5 +1,5 @@
-//! The `state` of a sign-in under way: sealed, so that it carries everything that its end needs, and nothing is kept meanwhile but which ones
-//! are used.
+//! The OAuth `state` of a pending sign-in. It is sealed and carries everything that the callback needs, so that the server only remembers which
+//! states were used.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -14,40 +14,39 @@ use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
 use svc_base::random::{NoRandomness, Random};
 
-/// How long a sign-in may take, in milliseconds.
+/// Maximum duration of a sign-in, in milliseconds.
 const LIFE: i64 = 600_000;
-/// Used states that are remembered at most; one over that makes room by forgetting the oldest.
+/// Maximum number of used states that are remembered; beyond it the oldest is forgotten.
 const USED: usize = 100_000;
-/// Purpose under which states are sealed, so that nothing sealed for another is taken for one.
+/// Associated data of the seal, so that nothing that is sealed for another purpose is accepted.
 const PURPOSE: &[u8] = b"svc sign-in 1";
 
-/// A sign-in under way.
+/// Sign-in that is not completed yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PendingSignIn {
-    /// Identifier of the sign-in.
     #[serde(rename = "i")]
     pub id: String,
-    /// The frontend that it began on.
+    /// Slug of the frontend that the sign-in began on.
     #[serde(rename = "s")]
     pub slug: String,
-    /// Identifier of the deployment, which a slug's next owner does not share.
+    /// Identifier of the deployment, because the slug may get another owner.
     #[serde(rename = "d", with = "as_text")]
     pub deployment: DeploymentId,
-    /// With which provider.
+    /// Name of the provider.
     #[serde(rename = "p")]
     pub provider: String,
-    /// Where it leads back to.
+    /// Path to lead back to.
     #[serde(rename = "r")]
     pub return_to: String,
-    /// A digest of what the browser that began it is known by.
+    /// Hash of the browser's token.
     #[serde(rename = "b")]
     pub browser: String,
-    /// When it began, in milliseconds since the epoch.
+    /// When the sign-in began, in milliseconds since the epoch.
     #[serde(rename = "t")]
     pub at: i64,
 }
 
-/// Seals sign-ins, derives their secrets, and remembers which are used.
+/// Seals pending sign-ins, derives their secrets, and remembers the used ones.
 #[derive(Debug)]
 pub(super) struct States {
     seal: LessSafeKey,
@@ -62,10 +61,10 @@ struct UsedStates {
 }
 
 impl States {
-    /// With keys that are made of the installation's secret.
+    /// Derives the keys from the installation's secret.
     ///
     /// # Errors
-    /// Never: a key of this length is one.
+    /// Never, because the key has the right length.
     pub(super) fn new(secret: &hmac::Key) -> anyhow::Result<Self> {
         let key = hmac::sign(secret, b"seal");
         let key = UnboundKey::new(&CHACHA20_POLY1305, key.as_ref())
@@ -77,7 +76,7 @@ impl States {
         })
     }
 
-    /// The `state` of a sign-in.
+    /// Seals a sign-in into its `state`.
     ///
     /// # Errors
     /// When there is no randomness.
@@ -96,7 +95,7 @@ impl States {
         Ok(URL_SAFE_NO_PAD.encode([&number[..], &text].concat()))
     }
 
-    /// The sign-in of a `state`, if it is one of ours.
+    /// Opens a `state`; `None` if this installation has not sealed it.
     pub(super) fn open(&self, state: &str) -> Option<PendingSignIn> {
         let mut bytes = URL_SAFE_NO_PAD.decode(state).ok()?;
         let (number, text) = bytes.split_at_mut_checked(NONCE_LEN)?;
@@ -108,12 +107,12 @@ impl States {
         serde_json::from_slice(text).ok()
     }
 
-    /// The `nonce` of a sign-in, which its ID token must have.
+    /// Returns the `nonce` of a sign-in, which the ID token must contain.
     pub(super) fn nonce(&self, sign_in: &PendingSignIn) -> String {
         self.derived(b"nonce", sign_in)
     }
 
-    /// The secret of PKCE (RFC 7636), which this server alone can derive.
+    /// Returns the PKCE verifier (RFC 7636), which only this server can derive.
     pub(super) fn verifier(&self, sign_in: &PendingSignIn) -> String {
         self.derived(b"verifier", sign_in)
     }
@@ -126,12 +125,12 @@ impl States {
         URL_SAFE_NO_PAD.encode(context.sign())
     }
 
-    /// Whether a sign-in is too old.
+    /// Whether a sign-in has expired.
     pub(super) fn is_old(sign_in: &PendingSignIn, now: Timestamp) -> bool {
         !(0..LIFE).contains(&(now.0 - sign_in.at))
     }
 
-    /// Uses a sign-in up; returns whether it was not used before.
+    /// Marks a sign-in as used; returns whether it was unused.
     pub(super) fn take(&self, sign_in: &PendingSignIn, now: Timestamp) -> bool {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some((at, id)) = used.by_time.first().cloned() {
@@ -149,12 +148,12 @@ impl States {
     }
 }
 
-/// Computes the challenge that PKCE shows of its secret at the beginning.
+/// Returns the PKCE challenge of a verifier.
 pub(super) fn challenge(verifier: &str) -> String {
     hashed(verifier)
 }
 
-/// A digest of what a browser is known by.
+/// Returns the SHA-256 of a text in base64url.
 pub(super) fn hashed(text: &str) -> String {
     URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, text.as_bytes()))
 }
@@ -216,7 +215,7 @@ mod tests {
         ] {
             assert_eq!(ours.open(text), None, "{text}");
         }
-        // Nothing of it can be read on its way.
+        // The content is encrypted.
         let sealed = URL_SAFE_NO_PAD.decode(&state).unwrap();
         assert!(!String::from_utf8_lossy(&sealed).contains("book"));
         assert_ne!(ours.nonce(&sign_in), ours.verifier(&sign_in));
@@ -238,7 +237,7 @@ mod tests {
         ] {
             assert_eq!(States::is_old(&first, Timestamp(now)), old, "{now}");
         }
-        // What nobody can use any more is not remembered either.
+        // Expired states are not remembered.
         let late = sign_in(700_000);
         assert!(states.take(&late, Timestamp(700_000)));
         assert_eq!(states.used.lock().unwrap().ids.len(), 1);

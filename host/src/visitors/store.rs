@@ -1,4 +1,4 @@
-//! Visitors and their sessions in the control database.
+//! Queries of visitors and sessions in the control database.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -62,12 +62,11 @@ pub(super) fn sign_in(
             ],
             |row| row.get(0),
         )?;
-    // Sessions elsewhere in the project show the new profile, too.
+    // Other sessions of the visitor in the project must show the new profile.
     tx.note(Change::SessionsEnded(*project));
     Ok(VisitorId::stored(id))
 }
 
-/// Adds a session.
 pub(super) fn insert_session(tx: &Tx<'_>, new: &Session, now: Timestamp) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO visitor_sessions (token_sha256, visitor_id, deployment_id, provider, created_at, expires_at)
@@ -84,7 +83,7 @@ pub(super) fn insert_session(tx: &Tx<'_>, new: &Session, now: Timestamp) -> Resu
     Ok(())
 }
 
-/// The session of a token, if its time is not over.
+/// Finds the session of a token, unless it has expired.
 pub(super) fn session(
     c: &Connection,
     key: &SessionKey,
@@ -111,7 +110,6 @@ pub(super) fn session(
     .optional()
 }
 
-/// Ends a session.
 pub(super) fn end_session(tx: &Tx<'_>, key: &SessionKey) -> Result<(), Error> {
     tx.prepare_cached("DELETE FROM visitor_sessions WHERE token_sha256 = ?1")?
         .execute([key])?;
@@ -119,7 +117,7 @@ pub(super) fn end_session(tx: &Tx<'_>, key: &SessionKey) -> Result<(), Error> {
     Ok(())
 }
 
-/// Ends the sessions of a project's visitors with other providers than these.
+/// Ends the sessions of a project's visitors at other providers than `allowed`.
 pub(super) fn end_other_providers(
     tx: &Tx<'_>,
     project: &ProjectId,
@@ -136,14 +134,14 @@ pub(super) fn end_other_providers(
     Ok(())
 }
 
-/// Writes down that a visitor was there.
+/// Records when a visitor was seen.
 pub(super) fn note_seen(tx: &Tx<'_>, id: &VisitorId, now: Timestamp) -> Result<(), Error> {
     tx.prepare_cached("UPDATE visitors SET last_seen_at = max(last_seen_at, ?2) WHERE id = ?1")?
         .execute(params![id.as_str(), now])?;
     Ok(())
 }
 
-/// Visitors of a project, newest first, before a place in the order.
+/// Lists visitors of a project with numbers below `before`, newest first.
 pub(super) fn of_project(
     c: &Connection,
     project: &ProjectId,
@@ -175,7 +173,7 @@ pub(super) fn forget(
     Ok(gone > 0)
 }
 
-/// Erases visitors of a project, `most` at most; returns how many.
+/// Erases visitors of a project, at most `most`; returns how many.
 pub(super) fn forget_some(tx: &Tx<'_>, project: &ProjectId, most: u32) -> Result<usize, Error> {
     let gone = tx
         .prepare_cached(
@@ -189,7 +187,7 @@ pub(super) fn forget_some(tx: &Tx<'_>, project: &ProjectId, most: u32) -> Result
     Ok(gone)
 }
 
-/// Removes sessions whose time is over, `most` at most; returns how many.
+/// Removes expired sessions, at most `most`; returns how many.
 pub(super) fn sweep(tx: &Tx<'_>, now: Timestamp, most: u32) -> Result<usize, Error> {
     Ok(tx
         .prepare_cached(
@@ -199,28 +197,28 @@ pub(super) fn sweep(tx: &Tx<'_>, now: Timestamp, most: u32) -> Result<usize, Err
         .execute(params![now, most])?)
 }
 
-/// Frontends that somebody is signed in on.
+/// Lists frontends that have sessions.
 pub(super) fn frontends(c: &Connection) -> rusqlite::Result<Vec<DeploymentId>> {
     c.prepare_cached("SELECT DISTINCT deployment_id FROM visitor_sessions")?
         .query_map([], |row| row.get(0))?
         .collect()
 }
 
-/// Ends the sessions on a frontend.
+/// Ends all sessions on a frontend.
 pub(super) fn end_frontend(tx: &Tx<'_>, id: &DeploymentId) -> Result<(), Error> {
     tx.prepare_cached("DELETE FROM visitor_sessions WHERE deployment_id = ?1")?
         .execute([id])?;
     Ok(())
 }
 
-/// Projects that visitors have signed in to.
+/// Lists projects that have visitors.
 pub(super) fn projects(c: &Connection) -> rusqlite::Result<Vec<ProjectId>> {
     c.prepare_cached("SELECT DISTINCT project_id FROM visitors")?
         .query_map([], |row| row.get(0))?
         .collect()
 }
 
-/// How many rows have an id or a digest of another form than it should have.
+/// Counts rows whose id or digest has the wrong form.
 pub(super) fn odd_rows(c: &Connection) -> rusqlite::Result<i64> {
     c.query_row(
         "SELECT (SELECT count(*) FROM visitors WHERE id NOT GLOB 'usr_?*')

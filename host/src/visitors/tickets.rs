@@ -1,4 +1,4 @@
-//! Tickets: from the callback, on the sites host, to the frontend's own origin, where the cookie can be set. Single use, a minute, one browser.
+//! Tickets carry a sign-in from the callback, on the sites host, to the frontend's own origin, where the cookie is set. Each is valid once, for a minute, in one browser.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,28 +8,26 @@ use super::sessions::key_of;
 use super::state::PendingSignIn;
 use svc_base::clock::Timestamp;
 
-/// How long a ticket may take to be used, in milliseconds.
+/// Lifetime of a ticket, in milliseconds.
 const LIFE: i64 = 60_000;
-/// Tickets at once: a sign-in that would be one more fails.
+/// Maximum number of tickets; beyond it sign-ins fail.
 const MOST: usize = 20_000;
 
-/// A sign-in whose visitor is verified.
+/// Sign-in whose visitor is verified.
 #[derive(Debug)]
 pub(super) struct Ticket {
-    /// The sign-in that it ends.
     pub sign_in: PendingSignIn,
-    /// Visitor who signed in.
     pub visitor: SignedIn,
 }
 
-/// Result of showing a ticket.
+/// Result of using a ticket.
 #[derive(Debug)]
 pub(super) enum TicketUse {
-    /// It is used up now.
+    /// The ticket was valid, and is used up now.
     Valid(Box<Ticket>),
-    /// It was used, or is too old; where its sign-in led back to.
+    /// The ticket was used before, or has expired; contains the return path of its sign-in.
     Spent(String),
-    /// It never was one, or long ago.
+    /// The ticket is unknown.
     Unknown,
 }
 
@@ -40,16 +38,16 @@ struct StoredTicket {
     at: i64,
 }
 
-/// Tickets that were given out, by the SHA-256 of their text.
+/// Issued tickets, by the SHA-256 of their text.
 #[derive(Debug, Default)]
 pub(super) struct Tickets(Mutex<HashMap<SessionKey, StoredTicket>>);
 
 impl Tickets {
-    /// Gives `text` the meaning of `ticket`; returns whether there was room.
+    /// Stores a ticket under `text`; returns whether there was room.
     pub(super) fn give(&self, text: &str, ticket: Ticket, now: Timestamp) -> bool {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if held.len() >= MOST {
-            // A spent ticket is remembered a little longer, where there is room.
+            // Used tickets are dropped only when there is no room.
             held.retain(|_, one| now.0 - one.at < LIFE && one.ticket.is_some());
         }
         if held.len() >= MOST {
@@ -77,7 +75,7 @@ impl Tickets {
         }
     }
 
-    /// Forgets tickets that are old.
+    /// Removes old tickets.
     pub(super) fn tidy(&self, now: Timestamp) {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         held.retain(|_, one| now.0 - one.at < 10 * LIFE);

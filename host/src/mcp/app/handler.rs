@@ -1,4 +1,4 @@
-//! Answers to the protocol's library about an app: which page it is, which tools it has, and how to call one.
+//! Answers the MCP library about an app: its description, its tools, and calls of them.
 
 use std::sync::Arc;
 
@@ -18,21 +18,21 @@ use crate::mcp::{arguments, results};
 use svc_base::ids::BackendId;
 use svc_base::names::is_action_name;
 
-/// Results of at most as many bytes are read at once, on the request's own thread.
+/// Results of at most this many bytes are parsed on the request's own thread.
 const SMALL: usize = 131_072;
-/// The name of all calls in the metrics: an owner's names are no labels.
+/// Name of all app tools in the metrics, because names that owners choose must not become labels.
 const APP: &str = "app";
 
-/// The handler of one request to an app.
+/// Handler of one request to an app.
 #[derive(Clone, Debug)]
 pub(super) struct Handler {
     pub(super) services: AppTools,
     pub(super) slug: Arc<str>,
     pub(super) backend: BackendId,
-    /// Instructions for an agent that comes; empty in requests that do not ask.
+    /// Instructions for agents; empty in requests that do not need them.
     pub(super) instructions: Arc<str>,
     pub(super) request_id: Arc<str>,
-    /// Of a call of a tool; the library has been given none.
+    /// Arguments of a tool call; the library gets none.
     pub(super) arguments: Option<Arc<RawValue>>,
 }
 
@@ -62,7 +62,7 @@ impl Handler {
         read.map_err(|error| Problem::internal(&error))
     }
 
-    /// Turns a failure of ours into the library's error for a client.
+    /// Converts a problem of this server into an error of the library.
     fn failed(&self, problem: &Problem) -> ErrorData {
         problem.log(&self.request_id);
         let message = format!("The tools cannot be read now: {}", problem.detail);

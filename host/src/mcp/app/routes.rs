@@ -19,7 +19,7 @@ use crate::mcp::{framing, transport};
 
 /// Instructions for a model that has never seen the app.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
-/// The methods whose answers have the instructions, one in each era.
+/// Methods whose answers contain the instructions, one in each era of the protocol.
 const INTRODUCTIONS: [&str; 2] = ["initialize", "server/discover"];
 
 /// Call an app's tool
@@ -98,7 +98,7 @@ async fn answer(
     transport::answered(response, &message).await
 }
 
-/// Writes the instructions for an agent: the service's own words, with the title of the page as a quotation.
+/// Returns the instructions for an agent: the service's own text, with the title of the page as a quotation.
 async fn instructions(services: &AppTools, slug: &str, page: &Page) -> Result<String, Problem> {
     let calls = &services.calls;
     let Kind::Frontend { host_label } = &page.kind else {
@@ -106,14 +106,14 @@ async fn instructions(services: &AppTools, slug: &str, page: &Page) -> Result<St
     };
     let url = format!("{}/{slug}", calls.config.project_origin(host_label));
     let title = calls.deployments.title(page.id).await?;
-    // The title last: what stands in it is nobody's placeholder.
+    // The title is inserted last, so that placeholders in it are not replaced.
     let text = calls.config.limits.said(INSTRUCTIONS);
     Ok(text
         .replace("{{url}}", &url)
         .replace("{{title}}", &quoted(&title)))
 }
 
-/// The 404 of a page whose owner has not opened its actions to agents.
+/// Returns the 404 of a page whose owner has not opened its actions to agents.
 fn closed() -> Problem {
     Problem::new(
         Code::NotFound,

@@ -1,6 +1,6 @@
-//! Texts of owners, made safe for the agents of strangers.
+//! Sanitizes texts of owners for agents.
 
-/// The longest title in the instructions, in characters.
+/// Maximum length of a title in the instructions, in characters.
 const TITLE: usize = 200;
 
 /// Removes invisible characters, so that a description cannot instruct agents unseen.
@@ -8,7 +8,7 @@ pub(super) fn plain(text: &str) -> String {
     text.chars().filter(|c| !is_hidden(*c)).collect()
 }
 
-/// Quotes a title in one line that cannot end its quotation.
+/// Quotes a title in one line; the title cannot end the quotation.
 pub(super) fn quoted(title: &str) -> String {
     let title = plain(title).replace(['"', '`'], "'");
     let line: Vec<&str> = title.split_whitespace().collect();
@@ -16,7 +16,7 @@ pub(super) fn quoted(title: &str) -> String {
     format!("\"{line}\"")
 }
 
-/// Controls, directions, invisible operators, tags and supplementary variation selectors. Joiners stay: scripts need them.
+/// Whether a character is invisible: controls, directional marks, invisible operators, tags and supplementary variation selectors. Joiners stay, because scripts need them.
 fn is_hidden(c: char) -> bool {
     let line = matches!(c, '\n' | '\t');
     let invisible = matches!(

@@ -1,4 +1,4 @@
-//! Parts of a backend's detail, because all of it may be more than a tool's result can hold.
+//! Parts of a backend's detail, because the whole may be too large for a tool result.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use crate::http::problem::{Code, Problem};
 use crate::mcp::results;
 use svc_base::counted;
 
-/// A part of a backend's detail.
+/// Part of a backend's detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Part {
@@ -22,12 +22,12 @@ pub(super) enum Part {
     Actions,
     /// Migrations with their SQL.
     Migrations,
-    /// The rows of its tables, and its bytes.
+    /// Row counts of the tables, and the size in bytes.
     Inventory,
 }
 
 impl Part {
-    /// All names, for the tool's schema and its errors.
+    /// Names of all parts, for the tool's schema and its errors.
     pub(super) const NAMES: [&'static str; 4] = ["schema", "actions", "migrations", "inventory"];
 
     fn name(self) -> &'static str {
@@ -35,22 +35,22 @@ impl Part {
     }
 }
 
-/// Part of a backend's detail that a call asks for.
+/// Part of a backend's detail that a call requests.
 #[derive(Debug, Default)]
 pub(super) struct PartRequest {
-    /// One part; all if there is none.
+    /// Requested part; all parts if absent.
     pub(super) part: Option<Part>,
-    /// Only what is about this table.
+    /// Table to which the detail is restricted.
     pub(super) table: Option<String>,
 }
 
-/// Says of a detail that is too large how to see the rest of it.
+/// Note in a detail that is too large.
 const TOO_LARGE: &str = "Send `part` (schema, actions, migrations or inventory) to see one part of it, and `table` to see one table. GET /api/v1/projects/{id}/backend answers all of it.";
 
-/// Takes the part of a backend's detail that is asked for.
+/// Selects the requested part of a backend's detail.
 ///
 /// # Errors
-/// `not_found` for a table that is not there.
+/// `not_found` for an unknown table.
 pub(super) fn part(detail: Value, request: &PartRequest) -> Result<Value, Problem> {
     let mut document = match request {
         PartRequest {
@@ -95,13 +95,13 @@ fn named(list: &Value, name: &str) -> bool {
     list.any(|one| is(&one["name"], name))
 }
 
-/// Whether a name is that of a table, in whatever case it is written.
+/// Whether a name is that of a table; case does not matter.
 fn is(name: &Value, table: &str) -> bool {
     name.as_str()
         .is_some_and(|name| name.eq_ignore_ascii_case(table))
 }
 
-/// Leaves out all that is about other tables.
+/// Removes everything about other tables.
 fn of_table(detail: &mut Value, table: &str) {
     for (pointer, member) in [
         ("/schema/tables", "name"),
@@ -115,7 +115,7 @@ fn of_table(detail: &mut Value, table: &str) {
     detail["schema"]["views"] = json!([]);
 }
 
-/// Leaves out the SQL of actions that a call did not name, and says so.
+/// Removes the SQL of actions that the call did not name, and adds a note about it.
 pub(super) fn without_sql_of_others(mut defined: Value, named: &HashSet<String>) -> Value {
     let mut left_out = 0;
     let actions = defined.get_mut("actions").and_then(Value::as_array_mut);
@@ -138,7 +138,7 @@ pub(super) fn without_sql_of_others(mut defined: Value, named: &HashSet<String>)
     defined
 }
 
-/// Shapes the result of a trial; where not all of it fits, the difference without the two schemas.
+/// Returns the result of a dry run; without the two whole schemas if they do not fit.
 pub(super) fn tried_out(run: DryRunView) -> Result<Value, Problem> {
     let mut document = answer(run)?;
     if !results::fits(&document)
@@ -154,7 +154,7 @@ pub(super) fn tried_out(run: DryRunView) -> Result<Value, Problem> {
     Ok(document)
 }
 
-/// Refuses a table where a part is asked for that knows no tables.
+/// Refuses `table` together with a part that has no tables.
 pub(super) fn check_table(request: &PartRequest) -> Result<(), Problem> {
     match request {
         PartRequest {

@@ -1,4 +1,4 @@
-//! `deploy_asset`: a quick share, which anybody may publish.
+//! `deploy_asset`: publishes a quick share, without a credential if need be.
 
 use rmcp::model::Tool as Description;
 use serde_json::{Value, json};

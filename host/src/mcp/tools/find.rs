@@ -1,4 +1,4 @@
-//! Places in a source: the lines around a text or around a line, so that a change of one line need not read them all.
+//! Finds a text or a line in a source and returns the lines around it, so that changing one line does not require reading all.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -7,30 +7,30 @@ use crate::http::extract::invalid;
 use crate::http::problem::Problem;
 use svc_base::counted;
 
-/// How many lines are shown before and after what was looked for.
+/// Number of lines shown before and after a match.
 const AROUND: usize = 2;
-/// How many characters are shown at most before and after it: lines may be long.
+/// Maximum number of characters shown before and after a match, because lines may be long.
 const CHARACTERS: usize = 200;
-/// How many characters are shown at most of it, and of a line.
+/// Maximum number of characters shown of a match.
 const LONGEST: usize = 400;
-/// How many places are shown.
+/// Maximum number of excerpts.
 const PLACES: usize = 5;
 
-/// Text or line to look for.
+/// Text or line to find.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Find {
-    /// A line, by its number from 1.
+    /// Line, by its number from 1.
     Line(usize),
-    /// A text, exactly as it is in the source.
+    /// Exact text.
     Text(String),
 }
 
 impl Find {
-    /// The places of a source: `lines`, `occurrences` and `found`, with a `note` where that is not all or nothing.
+    /// Searches a source; returns `lines`, `occurrences` and `found`, with a `note` if there are more matches or none.
     ///
     /// # Errors
-    /// `invalid_request` for an empty text or a line that is not there.
+    /// `invalid_request` for an empty text or a line that does not exist.
     pub(super) fn in_source(&self, source: &str) -> Result<Value, Problem> {
         let lines = source.lines().count();
         match self {
@@ -53,7 +53,7 @@ impl Find {
 
 fn occurrences(source: &str, text: &str, lines: usize) -> Value {
     let (mut found, mut occurrences, mut unseen) = (Vec::new(), 0, 0);
-    // Where the place ends that was shown last, and the line in which the search stands.
+    // End of the last excerpt, and the position and line of the search.
     let (mut shown, mut at, mut number) = (0, 0, 1);
     for (start, _) in source.match_indices(text) {
         occurrences += 1;
@@ -83,7 +83,7 @@ fn occurrences(source: &str, text: &str, lines: usize) -> Value {
     document
 }
 
-/// The bytes of a line, without its end.
+/// Returns the byte range of a line, without its line break.
 fn line(source: &str, number: usize) -> Option<(usize, usize)> {
     let mut start = 0;
     for _ in 1..number {
@@ -96,7 +96,7 @@ fn line(source: &str, number: usize) -> Option<(usize, usize)> {
     Some((start, start + length))
 }
 
-/// Takes the text around some bytes, verbatim, and says where it ends.
+/// Returns the excerpt around a byte range, and the position of its end.
 fn place(source: &str, number: usize, start: usize, end: usize) -> (Value, usize) {
     let end = after(source, start, LONGEST).min(end);
     let from = first_line(source, start).max(before(source, start, CHARACTERS));
@@ -108,20 +108,20 @@ fn place(source: &str, number: usize, start: usize, end: usize) -> (Value, usize
     (place, to)
 }
 
-/// How many lines end between two places.
+/// Counts the line breaks between two positions.
 fn breaks(source: &str, from: usize, to: usize) -> usize {
     let between = source.as_bytes().get(from..to).unwrap_or_default();
     between.iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// Where the first line begins that is shown of those around a place.
+/// Returns the start of the first line of the excerpt around a position.
 fn first_line(source: &str, at: usize) -> usize {
     let earlier = source.get(..at).unwrap_or_default();
     let starts = earlier.rmatch_indices('\n').map(|(at, _)| at + 1);
     starts.chain([0]).nth(AROUND).unwrap_or(0)
 }
 
-/// Where the last line ends that is shown of those around a place.
+/// Returns the end of the last line of the excerpt around a position.
 fn last_line(source: &str, at: usize) -> usize {
     let later = source.get(at..).unwrap_or_default();
     let ends = later.match_indices('\n').map(|(end, _)| at + end);
@@ -130,14 +130,14 @@ fn last_line(source: &str, at: usize) -> usize {
         .unwrap_or(source.len())
 }
 
-/// The place that is some characters before another.
+/// Returns the position some characters before another.
 fn before(source: &str, at: usize, characters: usize) -> usize {
     let earlier = source.get(..at).unwrap_or_default();
     let place = earlier.char_indices().rev().take(characters).last();
     place.map_or(at, |(place, _)| place)
 }
 
-/// The place that is some characters after another.
+/// Returns the position some characters after another.
 fn after(source: &str, at: usize, characters: usize) -> usize {
     let later = source.get(at..).unwrap_or_default();
     let place = later.char_indices().nth(characters);
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(document["found"].as_array().unwrap().len(), PLACES);
         assert!(document["note"].as_str().unwrap().starts_with("3 more"));
         assert_eq!(document["found"][4]["line"], 25);
-        // What is seen beside another is not shown again.
+        // A match inside an earlier excerpt is not shown again.
         let near = found("x x\nx", &text("x"));
         assert_eq!(near["occurrences"], 3);
         assert_eq!(near["found"].as_array().unwrap().len(), 1);

@@ -152,7 +152,7 @@ pub(super) async fn call(
     }
 }
 
-/// Reads a backend's detail, or the part of it that is asked for.
+/// Returns a backend's detail, or the requested part of it.
 async fn get(session: &Session, mut arguments: Arguments) -> Result<Value, Problem> {
     let at = session.project(&mut arguments).await?;
     let backends = Arc::clone(&session.services.backends);
@@ -188,14 +188,14 @@ async fn update(session: &Session, mut arguments: Arguments) -> Result<Value, Pr
     }
 }
 
-/// Whether an update is one of actions. Beside another change their null is an absence; alone it is no list.
+/// Whether an update defines actions. A null `actions` beside another change counts as absent.
 fn defines(arguments: &Arguments) -> bool {
     let others = ["ddl", "realtime", "agents"];
     let other = others.iter().any(|name| arguments.has(name));
     arguments.has("actions") || arguments.has_null("actions") && !other
 }
 
-/// The actions to define, and how that is meant.
+/// Returns the actions to define, and the mode of the change.
 fn actions_of(mut arguments: Arguments) -> Result<(DefineActions, HowToChange), Problem> {
     let others = ["ddl", "realtime", "agents", "note"];
     if let Some(other) = others.iter().find(|name| arguments.has(name)) {
@@ -210,13 +210,13 @@ fn actions_of(mut arguments: Arguments) -> Result<(DefineActions, HowToChange), 
     Ok((arguments.rest()?, how))
 }
 
-/// How a change is meant, which REST says in the query.
+/// Returns the mode of a change, which REST reads from the query.
 fn how(arguments: &mut Arguments) -> Result<HowToChange, Problem> {
     let dry_run = arguments.flag("dry_run")?;
     Ok(HowToChange { dry_run })
 }
 
-/// Where REST answers the file: a result is text, and short.
+/// Returns the URL at which REST answers the file, because a tool result is a short text.
 fn exported(base_url: &str, project: &Project) -> Value {
     json!({
         "url": format!("{base_url}/api/v1/projects/{}/backend/export", project.id),

@@ -23,9 +23,9 @@ use crate::mcp::arguments::{Action as _, Arguments, actions};
 use crate::mcp::results;
 use svc_sandbox::ContentType;
 
-/// How many revisions are listed, if the call does not say: a change needs no more, and each costs the caller's model.
+/// Default number of listed revisions: few, because each costs the caller's model.
 const REVISIONS: u32 = 5;
-/// Says of a list of revisions that it is not all.
+/// Note in a list of revisions that is not complete.
 const OLDER: &str = "There are older revisions: send `cursor` = next_cursor for the next of them, or `limit` (200 at most) for more at once.";
 
 actions!(Action {
@@ -154,7 +154,7 @@ pub(super) async fn call(
     }
 }
 
-/// Reads a source: a range of it, or with `find` the lines around a place.
+/// Returns a source: a range of it, or with `find` the lines around each match.
 async fn content(session: &Session, mut arguments: Arguments) -> Result<Value, Problem> {
     let deployments = Arc::clone(&session.services.deployments);
     let at = session.frontend(&mut arguments).await?;
@@ -166,7 +166,7 @@ async fn content(session: &Session, mut arguments: Arguments) -> Result<Value, P
                 "In the arguments: `find` is sent without `offset` and `limit`.",
             ));
         }
-        // Who looks for a place is about to change it, and needs to know what is live.
+        // A caller that searches a source is about to change it, and needs the id of the active revision.
         let target = at.target();
         deployments.begin_history(at.project(), &target).await?;
     }
@@ -186,7 +186,7 @@ async fn revision(session: &Session, mut arguments: Arguments) -> Result<Value, 
     answer(revision)
 }
 
-/// Lists revisions: few, unless the call says how many.
+/// Lists revisions: few, unless the call states a number.
 async fn list_revisions(session: &Session, mut arguments: Arguments) -> Result<Value, Problem> {
     let deployments = Arc::clone(&session.services.deployments);
     let at = session.frontend(&mut arguments).await?;
@@ -198,8 +198,8 @@ async fn list_revisions(session: &Session, mut arguments: Arguments) -> Result<V
     fitting(deployments, at, page, chosen).await
 }
 
-/// A page of the history that fits into a result: as much of what was asked for as does. It says where it is shorter
-/// than the caller could expect, because we have chosen its length or it would not fit.
+/// Returns as many revisions as fit into a result. Adds a note if the list is shorter than the caller may expect, because
+/// the default was used or because the rest does not fit.
 async fn fitting(
     deployments: Arc<Deployments>,
     at: FrontendScope<Viewer>,
@@ -223,7 +223,7 @@ async fn fitting(
     }
 }
 
-/// The places of a source where something is, instead of the source.
+/// Returns the lines around each match in a source, instead of the source.
 fn places(source: &ContentView, find: &Find) -> Result<Value, Problem> {
     let ContentView::Content {
         content,
@@ -240,7 +240,7 @@ fn places(source: &ContentView, find: &Find) -> Result<Value, Problem> {
     Ok(document)
 }
 
-/// A source, or a range of it in characters: as much as was asked for and as fits into a result.
+/// Returns a source, or a range of it in characters: as much as was requested and fits into a result.
 fn range(
     source: &ContentView,
     offset: Option<usize>,

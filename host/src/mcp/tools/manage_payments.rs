@@ -1,4 +1,4 @@
-//! `manage_payments`: what a project sells, and who has paid.
+//! `manage_payments`: a project's catalog and its sessions.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `manage_project`: envelopes of frontends and a backend.
+//! `manage_project`: projects, which contain frontends and a backend.
 
 use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ pub(super) async fn call(
         }
         Action::Update => {
             let at = session.project(&mut arguments).await?;
-            // Where REST leaves the list alone, a tool's explicit null clears it.
+            // REST ignores a null list; a tool's explicit null clears it.
             if arguments.has_null("allowed_providers") {
                 arguments.give("allowed_providers", &[(); 0])?;
             }

@@ -1,4 +1,4 @@
-//! `manage_workspace`: who works together.
+//! `manage_workspace`: workspaces and their members.
 
 use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
@@ -105,7 +105,7 @@ pub(super) async fn call(
 }
 
 impl Session {
-    /// A workspace that the caller has a role in.
+    /// Finds the workspace that the arguments name, and checks the caller's role.
     async fn workspace<F: Floor>(
         &self,
         arguments: &mut Arguments,

@@ -1,4 +1,4 @@
-//! The tools: their names, their descriptions, and the way from a call to its file.
+//! The tools: their names, their descriptions, and the dispatch of calls.
 
 mod backend_parts;
 mod deploy_asset;
@@ -31,7 +31,6 @@ use crate::workspaces::Caller;
 
 macro_rules! tools {
     ($($(#[doc = $about:literal])+ $tool:ident $name:literal $file:ident;)+) => {
-        /// A tool.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Tool {
             /// Publishes a quick share, also without a credential.
@@ -39,13 +38,12 @@ macro_rules! tools {
             $($(#[doc = $about])+ $tool,)+
         }
 
-        /// The names of all tools, in the order in which they are listed.
+        /// Names of all tools, in the order in which they are listed.
         pub const NAMES: &[&str] = &["deploy_asset", $($name),+];
 
         impl Tool {
             const ALL: &[Self] = &[Self::DeployAsset, $(Self::$tool),+];
 
-            /// Returns the name.
             pub(super) fn name(self) -> &'static str {
                 match self {
                     Self::DeployAsset => "deploy_asset",
@@ -60,7 +58,7 @@ macro_rules! tools {
                 }
             }
 
-            /// Calls the tool. Without a caller only publishing works.
+            /// Calls the tool. Without a caller only `deploy_asset` works.
             pub(super) async fn call(
                 self,
                 services: &Tools,
@@ -110,10 +108,10 @@ tools! {
     Workspace "manage_workspace" manage_workspace;
 }
 
-/// Action of a call that names none, for the metrics.
+/// Action in the metrics for a call that names none.
 const NO_ACTION: &str = "none";
 
-/// Runs a call: to its end, whatever becomes of the client, unless it only reads.
+/// Runs a call; to completion even if the client hangs up, unless it only reads.
 async fn run(
     tool: &str,
     action: &str,
@@ -128,14 +126,14 @@ async fn run(
 /// Outcome of a call.
 #[derive(Debug)]
 pub(super) struct Outcome {
-    /// The action, as far as it was understood, for the metrics.
+    /// Name of the action for the metrics, if it was recognized.
     pub(super) action: &'static str,
     /// Document that REST would answer.
     pub(super) result: Result<Value, Problem>,
 }
 
 impl Outcome {
-    /// Outcome of a call that was refused before its action was known.
+    /// Returns the outcome of a call that was refused before its action was known.
     pub(super) fn refused(problem: Problem) -> Self {
         Self {
             action: NO_ACTION,
@@ -149,7 +147,7 @@ pub(super) fn is_open(name: &str) -> bool {
     Tool::named(name) == Some(Tool::DeployAsset)
 }
 
-/// Lists all tools, with the numbers of the settings in their texts.
+/// Lists all tools, with the values of settings in their texts.
 pub(super) fn listed(limits: &Limits) -> Vec<Description> {
     let said = |tool: &Description| {
         let mut tool = tool.clone();
@@ -168,7 +166,7 @@ pub(super) fn listed(limits: &Limits) -> Vec<Description> {
     all().iter().map(said).collect()
 }
 
-/// All tools, with placeholders for the numbers of the settings.
+/// Returns all tools, with placeholders for values of settings.
 fn all() -> &'static [Description] {
     static DESCRIPTIONS: LazyLock<Vec<Description>> =
         LazyLock::new(|| Tool::ALL.iter().map(|tool| tool.description()).collect());
@@ -176,15 +174,15 @@ fn all() -> &'static [Description] {
 }
 
 impl Tool {
-    /// The tool of a name.
+    /// Finds a tool by its name.
     pub(super) fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|tool| tool.name() == name)
     }
 
-    /// The arguments of a call of it.
+    /// Reads the arguments of a call of this tool.
     ///
     /// # Errors
-    /// `invalid_request`, naming an argument that is there twice; `invalid_json`.
+    /// `invalid_request` for a repeated argument; `invalid_json`.
     pub(super) fn arguments(self, given: &RawValue) -> Result<Arguments, Problem> {
         let about = all().iter().find(|about| about.name == self.name());
         let taken = about.and_then(|about| about.input_schema.get("properties"));
@@ -193,14 +191,14 @@ impl Tool {
     }
 }
 
-/// A caller, and the services that it calls.
+/// Caller of a tool, with the services.
 struct Session {
     services: Tools,
     caller: Caller,
 }
 
 impl Session {
-    /// A live project that the caller has a role in.
+    /// Finds the live project that the arguments name, and checks the caller's role.
     async fn project<F: Floor>(
         &self,
         arguments: &mut Arguments,
@@ -209,7 +207,7 @@ impl Session {
         Ok(self.services.projects.named(&self.caller, &id).await?)
     }
 
-    /// One of its frontends.
+    /// Finds the frontend of the project that the arguments name.
     async fn frontend<F: Floor>(
         &self,
         arguments: &mut Arguments,
@@ -219,7 +217,7 @@ impl Session {
         Ok(FrontendScope::find(&self.services.deployments, at, &target).await?)
     }
 
-    /// Finds the project's backend.
+    /// Finds the backend of the project that the arguments name.
     async fn backend<F: Floor>(
         &self,
         arguments: &mut Arguments,
@@ -234,12 +232,12 @@ fn answer(view: impl Serialize) -> Result<Value, Problem> {
     serde_json::to_value(view).map_err(|error| Problem::internal(&error))
 }
 
-/// Answers a deletion with `deleted`, where REST answers 204.
+/// Returns `deleted`, where REST answers 204.
 fn deleted(deletion: Result<(), Problem>) -> Result<Value, Problem> {
     deletion.map(|()| json!({ "deleted": true }))
 }
 
-/// A tool's description: a flat object of arguments, because models' APIs take no other.
+/// Returns a tool's description. The arguments are one flat object, because models' APIs accept no other schema.
 fn describe(
     name: &'static str,
     text: &'static str,
@@ -264,7 +262,7 @@ fn describe(
     Description::new(name, text, schema).with_annotations(hints)
 }
 
-/// Whether a tool's actions can change or remove existing data.
+/// Whether actions of a tool can change or remove existing data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Harm {
     /// Some actions change or remove data.
@@ -273,7 +271,7 @@ enum Harm {
     Cannot,
 }
 
-/// An argument that is a text.
+/// Returns the schema of a string argument.
 fn string(about: &str) -> Value {
     json!({ "type": "string", "description": about })
 }

@@ -1,6 +1,6 @@
-//! The issuer inside the server, for developing pages: it asks for a name and an e-mail address and believes both.
+//! OpenID Connect issuer inside the server, for developing pages: it asks for a name and an e-mail address and accepts any.
 //!
-//! It speaks OpenID Connect over HTTP as a real one does, so that a page which works with it works with those. It is there only with
+//! It speaks OpenID Connect over HTTP like a real issuer, so that a page that works with it works with those. It exists only with
 //! `serve --dev` on a loopback `base_url`.
 
 mod pages;
@@ -18,18 +18,18 @@ use crate::workspaces::credential;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::random::Random;
 
-/// How long a code may take to be used, in milliseconds.
+/// Lifetime of an authorization code, in milliseconds.
 const LIFE: i64 = 60_000;
-/// Codes at once.
+/// Maximum number of codes that are not used yet.
 const MOST: usize = 10_000;
-/// How long a token holds, in seconds.
+/// Lifetime of a token, in seconds.
 const TOKEN: i64 = 300;
 
-/// The issuer.
+/// The development issuer.
 #[derive(Debug)]
 pub struct DevIssuer {
     settings: Provider,
-    /// Where browsers reach it.
+    /// Base URL for browsers.
     public: String,
     redirect_uri: String,
     key: SigningKey,
@@ -38,7 +38,7 @@ pub struct DevIssuer {
     codes: Mutex<HashMap<String, Code>>,
 }
 
-/// Sign-in that a code stands for.
+/// Sign-in that an authorization code stands for.
 #[derive(Clone, Debug)]
 struct Code {
     request: AuthorizationRequest,
@@ -47,7 +47,7 @@ struct Code {
     at: Timestamp,
 }
 
-/// Request of a sign-in to the issuer.
+/// Parameters of an authorization request.
 #[derive(Clone, Debug)]
 struct AuthorizationRequest {
     state: String,
@@ -56,7 +56,7 @@ struct AuthorizationRequest {
 }
 
 impl DevIssuer {
-    /// The issuer of these settings, with a key of its own; `None` where they offer none.
+    /// Creates the issuer, with a new key; `None` if the settings have no such provider.
     ///
     /// # Errors
     /// When the system has no randomness.
@@ -97,7 +97,7 @@ impl DevIssuer {
         json!({ "keys": [self.key.public()] })
     }
 
-    /// Gives out a code for a person, who is believed; `None` if there is no room or no randomness.
+    /// Issues an authorization code for a person; `None` if there are too many codes, or no randomness.
     fn code(&self, request: AuthorizationRequest, name: String, email: String) -> Option<String> {
         let (text, at) = (credential::secret(&self.random).ok()?, self.clock.now());
         let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,7 +115,7 @@ impl DevIssuer {
         Some(text)
     }
 
-    /// The tokens of a code, which is used up by asking; `None` if it is none, is too old, or another sign-in's.
+    /// Exchanges a code for tokens, and uses the code up; `None` if it is unknown, expired, or belongs to another sign-in.
     fn tokens(&self, code: &str, verifier: &str, redirect_uri: &str) -> Option<Value> {
         let now = self.clock.now();
         let taken = self

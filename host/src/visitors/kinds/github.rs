@@ -1,4 +1,4 @@
-//! Sign-in by GitHub, which speaks OAuth 2.0 and has no ID tokens: its API names the visitor of an access token.
+//! Sign-in by GitHub, which speaks OAuth 2.0 without ID tokens: its API identifies the visitor by an access token.
 
 use http::header;
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use crate::issuers::CALL_TIME;
 use crate::outbound::{Answer, Outbound};
 use crate::visitors::model::{AuthError, Failure, Profile, SignedIn};
 
-/// Name that GitHub demands of its clients.
+/// User agent, which GitHub requires.
 const AGENT: &str = "svc";
 
 #[derive(Deserialize)]
@@ -34,7 +34,7 @@ struct Email {
     verified: bool,
 }
 
-/// GitHub, or an installation of its own.
+/// GitHub, or a GitHub Enterprise server.
 #[derive(Debug)]
 pub(in crate::visitors) struct Github {
     client: Client,
@@ -86,14 +86,14 @@ impl Github {
         })
     }
 
-    /// Finds out whether GitHub knows the client: it describes itself nowhere.
+    /// Checks whether GitHub knows the client. GitHub has no discovery document.
     pub(super) async fn faults(&self, redirect_uri: &str) -> Vec<String> {
         let (code, exchange) = oauth::no_code(redirect_uri);
         let shown = self.show_code(code, &exchange).await;
         self.client.fault(shown, true).into_iter().collect()
     }
 
-    /// Shows a code to the token endpoint.
+    /// Sends a code to the token endpoint.
     async fn show_code(&self, code: &str, exchange: &Exchange) -> Result<Answer, Failure> {
         let settings = &self.client.settings;
         let form = [
@@ -111,12 +111,12 @@ impl Github {
         Ok(call.await?)
     }
 
-    /// Returns an address of GitHub's pages, or of an installation of its own.
+    /// Returns a URL of GitHub's pages.
     fn page(&self, path: &str) -> Result<Url, Failure> {
         address(&format!("{}{path}", self.base()))
     }
 
-    /// Returns an address of its API.
+    /// Returns a URL of GitHub's API.
     fn api(&self, path: &str) -> Result<Url, Failure> {
         match self.base() {
             "https://github.com" => address(&format!("https://api.github.com{path}")),
@@ -133,7 +133,7 @@ fn address(text: &str) -> Result<Url, Failure> {
     Url::parse(text).map_err(|error| Failure::new(AuthError::ProviderError, error.to_string()))
 }
 
-/// GitHub's API, on behalf of a visitor.
+/// Client of GitHub's API, on behalf of a visitor.
 struct Api<'a> {
     outbound: &'a Outbound,
     token: &'a str,

@@ -1,6 +1,6 @@
-//! Kinds of sign-in, one module each: where a visitor is sent, and how the answer that the visitor comes back with becomes a verified identity.
+//! Kinds of sign-in, one module each: where a visitor is sent, and how the provider's answer becomes a verified identity.
 //!
-//! A new kind is a module here, a variant of [`Kind`], and its rules for settings in `config/providers.rs`.
+//! A new kind is a module here, a variant of [`SignInKind`], and its rules for settings in `config/providers.rs`.
 
 mod github;
 mod oauth;
@@ -16,10 +16,10 @@ use crate::config::{AddressError, Provider as Settings, ProviderKind};
 use crate::outbound::Outbound;
 use svc_base::clock::Clock;
 
-/// Subject namespace of those who sign in at the issuer inside the server, whose own address may change.
+/// Issuer name under which visitors of the development issuer are stored, because its address may change.
 const DEV_ISSUER: &str = "dev";
 
-/// A provider, by its kind.
+/// Provider, by its kind of sign-in.
 #[derive(Debug)]
 pub(super) enum Kind {
     /// OpenID Connect.
@@ -28,35 +28,35 @@ pub(super) enum Kind {
     Github(Github),
 }
 
-/// Values of one sign-in that are agreed on with the provider.
+/// Values of one sign-in that are exchanged with the provider.
 #[derive(Clone, Debug)]
 pub(super) struct Exchange {
-    /// Address that the provider leads back to.
+    /// Redirect URI that the provider leads back to.
     pub redirect_uri: String,
-    /// Nonce that the provider's proof of identity must have.
+    /// Nonce that the ID token must contain.
     pub nonce: String,
-    /// Secret of PKCE (RFC 7636).
+    /// PKCE verifier (RFC 7636).
     pub verifier: String,
 }
 
-/// Answer of a provider, by the query with which it leads back.
+/// Query of a provider's redirect to the callback.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CallbackAnswer {
-    /// Sealed sign-in that the answer belongs to.
+    /// Sealed state of the pending sign-in.
     pub state: Option<String>,
-    /// Code that is exchanged for the visitor's identity.
+    /// Authorization code.
     pub code: Option<String>,
-    /// Issuer that answers (RFC 9207).
+    /// Issuer of the answer (RFC 9207).
     pub iss: Option<String>,
-    /// Error in place of a code.
+    /// Error instead of a code.
     pub error: Option<String>,
 }
 
 impl Kind {
-    /// The provider of these settings.
+    /// Creates a provider from its settings.
     ///
     /// # Errors
-    /// An address that cannot be asked, which settings have refused before.
+    /// An address that cannot be called; the checks of the settings refuse it before.
     pub(super) fn of(
         settings: &Settings,
         outbound: &Outbound,
@@ -70,7 +70,7 @@ impl Kind {
         })
     }
 
-    /// Returns the address at which a visitor signs in.
+    /// Returns the URL of the provider's sign-in page for one sign-in.
     pub(super) async fn authorization(
         &self,
         exchange: &Exchange,
@@ -82,7 +82,7 @@ impl Kind {
         }
     }
 
-    /// Turns a provider's answer into the visitor who signed in.
+    /// Verifies a provider's answer, and returns the visitor who signed in.
     pub(super) async fn signed_in(
         &self,
         answer: &CallbackAnswer,
@@ -94,7 +94,7 @@ impl Kind {
         }
     }
 
-    /// Asks a provider to describe itself, and whether it knows the client; returns what is wrong, in the operator's words.
+    /// Checks that a provider is reachable and knows the client; returns the faults, described for the operator.
     pub(super) async fn faults(&self, redirect_uri: &str) -> Vec<String> {
         match self {
             Self::Oidc(provider) => provider.faults(redirect_uri).await,

@@ -1,4 +1,4 @@
-//! The parts of OAuth 2.0's code flow that kinds of sign-in share.
+//! OAuth 2.0's code flow, as far as kinds of sign-in share it.
 
 use http::{StatusCode, header};
 use reqwest::RequestBuilder;
@@ -11,11 +11,11 @@ use crate::outbound::{Answer, Outbound, OutboundError};
 use crate::visitors::model::{AuthError, Failure};
 use crate::visitors::state::challenge;
 
-/// A code that nobody gave out: an endpoint that is shown it says first whether it knows the client.
+/// Authorization code that was never issued: a token endpoint that gets it first checks the client.
 const NO_CODE: &str = "none-svc-provider-check";
-/// A secret of PKCE that fits no code, in the form that one has.
+/// PKCE verifier that matches no code, in the right form.
 const NO_VERIFIER: &str = "none-none-none-none-none-none-none-none-none-none";
-/// Codes with which a token endpoint refuses a client that it does not know, or that shows another secret.
+/// Error codes of a token endpoint for an unknown client or a wrong secret.
 const UNKNOWN: [&str; 3] = [
     "invalid_client",
     "unauthorized_client",
@@ -46,7 +46,7 @@ impl Client {
         Self { settings, outbound }
     }
 
-    /// Adds to the address of an authorization endpoint what asks for a code.
+    /// Adds the parameters of an authorization request to the URL of an endpoint.
     pub(super) fn authorization(&self, mut address: Url, exchange: &Exchange, state: &str) -> Url {
         address
             .query_pairs_mut()
@@ -60,13 +60,13 @@ impl Client {
         address
     }
 
-    /// Whether a sign-in asks for a scope.
+    /// Whether sign-ins request a scope.
     pub(super) fn asks_for(&self, scope: &str) -> bool {
         self.settings.scopes.iter().any(|one| one == scope)
     }
 
-    /// Reads from the answer to a code that nobody gave out what is wrong with the client. Some providers answer 404 to a client that they do
-    /// not know.
+    /// Reads from the answer to the probe code whether the provider knows the client; returns the fault. Some providers answer 404 for an unknown
+    /// client.
     pub(super) fn fault(
         &self,
         shown: Result<Answer, Failure>,
@@ -101,7 +101,7 @@ impl Client {
     }
 }
 
-/// Returns a code that nobody gave out, and values that fit none.
+/// Returns a code that was never issued, with values that match no sign-in.
 pub(super) fn no_code(redirect_uri: &str) -> (&'static str, Exchange) {
     let exchange = Exchange {
         redirect_uri: redirect_uri.to_owned(),
@@ -111,10 +111,10 @@ pub(super) fn no_code(redirect_uri: &str) -> (&'static str, Exchange) {
     (NO_CODE, exchange)
 }
 
-/// Returns the code of an answer.
+/// Returns the authorization code of an answer.
 ///
 /// # Errors
-/// The provider's error, or that there is no code.
+/// The provider's error, or a missing code.
 pub(super) fn code_of(answer: &CallbackAnswer) -> Result<&str, Failure> {
     if let Some(error) = &answer.error {
         return Err(refused(error));
@@ -123,7 +123,7 @@ pub(super) fn code_of(answer: &CallbackAnswer) -> Result<&str, Failure> {
     code.ok_or_else(|| Failure::new(AuthError::ProviderError, "it answered without a code"))
 }
 
-/// Reads a provider's error (RFC 6749, section 4.1.2.1, and OpenID Connect Core, section 3.1.2.6).
+/// Maps a provider's error code (RFC 6749, section 4.1.2.1, and OpenID Connect Core, section 3.1.2.6).
 fn refused(error: &str) -> Failure {
     const DENIED: [&str; 6] = [
         "access_denied",
@@ -146,7 +146,7 @@ fn refused(error: &str) -> Failure {
     }
 }
 
-/// Makes a request a POST of a form that is answered in JSON.
+/// Makes a request a POST of a form with an answer in JSON.
 pub(super) fn posted(call: RequestBuilder, form: &[(&str, &str)]) -> RequestBuilder {
     let mut body = form_urlencoded::Serializer::new(String::new());
     body.extend_pairs(form);
@@ -155,7 +155,7 @@ pub(super) fn posted(call: RequestBuilder, form: &[(&str, &str)]) -> RequestBuil
         .body(body.finish())
 }
 
-/// Reads an answer that must be a success in JSON.
+/// Parses an answer that must be a success in JSON; `asked` names the request in errors.
 pub(super) fn read<T: serde::de::DeserializeOwned>(
     answer: &Answer,
     asked: &str,
@@ -172,7 +172,7 @@ pub(super) fn read<T: serde::de::DeserializeOwned>(
     }
 }
 
-/// Returns the code with which an answer refuses: GitHub does so with a 200.
+/// Returns the error code of an answer, which GitHub sends with status 200.
 fn refusal(answer: &Answer) -> Option<String> {
     #[derive(Deserialize)]
     struct Refusal {
@@ -184,7 +184,7 @@ fn refusal(answer: &Answer) -> Option<String> {
         .filter(|code| is_code(code))
 }
 
-/// Whether this is one of OAuth's codes, which may be logged, and not something else that was put there.
+/// Whether a text has the form of an OAuth error code, which may be logged.
 fn is_code(text: &str) -> bool {
     (1..=60).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
 }

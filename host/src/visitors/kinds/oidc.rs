@@ -1,4 +1,4 @@
-//! Sign-in by OpenID Connect: the visitor comes back with a code, which an ID token is given out for.
+//! Sign-in by OpenID Connect: the visitor comes back with a code, which is exchanged for an ID token.
 
 use http::header;
 use serde::Deserialize;
@@ -19,7 +19,7 @@ struct Tokens {
     access_token: Option<String>,
 }
 
-/// Claims of an issuer about the person for whom an access token stands.
+/// Claims from the user info endpoint.
 #[derive(Deserialize)]
 struct UserInfo {
     sub: Option<String>,
@@ -43,7 +43,7 @@ impl From<IssuerError> for Failure {
 pub(in crate::visitors) struct Oidc {
     client: Client,
     issuer: Issuer,
-    /// Name under which subjects are stored, if not the issuer's own.
+    /// Issuer name under which subjects are stored, if it differs from the issuer's own.
     stored_as: Option<&'static str>,
 }
 
@@ -93,7 +93,7 @@ impl Oidc {
         let client_id = &self.client.settings.client_id;
         let claims = self.issuer.id_token(&id_token, client_id, &exchange.nonce);
         let claims = claims.await?;
-        // One that stands for many tenants says in its answer which of them it is.
+        // An issuer of many tenants names the tenant in its answer.
         if named.is_some_and(|named| named != claims.issuer) {
             let cause = "its answer names another issuer than the ID token";
             return Err(Failure::new(AuthError::TokenInvalid, cause));
@@ -117,7 +117,7 @@ impl Oidc {
         })
     }
 
-    /// Reads what an issuer says of itself, and finds out whether it knows the client.
+    /// Checks the discovery document, the keys, and whether the issuer knows the client.
     pub(super) async fn faults(&self, redirect_uri: &str) -> Vec<String> {
         let metadata = match self.issuer.metadata().await {
             Ok(metadata) => metadata,
@@ -139,7 +139,7 @@ impl Oidc {
         faults
     }
 
-    /// Shows a code to the token endpoint.
+    /// Sends a code to the token endpoint.
     async fn show_code(
         &self,
         metadata: &Metadata,
@@ -168,20 +168,20 @@ impl Oidc {
             if in_body {
                 call
             } else {
-                // RFC 6749, section 2.3.1: each is encoded as in a form.
+                // RFC 6749, section 2.3.1: both are form-encoded.
                 call.basic_auth(encoded(&settings.client_id), Some(encoded(secret)))
             }
         });
         Ok(call.await?)
     }
 
-    /// Whether a token leaves out what was asked for: some issuers tell it only when asked again.
+    /// Whether an ID token lacks requested claims: some issuers return them only from the user info endpoint.
     fn leaves_out(&self, claims: &IdClaims) -> bool {
         (claims.email.is_none() && self.client.asks_for("email"))
             || (claims.name.is_none() && self.client.asks_for("profile"))
     }
 
-    /// Fills in what the issuer tells of the visitor of an access token.
+    /// Adds missing claims from the user info endpoint.
     async fn completed(
         &self,
         mut claims: IdClaims,
@@ -198,14 +198,14 @@ impl Oidc {
             .is_success()
             .then(|| serde_json::from_slice::<UserInfo>(&answer.body));
         let Some(Ok(info)) = info else {
-            // The ID token suffices to know the visitor.
+            // The ID token suffices to identify the visitor.
             tracing::info!(
                 status = answer.status.as_u16(),
                 "a provider tells no more of who signed in"
             );
             return Ok(claims);
         };
-        // OpenID Connect Core, section 5.3.2: an answer about somebody else is not used.
+        // OpenID Connect Core, section 5.3.2: an answer about another subject is not used.
         if info.sub.as_deref() != Some(claims.subject.as_str()) {
             return Err(Failure::new(
                 AuthError::TokenInvalid,
@@ -229,7 +229,7 @@ fn lacks(member: &str) -> Failure {
     Failure::new(AuthError::ProviderError, cause)
 }
 
-/// Checks that an answer names the issuer that was asked, if it names one (RFC 9207): the code of another one is not sent on.
+/// Checks that an answer that names an issuer names the right one (RFC 9207), so that another issuer's code is not sent to it.
 fn check_issuer(metadata: &Metadata, named: Option<&str>) -> Result<(), Failure> {
     match named {
         Some(named) if !metadata.is_issuer(named) => Err(Failure::new(
@@ -248,7 +248,7 @@ fn encoded(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
-/// Lists the endpoints without which nobody can sign in.
+/// Lists the missing endpoints that sign-in requires.
 fn missing(metadata: &Metadata) -> Vec<String> {
     let endpoints = [
         ("authorization_endpoint", &metadata.authorization_endpoint),
