@@ -1,4 +1,4 @@
-//! Actions: defined in batches, all or nothing, and judged again when another gate serves.
+//! Actions: defined in batches, all or nothing, and judged again when another gate is installed.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,17 +21,17 @@ use svc_base::names::is_action_name;
 use svc_database::RunError;
 use svc_sandbox::{Purpose, STATEMENT_BYTES, Statement};
 
-/// Of how many backends the actions are kept in memory, about.
+/// Approximate number of backends whose actions are cached.
 const CACHED: usize = 1024;
-/// Most memory that they take, in bytes.
+/// Maximum memory of the cache, in bytes.
 const CACHED_BYTES: u64 = 64 << 20;
-/// Into how many parts the cache is divided.
+/// Number of shards of the cache.
 const SHARDS: usize = 2;
 
-/// The actions of a backend, by name.
+/// Actions of a backend, by name.
 pub(super) type Actions = HashMap<String, Arc<Action>>;
 
-/// Weighs actions by their statements.
+/// Weighs cached actions by the length of their statements.
 #[derive(Clone, Debug)]
 pub(super) struct ByText;
 
@@ -44,16 +44,16 @@ impl Weighter<BackendId, Arc<Actions>> for ByText {
     }
 }
 
-/// Keeps the actions of the backends that are called. A part of it has room for all that one backend may define.
+/// Creates the cache of actions. Each shard has room for the maximum that one backend may define.
 pub(super) fn cache() -> Cache<BackendId, Arc<Actions>, ByText> {
     memory_cache::weighted(CACHED, CACHED_BYTES, SHARDS, ByText)
 }
 
 impl Backends {
-    /// Defines actions: all of them, or none. Answers the newest version of every action that the backend has.
+    /// Defines actions: all of them, or none. Returns the newest version of every action of the backend.
     ///
     /// # Errors
-    /// [`BackendError::Batch`] names every entry that cannot be.
+    /// [`BackendError::Batch`] names every entry that is refused.
     pub async fn define(
         &self,
         project: ProjectId,
@@ -96,7 +96,7 @@ impl Backends {
         Ok(actions)
     }
 
-    /// Judges every entry, and has SQLite prepare it.
+    /// Judges every entry with the gate, and prepares it in SQLite.
     pub(super) async fn judged_batch(
         &self,
         id: BackendId,
@@ -166,7 +166,7 @@ impl Backends {
         })
     }
 
-    /// Has SQLite prepare a statement against the schema as it is.
+    /// Prepares a statement against the current schema, to find errors.
     async fn prepare(
         &self,
         id: BackendId,
@@ -182,10 +182,10 @@ impl Backends {
         prepared.map_err(|error| refused(sql, verdict, error))
     }
 
-    /// An action of a backend, as it is now; judged again if another gate has judged it.
+    /// Returns the newest version of an action; judges it again if another gate judged it before.
     ///
     /// # Errors
-    /// `NoAction`, or what a newer gate says.
+    /// `NoAction`, or the refusal of a newer gate.
     pub(super) async fn action(
         &self,
         id: BackendId,
@@ -203,7 +203,7 @@ impl Backends {
         }
     }
 
-    /// The actions of a backend, from memory or loaded into it.
+    /// Returns the actions of a backend, cached or loaded.
     pub(super) async fn actions_of(&self, id: BackendId) -> Result<Arc<Actions>, BackendError> {
         match self.actions.get(&id) {
             Some(actions) => Ok(actions),
@@ -212,7 +212,7 @@ impl Backends {
     }
 
     async fn load_actions(&self, id: BackendId) -> Result<Arc<Actions>, BackendError> {
-        // Boxed, so that a call that finds its action does not carry the state of a load around.
+        // Boxed, so that a call whose action is cached does not carry the state of a load.
         Box::pin(self.actions.get_or_insert_async(&id, async {
             let rows = self.control.read(move |c| store::actions(c, &id)).await?;
             let by_name = rows
@@ -243,9 +243,9 @@ impl Backends {
 /// Effect of a definition on an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// Nothing: it is what the newest version is.
+    /// The newest version has the same SQL.
     Nothing,
-    /// It makes this version.
+    /// A new version with this number.
     Version(u32),
 }
 
@@ -259,7 +259,7 @@ impl Change {
     }
 }
 
-/// Phrases SQLite's error for the author of a statement.
+/// Maps an error of SQLite to one for the author of a statement.
 pub(super) fn refused(sql: &str, verdict: &Statement, error: RunError) -> BackendError {
     match error {
         RunError::Refused { reason, offset } => {
@@ -270,7 +270,7 @@ pub(super) fn refused(sql: &str, verdict: &Statement, error: RunError) -> Backen
     }
 }
 
-/// Whether an entry's author can mend it; everything else fails the batch at once.
+/// Whether the author of an entry can correct it; any other error fails the batch at once.
 fn is_authors(error: &BackendError) -> bool {
     matches!(
         error,

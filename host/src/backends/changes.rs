@@ -1,4 +1,4 @@
-//! The difference that a change makes to a schema, which only ever grows.
+//! Difference between two versions of a schema, which only ever grows.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -28,7 +28,7 @@ pub struct TableDifference {
 }
 
 impl SchemaDifference {
-    /// The difference between the schema before a change and the one after it.
+    /// Computes the difference between the schemas before and after a change.
     pub fn between(before: &Schema, after: &Schema) -> Self {
         let tables = after.tables.iter().filter_map(|table| {
             let old = before.tables.iter().find(|old| old.name == table.name);

@@ -1,4 +1,4 @@
-//! Changes that are tried and not made: what would become of the schema, and of the actions.
+//! Dry runs: what a change would do to the schema and to the actions.
 
 use super::actions::Change;
 use super::migrations;
@@ -14,7 +14,7 @@ impl Backends {
     /// Tries a migration of a project's backend.
     ///
     /// # Errors
-    /// [`BackendError`]: what the migration would answer.
+    /// [`BackendError`], as for the migration itself.
     pub async fn try_migration(
         &self,
         project: ProjectId,
@@ -43,10 +43,10 @@ impl Backends {
         Ok(answer(status, outcome))
     }
 
-    /// Tries a batch of actions: they would be `applied`, or they are there already.
+    /// Tries a batch of actions: they would be `applied`, or exist already.
     ///
     /// # Errors
-    /// [`BackendError`]: what the batch would answer.
+    /// [`BackendError`], as for the batch itself.
     pub async fn try_actions(
         &self,
         project: ProjectId,
@@ -81,7 +81,7 @@ impl Backends {
         Ok(answer(status, outcome.map_err(|failure| failure.error)?))
     }
 
-    /// The newest version of every action.
+    /// Lists the newest version of every action.
     async fn current(&self, id: BackendId) -> Result<Vec<ActionRow>, control::Error> {
         self.control.read(move |c| store::actions(c, &id)).await
     }

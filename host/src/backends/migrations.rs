@@ -1,4 +1,4 @@
-//! Migrations: the tenant's file first, then the ledger, so that what is recorded is always there.
+//! Migrations: applied in the tenant's file first, then recorded in the ledger, so that a recorded migration is always applied.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,11 +16,11 @@ use svc_base::ids::{BackendId, ProjectId};
 use svc_database::{Migrated, RunError, Script, ScriptError};
 use svc_sandbox::{Purpose, SCRIPT_BYTES};
 
-/// Turns of migrations, one a backend.
+/// Locks of migrations and restores, one per backend.
 pub(super) type Turns = Mutex<HashMap<BackendId, Arc<tokio::sync::Mutex<()>>>>;
 
 impl Backends {
-    /// Judges a script: a backend's first, or one more for `backend`.
+    /// Judges a script: the first one of a backend, or a migration of `backend`.
     pub(super) async fn judged(
         &self,
         sql: String,
@@ -45,11 +45,11 @@ impl Backends {
         })
     }
 
-    /// Migrates a project's backend. A script that is in the file and not in the ledger is recorded; one that is in
+    /// Migrates a project's backend. A script that is in the file and not in the ledger is only recorded; one that is in
     /// both changes nothing.
     ///
     /// # Errors
-    /// [`BackendError`]; nothing of the script is kept then, but for `NotRecorded`.
+    /// [`BackendError`]; then nothing is changed, except for `NotRecorded`.
     pub async fn migrate(
         &self,
         project: ProjectId,
@@ -92,7 +92,7 @@ impl Backends {
         })
     }
 
-    /// The version under which a script is in the ledger.
+    /// Returns the version under which a script is in the ledger.
     pub(super) async fn recorded(
         &self,
         id: BackendId,
@@ -103,7 +103,7 @@ impl Backends {
         self.control.read(look).await
     }
 
-    /// Whether the ledger has room for a script. One that is in the file is recorded in any case.
+    /// Checks that the ledger has room for a script. A script that is in the file already is always recorded.
     pub(super) async fn check_definitions(
         &self,
         id: BackendId,
@@ -152,31 +152,31 @@ impl Backends {
         }
     }
 
-    /// Returns the turn of a backend: its holder alone changes the backend's file.
+    /// Returns the lock of a backend: only its holder changes the backend's schema.
     pub(super) fn turn(&self, id: BackendId) -> Arc<tokio::sync::Mutex<()>> {
         let mut turns = self
             .migrating
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        // Nobody waits for, or has, a turn that only the map knows.
+        // A lock that only the map holds is not in use.
         turns.retain(|_, turn| Arc::strong_count(turn) > 1);
         Arc::clone(turns.entry(id).or_default())
     }
 }
 
-/// Phrases a failure for the author of a script.
+/// Maps a failure to an error for the author of a script.
 pub(super) fn failed(script: &Script, failure: ScriptError) -> BackendError {
     match (failure.error, failure.statement) {
         (RunError::Refused { reason, offset }, Some(number)) => {
             refused(script, number, offset, reason)
         }
-        // Of a script it is the author's own value that made it fail.
+        // In a script, the author's own value has made the statement fail.
         (RunError::Failed(reason), Some(number)) => refused(script, number, None, reason),
         (error, _) => error.into(),
     }
 }
 
-/// Where nothing else is known, the statement begins the place.
+/// Without another position, the start of the statement is reported.
 fn refused(script: &Script, number: usize, offset: Option<usize>, reason: String) -> BackendError {
     let start = script.statements.get(number).map_or(0, |range| range.start);
     let offset = start + offset.unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Backends: one database a project, whose schema grows by migrations and which visitors reach through named actions.
+//! Backends: one database per project, whose schema grows by migrations, and which visitors reach through named actions.
 
 mod actions;
 mod agents;

@@ -1,5 +1,5 @@
-//! How much a view stands for: SQLite writes it out wherever it is named, and the views in it too, so that a few views
-//! in which each names the one before twice would cost gigabytes to prepare.
+//! Limits the expanded size of views: SQLite expands a view wherever it is named, and the views in it too, so that a few views
+//! that each name another one twice would need gigabytes to prepare.
 
 use std::collections::HashMap;
 
@@ -9,26 +9,26 @@ use super::verdicts;
 use svc_base::ids::BackendId;
 use svc_sandbox::{NamedTable, Purpose, Statement};
 
-/// The most tables and views that a view may stand for.
+/// Maximum number of tables and views in an expanded view.
 const MOST: u32 = 32;
-/// The most expressions, selects and tables that it may stand for.
+/// Maximum number of expressions, selects and tables in an expanded view.
 const PARTS: u32 = 10_000;
-/// The most views of a backend.
+/// Maximum number of views of a backend.
 const VIEWS: usize = 200;
 
-/// The views of a backend.
+/// Views of a backend, by name.
 type Views = HashMap<String, View>;
 
-/// A view, as it was written.
+/// View, not expanded.
 #[derive(Clone, Debug)]
 struct View {
     /// Tables and views that the view names.
     named: Vec<NamedTable>,
-    /// How much it is itself.
+    /// Size of the view itself.
     parts: u32,
 }
 
-/// Budget that remains for resolving a view.
+/// Remaining budget while a view is expanded.
 #[derive(Clone, Copy, Debug)]
 struct Budget {
     tables: u32,
@@ -36,7 +36,7 @@ struct Budget {
 }
 
 impl Backends {
-    /// Refuses a script whose views, with those that the backend has, stand for too much.
+    /// Refuses a script whose views, together with those of the backend, expand to too much.
     pub(super) async fn check_views(
         &self,
         backend: Option<BackendId>,
@@ -62,7 +62,7 @@ impl Backends {
             }
             None => return Ok(()),
         };
-        // An older view can only have become too wide by what the script makes of the names in it.
+        // An older view can only have become too large by the views of the script that it names.
         let (number, blamed) = script
             .iter()
             .enumerate()
@@ -77,13 +77,13 @@ impl Backends {
         )))
     }
 
-    /// The views of a backend.
+    /// Reads the views of a backend.
     async fn views(&self, id: BackendId) -> Result<Views, BackendError> {
         let mut views = Views::new();
         for sql in self.databases.views(id).await? {
             match self.verdicts.script(&sql, Purpose::Migration).await {
                 Ok(statements) => views.extend(statements.iter().filter_map(view)),
-                // A gate that no longer allows it names nothing: it counts as one table.
+                // A view that the current gate refuses counts as a table.
                 Err(BackendError::ScriptRefused(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -102,7 +102,7 @@ fn view(statement: &Statement) -> Option<(String, View)> {
     Some((name, view))
 }
 
-/// Whether a view stands for no more than a view may.
+/// Whether an expanded view is within the limits.
 fn fits(views: &Views, name: &str) -> bool {
     let mut left = Budget {
         tables: MOST,
@@ -111,7 +111,7 @@ fn fits(views: &Views, name: &str) -> bool {
     spend(views, name, &mut left)
 }
 
-/// Writes a view out for as long as something is left: as deep, and as long, as the bound at most.
+/// Expands a view as long as the budget lasts; the budget also bounds the depth.
 fn spend(views: &Views, name: &str, left: &mut Budget) -> bool {
     let Some(view) = views.get(name) else {
         return true;

@@ -16,10 +16,10 @@ use crate::control::answers::Keep;
 use crate::http::problem::Problem;
 use crate::projects::scope::ProjectScope;
 
-/// Makes the backend of a project. Durable when it returns.
+/// Creates the backend of a project. Durable when it returns.
 ///
 /// # Errors
-/// `ddl_refused`, `backend_exists`, `constraint_violation`, `capacity_reached`; nothing is left of the attempt then.
+/// `ddl_refused`, `backend_exists`, `constraint_violation`, `capacity_reached`; then nothing is left of the attempt.
 pub async fn create(
     backends: Arc<Backends>,
     at: ProjectScope<Editor>,
@@ -44,7 +44,7 @@ pub async fn get(
     Ok(BackendView::new(&detail, backends.config()))
 }
 
-/// Applies a migration, tries one, or switches realtime or the tools of agents.
+/// Applies or tries a migration, or switches realtime or the tools for agents.
 ///
 /// # Errors
 /// `nothing_to_update`, `ddl_refused`, `constraint_violation`, `migration_not_recorded`, `database_full`, `database_busy`.
@@ -75,7 +75,7 @@ pub async fn update(
     })
 }
 
-/// Removes the backend of a project with its data; one that is gone already is removed.
+/// Deletes the backend of a project with its data; a missing backend is not an error.
 pub async fn delete(backends: Arc<Backends>, at: ProjectScope<Editor>) -> Result<(), Problem> {
     Ok(backends.delete(at.project.id).await?)
 }
@@ -98,10 +98,10 @@ pub async fn define(
     })
 }
 
-/// Calls actions in one transaction, as their visitors would.
+/// Calls actions in one transaction, as visitors do.
 ///
 /// # Errors
-/// Those of a call, with the `index` of the op.
+/// Errors of a call, with the `index` of the op.
 pub async fn batch(
     backends: Arc<Backends>,
     at: BackendScope<Editor>,
@@ -125,7 +125,7 @@ pub async fn history(
     Ok(backends.history(at.at.project.id, part).await?.into())
 }
 
-/// Puts a database back to a moment of its history.
+/// Restores a database to a moment of its history.
 ///
 /// # Errors
 /// `not_found` for the moment, `constraint_violation`, `database_busy`.
@@ -138,7 +138,7 @@ pub async fn restore(
     Ok(backends.restore(at.at.project.id, moment).await?.into())
 }
 
-/// Returns a database as one file.
+/// Exports a database as one file.
 ///
 /// # Errors
 /// `query_timeout`, `database_busy`.

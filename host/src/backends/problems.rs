@@ -1,4 +1,4 @@
-//! Errors of backends and of statements as problems.
+//! Maps errors of backends and of statements to problems.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Making, describing and deleting backends.
+//! Creates, describes and deletes backends.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use svc_base::random::Random;
 use svc_database::{Databases, Schema};
 use svc_sandbox::Sandbox;
 
-/// The backends of an installation.
+/// Service of backends.
 #[derive(Debug)]
 pub struct Backends {
     pub(super) control: Control,
@@ -37,31 +37,31 @@ pub struct Backends {
     pub(super) databases: Arc<Databases>,
     pub(super) verdicts: Verdicts,
     pub(super) actions: Cache<BackendId, Arc<Actions>, ByText>,
-    /// Schemas and ledgers that were compared and agree, as a digest of both.
+    /// Digests of schemas and ledgers that were compared and match.
     pub(super) agreed: Cache<BackendId, Digest>,
-    /// The migrations of one project run one at a time.
+    /// Locks of migrations and restores.
     pub(super) migrating: super::migrations::Turns,
-    /// Restores under way.
+    /// Permits of restores.
     pub(super) rewinds: tokio::sync::Semaphore,
-    /// Files that wait for their receivers.
+    /// Running exports.
     pub(super) exports: super::export::Exports,
-    /// Counts who is in the rooms of a backend.
+    /// Counts rooms and sockets of a backend.
     occupancy: super::occupancy::Counter,
-    /// Says which backends are behind with payments.
+    /// Tells which backends lack payments.
     pub(super) payments: super::mirror::Follower,
 }
 
-/// A backend to make.
+/// Backend to create.
 #[derive(Clone, Debug)]
 pub struct NewBackend {
     /// First script.
     pub ddl: String,
-    /// Whether its rooms may be joined.
+    /// Whether the rooms may be joined.
     pub realtime: bool,
 }
 
 impl Backends {
-    /// The backends in a data directory; no database is opened yet.
+    /// Creates the service in a data directory; no database is opened yet.
     ///
     /// # Errors
     /// When a directory cannot be opened.
@@ -95,10 +95,10 @@ impl Backends {
         })
     }
 
-    /// Makes a project's backend; `answer` keeps what `body` makes of it for an idempotency key. Durable when it answers.
+    /// Creates a project's backend. Durable when it returns.
     ///
     /// # Errors
-    /// [`BackendError`]; nothing is left of the attempt then.
+    /// [`BackendError`]; then nothing is left of the attempt.
     pub async fn create(
         &self,
         project: &Project,
@@ -145,7 +145,7 @@ impl Backends {
         if recorded.is_err()
             && let Err(error) = self.remove_files(id).await
         {
-            // The next start removes them.
+            // The next start removes the files.
             tracing::warn!(%error, "a database that nobody owns cannot be removed");
         }
         let detail = recorded?;
@@ -153,7 +153,7 @@ impl Backends {
         Ok(detail)
     }
 
-    /// Makes a new database the project's backend, and its frontends' that never had one.
+    /// Records a new database as the project's backend, and binds the frontends that never had one.
     async fn record(
         &self,
         detail: Detail,
@@ -184,12 +184,11 @@ impl Backends {
             .await
     }
 
-    /// The settings.
     pub fn config(&self) -> &Arc<Config> {
         &self.config
     }
 
-    /// Whether the disk has room for what an author adds.
+    /// Checks that the disk has room for new definitions.
     pub(super) fn check_disk(&self) -> Result<(), BackendError> {
         self.deployments.check_disk().map_err(|error| match error {
             PublishError::Capacity(why) => BackendError::Capacity(why),
@@ -197,7 +196,7 @@ impl Backends {
         })
     }
 
-    /// Whether there is room for another backend.
+    /// Checks that the disk and the caps allow another backend.
     async fn check_room(&self, workspace: WorkspaceId) -> Result<(), BackendError> {
         self.check_disk()?;
         let config = Arc::clone(&self.config);
@@ -206,14 +205,14 @@ impl Backends {
             .await?
     }
 
-    /// The backend of a project.
+    /// Finds the backend of a project.
     pub async fn of_project(&self, project: ProjectId) -> Result<Option<Backend>, control::Error> {
         self.control
             .read(move |c| store::of_project(c, &project))
             .await
     }
 
-    /// The backend of a project, which must have one.
+    /// Finds the backend of a project, which must have one.
     ///
     /// # Errors
     /// `NotFound`.
@@ -223,10 +222,10 @@ impl Backends {
             .ok_or(BackendError::NotFound)
     }
 
-    /// All that there is to see of a project's backend.
+    /// Returns the complete description of a project's backend.
     ///
     /// # Errors
-    /// `NotFound` if it has none.
+    /// `NotFound` if the project has no backend.
     pub async fn detail(&self, project: ProjectId) -> Result<Detail, BackendError> {
         let backend = self.required(project).await?;
         let id = backend.id;
@@ -260,17 +259,17 @@ impl Backends {
             .map_err(anyhow::Error::from)?)
     }
 
-    /// The schema of a backend.
+    /// Returns the schema of a backend.
     pub async fn schema(&self, id: BackendId) -> Result<Schema, BackendError> {
         Ok(self.databases.schema(id).await?)
     }
 
-    /// Has `count` say who is in the rooms of a backend.
+    /// Sets the function that counts rooms and sockets.
     pub fn count_rooms_by(&self, count: impl Fn(BackendId) -> Occupancy + Send + Sync + 'static) {
         self.occupancy.set(count);
     }
 
-    /// Whether the rooms of a backend may be joined; those of one that is gone may not.
+    /// Whether the rooms of a backend may be joined; false for a deleted one.
     pub async fn is_realtime(&self, id: BackendId) -> Result<bool, control::Error> {
         self.control.read(move |c| store::is_realtime(c, &id)).await
     }
@@ -278,7 +277,7 @@ impl Backends {
     /// Opens or closes the rooms of a project's backend.
     ///
     /// # Errors
-    /// `NotFound` if it has none.
+    /// `NotFound` if the project has no backend.
     pub async fn set_realtime(
         &self,
         project: ProjectId,
@@ -288,10 +287,10 @@ impl Backends {
             .await
     }
 
-    /// Switches something of a project's backend on or off by `set`, which answers whether the backend is there.
+    /// Changes a switch of a project's backend by `set`, which returns whether the backend exists.
     ///
     /// # Errors
-    /// `NotFound` if it has none.
+    /// `NotFound` if the project has no backend.
     pub(super) async fn switch(
         &self,
         project: ProjectId,
@@ -315,10 +314,10 @@ impl Backends {
         self.detail(project).await
     }
 
-    /// Deletes a project's backend, if it has one: its calls end with this answer.
+    /// Deletes a project's backend, if it has one. No call succeeds after this returns.
     ///
     /// # Errors
-    /// The database's or the disk's; what is left then is removed at the next start.
+    /// Errors of the database or of the disk; the next start removes what is left.
     pub async fn delete(&self, project: ProjectId) -> Result<(), BackendError> {
         let now = self.clock.now();
         let removed = self
@@ -351,10 +350,10 @@ impl Backends {
         Ok(())
     }
 
-    /// Learns whose databases are, and removes those that no backend owns: made or deleted when a crash came. Runs before serving.
+    /// Reads which workspace owns each database, and removes databases without a backend, which a crash has left. Runs before serving.
     ///
     /// # Errors
-    /// The database's or the disk's.
+    /// Errors of the database or of the disk.
     pub async fn settle_owners(&self) -> anyhow::Result<()> {
         let owned = self.control.read(store::owners).await?;
         for id in self.databases.files().list()? {
@@ -368,13 +367,13 @@ impl Backends {
         Ok(())
     }
 
-    /// Closes databases that nobody has called for a while, and has the others' histories take what is new.
+    /// Closes idle databases, and copies new commits of the others into their histories.
     pub fn tidy(&self) {
         self.databases.close_idle();
         self.databases.remember();
     }
 
-    /// Forgets history that is too old.
+    /// Deletes history that is too old.
     pub async fn forget_old(&self) -> anyhow::Result<()> {
         self.databases.forget_old().await
     }

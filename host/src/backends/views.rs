@@ -12,13 +12,12 @@ use svc_base::ids::BackendId;
 use svc_database::{Inventory, Schema, SchemaWarning, TableRows};
 use svc_sandbox::StatementKind;
 
-/// The form of backends' descriptions.
+/// Version of the description of backends.
 const SPEC_VERSION: u32 = 1;
-/// The name of every backend's database.
+/// Name of every backend's database.
 const DATABASE: &str = "default";
-/// Name of the engine.
 const ENGINE: &str = "sqlite";
-/// Names in a sentence at most.
+/// Maximum number of names in a sentence.
 const LISTED: usize = 10;
 
 /// A backend with all that is in it.
@@ -317,7 +316,7 @@ fn warnings(detail: &Detail) -> Vec<WarningView> {
         .collect()
 }
 
-/// Lists names in a sentence, the first of many.
+/// Joins names for a sentence, at most the first few.
 fn listed(names: &[String]) -> String {
     let first = names.iter().take(LISTED).map(String::as_str);
     let mut listed = first.collect::<Vec<_>>().join(", ");

@@ -1,4 +1,4 @@
-//! Frames of clients: JSON objects whose members stay as they were written, in rooms and in live queries alike.
+//! Parses clients' frames, in rooms and in live queries: JSON objects whose members stay unparsed.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,33 +11,32 @@ use super::NAME;
 use crate::http::problem::Code;
 use svc_base::counted;
 
-/// A frame's members beside `v` and `type`, which every frame has.
+/// Members that a kind of frame may have, besides `v` and `type`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form<const N: usize> {
-    /// Names of members that are read.
+    /// Names of the members that are read.
     pub(super) names: [&'static str; N],
-    /// Names of members that a frame may have, and that say nothing.
+    /// Names of members that are allowed and ignored.
     pub(super) ignored: &'static [&'static str],
-    /// Text on which members there are, for whoever sends another.
+    /// Error text that lists the allowed members.
     pub(super) hint: &'static str,
 }
 
-/// Members of a frame.
 #[derive(Debug)]
 pub(super) struct Members<'a, const N: usize> {
     v: Option<&'a RawValue>,
     kind: Option<&'a RawValue>,
     /// Members in the order of the form's names.
     pub(super) others: [Option<&'a RawValue>; N],
-    /// Text on the first member that no frame has, or that is there twice.
+    /// Error about the first unknown or repeated member.
     odd: Option<String>,
 }
 
 impl<const N: usize> Form<N> {
-    /// Reads a frame.
+    /// Parses a frame.
     ///
     /// # Errors
-    /// The code and the text of what is wrong, where it is no JSON object.
+    /// A code and a text, if the frame is not a JSON object.
     pub(super) fn read<'a>(&self, frame: &'a str) -> Result<Members<'a, N>, (Code, String)> {
         let mut json = serde_json::Deserializer::from_str(frame);
         let members = self.deserialize(&mut json);
@@ -99,10 +98,10 @@ impl<const N: usize> Form<N> {
 }
 
 impl<'a, const N: usize> Members<'a, N> {
-    /// Checks that each member is known and there once, and that the envelope's version is the one that there is.
+    /// Checks that every member is known and appears once, and the version.
     ///
     /// # Errors
-    /// The text of what is wrong.
+    /// The error text.
     pub(super) fn check(&self) -> Result<(), String> {
         if let Some(odd) = &self.odd {
             return Err(odd.clone());
@@ -113,25 +112,25 @@ impl<'a, const N: usize> Members<'a, N> {
         Ok(())
     }
 
-    /// The frame's type, if it is a string.
+    /// Returns the frame's type, if it is a string.
     pub(super) fn kind(&self) -> Option<Cow<'a, str>> {
         text(self.kind?.get()).ok()
     }
 }
 
-/// Returns a member if it is there and not null, which is its absence.
+/// Returns a member unless it is null, which counts as absent.
 pub(super) fn given(member: Option<&RawValue>) -> Option<&RawValue> {
     member.filter(|member| member.get() != "null")
 }
 
-/// A string, borrowed where it has no escapes.
+/// String, borrowed if it has no escapes.
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// Reads a JSON string.
+/// Parses a JSON string.
 ///
 /// # Errors
-/// The parser's: it is another value.
+/// The parser's error, for any other value.
 pub(super) fn text(json: &str) -> Result<Cow<'_, str>, serde_json::Error> {
     Ok(serde_json::from_str::<Text<'_>>(json)?.0)
 }
@@ -145,7 +144,7 @@ fn unreadable(error: &serde_json::Error) -> (Code, String) {
     (Code::InvalidJson, detail)
 }
 
-/// The text of a refusal of one frame too many.
+/// Returns the error text for a frame above the rate.
 pub(super) fn too_many(per_second: u64) -> String {
     format!(
         "A socket may send {} a second: this one was dropped. Send more slowly, or the socket is closed.",

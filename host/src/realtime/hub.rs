@@ -1,4 +1,4 @@
-//! All rooms of the server, by backend, in shards that do not wait for each other.
+//! All rooms of the server, by backend, in shards with separate locks.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,7 +20,7 @@ use svc_base::ids::BackendId;
 
 const SHARDS: usize = 16;
 
-/// All rooms.
+/// All rooms of the server.
 #[derive(Debug)]
 pub(super) struct Hub {
     clock: Clock,
@@ -28,35 +28,35 @@ pub(super) struct Hub {
     shards: [Mutex<HashMap<BackendId, Arc<Rooms>>>; SHARDS],
     quotas: Arc<Quotas>,
     pub(super) numbers: Arc<Numbers>,
-    /// Rooms whose members are yet to be told who came and went.
+    /// Rooms whose members must be told about joins and leaves later.
     awaited: Mutex<Vec<Arc<Room>>>,
-    /// Pages with sockets that may have ended since somebody last looked.
+    /// Pages whose sockets may have to be closed, since the last check.
     suspects: Mutex<HashSet<Arc<str>>>,
-    /// How many sockets each page has.
+    /// Number of sockets of each page.
     pages: Mutex<HashMap<Arc<str>, u64>>,
-    /// How many times the rooms of some backend have ended.
+    /// Number of times that the rooms of any backend were closed.
     ends: AtomicU64,
     stopped: AtomicBool,
 }
 
-/// The rooms of a backend.
+/// Rooms of one backend.
 #[derive(Debug)]
 struct Rooms {
     backend: BackendId,
     rooms: Mutex<HashMap<Arc<str>, Counted>>,
 }
 
-/// A room, and how many sockets are in it or on their way.
+/// Room, with the number of sockets that have joined or are about to.
 type Counted = (Arc<Room>, u64);
 
-/// A page's being looked after, for as long as a socket or a stream of it is there.
+/// Registers a page for checks as long as a socket or stream of it exists.
 #[derive(Debug)]
 pub(super) struct PageHold {
     hub: Arc<Hub>,
     slug: Arc<str>,
 }
 
-/// The place of a socket in a room, from before its upgrade to its very end.
+/// Membership of a socket in a room, from before the upgrade until the socket is closed.
 #[derive(Debug)]
 pub(super) struct Ticket {
     hub: Arc<Hub>,
@@ -102,10 +102,10 @@ impl Hub {
         lock(&self.shards[shard])
     }
 
-    /// Takes a place in a room for a socket that is yet to be upgraded. From here on it learns of every end.
+    /// Admits a socket to a room before its upgrade. From now on the socket is closed when the backend or the page ends.
     ///
     /// # Errors
-    /// The quota that is reached.
+    /// The quota that is exhausted.
     pub(super) fn admit(
         self: &Arc<Self>,
         backend: BackendId,
@@ -144,7 +144,7 @@ impl Hub {
         })
     }
 
-    /// Has a page looked after.
+    /// Registers a page for checks.
     pub(super) fn hold(self: &Arc<Self>, slug: &Arc<str>) -> PageHold {
         *lock(&self.pages).entry(Arc::clone(slug)).or_default() += 1;
         PageHold {
@@ -153,10 +153,10 @@ impl Hub {
         }
     }
 
-    /// Takes a place for a connection that is in no room: a stream's is not waited for at a stop.
+    /// Admits a connection that joins no room. A server stop does not wait for streams.
     ///
     /// # Errors
-    /// The quota that is reached.
+    /// The quota that is exhausted.
     pub(super) fn place(
         self: &Arc<Self>,
         backend: BackendId,
@@ -168,14 +168,14 @@ impl Hub {
         Ok((permit, self.hold(slug)))
     }
 
-    /// Has a room's members told later.
+    /// Schedules a room's presence update.
     fn await_telling(&self, room: &Arc<Room>, Awaited(awaited): Awaited) {
         if awaited {
             lock(&self.awaited).push(Arc::clone(room));
         }
     }
 
-    /// Does something with a room that may have its members told, and counts what came of it.
+    /// Runs an operation on a room, schedules its presence update if needed, and adds to the metrics.
     pub(super) fn with_room<T>(
         self: &Arc<Self>,
         room: &Arc<Room>,
@@ -189,7 +189,7 @@ impl Hub {
         done
     }
 
-    /// Relays a message; returns its number, 0 if nobody is there.
+    /// Relays a message; returns its number, or 0 if the room is empty.
     pub(super) fn publish(
         self: &Arc<Self>,
         room: &Arc<Room>,
@@ -200,14 +200,14 @@ impl Hub {
         self.with_room(room, |now, tally| room.publish(message, sender, now, tally))
     }
 
-    /// A room of a backend, if it is there.
+    /// Returns a room of a backend, if it exists.
     pub(super) fn room(&self, backend: &BackendId, room: &str) -> Option<Arc<Room>> {
         let rooms = self.shard(backend).get(backend).map(Arc::clone)?;
         let rooms = lock(&rooms.rooms);
         rooms.get(room).map(|(room, _)| Arc::clone(room))
     }
 
-    /// The rooms of a backend that somebody is in, by id.
+    /// Lists the rooms of a backend that have members, by id.
     pub(super) fn rooms(&self, backend: &BackendId) -> Vec<Summary> {
         let Some(rooms) = self.shard(backend).get(backend).map(Arc::clone) else {
             return Vec::new();
@@ -229,12 +229,12 @@ impl Hub {
         rooms.values().for_each(|(room, _)| room.end(close));
     }
 
-    /// How many times the rooms of some backend have ended.
+    /// Returns the number of times that the rooms of any backend were closed.
     pub(super) fn ends(&self) -> u64 {
         self.ends.load(Ordering::SeqCst)
     }
 
-    /// Has somebody look whether a page is still what its sockets were opened from.
+    /// Schedules a check whether a page's sockets must be closed.
     pub(super) fn suspect(&self, slug: &str) {
         let pages = lock(&self.pages);
         if let Some((slug, _)) = pages.get_key_value(slug) {
@@ -242,12 +242,12 @@ impl Hub {
         }
     }
 
-    /// The pages to look at.
+    /// Takes the pages to check.
     pub(super) fn suspects(&self) -> HashSet<Arc<str>> {
         std::mem::take(&mut *lock(&self.suspects))
     }
 
-    /// Closes the sockets of a page for which `why` has a reason.
+    /// Closes the sockets of a page for which `why` returns a close code.
     pub(super) fn close_page(self: &Arc<Self>, slug: &str, why: &dyn Fn(&Page) -> Option<Close>) {
         for room in self.all() {
             self.with_room(&room, |now, tally| {
@@ -256,7 +256,7 @@ impl Hub {
         }
     }
 
-    /// Every room that there is.
+    /// Lists all rooms.
     fn all(&self) -> Vec<Arc<Room>> {
         let mut all = Vec::new();
         for shard in &self.shards {
@@ -271,7 +271,7 @@ impl Hub {
         all
     }
 
-    /// Tells the members of rooms in which somebody came or went, where it is time.
+    /// Sends the presence updates that are due.
     pub(super) fn tell(self: &Arc<Self>) {
         let awaited = std::mem::take(&mut *lock(&self.awaited));
         for room in awaited {
@@ -279,7 +279,7 @@ impl Hub {
         }
     }
 
-    /// Pings whose turn it is, and lets go who has not answered.
+    /// Pings the members that are due, and removes those that have not answered.
     pub(super) fn ping(self: &Arc<Self>) {
         let every = Duration::from_secs(self.limits.ping_seconds);
         let within = Duration::from_secs(self.limits.pong_seconds);
@@ -290,14 +290,14 @@ impl Hub {
         }
     }
 
-    /// Notes how many sockets and rooms there are.
+    /// Updates the gauges of sockets and rooms.
     pub(super) fn count(&self) {
         let rooms = self.all();
         let open = rooms.iter().filter(|room| room.summary().members > 0);
         self.numbers.set(self.quotas.total(), open.count() as u64);
     }
 
-    /// Closes all sockets, and those that come; waits until they are gone.
+    /// Closes all sockets, present and future; waits until they are gone.
     pub(super) async fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
         for room in self.all() {
@@ -308,10 +308,10 @@ impl Hub {
 }
 
 impl Ticket {
-    /// Goes into the room.
+    /// Joins the room.
     ///
     /// # Errors
-    /// Why it has ended meanwhile.
+    /// The close code, if the room has ended meanwhile.
     pub(super) fn join(
         &self,
         id: Arc<Client>,
@@ -335,11 +335,11 @@ impl Ticket {
         });
         joined?;
         hub.numbers.opened.inc();
-        // A stop that has looked at this room before did not see this socket.
+        // A stop that had visited this room before could not see this socket.
         if hub.stopped.load(Ordering::SeqCst) {
             return Err(Close::STOPPED);
         }
-        // What ended while the connection was upgraded is seen by this look.
+        // This check finds a page that ended while the connection was upgraded.
         hub.suspect(&self.page.slug);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Sockets that show who is signed in: each is closed soon after its session ends.
+//! Sockets that show a signed-in visitor: each is closed soon after its session ends.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,17 +8,17 @@ use crate::control;
 use crate::http::websocket::{Close, Outbox};
 use crate::visitors::{Session, Visitors};
 
-/// Sockets by their numbers.
+/// Sockets by number.
 type Sockets = HashMap<u64, (Arc<Session>, Arc<Outbox>)>;
 
-/// All sockets of rooms that were opened with a session.
+/// All sockets in rooms that were opened with a session.
 #[derive(Debug, Default)]
 pub(super) struct IdentifiedSockets {
     sockets: Mutex<Sockets>,
     next: AtomicU64,
 }
 
-/// A socket among them, until it is dropped.
+/// Registration of one such socket, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Identified {
     all: Arc<IdentifiedSockets>,
@@ -30,7 +30,7 @@ impl IdentifiedSockets {
         self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a socket that was opened with a session.
+    /// Registers a socket that was opened with a session.
     pub(super) fn add(self: &Arc<Self>, session: Arc<Session>, outbox: &Arc<Outbox>) -> Identified {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.lock().insert(number, (session, Arc::clone(outbox)));
@@ -40,10 +40,10 @@ impl IdentifiedSockets {
         }
     }
 
-    /// Closes the sockets whose session is over.
+    /// Closes the sockets whose session has ended.
     ///
     /// # Errors
-    /// The database's; the other sockets are looked at nevertheless.
+    /// Errors of the database; the other sockets are checked nevertheless.
     pub(super) async fn close_ended(&self, visitors: &Visitors) -> Result<(), control::Error> {
         let sockets: Vec<_> = self.lock().values().cloned().collect();
         let mut looked = Ok(());

@@ -1,17 +1,17 @@
-//! How much a socket may send: a bucket of tokens that goes on below zero, so that whoever goes on sending is found out.
+//! Rate limit of a socket: a token bucket that continues below zero, so that a client that keeps sending is detected.
 
 use std::time::Duration;
 
-/// The least that a socket may send at once.
+/// Minimum burst of a socket.
 const BURST: u64 = 20;
-/// Parts of a token, so that it refills evenly: one each nanosecond and message a second.
+/// Units of a token, so that the bucket refills evenly: one unit per nanosecond and message a second.
 const TOKEN: i128 = 1_000_000_000;
 
-/// Budget that is left to a socket.
+/// Token bucket of a socket.
 #[derive(Debug)]
 pub(super) struct Meter {
     per_second: i128,
-    /// Full, in parts of a token; the bucket goes as far below zero.
+    /// Capacity in units; the level may be as far below zero.
     full: i128,
     left: i128,
     at: Duration,
@@ -20,16 +20,16 @@ pub(super) struct Meter {
 /// Decision about a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Draw {
-    /// It is taken.
+    /// The frame is accepted.
     Taken,
-    /// It is one too many for now.
+    /// The frame is refused.
     Refused,
-    /// There were too many for too long.
+    /// The rate was exceeded for too long, so the socket is closed.
     Sustained,
 }
 
 impl Meter {
-    /// A full bucket.
+    /// Creates a full bucket.
     pub(super) fn new(per_second: u64, now: Duration) -> Self {
         let full = i128::from(per_second.saturating_mul(2).max(BURST)) * TOKEN;
         Self {
@@ -40,7 +40,7 @@ impl Meter {
         }
     }
 
-    /// Counts a frame, whatever becomes of it.
+    /// Counts a frame, accepted or not.
     pub(super) fn draw(&mut self, now: Duration) -> Draw {
         let passed = now.saturating_sub(self.at).as_nanos();
         self.at = now;
@@ -87,7 +87,7 @@ mod tests {
         for _ in 0..30 {
             meter.draw(Duration::ZERO);
         }
-        // Ten below zero: a second later there is one token, then none.
+        // At ten below zero: a second later there is one token, then none.
         let later = Duration::from_millis(1_100);
         assert_eq!(meter.draw(later), Draw::Taken);
         assert_eq!(meter.draw(later), Draw::Refused);
@@ -98,7 +98,7 @@ mod tests {
         let mut meter = Meter::new(10, Duration::ZERO);
         let draws = (0..).map(|n| meter.draw(Duration::from_millis(n * 66)));
         let until = draws.take_while(|draw| *draw != Draw::Sustained).count();
-        // Fifteen a second lose five tokens a second of forty.
+        // Fifteen a second lose five of forty tokens each second.
         assert!((110..130).contains(&until), "{until}");
     }
 }

@@ -1,4 +1,4 @@
-//! The relay's numbers for operators.
+//! Metrics of rooms.
 
 use std::sync::Arc;
 
@@ -8,14 +8,13 @@ use prometheus_client::registry::Registry;
 
 use super::room::Tally;
 
-/// Numbers that are counted.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
-    /// Sockets that were let in.
+    /// Number of sockets that joined.
     pub(super) opened: Counter,
-    /// Messages that clients and owners sent.
+    /// Number of messages that clients and owners sent.
     pub(super) messages: Counter,
-    /// Frames that were refused.
+    /// Number of refused frames.
     pub(super) refused: Counter,
     deliveries: Counter,
     drops: Counter,
@@ -25,7 +24,7 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// Counts what telling members came to.
+    /// Adds the deliveries and drops of an operation.
     pub(super) fn add(&self, tally: Tally) {
         self.deliveries.inc_by(tally.delivered);
         self.drops.inc_by(tally.dropped);
@@ -35,13 +34,13 @@ impl Numbers {
             .fetch_max(longest, std::sync::atomic::Ordering::Relaxed);
     }
 
-    /// Notes how many there are.
+    /// Sets the gauges.
     pub(super) fn set(&self, sockets: u64, rooms: u64) {
         self.sockets.set(i64::try_from(sockets).unwrap_or(i64::MAX));
         self.rooms.set(i64::try_from(rooms).unwrap_or(i64::MAX));
     }
 
-    /// Has them reported.
+    /// Registers the metrics.
     pub(super) fn register(self: &Arc<Self>, registry: &mut Registry) {
         registry.register("svc_room_sockets", "WebSockets open", self.sockets.clone());
         registry.register("svc_rooms", "Rooms that somebody is in", self.rooms.clone());

@@ -1,7 +1,7 @@
-//! How many sockets there may be: of a client, of a network, of a backend, and of the server.
+//! Limits on the number of sockets: per client, network and backend, and for the server.
 //!
-//! A part of the server's sockets is kept for backends that have few: so visitors who fill those of some owners keep out
-//! nobody of the others'.
+//! A part of the server's sockets is reserved for backends that have few, so that visitors who use up those of some owners do not
+//! lock out the visitors of others.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -12,21 +12,21 @@ use crate::config::Limits;
 use crate::http::client_ip::ClientIp;
 use svc_base::ids::BackendId;
 
-/// The most sockets there may be.
+/// Maximum numbers of sockets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Most {
     pub(super) of_client: u64,
-    /// Of an IPv6 /48, which has many clients in it.
+    /// For an IPv6 /48, which contains many clients.
     pub(super) of_network: u64,
     pub(super) of_backend: u64,
     pub(super) of_server: u64,
-    /// Number beyond which only backends get one that have fewer than `of_backend_kept`.
+    /// Number from which on only backends with fewer than `of_backend_kept` sockets get another one.
     pub(super) open_to_all: u64,
     pub(super) of_backend_kept: u64,
 }
 
 impl Most {
-    /// Reads the limits, and divides the server's sockets.
+    /// Computes the limits, and divides the server's sockets.
     pub(super) fn new(limits: &Limits) -> Self {
         let cap = limits.cap("sockets_total", limits.sockets_total);
         let kept = cap.whole - cap.strangers;
@@ -41,39 +41,39 @@ impl Most {
     }
 }
 
-/// Which quota is reached.
+/// Quota that is exhausted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reached {
     Client(u64),
     Network(u64),
     Backend(u64),
-    /// Quota of the server: the rest of it is kept for backends that have fewer.
+    /// Quota of the server: the rest is reserved for backends that have fewer.
     Kept,
     Server,
     Rooms(u64),
 }
 
-/// The sockets that there are, counted from before their upgrade to their very end.
+/// Counts of all sockets, from before the upgrade until they are closed.
 #[derive(Debug)]
 pub(super) struct Quotas {
     most: Most,
     held: Mutex<Held>,
-    /// Told when the last socket is gone.
+    /// Notified when the last socket is gone.
     gone: tokio::sync::Notify,
 }
 
 #[derive(Debug, Default)]
 struct Held {
     total: u64,
-    /// How many of them are streams, which nobody waits for.
+    /// Number of streams, which a stop does not wait for.
     streams: u64,
     by_client: HashMap<IpAddr, u64>,
-    /// Networks of IPv6 clients alone: the address of an IPv4 one is its network.
+    /// IPv6 networks only, because an IPv4 address is its own network.
     by_network: HashMap<IpAddr, u64>,
     by_backend: HashMap<BackendId, u64>,
 }
 
-/// The place of one socket; dropping it gives the place back.
+/// Permit of one socket; dropping it releases the quota.
 #[derive(Debug)]
 pub(super) struct Permit {
     quotas: Arc<Quotas>,
@@ -95,10 +95,10 @@ impl Quotas {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a place.
+    /// Takes a permit.
     ///
     /// # Errors
-    /// The quota that is reached.
+    /// The quota that is exhausted.
     pub(super) fn take(
         self: &Arc<Self>,
         client: IpAddr,
@@ -143,7 +143,7 @@ impl Quotas {
         })
     }
 
-    /// How many sockets there are.
+    /// Returns the number of sockets and streams.
     pub(super) fn total(&self) -> u64 {
         self.held().total
     }
@@ -182,7 +182,7 @@ impl Held {
     }
 }
 
-/// The network of an IPv6 client.
+/// Returns the network of an IPv6 client.
 fn network(client: IpAddr) -> Option<IpAddr> {
     client.is_ipv6().then(|| ClientIp(client).network())
 }

@@ -1,10 +1,10 @@
-//! One room: who is in it, what they are told, and in which order.
+//! One room: its members, its messages, and their order.
 //!
-//! A message goes to everybody at once: messages are gathered as one piece of shared bytes, which is put into the queues of all members and
-//! written in a round (`rounds.rs`). Who came and who went is told in pieces: at once in a small room, at most once a second
-//! in a large one. Everything that happened in between goes to each member as one piece of shared bytes with one count
-//! at its end, and a client that came is a member from that telling on. So a thousand people who reload within a second cost each of
-//! them a welcome and one piece, instead of a thousand joins and leaves each as they happen.
+//! Messages are gathered in one shared buffer, which is put into the queues of all members and
+//! written in a round (`rounds.rs`). Joins and leaves are sent at once in a small room, and at most once a second
+//! in a large one: all of them in one shared buffer with one member count
+//! at its end. A new client becomes a member with the next such update. So if a thousand people reload within a second, each of
+//! them gets a welcome and one update, instead of a thousand joins and leaves.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,37 +20,37 @@ use crate::http::websocket::{Close, Full, Outbox, frame};
 use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
 
-/// A room of so many members is told at once.
+/// Rooms up to this number of members get presence updates at once.
 const SMALL: usize = 32;
-/// How much longer each member of a larger room lets it wait.
+/// Delay of presence updates per member of a larger room.
 const WAIT: Duration = Duration::from_millis(1);
-/// The longest wait; what is right "within two seconds" has one more for the rest of the way.
+/// Maximum delay; the specification allows two seconds, and the rest of the way takes some of that.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
-/// Size of an event, about, in bytes.
+/// Approximate size of an event, in bytes.
 const EVENT: usize = 128;
-/// Messages that end the pause between two rounds.
+/// Number of messages that ends the pause between two rounds.
 const MANY: usize = 64;
-/// Bytes that end it.
+/// Number of bytes that ends the pause.
 const LARGE: usize = 32 << 10;
-/// Most messages in a piece, and most bytes but for its last message: what waits is put into the queues by the next sender where no round
-/// has got its turn.
+/// Maximum number of messages in a buffer, and of bytes without the last message. Beyond it the next sender queues the buffer, if no round
+/// has done so.
 const MOST: (usize, usize) = (4 * MANY, 4 * LARGE);
 
-/// Now: on the clock that never runs backwards, and on the wall.
+/// Current time, on the monotonic clock and on the wall clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
     pub(super) elapsed: Duration,
     pub(super) at: Timestamp,
 }
 
-/// The page that a socket was opened from.
+/// Page that a socket was opened from.
 #[derive(Clone, Debug)]
 pub(super) struct Page {
     pub(super) slug: Arc<str>,
     pub(super) id: DeploymentId,
 }
 
-/// When a client last showed that it lives, in milliseconds of the clock that never runs backwards.
+/// Last sign of life of a client, in milliseconds of the monotonic clock.
 #[derive(Debug)]
 pub(super) struct Life(AtomicU64);
 
@@ -61,7 +61,7 @@ impl Life {
         life
     }
 
-    /// Notes a pong.
+    /// Records a sign of life, such as a pong.
     pub(super) fn shown(&self, now: Duration) {
         let millis = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
         self.0.store(millis, Ordering::Relaxed);
@@ -72,100 +72,99 @@ impl Life {
     }
 }
 
-/// A socket in a room.
+/// Socket in a room.
 #[derive(Debug)]
 pub(super) struct Member {
-    /// Member as the others see it.
+    /// Client as the other members see it.
     pub(super) id: Arc<Client>,
     pub(super) outbox: Arc<Outbox>,
     pub(super) page: Page,
     pub(super) life: Arc<Life>,
-    /// When it is pinged next.
+    /// Time of the next ping.
     pub(super) next_ping: Duration,
 }
 
-/// A room as its owner sees it.
+/// Room as its owner sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Identifier of the room.
     pub id: Arc<str>,
-    /// How many sockets are in it.
+    /// Number of sockets in the room.
     pub members: usize,
-    /// The number of its last message.
+    /// Number of the last message.
     pub seq: u64,
 }
 
-/// Tally of telling members, for the numbers.
+/// Deliveries of an operation, for the metrics.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
-    /// Messages that were put into a queue.
+    /// Messages that were queued.
     pub(super) delivered: u64,
-    /// Number of messages that were thrown away because a queue was full.
+    /// Messages that were dropped because a queue was full.
     pub(super) dropped: u64,
-    /// The longest queue.
+    /// Length of the longest queue.
     pub(super) longest: usize,
 }
 
-/// A room; it is there while a socket is in it, or on its way in.
+/// Room, which exists while a socket is in it or about to join.
 #[derive(Debug)]
 pub(super) struct Room {
     pub(super) id: Arc<str>,
     state: Mutex<State>,
-    /// Told when much is gathered.
+    /// Notified when many messages are gathered.
     pub(super) urgent: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Why nobody comes in any more.
+    /// Close code, once the room has ended.
     ended: Option<Close>,
-    /// The number of the last message.
+    /// Number of the last message.
     seq: u64,
     members: Vec<Member>,
-    /// Members that have come, and of whom nobody is told yet: they themselves neither.
+    /// New clients that the next presence update makes members.
     coming: Vec<Member>,
-    /// Members that have gone, and of whose coming the others were told.
+    /// Members that have left since the last presence update.
     gone: Vec<Arc<Client>>,
-    /// When the members were last told.
+    /// Time of the last presence update.
     told: Duration,
-    /// How many there were then: a large room that everybody leaves to come back is large until it is told of that.
+    /// Number of members at that time, so that a large room that empties quickly still counts as large.
     size: usize,
-    /// Whether somebody will come and tell them.
+    /// Whether a presence update is scheduled.
     awaited: bool,
     gathered: Gathered,
     rounds: Rounds,
 }
 
-/// Messages that no queue has yet.
+/// Messages that are not queued yet.
 #[derive(Debug, Default)]
 struct Gathered {
-    /// Frames of the messages, one behind another.
+    /// Encoded frames, in order.
     frames: BytesMut,
     messages: usize,
-    /// Those of clients, which do not get their own.
+    /// Messages of clients, which do not get their own.
     own: Vec<Own>,
 }
 
-/// A client's message among those that are gathered.
+/// Message of a client in the buffer.
 #[derive(Debug)]
 struct Own {
     client: Arc<Client>,
-    /// How many messages are before it.
+    /// Number of messages before it.
     number: usize,
-    /// Place of its frame.
+    /// Byte range of its frame.
     frame: Range<usize>,
 }
 
 /// State of the rounds in which queues are written.
 #[derive(Debug, Default)]
 struct Rounds {
-    /// Whether something was sent since the last round began.
+    /// Whether something was queued since the last round began.
     due: bool,
-    /// Whether a task makes rounds.
+    /// Whether a task runs rounds.
     under_way: bool,
 }
 
-/// Whether members are yet to be told, by whoever looks after that.
+/// Whether the caller must schedule a presence update.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Awaited(pub(super) bool);
@@ -183,10 +182,10 @@ impl Room {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets a socket in.
+    /// Adds a socket.
     ///
     /// # Errors
-    /// Why the room has ended.
+    /// The close code, if the room has ended.
     pub(super) fn join(
         &self,
         member: Member,
@@ -201,12 +200,12 @@ impl Room {
         Ok(state.changed(&self.id, now, tally))
     }
 
-    /// Lets a socket go, if it is there still.
+    /// Removes a socket, if it is still in the room.
     pub(super) fn leave(&self, id: &Arc<Client>, now: Moment, tally: &mut Tally) -> Awaited {
         let mut state = self.state();
         let is = |member: &Member| Arc::ptr_eq(&member.id, id);
         if let Some(at) = state.coming.iter().position(is) {
-            // Nobody knows that it came, so nobody needs to know that it went.
+            // The other members were not told of the client, so they are not told that it left.
             state.coming.swap_remove(at);
         } else if let Some(at) = state.members.iter().position(is) {
             state.members.swap_remove(at);
@@ -215,7 +214,7 @@ impl Room {
         state.changed(&self.id, now, tally)
     }
 
-    /// Relays a message to everybody but its sender; returns its number, 0 if nobody is there.
+    /// Relays a message to all members except the sender; returns its number, or 0 if the room is empty.
     pub(super) fn publish(
         &self,
         message: &Message<'_>,
@@ -244,14 +243,14 @@ impl Room {
         (seq, state.follow_departures(&self.id, now, tally))
     }
 
-    /// Tells the members what they have not been told, if it is time; returns whether it is still to come.
+    /// Sends the scheduled presence update, if it is due; returns whether it must be scheduled again.
     pub(super) fn tell(&self, now: Moment, tally: &mut Tally) -> Awaited {
         let mut state = self.state();
         state.awaited = false;
         state.changed(&self.id, now, tally)
     }
 
-    /// Pings those whose turn it is, and lets go those who have not answered.
+    /// Pings the members that are due, and removes those that have not answered.
     pub(super) fn ping(
         &self,
         now: Moment,
@@ -271,7 +270,7 @@ impl Room {
             }
             if now.elapsed >= member.next_ping {
                 member.next_ping = now.elapsed + every;
-                // One that is closed is on its way out.
+                // A closed outbox drops the frame.
                 let _ = member.outbox.push(frame::ping());
             }
             true
@@ -279,10 +278,10 @@ impl Room {
         state.follow_departures(&self.id, now, tally)
     }
 
-    /// Ends the room: closes all its sockets, and lets nobody in any more.
+    /// Ends the room: closes all sockets, and refuses new ones.
     pub(super) fn end(&self, close: Close) {
         let mut state = self.state();
-        // What was sent before the end is on its way before it.
+        // Messages that were sent before the end are still delivered.
         state.queue_gathered(&mut Tally::default());
         state.ended = Some(close);
         state.gone.clear();
@@ -292,7 +291,7 @@ impl Room {
         members.chain(coming).for_each(|m| m.outbox.close(close));
     }
 
-    /// Closes the sockets of a page for which `why` has a reason.
+    /// Closes the sockets of a page for which `why` returns a close code.
     pub(super) fn close_page(
         &self,
         slug: &str,
@@ -320,13 +319,13 @@ impl Room {
         state.changed(&self.id, now, tally)
     }
 
-    /// Whether something was sent for which nobody makes rounds yet: the caller must.
+    /// Whether the caller must start rounds, because something was queued and no task runs.
     pub(super) fn starts_rounds(&self) -> bool {
         let rounds = &mut self.state().rounds;
         rounds.due && !std::mem::replace(&mut rounds.under_way, true)
     }
 
-    /// Begins a round: returns the outboxes to write, or `None` if nothing was sent, by which rounds end.
+    /// Begins a round: returns the outboxes to write, or `None` if nothing was queued, which ends the rounds.
     pub(super) fn begin_round(
         &self,
         now: Moment,
@@ -343,7 +342,7 @@ impl Room {
         (Some(outboxes.map(Arc::clone).collect()), awaited)
     }
 
-    /// The room as its owner sees it.
+    /// Returns the room as its owner sees it.
     pub(super) fn summary(&self) -> Summary {
         let state = self.state();
         Summary {
@@ -355,17 +354,17 @@ impl Room {
 }
 
 impl State {
-    /// Tells the members who came and who went, or has that wait for others.
+    /// Sends a presence update, or schedules it.
     fn changed(&mut self, room: &str, now: Moment, tally: &mut Tally) -> Awaited {
         while !(self.coming.is_empty() && self.gone.is_empty()) {
             if self.members.is_empty() && self.coming.is_empty() {
-                // Its last member has gone, and the room and its numbers with it.
+                // The last member has left, and the room starts over.
                 self.gone.clear();
                 self.size = 0;
                 break;
             }
             if now.elapsed < self.told + self.wait() {
-                // Whoever was told before looks after it.
+                // An update that is scheduled already will send this.
                 return Awaited(!std::mem::replace(&mut self.awaited, true));
             }
             self.told = now.elapsed;
@@ -377,7 +376,7 @@ impl State {
         Awaited(false)
     }
 
-    /// How long after a telling the next may come.
+    /// Returns the least time between two presence updates.
     fn wait(&self) -> Duration {
         let members = self.members.len() + self.coming.len();
         match u32::try_from(members.max(self.size)) {
@@ -387,9 +386,9 @@ impl State {
         }
     }
 
-    /// Tells everybody what has happened; whoever cannot be told goes, too.
+    /// Sends a presence update to all members; removes members whose queue is full.
     fn tell(&mut self, room: &str, ts: Timestamp, tally: &mut Tally) {
-        // What was sent before is for those who were there.
+        // Earlier messages go only to the members at that time.
         self.queue_gathered(tally);
         let (coming, gone) = (
             std::mem::take(&mut self.coming),
@@ -420,7 +419,7 @@ impl State {
         }
     }
 
-    /// Encodes a message behind those that are gathered; returns whether they have become many by it.
+    /// Appends a message to the buffer; returns whether the buffer has just reached the size that ends a pause.
     fn gather(&mut self, text: &str, sender: Option<&Arc<Client>>) -> bool {
         let gathered = &mut self.gathered;
         let (messages, start) = (gathered.messages, gathered.frames.len());
@@ -439,7 +438,7 @@ impl State {
         !is_much(messages, start) && is_much(gathered.messages, end)
     }
 
-    /// Puts the gathered messages into the queues of all members, but for each member's own.
+    /// Queues the gathered messages for all members, without each member's own.
     fn queue_gathered(&mut self, tally: &mut Tally) {
         let Gathered {
             frames,
@@ -456,7 +455,7 @@ impl State {
         });
     }
 
-    /// Has something put into the queue of every member by `put`, which returns how many messages that were; a member whose queue is full has gone.
+    /// Runs `put` for the queue of every member; it returns the number of queued messages. Removes members whose queue is full.
     fn queue(
         &mut self,
         tally: &mut Tally,
@@ -478,7 +477,7 @@ impl State {
         self.rounds.due |= !self.members.is_empty();
     }
 
-    /// Tells the members who has gone, if anybody has.
+    /// Sends a presence update if members have left.
     fn follow_departures(&mut self, room: &str, now: Moment, tally: &mut Tally) -> Awaited {
         if self.gone.is_empty() {
             return Awaited(false);
@@ -487,7 +486,7 @@ impl State {
     }
 }
 
-/// Queues messages but for a client's own, which are in their order; returns how many were queued.
+/// Queues messages without a client's own, which are in order; returns how many were queued.
 fn queue_others<'a>(
     outbox: &Outbox,
     frames: &Bytes,

@@ -1,4 +1,4 @@
-//! The routes of rooms: the upgrade for visitors, and what owners see and say.
+//! The routes of rooms: the upgrade for visitors, the list and sending for owners.
 
 use std::sync::Arc;
 
@@ -24,22 +24,16 @@ use crate::http::problem::{Code, Problem};
 use crate::http::websocket::Upgrade;
 use crate::visitors::Visitors;
 
-/// Services that sockets of visitors need.
 #[derive(Clone, Debug)]
 pub struct Rooms {
-    /// Service of rooms.
     pub realtime: Arc<Realtime>,
-    /// Service of the backends that the rooms belong to.
     pub backends: Arc<Backends>,
-    /// Pages that sockets are opened from.
     pub deployments: Arc<Deployments>,
-    /// Visitors who are somebody.
     pub visitors: Arc<Visitors>,
-    /// Settings in effect.
     pub config: Arc<Config>,
 }
 
-/// The room that a path names.
+/// Room that a path names.
 #[derive(Debug, Deserialize)]
 pub struct RoomPath {
     room: String,
@@ -91,7 +85,7 @@ pub async fn join(
     let upgrade = Upgrade::of(&mut request)?;
     let client = context.client.bucket();
     let ticket = rooms.realtime.admit(backend, client, &room, &slug, &page)?;
-    // From here on the ticket is told of every end; this looks for one that came before it.
+    // From now on the ticket is closed with the backend; this finds a backend that ended before.
     if rooms.realtime.ends() != ends && !rooms.backends.is_realtime(backend).await? {
         return Err(RoomError::Closed.into());
     }
@@ -115,7 +109,7 @@ pub async fn join(
     Ok(response)
 }
 
-/// The room that a query names, once.
+/// Returns the room id of a query string, which must have exactly one.
 fn room_of(query: Option<&str>) -> Result<String, Problem> {
     let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
     let mut named = pairs.filter(|(name, _)| name == "room");
@@ -128,7 +122,7 @@ fn room_of(query: Option<&str>) -> Result<String, Problem> {
     }
 }
 
-/// Whether a query asks that the visitor be named to the others.
+/// Whether the query string requests that the visitor is shown to the others.
 fn identify(query: Option<&str>) -> Result<bool, Problem> {
     let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
     let mut said = pairs.filter(|(name, _)| name == "identify");

@@ -1,4 +1,4 @@
-//! One visitor's socket, from the upgrade to its end.
+//! WebSocket in a room, from the upgrade to its end.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::room::Life;
 use crate::http::websocket::{Accepted, Close, Incoming, Outbox, frame};
 use crate::visitors::Session;
 
-/// Serves a socket whose handshake has been answered. With `sign_in` it shows who is signed in, for as long as that lasts.
+/// Serves a socket after the handshake. With `sign_in` it shows the signed-in visitor, and is closed when the session ends.
 pub(super) async fn serve(
     accepted: Accepted,
     ticket: Ticket,
@@ -46,7 +46,7 @@ pub(super) async fn serve(
     tracing::debug!("closed");
 }
 
-/// The visitor at the other end.
+/// Handler of the client's frames.
 struct Visitor<'a> {
     ticket: &'a Ticket,
     id: &'a Arc<Client>,
@@ -64,7 +64,7 @@ impl Visitor<'_> {
                 self.life.shown(now);
                 return Ok(());
             }
-            // Pings cost an answer each, so a flood of them is one, too.
+            // Each ping costs an answer, so pings count towards the rate.
             Incoming::Ping if self.meter.draw(now) == Draw::Sustained => return Err(Close::FLOOD),
             Incoming::Ping | Incoming::Drained => return Ok(()),
             Incoming::Text(text) => text,
@@ -85,7 +85,7 @@ impl Visitor<'_> {
             }
         };
         hub.numbers.refused.inc();
-        // One that is closed is told nothing more.
+        // A closed outbox drops the frame.
         let _ = self.outbox.push(frame::text_frame(&refusal.envelope()));
         Ok(())
     }

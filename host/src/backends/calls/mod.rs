@@ -1,4 +1,4 @@
-//! Calling actions, and owners' queries.
+//! Calls of actions, and owners' queries.
 
 mod audited;
 pub mod requests;
@@ -24,10 +24,10 @@ use svc_base::ids::BackendId;
 use svc_sandbox::Statement;
 
 impl Backends {
-    /// Calls an action for a visitor, who may be somebody. A write is durable when it is answered.
+    /// Calls an action for a visitor, signed in or not. A write is durable when this returns.
     ///
     /// # Errors
-    /// [`BackendError`]; nothing is changed then.
+    /// [`BackendError`]; then nothing is changed.
     pub async fn op(
         &self,
         id: BackendId,
@@ -46,10 +46,10 @@ impl Backends {
             .await
     }
 
-    /// Calls actions for a visitor, who may be somebody, in one transaction: all of them, or none.
+    /// Calls actions for a visitor, signed in or not, in one transaction: all of them, or none.
     ///
     /// # Errors
-    /// [`BackendError::Op`] names the one that failed, if one did; nothing is changed then.
+    /// [`BackendError::Op`] names the failed call, if one failed; then nothing is changed.
     pub async fn batch(
         &self,
         id: BackendId,
@@ -85,7 +85,7 @@ impl Backends {
         self.entered(id, Act::BackendCall, written, run).await
     }
 
-    /// The action that a call names, if the call is one of it.
+    /// Finds the action of a call, and checks the params and the identity.
     async fn called<V>(
         &self,
         id: BackendId,
@@ -105,7 +105,7 @@ impl Backends {
     /// Runs an owner's query, which only reads unless the owner `may_write`.
     ///
     /// # Errors
-    /// [`BackendError`]; nothing is changed then.
+    /// [`BackendError`]; then nothing is changed.
     pub async fn query(
         &self,
         id: BackendId,
@@ -145,7 +145,7 @@ impl Backends {
     }
 }
 
-/// Gives the reserved binds of a statement what is known of who calls it.
+/// Sets the reserved binds of a statement to the caller's identity.
 fn bind<V>(
     verdict: &Statement,
     by: Option<&Identity>,
@@ -164,7 +164,7 @@ fn bind<V>(
     }
 }
 
-/// No caller gives what only the platform knows.
+/// Refuses params that only the platform may set.
 fn check_reserved<V>(given: &[(String, V)]) -> Result<(), BackendError> {
     let reserved = given.iter().map(|(name, _)| name).find(|name| {
         name.get(..4)
@@ -176,7 +176,7 @@ fn check_reserved<V>(given: &[(String, V)]) -> Result<(), BackendError> {
     }
 }
 
-/// A call names exactly what the statement names.
+/// Checks that the params are exactly those of the statement.
 fn check_names<V>(verdict: &Statement, given: &[(String, V)]) -> Result<(), BackendError> {
     let named = |name: &str| given.iter().any(|(given, _)| given == name);
     let missing: Vec<String> = params(verdict).filter(|p| !named(p)).cloned().collect();

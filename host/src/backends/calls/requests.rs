@@ -1,4 +1,4 @@
-//! Requests of action calls and of owners' queries.
+//! Requests of action calls and of owners' queries, and their checks.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
@@ -10,7 +10,7 @@ use crate::visitors::Identity;
 use svc_database::StepParam;
 use svc_database::values::{self, Params};
 
-/// The most ops of a batch.
+/// Maximum number of ops in a batch.
 pub const OPS: usize = 20;
 
 /// A call of an action.
@@ -103,7 +103,7 @@ pub enum CallOrBatch {
     Batch(CallBatch),
 }
 
-/// The body of a call, as it comes.
+/// Body of a call, before its checks.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OpBody {
@@ -117,18 +117,16 @@ pub(super) struct OpBody {
 /// Checked request of a call.
 #[derive(Debug)]
 pub(super) enum OpRequest {
-    /// One call.
+    /// Single call.
     Call {
-        /// The action's name.
         action: String,
-        /// Parameters of the call.
         params: Params,
     },
-    /// Several, at least one.
+    /// Batch of at least one call.
     Batch(Vec<BatchedCall>),
 }
 
-/// Reads the params of a call by themselves; absent ones are none.
+/// Parses the params of a call; absent params are empty.
 ///
 /// # Errors
 /// `invalid_request`, `invalid_json`.
@@ -147,7 +145,7 @@ pub fn read_params(json: Option<&str>) -> Result<Params, Problem> {
 }
 
 impl OpBody {
-    /// Checks the request.
+    /// Checks the body.
     ///
     /// # Errors
     /// `invalid_request`.
@@ -166,7 +164,7 @@ impl OpBody {
     }
 }
 
-/// Reads the ops of a batch, and checks what can be said of them without knowing the actions.
+/// Parses the ops of a batch, and checks all that does not depend on the actions.
 ///
 /// # Errors
 /// `invalid_request`.
@@ -225,7 +223,7 @@ pub struct SqlValue;
 #[derive(Debug, Serialize, ToSchema)]
 pub struct GivenValue;
 
-/// Params of a call, as an object by itself.
+/// Params of a call, as an object.
 #[derive(Debug, Default, Deserialize)]
 #[serde(transparent)]
 pub struct CallParams(Named<values::Value>);
@@ -236,7 +234,7 @@ impl From<CallParams> for Params {
     }
 }
 
-/// Params, each by its name.
+/// Params by name, in order.
 #[derive(Debug)]
 pub(super) struct Named<V>(pub(super) Vec<(String, V)>);
 
@@ -246,9 +244,9 @@ impl<V> Default for Named<V> {
     }
 }
 
-/// Forms that a parameter can be read from.
+/// Value that a param can be parsed as.
 pub(super) trait Parse: Sized {
-    /// Reads it, or says what is wrong with it.
+    /// Parses the value, or returns the error text.
     fn parse(json: &RawValue) -> Result<Self, &'static str>;
 }
 

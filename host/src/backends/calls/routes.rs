@@ -1,4 +1,4 @@
-//! The routes below a page's address: its visitors call actions, its owner runs queries.
+//! The routes below a page's address: visitors call actions, and the owner runs queries.
 
 use std::sync::Arc;
 
@@ -36,19 +36,12 @@ use svc_database::{ResultJson, Schema};
 /// Services that calls of visitors need.
 #[derive(Clone, Debug)]
 pub struct Calls {
-    /// Databases and their actions.
     pub backends: Arc<Backends>,
-    /// Pages that are called.
     pub deployments: Arc<Deployments>,
-    /// Projects of the pages' owners.
     pub projects: Projects,
-    /// Visitors who are somebody.
     pub visitors: Arc<Visitors>,
-    /// Tells whose credentials are whose.
     pub callers: Callers,
-    /// Buckets that calls draw from.
     pub rate_limits: Arc<RateLimits>,
-    /// Settings in effect.
     pub config: Arc<Config>,
 }
 
@@ -80,18 +73,18 @@ pub async fn op(
     call(&calls, context, &slug, request).await
 }
 
-/// Findings of the front about a call.
+/// Request data that the server's front has determined.
 #[derive(Clone, Copy, Debug)]
 pub struct CallContext<'a> {
-    /// The host that the request names.
+    /// Host that the request names.
     pub host: &'a Host,
     /// Address of the client.
     pub client: &'a ClientIp,
-    /// The request's id.
+    /// Id of the request.
     pub request_id: &'a str,
 }
 
-/// Answers a call: past the router, whose boxes cost as much as a read, where its path is in its plain form.
+/// Answers a call. It bypasses the router, whose boxed futures cost as much as a read, if the path is in its plain form.
 pub async fn call(
     calls: &Calls,
     context: CallContext<'_>,
@@ -131,7 +124,7 @@ async fn answer(
     let mut body = body.json::<OpBody>().await?.value;
     let (owner, by) = match body.by.take() {
         Some(by) => {
-            // In a box: visitors' calls, by far the most, are not to carry it.
+            // Boxed, because most calls are visitors' and must not carry its size.
             let named = Box::pin(named_by_owner(calls, &page, presented, by));
             let (owner, by) = named.await?;
             (Some(owner), Some(by))
@@ -147,7 +140,7 @@ async fn answer(
             run(&calls.backends, backend, wanted, by).await?,
         ));
     };
-    // What an owner does is in the audit, and so is done to its end.
+    // An owner's call has an entry in the audit log, so it runs to completion.
     let backends = Arc::clone(&calls.backends);
     let work = Box::pin(async move { run(&backends, backend, wanted, by).await });
     let doer = Doer::new(owner.principal(), &context.request_id.into());
@@ -155,7 +148,7 @@ async fn answer(
     Ok(json_answer(done.await?))
 }
 
-/// Runs an operation of a caller.
+/// Runs a checked call or batch.
 async fn run(
     backends: &Backends,
     backend: BackendId,
@@ -170,7 +163,7 @@ async fn run(
     }
 }
 
-/// The page's owner, and the visitor whom the owner calls as.
+/// Authenticates the page's owner; returns the owner and the visitor whom the owner calls as.
 async fn named_by_owner(
     calls: &Calls,
     page: &Page,
@@ -262,7 +255,7 @@ pub async fn schema(
     Ok((no_store(), axum::Json(schema)).into_response())
 }
 
-/// The layer of these routes: a token of the client's bucket, then one of the deployment's, if there is one.
+/// Rate limit middleware of these routes: takes a token from the client's bucket, then one from the deployment's.
 pub async fn limit(State(calls): State<Calls>, request: Request, next: Next) -> Response {
     let Some(context) = request.extensions().get::<Context>().cloned() else {
         return Problem::internal(&"a request without a context").into_response();
@@ -277,7 +270,7 @@ pub async fn limit(State(calls): State<Calls>, request: Request, next: Next) -> 
     response
 }
 
-/// The live backend that a page is bound to.
+/// Returns the live backend that a page is bound to.
 ///
 /// # Errors
 /// `not_found`.
@@ -292,7 +285,7 @@ pub fn bound(page: &Page) -> Result<BackendId, Problem> {
     }
 }
 
-/// The 404 of what only a frontend can have.
+/// Returns the 404 of a quick share, which has no backend.
 fn quick_share() -> Problem {
     Problem::new(
         Code::NotFound,
@@ -300,12 +293,12 @@ fn quick_share() -> Problem {
     )
 }
 
-/// The caller, who must be there.
+/// Returns the caller, or the problem of a request without one.
 fn owner(caller: Result<MaybeCaller, Problem>) -> Result<Caller, Problem> {
     match caller {
         Ok(MaybeCaller(Some(caller))) => Ok(caller),
         Ok(MaybeCaller(None)) => Err(owners_only()),
-        // What was wrong with the credential stays in its header.
+        // The header keeps the reason why the credential was refused.
         Err(problem) if problem.code == Code::Unauthorized => Err(Problem {
             headers: problem.headers,
             ..owners_only()
@@ -314,7 +307,7 @@ fn owner(caller: Result<MaybeCaller, Problem>) -> Result<Caller, Problem> {
     }
 }
 
-/// The backend of a page whose owner calls, and what the owner may.
+/// Finds the backend of a page, and the authority of its owner, who calls.
 async fn owned(
     calls: &Calls,
     context: &Context,
@@ -337,7 +330,7 @@ async fn owned(
     }
 }
 
-/// The 401 of what only a page's owner may do.
+/// Returns the 401 of a request that only the page's owner may send.
 fn owners_only() -> Problem {
     Problem::new(
         Code::Unauthorized,
@@ -347,7 +340,7 @@ fn owners_only() -> Problem {
 }
 
 fn no_store() -> HeaderMap {
-    // With room for those that the limits and the front add.
+    // Leaves room for the headers of the rate limits and of the server's front.
     let mut headers = HeaderMap::with_capacity(16);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers

@@ -1,4 +1,4 @@
-//! Support for live queries: an action's answer, again and again, and the tables that it depends on.
+//! Support for live queries: evaluates an action repeatedly, and finds the tables that its answer depends on.
 
 use std::sync::Arc;
 
@@ -14,41 +14,40 @@ use svc_base::ids::BackendId;
 use svc_database::values::Params;
 use svc_database::{Call, Tables, Touched};
 
-/// A reading action that may be watched.
+/// Reading action that a live query may use.
 #[derive(Clone, Debug)]
 pub struct Watchable {
     action: Arc<Action>,
 }
 
 impl Watchable {
-    /// Whether its answer is a signed-in visitor's own.
+    /// Whether the answer depends on the signed-in visitor.
     pub fn requires_identity(&self) -> bool {
         requires_identity(&self.action.row.verdict)
     }
 }
 
-/// Answer of an action, as a live query sees it.
+/// Answer of an action, for a live query.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// The result as JSON.
+    /// Result as JSON.
     pub json: Bytes,
-    /// Digest of the answer.
     pub digest: Digest,
-    /// The tables that it is made of; `None` if it may be any.
+    /// Tables that the answer depends on; `None` means any table.
     pub tables: Option<Arc<Tables>>,
 }
 
 impl Backends {
-    /// Has `follow` told what commits may have changed: once they are durable, and before their callers are answered. New
-    /// versions of actions are such a change, too.
+    /// Registers a function that gets the tables that each commit may have changed: after the commit is durable, and before its callers are
+    /// answered. New versions of actions are reported, too.
     pub fn follow(&self, follow: impl Fn(BackendId, Touched) + Send + Sync + 'static) {
         self.databases.follow(follow);
     }
 
-    /// The action that somebody wants to watch, if its params are these, and they are who it is for.
+    /// Finds an action for a live query, and checks its params and the visitor.
     ///
     /// # Errors
-    /// [`BackendError`], as a call's; `Invalid` for an action that writes.
+    /// [`BackendError`], as for a call; `Invalid` for an action that writes.
     pub async fn watchable(
         &self,
         id: BackendId,
@@ -71,7 +70,7 @@ impl Backends {
         Ok(Watchable { action })
     }
 
-    /// Evaluates a watchable action for a visitor, in a lane.
+    /// Evaluates an action for a visitor, in a lane.
     ///
     /// # Errors
     /// [`BackendError`].

@@ -1,4 +1,4 @@
-//! Going back to what a backend's database was: the moments that there are, and the restore of one.
+//! History of a backend's database: lists its moments, and restores one.
 
 pub mod requests;
 pub mod routes;
@@ -20,33 +20,33 @@ use svc_base::ids::{BackendId, ProjectId};
 use svc_database::{Marker, Past, Plan, RestoreRecord, RewindError, Rewound, RunError, Script};
 use svc_sandbox::{Purpose, StatementKind};
 
-/// How many restores may be under way at once, and how long one waits to begin.
+/// Maximum number of restores at once, and how long one waits to begin.
 pub(super) const AT_ONCE: usize = 2;
 const WAIT: Duration = Duration::from_secs(5);
 
-/// Which part of a history is asked for.
+/// Page of the moments of a history.
 #[derive(Clone, Copy, Debug)]
 pub struct MomentsPage {
-    /// Moments before this one.
+    /// Only moments before this one.
     pub before: Option<Timestamp>,
-    /// How many, at most.
+    /// Maximum number of moments.
     pub limit: usize,
 }
 
 /// Outcome of a restore.
 #[derive(Clone, Copy, Debug)]
 pub struct Restored {
-    /// When the state that is live now was committed.
+    /// Time of the commit whose state is live now.
     pub restored_to: Timestamp,
-    /// The moment to restore for the state before.
+    /// Moment to restore to undo this restore.
     pub previous: Timestamp,
 }
 
 impl Backends {
-    /// The moments that a project's backend can be restored to, newest first.
+    /// Lists the moments that a project's backend can be restored to, newest first.
     ///
     /// # Errors
-    /// `NotFound` if it has none; the database's.
+    /// `NotFound` if the project has no backend; errors of the database.
     pub async fn history(
         &self,
         project: ProjectId,
@@ -56,10 +56,10 @@ impl Backends {
         Ok(self.databases.past(id, part.before, part.limit).await?)
     }
 
-    /// Makes a project's database what it was at `at`, under the schema that it has. Durable when it answers.
+    /// Restores the rows of a project's database as they were at `at`, under the current schema. Durable when it returns.
     ///
     /// # Errors
-    /// [`BackendError`]; nothing is changed then. `NotRecorded` if a migration is to be sent again first.
+    /// [`BackendError`]; then nothing is changed. `NotRecorded` if a migration must be sent again first.
     pub async fn restore(
         &self,
         project: ProjectId,
@@ -69,12 +69,12 @@ impl Backends {
         let turn = self.turn(id);
         let _mine = turn.lock().await;
         self.record_restores(id).await?;
-        // A copy in memory each: few at once.
+        // Each restore holds a copy in memory, so few run at once.
         let waited = tokio::time::timeout(WAIT, self.rewinds.acquire()).await;
         let _place = waited.map_err(|_| RunError::Busy)?;
         let rewound = self.databases.rewind(id, at).await.map_err(no_way_back)?;
         let ledger = self.control.read(move |c| store::ledger(c, &id)).await?;
-        // What the ledger does not have yet could not be applied again.
+        // A migration that is not in the ledger could not be applied again.
         let recorded = |m: &Marker| ledger.iter().any(|entry| entry.checksum == m.checksum);
         if !rewound.live.iter().all(recorded) {
             return Err(BackendError::NotRecorded);
@@ -103,7 +103,7 @@ impl Backends {
             None => failure.error.error.into(),
         })?;
         if let Err(error) = self.record_restore(id, record).await {
-            // It is done, and the next look at the backend records it.
+            // The restore is done; the next access to the backend records it.
             tracing::error!(%error, backend = %id, "a restore is not recorded yet");
         }
         Ok(Restored {
@@ -112,7 +112,7 @@ impl Backends {
         })
     }
 
-    /// Makes the ledger's entry for a restore. Its version is above all that any state of the file may have.
+    /// Creates the ledger entry of a restore. Its version is above those of all states of the file.
     fn record_of(&self, ledger: &[LedgerEntry], rewound: &Rewound) -> RestoreRecord {
         let recorded = ledger.iter().map(|entry| entry.version);
         let marked = rewound.live.iter().chain(&rewound.markers);
@@ -131,10 +131,10 @@ impl Backends {
         }
     }
 
-    /// An entry of the ledger as it is applied once more: what it did to the schema, and not its rows.
+    /// Returns the script of a ledger entry without its `INSERT`s, to apply it again.
     async fn without_seeds(&self, entry: &LedgerEntry) -> Result<Script, BackendError> {
         let mut statements = Vec::new();
-        // No script of an owner's is a comment alone: that is an earlier restore's.
+        // Only the entry of an earlier restore is a comment alone.
         if !is_comment(&entry.sql) {
             let judged = self.verdicts.script(&entry.sql, Purpose::Migration).await?;
             let changes = judged.iter().filter(|s| s.kind == StatementKind::Migration);
@@ -147,7 +147,7 @@ impl Backends {
         })
     }
 
-    /// Records what restores the file has and the ledger has not: a crash came between the two.
+    /// Records the restores that are in the file and not in the ledger, after a crash between the two.
     pub(super) async fn record_restores(&self, id: BackendId) -> Result<(), BackendError> {
         for record in self.databases.restores(id).await? {
             self.record_restore(id, record).await?;
@@ -181,7 +181,7 @@ impl Backends {
                     return Ok(());
                 };
                 store::append(tx, &id, &entry)?;
-                // The caller that records it need not be the one that did it.
+                // The recording caller may be another one than the one who restored.
                 match &doer {
                     Some(doer) => {
                         projects::did_by(tx, doer, &project, Act::BackendRestore, &id, now)

@@ -8,9 +8,9 @@ use crate::http::extract::invalid;
 use crate::http::problem::Problem;
 use svc_base::clock::Timestamp;
 
-/// Moments of an answer, unless it is said how many.
+/// Default number of moments.
 const PAGE: u32 = 100;
-/// The most moments of an answer.
+/// Largest number of moments.
 const MOST: u32 = 1000;
 
 /// Which part of the history.
@@ -36,7 +36,7 @@ pub struct RestoreBackend {
 }
 
 impl WhichMoments {
-    /// The part that is asked for.
+    /// Returns the requested page.
     ///
     /// # Errors
     /// `invalid_request`.
@@ -54,7 +54,7 @@ impl WhichMoments {
 }
 
 impl RestoreBackend {
-    /// The moment that is asked for.
+    /// Returns the requested moment.
     ///
     /// # Errors
     /// `invalid_request`.

@@ -1,4 +1,4 @@
-//! Backlog of a socket: frames of its client that wait for those before them, in their order.
+//! Backlog of a socket: frames of its client that wait to be handled, in order.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,10 +7,10 @@ use tokio::sync::Notify;
 
 use super::protocol::{Frame, Refusal};
 
-/// A frame of a client, or what is wrong with it.
+/// Parsed frame of a client, or its refusal.
 pub(super) type Judged = Result<Frame, Refusal>;
 
-/// Frames that wait.
+/// Queue of frames, with a maximum length.
 #[derive(Debug)]
 pub(super) struct Backlog {
     most: usize,
@@ -19,7 +19,7 @@ pub(super) struct Backlog {
 }
 
 impl Backlog {
-    /// Makes a backlog of at most `most` frames.
+    /// Creates a backlog of at most `most` frames.
     pub(super) fn new(most: usize) -> Self {
         Self {
             most,
@@ -32,7 +32,7 @@ impl Backlog {
         self.frames.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns how many frames may wait.
+    /// Returns the maximum number of frames.
     pub(super) fn most(&self) -> usize {
         self.most
     }
@@ -40,7 +40,7 @@ impl Backlog {
     /// Adds a frame.
     ///
     /// # Errors
-    /// The frame, where as many wait as may.
+    /// The frame, if the backlog is full.
     pub(super) fn add(&self, frame: Judged) -> Result<(), Judged> {
         let mut frames = self.frames();
         if frames.len() >= self.most {
@@ -51,7 +51,7 @@ impl Backlog {
         Ok(())
     }
 
-    /// Takes the frame that has waited longest, once there is one.
+    /// Waits for the next frame.
     pub(super) async fn next(&self) -> Judged {
         loop {
             if let Some(frame) = self.frames().pop_front() {
@@ -61,7 +61,7 @@ impl Backlog {
         }
     }
 
-    /// Removes the subscribes of an id, so that none of them outlives an unsubscribe that finds no room behind them.
+    /// Removes the subscribe frames of an id, because a later unsubscribe has not fit into the backlog.
     pub(super) fn withdraw(&self, id: &str) {
         let subscribes =
             |frame: &Judged| matches!(frame, Ok(Frame::Subscribe { id: one, .. }) if **one == *id);

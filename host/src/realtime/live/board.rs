@@ -1,7 +1,7 @@
-//! The live queries of one backend: who listens to which, and when each is evaluated again.
+//! The live queries of one backend: their subscribers, and when each query is evaluated again.
 //!
-//! A commit marks the queries that read one of its tables; one task evaluates those that are marked, few at once and each so
-//! many times a second at most, and offers the answer to all who listen. A query that is marked while it is evaluated is
+//! A commit marks the queries that read one of its tables. One task evaluates the marked queries, few at once and each at most
+//! so many times a second, and offers the answer to all subscribers. A query that is marked during its evaluation is
 //! evaluated once more, so the last change always arrives.
 
 use std::collections::{BTreeSet, HashMap};
@@ -18,16 +18,16 @@ use crate::backends::calls::Seen;
 use svc_base::ids::BackendId;
 use svc_database::{Tables, Touched};
 
-/// How much of the answers of a backend is kept for who comes later, in bytes.
+/// Maximum size of all cached answers of a backend, in bytes.
 const MOST_KEPT: usize = 4 << 20;
-/// A longer answer is not kept.
+/// Maximum size of a cached answer, in bytes.
 const LONGEST_KEPT: usize = 256 << 10;
 
-/// The queries of a backend.
+/// Live queries of a backend.
 #[derive(Debug)]
 pub(super) struct Board {
     backend: BackendId,
-    /// Between two evaluations of a query.
+    /// Least time between two evaluations of a query.
     interval: Duration,
     state: Mutex<State>,
     news: Mutex<News>,
@@ -39,19 +39,19 @@ pub(super) struct Board {
 struct State {
     queries: HashMap<u64, Entry>,
     by_key: HashMap<Key, u64>,
-    /// The next query's number.
+    /// Number of the latest query.
     next: u64,
-    /// Marked queries, by when they are due.
+    /// Marked queries, by their due time.
     agenda: BTreeSet<(Duration, u64)>,
-    /// The query that is being evaluated and has taken long before: there is one at most, so that others have their turn.
+    /// The slow query that is being evaluated. Only one runs at a time, so that the other queries are not delayed.
     heavy: Option<u64>,
-    /// Bytes of answers that are kept.
+    /// Size of all cached answers, in bytes.
     kept: usize,
-    /// How many connections may still ask for something.
+    /// Number of connections that may subscribe.
     listeners: usize,
 }
 
-/// Changes since somebody last looked.
+/// Changes that are not applied to the queries yet.
 #[derive(Debug, Default)]
 struct News {
     touched: Touched,
@@ -63,16 +63,16 @@ struct Entry {
     key: Key,
     query: Arc<Query>,
     subscribers: Vec<Subscriber>,
-    /// The tables of its answer; `None` if it may be any.
+    /// Tables of the answer; `None` means any table.
     tables: Option<Arc<Tables>>,
-    /// The last answer, if it is the newest and short enough to be kept.
+    /// The latest answer, if it is current and small enough to be cached.
     kept: Option<Answer>,
-    /// When it was last evaluated.
+    /// Start of the latest evaluation.
     began: Option<Duration>,
-    /// Whether that took long.
+    /// Whether the latest evaluation was slow.
     is_heavy: bool,
     turn: Turn,
-    /// Tables that changed during an evaluation: the tables of the new answer are known only with it.
+    /// Tables that changed during an evaluation, kept until the tables of the new answer are known.
     meanwhile: Touched,
 }
 
@@ -80,15 +80,15 @@ struct Entry {
 enum Turn {
     /// Nothing has changed.
     Rests,
-    /// It is on the agenda.
+    /// The query is on the agenda.
     Due(Duration),
-    /// It is being evaluated; whether that must be done once more.
+    /// The query is being evaluated; `again` means that it must be evaluated once more.
     Runs { again: bool },
 }
 
-/// An evaluation that takes longer than this is a heavy one.
+/// An evaluation that takes longer is slow.
 const HEAVY: Duration = Duration::from_millis(20);
-/// How long a query waits that found the database busy.
+/// Delay of a query after the database was busy.
 const BUSY: Duration = Duration::from_millis(500);
 
 impl Board {
@@ -120,31 +120,31 @@ impl Board {
         self.news.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what a commit may have changed. Whoever commits waits for this, so it is no more than that.
+    /// Records the tables that a commit may have changed. The committing thread waits for this, so it does nothing more.
     pub(super) fn touch(&self, touched: Touched) {
         self.news().touched.join(touched);
         self.wake.notify_one();
     }
 
-    /// Asks for the newest answer of a query on behalf of one who is behind.
+    /// Requests the latest answer of a query, for a subscriber that is behind.
     pub(super) fn ask(&self, query: u64) {
         self.news().asked.insert(query);
         self.wake.notify_one();
     }
 
-    /// Waits until something has happened.
+    /// Waits for a change.
     pub(super) async fn woken(&self) {
         self.wake.notified().await;
     }
 
-    /// Whether a query is being served.
+    /// Whether a query has subscribers.
     pub(super) fn serves(&self, query: &Query) -> bool {
         self.state().by_key.contains_key(&query.key())
     }
 
-    /// Has a subscriber listen to a query.
+    /// Adds a subscriber to a query.
     pub(super) fn join(&self, query: Query, subscriber: &Subscriber, now: Duration) {
-        // What a commit has changed before it was answered is known before whoever was answered gets here.
+        // Commits that were acknowledged before this call must be seen.
         self.take_news(now);
         let mut state = self.state();
         let key = query.key();
@@ -152,7 +152,7 @@ impl Board {
         let known = state.by_key.get(&key).copied();
         let number = known.unwrap_or_else(|| state.add(key, query));
         if !subscriber.joins(number, is_own) {
-            // It has ended meanwhile.
+            // The subscription has ended meanwhile.
             state.drop_if_unused(number);
             return;
         }
@@ -168,7 +168,7 @@ impl Board {
         self.wake.notify_one();
     }
 
-    /// Lets a subscriber go.
+    /// Removes a subscriber from a query.
     pub(super) fn leave(&self, query: u64, listener: &Listener, number: u64) {
         let mut state = self.state();
         if let Some(entry) = state.queries.get_mut(&query) {
@@ -179,7 +179,7 @@ impl Board {
         self.wake.notify_one();
     }
 
-    /// Marks what has changed, and gives what was asked for.
+    /// Marks the queries that a change affects, and sends the requested answers.
     pub(super) fn take_news(&self, now: Duration) {
         let News { touched, asked } = std::mem::take(&mut *self.news());
         if touched.is_nothing() && asked.is_empty() {
@@ -210,7 +210,7 @@ impl Board {
         }
     }
 
-    /// The next query to evaluate, if one is due.
+    /// Starts the next query that is due, if any.
     pub(super) fn begin(&self, now: Duration) -> Option<(u64, Arc<Query>)> {
         let mut state = self.state();
         let (due, number) = state.next().filter(|(due, _)| *due <= now)?;
@@ -225,13 +225,13 @@ impl Board {
         Some((number, query))
     }
 
-    /// How long it is until a query is due, if one will be.
+    /// Returns the time until a query is due, if any is on the agenda.
     pub(super) fn next_due(&self, now: Duration) -> Option<Duration> {
         let state = self.state();
         state.next().map(|(due, _)| due.saturating_sub(now))
     }
 
-    /// Tells who listens to a query what its evaluation came to; returns who must join anew.
+    /// Delivers the outcome of an evaluation to the subscribers; returns the subscribers that must join again.
     pub(super) fn finish(&self, number: u64, outcome: Outcome, now: Duration) -> Vec<Subscriber> {
         let mut state = self.state();
         state.heavy.take_if(|heavy| *heavy == number);
@@ -283,23 +283,23 @@ impl Board {
         leaving
     }
 
-    /// Notes that a connection may ask for something.
+    /// Counts a connection that may subscribe.
     pub(super) fn attach(&self) {
         self.state().listeners += 1;
     }
 
-    /// Notes that a connection is gone.
+    /// Removes a connection from the count.
     pub(super) fn detach(&self) {
         self.state().listeners -= 1;
         self.wake.notify_one();
     }
 
-    /// Whether nobody asks for anything any more.
+    /// Whether no connection is left.
     pub(super) fn is_unused(&self) -> bool {
         self.state().listeners == 0
     }
 
-    /// How many queries and subscriptions there are.
+    /// Returns the numbers of queries and of subscriptions.
     pub(super) fn count(&self) -> (usize, usize) {
         let state = self.state();
         let subscribers = state.queries.values().map(|entry| entry.subscribers.len());
@@ -326,7 +326,7 @@ impl State {
         self.next
     }
 
-    /// The next query of the agenda that may be evaluated beside those that are, and when it is due.
+    /// Returns the next query of the agenda that may run beside the running ones, with its due time.
     fn next(&self) -> Option<(Duration, u64)> {
         let is_heavy = |number: &u64| self.queries.get(number).is_some_and(|entry| entry.is_heavy);
         let mut agenda = self.agenda.iter();
@@ -334,7 +334,7 @@ impl State {
         next.copied()
     }
 
-    /// Has a query evaluated as soon as it may be.
+    /// Schedules the evaluation of a query as early as the interval allows.
     fn mark(&mut self, number: u64, now: Duration, interval: Duration) {
         let Some(entry) = self.queries.get_mut(&number) else {
             return;
@@ -356,7 +356,7 @@ impl State {
         }
     }
 
-    /// Keeps an answer in place of the one before, if there is room.
+    /// Replaces the cached answer of a query, if there is room.
     fn keep(&mut self, number: u64, answer: Answer) {
         let Some(entry) = self.queries.get_mut(&number) else {
             return;

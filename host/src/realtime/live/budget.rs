@@ -1,27 +1,27 @@
-//! The memory of answers that are on their way: each counted once, however many clients it goes to.
+//! Memory of answers that are being sent: each is counted once, however many clients it goes to.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
-/// Bytes that the answers of one backend may take before its large ones wait.
+/// Bytes of one backend's answers above which its large answers wait.
 const MOST_OF_BACKEND: usize = 32 << 20;
-/// Bytes that the answers of all backends may take before large ones wait.
+/// Bytes of all backends' answers above which large answers wait.
 const MOST_OF_ALL: usize = 256 << 20;
-/// Bytes of its own answers with which a backend does not wait for those of others.
+/// Bytes of its own answers up to which a backend does not wait because of other backends.
 const LITTLE: usize = 8 << 20;
 
-/// The answers of a backend that somebody still holds.
+/// Count of the bytes of one backend's answers in memory.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     own: Arc<AtomicUsize>,
     all: Arc<AtomicUsize>,
-    /// Whether somebody waits for room.
+    /// Whether a large answer waits for room.
     wanted: AtomicBool,
 }
 
-/// An answer that is counted for as long as somebody holds it.
+/// Answer that is counted until it is dropped.
 struct Counted {
     bytes: Bytes,
     own: Arc<AtomicUsize>,
@@ -43,7 +43,7 @@ impl Drop for Counted {
 }
 
 impl Budget {
-    /// A backend's part of what `all` take.
+    /// Creates the budget of one backend, as a part of `all`.
     pub(super) fn of(all: &Arc<AtomicUsize>) -> Self {
         Self {
             all: Arc::clone(all),
@@ -51,7 +51,7 @@ impl Budget {
         }
     }
 
-    /// Counts an answer from now on.
+    /// Counts an answer until it is dropped.
     pub(super) fn count(&self, bytes: Bytes) -> Bytes {
         for count in [&self.own, &self.all] {
             count.fetch_add(bytes.len(), Ordering::Relaxed);
@@ -63,7 +63,7 @@ impl Budget {
         })
     }
 
-    /// Whether a large answer may be sent; that one wants to be is noted.
+    /// Whether a large answer may be sent; if not, records that one waits.
     pub(super) fn has_room(&self) -> bool {
         let own = self.own.load(Ordering::Relaxed);
         let all = self.all.load(Ordering::Relaxed);
@@ -72,7 +72,7 @@ impl Budget {
         has_room
     }
 
-    /// Whether somebody waits for room.
+    /// Whether a large answer waits for room.
     pub(super) fn is_wanted(&self) -> bool {
         self.wanted.load(Ordering::Relaxed)
     }

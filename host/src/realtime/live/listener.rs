@@ -1,9 +1,9 @@
-//! One connection that listens to live queries: what it has subscribed to, what it is to be told, and how much of that may be
-//! on its way.
+//! Connection that subscribes to live queries: its subscriptions, its pending results, and how many bytes may be
+//! in flight.
 //!
-//! Nothing waits here but problems: a result goes out at once if there is room on the way, else its subscription is behind,
-//! and once there is room, its query is asked for the newest. So however slow a client is, it costs one result, and it
-//! never gets an older one than it must.
+//! Only problems are queued. A result is sent at once if there is room; otherwise its subscription is behind,
+//! and once there is room, the query is asked for its latest answer. So a slow client costs the memory of one result, and it
+//! never gets an older result than necessary.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,17 +26,16 @@ use crate::realtime::room::{Life, Page};
 use crate::visitors::Identity;
 use svc_base::ids::BackendId;
 
-/// How much may be on its way to a client before it waits for what is there to be taken, in bytes.
+/// Maximum number of bytes in flight to a client.
 const WINDOW: usize = 64 << 10;
-/// Results of so many bytes are copied into their frame; larger ones are shared.
+/// Results up to this size are copied into their frame; larger ones are shared.
 const COPIED: usize = 4 << 10;
-/// How long a client may take for a large result while others wait to be sent theirs.
+/// Time limit of a client for a large result while other large results wait.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A connection.
 #[derive(Debug)]
 pub(super) struct Listener {
-    /// Backend whose queries it listens to.
+    /// Backend whose queries the connection may subscribe to.
     pub(super) backend: BackendId,
     pub(super) life: Life,
     opened: Opened,
@@ -46,34 +45,33 @@ pub(super) struct Listener {
 
 #[derive(Debug)]
 pub(super) struct State {
-    /// `None` once it is closed.
+    /// `None` once the connection is closed.
     way: Option<Way>,
     pub(super) subscriptions: HashMap<Arc<str>, Subscription>,
-    /// The next subscription's number.
+    /// Number of the latest subscription.
     next: u64,
-    /// Subscriptions that are behind, or have a problem to be told, oldest first.
+    /// Subscriptions that are behind or have a problem to send, oldest first.
     pub(super) late: VecDeque<(Arc<str>, u64)>,
-    /// Bytes on their way.
+    /// Bytes in flight.
     sent: usize,
-    /// Whether a large one is among them, and since when that is known.
+    /// Whether a large result is in flight, and since when that is known.
     large: Option<Option<Duration>>,
     next_ping: Duration,
-    /// Bytes that the kernel had taken when they last changed, and the time of that change.
+    /// Number of bytes that the kernel had accepted at its latest change, and the time of that change.
     progress: (u64, Duration),
 }
 
-/// A subscription.
 #[derive(Debug)]
 pub(super) struct Subscription {
-    /// Tells it from an earlier one of the same id.
+    /// Distinguishes the subscription from earlier ones of the same id.
     pub(super) number: u64,
-    /// The query; `None` while it is looked for.
+    /// Number of the query; `None` while it is looked up.
     pub(super) query: Option<u64>,
-    /// Whether its answer is the visitor's own.
+    /// Whether the answer depends on the visitor.
     pub(super) is_own: bool,
-    /// How many results were sent.
+    /// Number of results that were sent.
     pub(super) seq: u64,
-    /// The last of them.
+    /// Digest of the latest result.
     pub(super) last: Option<Digest>,
     pub(super) late: Late,
 }
@@ -81,18 +79,18 @@ pub(super) struct Subscription {
 #[derive(Debug)]
 pub(super) enum Late {
     No,
-    /// There is a newer result.
+    /// A newer result exists.
     Behind,
-    /// It has ended.
+    /// The subscription has ended with a problem.
     Ended(Arc<Problem>),
 }
 
-/// Why there is no new subscription.
+/// Reason why a subscription cannot begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotNow {
-    /// There is one of this id.
+    /// The id is in use.
     Taken,
-    /// There are as many as there may be.
+    /// The connection has the maximum number of subscriptions.
     Full,
 }
 
@@ -125,7 +123,7 @@ impl Listener {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a subscription that has no query yet.
+    /// Creates a subscription that has no query yet.
     pub(super) fn begin(
         self: &Arc<Self>,
         id: &Arc<str>,
@@ -156,7 +154,7 @@ impl Listener {
         })
     }
 
-    /// Ends a subscription without a word.
+    /// Ends a subscription without a message.
     pub(super) fn end(&self, id: &str) {
         let ended = self.state().subscriptions.remove(id);
         if let Some((query, number)) = ended.and_then(|one| Some((one.query?, one.number))) {
@@ -164,7 +162,7 @@ impl Listener {
         }
     }
 
-    /// Ends all subscriptions, and takes no more.
+    /// Ends all subscriptions, and accepts no more.
     pub(super) fn end_all(&self) {
         let ended = {
             let mut state = self.state();
@@ -179,44 +177,43 @@ impl Listener {
         }
     }
 
-    /// How it was opened.
+    /// Returns the context in which the connection was opened.
     pub(super) fn opened(&self) -> &Opened {
         &self.opened
     }
 
-    /// The page that it was opened from.
+    /// Returns the page that the connection was opened from.
     pub(super) fn page(&self) -> &Page {
         &self.opened.page
     }
 
-    /// Returns the board of the backend whose queries it listens to.
     pub(super) fn board(&self) -> &Arc<Board> {
         &self.board
     }
 
-    /// The sign-in that it was opened with.
+    /// Returns the session that the connection was opened with.
     pub(super) fn sign_in(&self) -> Option<&SignIn> {
         self.opened.sign_in.as_ref()
     }
 
-    /// Returns the visitor who is signed in.
+    /// Returns the identity of the signed-in visitor.
     pub(super) fn visitor(&self) -> Option<Arc<Identity>> {
         self.sign_in().and_then(SignIn::visitor)
     }
 
-    /// Says that a frame is refused; a subscription of its id ends by it.
+    /// Sends the refusal of a frame; it ends the subscription of the frame's id.
     pub(super) fn refuse(&self, id: Option<&Arc<str>>, problem: &Problem) {
         if let Some(id) = id {
             self.end(id);
         }
         let frame = protocol::error(id.map(AsRef::as_ref), &self.opened.document(problem));
         if let Some(Way::Socket(outbox)) = &self.state().way {
-            // One that is closed is told nothing more.
+            // A closed outbox drops the frame.
             let _ = outbox.push(frame);
         }
     }
 
-    /// Ends the subscriptions whose answers are the visitor's own.
+    /// Ends the subscriptions whose answers depend on the visitor.
     pub(super) fn end_own(self: &Arc<Self>, problem: &Arc<Problem>) {
         let own: Vec<Subscriber> = {
             let state = self.state();
@@ -237,7 +234,7 @@ impl Listener {
         }
     }
 
-    /// Notes that everything is on its way.
+    /// Records that all bytes were sent.
     pub(super) fn drained(&self) {
         let mut state = self.state();
         state.sent = 0;
@@ -245,7 +242,7 @@ impl Listener {
         self.go_on(&mut state);
     }
 
-    /// Sends what is late, as far as there is room: problems by itself, results by asking their queries.
+    /// Sends late problems and requests late results, as long as there is room.
     pub(super) fn go_on(&self, state: &mut State) {
         while state.sent < WINDOW {
             let Some((id, number)) = state.late.front().cloned() else {
@@ -273,7 +270,7 @@ impl Listener {
         }
     }
 
-    /// Pings if it is time, and lets go who does not answer or takes nothing.
+    /// Pings if a ping is due, and closes the connection of a client that does not answer or does not read.
     pub(super) fn tick(&self, now: Duration, every: Duration, within: Duration) {
         let mut state = self.state();
         let starved = self.board.budget().is_wanted();
@@ -300,7 +297,7 @@ impl Listener {
                     let _ = outbox.push(frame::ping());
                 }
             }
-            // What is on its way says as much.
+            // Data in flight keeps the connection alive as well as a comment.
             Some(Way::Stream(events)) if due && !busy => {
                 let _ = events.send(Event::Comment);
             }
@@ -316,10 +313,10 @@ impl Listener {
             Some(Way::Socket(outbox)) => outbox.close(close),
             Some(Way::Stream(events)) => {
                 if let Some(problem) = problems::of_end(close) {
-                    // One that nobody reads any more has ended already.
+                    // A stream without a reader has ended already.
                     let _ = events.send(Event::Error(Arc::new(problem)));
                 }
-                // A stream ends with its sender.
+                // Dropping the sender ends the stream.
                 state.way = None;
             }
             None => {}
@@ -328,7 +325,7 @@ impl Listener {
 }
 
 impl State {
-    /// When the client last took something of what waits: a ping is answered only behind that.
+    /// Returns when the client last read pending data, because a ping is answered only after that.
     fn taken(&self, waits: bool) -> Duration {
         if waits {
             self.progress.1
@@ -337,7 +334,7 @@ impl State {
         }
     }
 
-    /// Sends the last word about a subscription.
+    /// Sends the problem that ends a subscription.
     fn tell_end(&mut self, id: &str, problem: Arc<Problem>, opened: &Opened) {
         match &self.way {
             Some(Way::Socket(outbox)) => {

@@ -1,4 +1,4 @@
-//! The language of live queries: a page's text in, a verdict or an envelope out, without any I/O.
+//! The protocol of live queries: parses frames and formats envelopes, without any I/O.
 
 use std::sync::Arc;
 
@@ -13,45 +13,43 @@ use crate::realtime::frames::{self, Form, Members, given};
 use crate::realtime::{NAME, is_message_type};
 use svc_database::values::Params;
 
-/// Frame of a page.
 #[derive(Debug, PartialEq)]
 pub enum Frame {
-    /// To be told what an action answers, from now on.
+    /// Subscribes to the answer of an action.
     Subscribe {
-        /// The name of the subscription, which its results have.
+        /// Id of the subscription, which its results carry.
         id: Arc<str>,
-        /// The action's name.
         action: String,
-        /// A value for each of its params.
+        /// Value of each of the action's params.
         params: Params,
     },
-    /// To be told no more.
+    /// Ends a subscription.
     Unsubscribe {
-        /// The name of the subscription.
+        /// Id of the subscription.
         id: Arc<str>,
     },
 }
 
-/// A frame that breaks a rule.
+/// Refusal of a frame.
 #[derive(Debug)]
 pub struct Refusal {
-    /// The id that it names, if that is one.
+    /// Id of the frame, if it is valid.
     pub id: Option<Arc<str>>,
-    /// The problem, for its sender.
+    /// Problem for the sender.
     pub problem: Problem,
 }
 
-/// Form of a page's frame.
+/// Members of a frame.
 const FORM: Form<3> = Form {
     names: ["id", "action", "params"],
     ignored: &[],
     hint: "a frame has `v`, `type`, `id`, and to subscribe `action` and `params`.",
 };
 
-/// Reads a frame.
+/// Parses a frame.
 ///
 /// # Errors
-/// A refusal, for its sender.
+/// A refusal for the sender.
 pub fn judge(frame: &str) -> Result<Frame, Refusal> {
     let members = FORM.read(frame).map_err(|(code, detail)| Refusal {
         id: None,
@@ -93,18 +91,18 @@ fn wanted(members: &Members<'_, 3>, id: Option<Arc<str>>) -> Result<Frame, Probl
     Ok(Frame::Subscribe { id, action, params })
 }
 
-/// The problem of a frame that is one too many.
+/// Returns the problem of a frame above the rate.
 pub(super) fn too_many_frames(per_second: u64) -> Problem {
     Problem::new(Code::RateLimited, frames::too_many(per_second))
 }
 
-/// The frame of a result, in parts: the longest is everybody's. Ids stand in JSON as they are.
+/// Returns the frame of a result in three parts, because the longest is shared by all clients. Ids need no escaping in JSON.
 pub(super) fn result(id: &str, seq: u64, json: &Bytes) -> [Bytes; 3] {
     let head = format!(r#"{{"v":1,"type":"result","id":"{id}","seq":{seq},"result":"#);
     frame::text_parts(&head, json, "}")
 }
 
-/// The frame of an error; `problem` is a document. `id` is that of the subscription which has ended by it.
+/// Returns the frame of an error; `problem` is a document, and `id` is the subscription that it ends.
 pub(super) fn error(id: Option<&str>, problem: &str) -> Bytes {
     let id = id.map_or_else(|| "null".to_owned(), |id| format!("\"{id}\""));
     frame::text_frame(&format!(

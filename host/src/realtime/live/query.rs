@@ -1,4 +1,4 @@
-//! Live query, and the outcome of evaluating it.
+//! Live query, and the outcome of an evaluation.
 
 use std::sync::Arc;
 
@@ -10,22 +10,20 @@ use crate::http::problem::Problem;
 use crate::visitors::Identity;
 use svc_database::values::{Params, Value};
 
-/// Identity of a query within its backend.
+/// Live query of a backend.
 #[derive(Clone, Debug)]
 pub(super) struct Query {
-    /// The action's name.
     pub(super) action: String,
-    /// Parameters of the call.
     pub(super) params: Params,
-    /// The visitor whose own answer it is.
+    /// Visitor, if the answer depends on one.
     pub(super) visitor: Option<Arc<Identity>>,
 }
 
-/// Digest of a query: equal queries have equal ones, and nobody finds two others that do.
+/// SHA-256 of a query, which identifies it.
 pub(super) type Key = Digest;
 
 impl Query {
-    /// Returns the digest by which the query is found.
+    /// Returns the digest that identifies the query.
     pub(super) fn key(&self) -> Key {
         let mut key = Vec::new();
         let mut put = |tag: u8, bytes: &[u8]| {
@@ -57,22 +55,21 @@ impl Query {
     }
 }
 
-/// An answer of a query.
+/// Answer of a query.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
     pub(super) json: Bytes,
     pub(super) digest: Digest,
 }
 
-/// Outcome of an evaluation.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// An answer.
+    /// The query was answered.
     Seen(Seen),
-    /// The end of the query.
+    /// The query failed, which ends its subscriptions.
     Failed(Arc<Problem>),
-    /// The database was busy: whoever has got a result waits for the next.
+    /// The database was busy: subscribers that have a result wait for the next one.
     Busy(Arc<Problem>),
-    /// Whether the answer is a visitor's own is another than it was.
+    /// The action has changed whether its answer depends on the visitor.
     Moved,
 }

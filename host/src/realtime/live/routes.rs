@@ -1,4 +1,4 @@
-//! The route of live queries: a WebSocket with many, or a stream of server-sent events with one.
+//! The route of live queries: a WebSocket with many queries, or a stream of server-sent events with one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -29,21 +29,17 @@ use crate::http::problem::{Code, Problem};
 use crate::http::websocket::Upgrade;
 use crate::realtime::room::Page;
 
-/// The media type of server-sent events.
 const EVENT_STREAM: &str = "text/event-stream";
-/// Keeps what stands between from collecting events (nginx).
+/// Header that stops proxies such as nginx from buffering events.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// Services that live queries of visitors need.
 #[derive(Clone, Debug)]
 pub struct LiveQueries {
-    /// Live queries.
     pub live: Live,
-    /// Pages that they are opened from.
     pub deployments: Arc<Deployments>,
 }
 
-/// Query that a stream is opened for.
+/// Query string of a stream.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StreamQuery {
@@ -51,7 +47,7 @@ struct StreamQuery {
     params: Option<String>,
 }
 
-/// Query of a request that asks for neither a socket nor a stream.
+/// Query string of a request that is neither a socket nor a stream.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SocketQuery {
@@ -107,7 +103,6 @@ pub async fn listen(
     answer.unwrap_or_else(IntoResponse::into_response)
 }
 
-/// Opens a socket.
 async fn open(
     LiveQueries { live, deployments }: &LiveQueries,
     context: &Context,
@@ -145,7 +140,7 @@ async fn open(
     Ok(response)
 }
 
-/// Opens a stream: its answer begins once there is a first result.
+/// Opens a stream: the response begins with the first result.
 async fn stream(
     LiveQueries { live, deployments }: &LiveQueries,
     context: &Context,
@@ -163,7 +158,7 @@ async fn stream(
     let request = match subscribe_request(live, query) {
         Ok(request) => request,
         Err(problem) => {
-            // Nothing that is being served.
+            // The request names no query that is served already, so it takes a token of the page.
             live.draw_of(&page.id, left)?;
             return Err(problem);
         }
@@ -175,7 +170,7 @@ async fn stream(
     let first = match told.recv().await {
         Some(Event::Error(problem)) => return Err(Arc::unwrap_or_clone(problem)),
         Some(first) => first,
-        // It has ended meanwhile, and so has what it belongs to, or the server stops.
+        // The page or the backend has ended meanwhile, or the server stops.
         None => return Err(Problem::not_found()),
     };
     let mut events = Events {

@@ -1,4 +1,4 @@
-//! Live queries for routes: a seat, a subscription, and the tasks that evaluate.
+//! Service of live queries: admits connections, subscribes, and runs the tasks that evaluate.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -24,10 +24,9 @@ use svc_base::Stopwatch;
 use svc_base::ids::{BackendId, DeploymentId};
 use svc_database::values::Params;
 
-/// How many queries of a backend are evaluated at once: a call of the same backend waits for no more than these.
+/// Number of queries of a backend that are evaluated at once, which limits how long a call of the backend waits.
 const AT_ONCE: usize = 2;
 
-/// Live queries.
 #[derive(Clone, Debug)]
 pub struct Live {
     realtime: Arc<Realtime>,
@@ -35,34 +34,34 @@ pub struct Live {
     pub(super) visitors: Arc<Visitors>,
     rate_limits: Arc<RateLimits>,
     pub(super) config: Arc<Config>,
-    /// By which evaluations keep their distance.
+    /// Clock of the evaluations.
     watch: Stopwatch,
 }
 
-/// Reason why there is no new subscription or connection.
+/// Reason why a connection or a subscription cannot begin.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LiveError {
     /// A bucket of calls is empty.
     #[error(transparent)]
     Spent(#[from] Spent),
-    /// A quota of sockets is reached.
+    /// A quota of sockets is exhausted.
     #[error(transparent)]
     Quota(#[from] RoomError),
-    /// A subscription of the connection has this id, which ends by that.
+    /// The id is in use; the existing subscription ends by this.
     #[error("{0} is in use")]
     IdInUse(Arc<str>),
-    /// The connection has as many subscriptions as it may.
+    /// The connection has the maximum number of subscriptions.
     #[error("there are {0} subscriptions")]
     Subscriptions(u64),
-    /// As many frames of the connection wait as may.
+    /// The backlog of the connection is full.
     #[error("{0} frames wait")]
     Backlog(usize),
-    /// The action cannot be listened to.
+    /// The action cannot be subscribed to.
     #[error(transparent)]
     Backend(#[from] BackendError),
 }
 
-/// Request of a client to be told what an action answers.
+/// Request of a client to subscribe to an action.
 #[derive(Debug)]
 pub(super) struct SubscribeRequest {
     pub(super) id: Arc<str>,
@@ -70,7 +69,7 @@ pub(super) struct SubscribeRequest {
     pub(super) params: Params,
 }
 
-/// Tokens that are left after a subscription, for who is told.
+/// Tokens that were drawn for a subscription, for the headers of the response.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Left {
     pub(super) of_client: Option<Draw>,
@@ -78,7 +77,7 @@ pub(super) struct Left {
 }
 
 impl Live {
-    /// Live queries of these backends; they learn of every commit from now on.
+    /// Creates the service, which learns of every commit of these backends from now on.
     pub fn new(
         realtime: Arc<Realtime>,
         backends: Arc<Backends>,
@@ -98,7 +97,7 @@ impl Live {
         }
     }
 
-    /// Ends the subscriptions of visitors who are not signed in any more. Runs once a second.
+    /// Ends the subscriptions of visitors whose session has ended. Runs once a second.
     pub async fn look_at_sessions(&self) -> anyhow::Result<()> {
         for listener in self.realtime.listeners.list() {
             let Some(sign_in) = listener.sign_in().filter(|one| !one.is_over()) else {
@@ -112,10 +111,10 @@ impl Live {
         Ok(())
     }
 
-    /// Takes a place of the quotas for a connection that is yet to be opened.
+    /// Admits a connection before it is opened.
     ///
     /// # Errors
-    /// The quota that is reached.
+    /// The quota that is exhausted.
     pub(super) fn admit(
         &self,
         backend: BackendId,
@@ -126,7 +125,7 @@ impl Live {
         Ok(self.realtime.place(backend, client, slug, is_stream)?)
     }
 
-    /// Gives a connection its seat.
+    /// Registers a connection, and starts the task of its board if that is new.
     pub(super) fn seat(&self, backend: BackendId, place: Place, opened: Opened, way: Way) -> Seat {
         let limits = &self.config.limits;
         let times = (self.now(), Duration::from_secs(limits.ping_seconds));
@@ -137,17 +136,17 @@ impl Live {
         if let Some(board) = new {
             tokio::spawn(self.clone().look_after(board));
         }
-        // What ended while the connection was opened is seen by this look.
+        // This check finds a page that ended while the connection was opened.
         self.realtime.suspect(&slug);
         seat
     }
 
-    /// Now, by the clock that pings go by.
+    /// Returns the time on the clock of pings.
     pub(super) fn now(&self) -> Duration {
         self.realtime.elapsed()
     }
 
-    /// Draws a client's token of a call.
+    /// Draws a token from the client's bucket of calls.
     ///
     /// # Errors
     /// [`LiveError::Spent`].
@@ -161,10 +160,10 @@ impl Live {
         }
     }
 
-    /// Subscribes. The client's token is drawn already; the page's is drawn here, unless the query is being served.
+    /// Subscribes. The client's token is drawn already; the page's is drawn here, unless the query is served already.
     ///
     /// # Errors
-    /// A call's, and those of subscriptions.
+    /// Errors of a call and of subscriptions.
     pub(super) async fn subscribe(
         &self,
         listener: &Arc<Listener>,
@@ -193,7 +192,7 @@ impl Live {
         Ok(())
     }
 
-    /// Says what is left in the buckets that were drawn from.
+    /// Adds the rate limit headers of the buckets that were drawn from.
     pub(super) fn announce(&self, left: Left, headers: &mut HeaderMap) {
         if let Some(draw) = left.of_client {
             self.rate_limits.by_client(Rule::Op).announce(draw, headers);
@@ -203,7 +202,7 @@ impl Live {
         }
     }
 
-    /// Draws a page's token of a call.
+    /// Draws a token from the page's bucket of calls.
     ///
     /// # Errors
     /// [`LiveError::Spent`].
@@ -217,7 +216,7 @@ impl Live {
         }
     }
 
-    /// The query that an action is for whoever listens.
+    /// Builds the query of an action for a listener.
     async fn query(
         &self,
         listener: &Listener,
@@ -237,7 +236,7 @@ impl Live {
         })
     }
 
-    /// Evaluates the queries of a backend when they are due, for as long as somebody is connected.
+    /// Evaluates the queries of a backend when they are due, as long as a connection exists.
     async fn look_after(self, board: Arc<Board>) {
         let mut running = FuturesUnordered::new();
         loop {
@@ -284,7 +283,7 @@ impl Live {
             params,
             visitor,
         } = query;
-        // Whether somebody is signed in shows when they join.
+        // Whether a visitor is signed in is checked when a subscriber joins.
         let found = self.backends.watchable(backend, action, params, true);
         let found = found.await?;
         if found.requires_identity() != visitor.is_some() {
@@ -296,7 +295,7 @@ impl Live {
         Ok(Outcome::Seen(seen.await?))
     }
 
-    /// Has a subscriber listen to what its action has become: everybody's answer, or its own visitor's.
+    /// Moves a subscriber to the query that its action has become: shared, or dependent on the visitor.
     async fn move_over(&self, subscriber: &Subscriber, query: &Query) {
         let listener = &subscriber.listener;
         let (action, params) = (query.action.clone(), query.params.clone());

@@ -1,4 +1,4 @@
-//! One page's socket, from the upgrade to its end.
+//! WebSocket of live queries, from the upgrade to its end.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use crate::http::websocket::{Accepted, Close, Incoming};
 use crate::realtime::meter::{Draw, Meter};
 use svc_base::ids::BackendId;
 
-/// More frames than are on their way to a client at once.
+/// Additional outbox capacity, above the number of frames that are in flight at once.
 const SPARE: usize = 64;
-/// The least number of frames that may wait: more than a client may send at once by default.
+/// Minimum capacity of the backlog: more than the default burst of a client.
 const BACKLOG: usize = 64;
 
-/// Serves a socket whose handshake has been answered.
+/// Serves a socket after the handshake.
 pub(super) async fn serve(
     live: Live,
     accepted: Accepted,
@@ -52,13 +52,13 @@ pub(super) async fn serve(
     tracing::debug!("closed");
 }
 
-/// Returns how many frames of a client may wait for those before them to be done.
+/// Returns the capacity of a client's backlog.
 fn most_waiting(live: &Live) -> usize {
     let most = live.config.limits.live_per_socket.saturating_mul(2);
     usize::try_from(most).unwrap_or(usize::MAX).max(BACKLOG)
 }
 
-/// Does what a client asks for, one frame after another, for as long as it is polled.
+/// Handles the frames of a client in order, as long as it is polled.
 async fn answer(live: &Live, listener: &Arc<Listener>, client: IpAddr, backlog: &Backlog) {
     loop {
         match backlog.next().await {
@@ -83,7 +83,7 @@ async fn answer(live: &Live, listener: &Arc<Listener>, client: IpAddr, backlog: 
     }
 }
 
-/// The page at the other end.
+/// Handler of the client's frames.
 struct Page<'a> {
     listener: &'a Listener,
     meter: Meter,
@@ -103,7 +103,7 @@ impl Page<'_> {
                 self.listener.drained();
                 return Ok(());
             }
-            // Pings cost an answer each, so a flood of them is one, too.
+            // Each ping costs an answer, so pings count towards the rate.
             Incoming::Ping if self.meter.draw(now) == Draw::Sustained => return Err(Close::FLOOD),
             Incoming::Ping => return Ok(()),
             Incoming::Text(text) => text,
@@ -119,7 +119,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Returns the refusal of a frame that comes too early. Its subscription ends by that: an unsubscribe is done, too.
+    /// Returns the refusal of a frame above the rate. It ends the subscription of the frame, even for an unsubscribe.
     fn too_fast(&self, judged: Judged) -> Refusal {
         let id = match judged {
             Ok(Frame::Subscribe { id, .. } | Frame::Unsubscribe { id }) => Some(id),
@@ -132,7 +132,7 @@ impl Page<'_> {
         }
     }
 
-    /// Answers a frame for which the backlog has no room: what ends a subscription is done at once, the rest refused.
+    /// Handles a frame that does not fit into the backlog: an unsubscribe takes effect at once, other frames are refused.
     fn overflow(&self, judged: Judged) {
         let (id, problem) = match judged {
             Ok(Frame::Unsubscribe { id }) => {

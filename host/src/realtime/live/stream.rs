@@ -1,4 +1,4 @@
-//! Server-sent events: one subscription as an answer that goes on.
+//! Server-sent events: one subscription as a response that continues.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -16,14 +16,14 @@ use super::opened::{Event, Opened};
 pub(super) struct Events {
     pub(super) seat: Seat,
     pub(super) told: mpsc::UnboundedReceiver<Event>,
-    /// Pieces that are ready.
+    /// Encoded chunks that are ready to be sent.
     pub(super) ready: VecDeque<Bytes>,
-    /// Whether nothing comes after them.
+    /// Whether the stream ends after them.
     pub(super) ends: bool,
 }
 
 impl Events {
-    /// Puts an event into its form.
+    /// Encodes an event.
     pub(super) fn put(&mut self, event: Event) {
         match event {
             Event::Result(seq, json) => {
@@ -44,7 +44,7 @@ impl Events {
         }
     }
 
-    /// The bytes, as they come.
+    /// Returns the stream of chunks.
     pub(super) fn stream(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
         unfold(self, |mut events| async move {
             loop {
@@ -54,7 +54,7 @@ impl Events {
                 if events.ends {
                     return None;
                 }
-                // Whoever asks for more has taken what was there.
+                // A request for more means that all chunks were taken.
                 events.seat.listener.drained();
                 let event = events.told.recv().await?;
                 events.put(event);

@@ -1,4 +1,4 @@
-//! A subscription as its query knows it: to be given answers, and an end.
+//! Handle of a subscription, by which its query delivers answers and its end.
 
 use std::sync::Arc;
 
@@ -6,7 +6,6 @@ use super::listener::{Late, Listener, State};
 use super::query::Answer;
 use crate::http::problem::Problem;
 
-/// A subscription as its query knows it.
 #[derive(Clone, Debug)]
 pub(super) struct Subscriber {
     pub(super) listener: Arc<Listener>,
@@ -28,7 +27,7 @@ impl Subscriber {
         self.with(query).flatten()
     }
 
-    /// Notes the query that it listens to; returns whether it is there still.
+    /// Stores the query of the subscription; returns whether the subscription still exists.
     pub(super) fn joins(&self, query: u64, is_own: bool) -> bool {
         let join = |state: &mut State| {
             if let Some(one) = state.subscriptions.get_mut(&self.id) {
@@ -38,7 +37,7 @@ impl Subscriber {
         self.with(join).is_some()
     }
 
-    /// Whether it has yet to get its first result.
+    /// Whether the subscription has not got its first result.
     pub(super) fn is_new(&self) -> bool {
         let is_new = |state: &mut State| {
             state
@@ -49,7 +48,7 @@ impl Subscriber {
         self.with(is_new).unwrap_or(true)
     }
 
-    /// Gives it an answer: sent at once if it is another than the last one and there is room.
+    /// Offers an answer: it is sent at once if it differs from the latest one and there is room.
     pub(super) fn offer(&self, answer: &Answer) {
         let offered = self.with(|state| {
             let one = state.subscriptions.get_mut(&self.id)?;
@@ -82,7 +81,7 @@ impl Subscriber {
         }
     }
 
-    /// Ends it with a problem, which it is told behind what is on its way.
+    /// Ends the subscription with a problem, which is sent after the data in flight.
     pub(super) fn fail(&self, problem: Arc<Problem>) {
         let failed = self.with(|state| {
             let Some(one) = state.subscriptions.get_mut(&self.id) else {
@@ -100,7 +99,7 @@ impl Subscriber {
         }
     }
 
-    /// Whether it is this one.
+    /// Whether this is the subscription with a number of a listener.
     pub(super) fn is(&self, listener: &Listener, number: u64) -> bool {
         std::ptr::eq(Arc::as_ptr(&self.listener), listener) && self.number == number
     }

@@ -1,4 +1,4 @@
-//! The rules of frames, as a table.
+//! Table of frames, valid and not.
 
 use serde_json::{Value, json};
 
