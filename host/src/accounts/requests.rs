@@ -151,6 +151,8 @@ impl AddMember {
 }
 
 impl SetRole {
+    /// Returns the role.
+    ///
     /// # Errors
     /// `invalid_request`.
     pub fn checked(self) -> Result<Role, Problem> {

@@ -22,6 +22,7 @@ pub struct BackendScope<F> {
 }
 
 impl<F: Floor> BackendScope<F> {
+    /// Finds the backend of a project.
     ///
     /// # Errors
     /// `NotFound`.

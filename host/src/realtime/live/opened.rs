@@ -24,7 +24,7 @@ pub(super) enum Event {
 /// Transport of a connection.
 #[derive(Debug)]
 pub(super) enum Way {
-    /// WebSocket.
+    /// WebSocket connection.
     Socket(Arc<Outbox>),
     /// Server-sent events.
     Stream(mpsc::UnboundedSender<Event>),
