@@ -30,7 +30,7 @@ use crate::projects::Projects;
 use crate::realtime::Realtime;
 use crate::realtime::live::routes::LiveQueries;
 use crate::realtime::routes::Rooms;
-use crate::stripe::Receiver;
+use crate::stripe::WebhookReceiver;
 use crate::stripe::dev::DevProvider;
 use crate::telemetry::Metrics;
 use crate::visitors::Visitors;
@@ -90,7 +90,7 @@ shared! {
     /// State that visitors' payments need.
     checkout: CheckoutState,
     /// Takes the payment provider's webhooks in, if one is configured.
-    webhooks: Option<Arc<Receiver>>,
+    webhooks: Option<Arc<WebhookReceiver>>,
     /// The payment provider that this server itself is, while somebody tries things out.
     dev_provider: Option<Arc<DevProvider>>,
     /// State that live queries of visitors need.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 
 use crate::access::{Callers, Tokens};
-use crate::accounts::{Accounts, Billing, Plans};
+use crate::accounts::{Accounts, Billing, SubscriptionConsumer};
 use crate::backends::Backends;
 use crate::backends::calls::routes::Calls;
 use crate::config::Config;
@@ -32,7 +32,7 @@ use crate::realtime::live::Live;
 use crate::realtime::live::routes::LiveQueries;
 use crate::realtime::routes::Rooms;
 use crate::stripe::dev::{self, DevProvider};
-use crate::stripe::{Consumer, Receiver, Stripe};
+use crate::stripe::{EventConsumer, WebhookReceiver, Stripe};
 use crate::telemetry::Metrics;
 use crate::visitors::{Visitors, end_not_allowed};
 use crate::workspaces::Workspaces;
@@ -61,7 +61,7 @@ pub(super) struct Services {
     pub(super) visitors: Arc<Visitors>,
     pub(super) purger: Option<Arc<Purger>>,
     pub(super) payments: Arc<Payments>,
-    pub(super) webhooks: Option<Arc<Receiver>>,
+    pub(super) webhooks: Option<Arc<WebhookReceiver>>,
     pub(super) dev_provider: Option<Arc<DevProvider>>,
     pub(super) teardown: Teardown,
     pub(super) accounts: Accounts,
@@ -75,7 +75,7 @@ pub(super) struct Services {
 struct Paying {
     payments: Arc<Payments>,
     billing: Billing,
-    webhooks: Option<Arc<Receiver>>,
+    webhooks: Option<Arc<WebhookReceiver>>,
     dev_provider: Option<Arc<DevProvider>>,
 }
 
@@ -171,7 +171,7 @@ impl Ground {
             Arc::clone(deployments),
             sandbox.clone(),
         )?);
-        backends.count_rooms_by(realtime.counter());
+        backends.set_occupancy_counter(realtime.occupancy_counter());
         let settled = backends.settle_owners().await;
         settled.context("removing databases that no backend owns")?;
         Ok(backends)
@@ -232,9 +232,9 @@ impl Ground {
             provider,
         ));
         // Everybody whom events of the payment provider may concern.
-        let consumers: Vec<Arc<dyn Consumer>> = vec![Arc::clone(&payments) as _, Arc::new(Plans)];
+        let consumers: Vec<Arc<dyn EventConsumer>> = vec![Arc::clone(&payments) as _, Arc::new(SubscriptionConsumer)];
         let webhooks = stripe
-            .map(|settings| Receiver::new(control.clone(), clock.clone(), settings, consumers))
+            .map(|settings| WebhookReceiver::new(control.clone(), clock.clone(), settings, consumers))
             .map(Arc::new);
         let dev_provider = stand_in
             .map(|settings| {
@@ -265,9 +265,9 @@ impl Services {
         let callers = ground.callers(&workspaces)?;
         let visitors = ground.visitors(&projects, &deployments)?;
         let paying = ground.paying(&projects)?;
-        let settled = paying.payments.settle_begun().await;
+        let settled = paying.payments.mark_interrupted_checkouts().await;
         settled.context("settling interrupted checkouts")?;
-        backends.ask_what_is_behind(paying.payments.what_is_behind());
+        backends.set_mirror_delay_reason_fn(paying.payments.mirror_delay_reason_fn());
         let teardown = Teardown::new(
             workspaces.clone(),
             projects.clone(),

@@ -37,7 +37,7 @@ impl Backends {
     }
 
     /// Sets the function that tells why the table of a backend is behind.
-    pub fn ask_what_is_behind(
+    pub fn set_mirror_delay_reason_fn(
         &self,
         behind: impl Fn(BackendId) -> Option<String> + Send + Sync + 'static,
     ) {

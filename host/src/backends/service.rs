@@ -265,7 +265,7 @@ impl Backends {
     }
 
     /// Sets the function that counts rooms and sockets.
-    pub fn count_rooms_by(&self, count: impl Fn(BackendId) -> Occupancy + Send + Sync + 'static) {
+    pub fn set_occupancy_counter(&self, count: impl Fn(BackendId) -> Occupancy + Send + Sync + 'static) {
         self.occupancy.set(count);
     }
 

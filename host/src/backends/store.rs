@@ -83,7 +83,7 @@ pub(super) fn check_cap(
 ) -> Result<(), BackendError> {
     let owner = Principal::of_workspace(c, workspace).map_err(Error::from)?;
     let held = held(c, &owner.workspaces).map_err(Error::from)?;
-    let kind = match owner.is_unproven {
+    let kind = match owner.is_free_tier {
         true => Holder::NewOwner,
         false => Holder::Owner,
     };

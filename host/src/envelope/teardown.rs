@@ -55,10 +55,10 @@ impl Teardown {
 
     /// Makes a project and its contents unreachable; durable when it returns.
     pub async fn begin(&self, project: ProjectId) -> anyhow::Result<()> {
-        self.begin_by(project, None).await
+        self.make_unreachable_as(project, None).await
     }
 
-    async fn begin_by(&self, project: ProjectId, act: Option<Act>) -> anyhow::Result<()> {
+    async fn make_unreachable_as(&self, project: ProjectId, act: Option<Act>) -> anyhow::Result<()> {
         self.deployments.begin_project_end(project, act).await?;
         fault::point("teardown.begun");
         Ok(())
@@ -66,7 +66,7 @@ impl Teardown {
 
     /// Makes a project unreachable, as an action of the current actor; the rest of the deletion follows in the background.
     pub async fn end(&self, project: ProjectId) -> Result<(), ProjectError> {
-        self.begin_by(project, Some(Act::ProjectDelete)).await?;
+        self.make_unreachable_as(project, Some(Act::ProjectDelete)).await?;
         let teardown = self.clone();
         tokio::spawn(async move {
             if let Err(error) = teardown.finish(project).await {

@@ -73,7 +73,7 @@ impl Handler {
         };
         let doer = caller
             .as_ref()
-            .map(|caller| Doer::new(caller.principal(), &self.request_id));
+            .map(|caller| Doer::new(caller.id(), &self.request_id));
         let flow = caller
             .as_ref()
             .map_or_else(|| self.stranger.clone(), Caller::flow);

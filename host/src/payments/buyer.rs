@@ -26,7 +26,7 @@ pub struct Buyer {
 
 impl Buyer {
     /// Identifies the buyer of a request to a page.
-    pub async fn of(
+    pub async fn identify(
         visitors: &Visitors,
         host: &Host,
         page: &Page,
@@ -52,7 +52,7 @@ impl Buyer {
 }
 
 /// Returns the checkout cookie of the frontend at `slug`.
-pub(super) fn cookie(page: &DeploymentId, slug: &str, secure: bool) -> HostCookie {
+pub(super) fn checkout_cookie(page: &DeploymentId, slug: &str, secure: bool) -> HostCookie {
     HostCookie::of_page(&cookie_name(page), slug, secure)
 }
 
@@ -61,7 +61,7 @@ fn cookie_name(page: &DeploymentId) -> String {
 }
 
 /// Hashes a cookie's value, as the database stores it.
-pub(super) fn hash(token: &str) -> [u8; 32] {
+pub(super) fn hash_token(token: &str) -> [u8; 32] {
     let mut bytes = [0; 32];
     bytes.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
     bytes

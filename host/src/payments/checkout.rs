@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use url::Url;
 
-use super::buyer::{Buyer, hash};
+use super::buyer::{Buyer, hash_token};
 use super::model::{COOKIE_SECONDS, PaymentError, Price, Session, Status};
-use super::service::{Payments, settle};
+use super::service::{Payments, apply_verdict};
 use super::store;
 use super::views::CheckoutView;
 use crate::control;
@@ -21,7 +21,7 @@ use svc_base::fault;
 use svc_base::ids::SessionId;
 
 /// Within this time a second click on the same button means the same purchase, in seconds.
-const DOUBLE_CLICK: i64 = 60;
+const DOUBLE_CLICK_SECONDS: i64 = 60;
 
 /// Request of a visitor to begin a checkout.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ pub struct Checkout {
 pub(super) struct CheckoutLocks(Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>);
 
 impl CheckoutLocks {
-    fn of(&self, id: SessionId) -> Arc<tokio::sync::Mutex<()>> {
+    fn lock_for(&self, id: SessionId) -> Arc<tokio::sync::Mutex<()>> {
         let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A lock that only the map holds is not in use.
         locks.retain(|_, lock| Arc::strong_count(lock) > 1);
@@ -66,7 +66,7 @@ impl Payments {
     ///
     /// # Errors
     /// [`PaymentError`].
-    pub async fn begin(
+    pub async fn begin_checkout(
         self: Arc<Self>,
         page: Arc<Page>,
         buyer: Buyer,
@@ -76,10 +76,10 @@ impl Payments {
         let project = self.project_of(&page).await?;
         let price = self.price(project, request.price.clone()).await?;
         if !price.active {
-            return Err(PaymentError::Inactive);
+            return Err(PaymentError::PriceInactive);
         }
         let (now, deployment) = (self.clock.now(), page.id);
-        let fresh = credential::secret(&self.random)?;
+        let fresh = credential::random_secret(&self.random)?;
         let email = buyer.user.as_ref().and_then(|user| user.email.clone());
         let session = Session {
             id: SessionId::new(&self.clock, &self.random)?,
@@ -92,7 +92,7 @@ impl Payments {
             recurring: price.recurring,
             return_to: request.return_to.to_string(),
             user_id: buyer.user.map(|user| user.user_id),
-            cookie: hash(&fresh),
+            cookie: hash_token(&fresh),
             host_cookie: buyer.secure,
             provider_id: None,
             provider_url: None,
@@ -109,13 +109,13 @@ impl Payments {
         let (session, token) = write.await?;
         fault::point("checkout.stored");
         let view = self
-            .hosted(stripe, session.id, &price, email, &request.return_to)
+            .hosted_checkout(stripe, session.id, &price, email, &request.return_to)
             .await?;
         Ok(Checkout { view, token })
     }
 
     /// Returns the hosted checkout of a session, and creates it if there is none.
-    async fn hosted(
+    async fn hosted_checkout(
         &self,
         stripe: &Stripe,
         id: SessionId,
@@ -123,7 +123,7 @@ impl Payments {
         email: Option<String>,
         return_to: &Url,
     ) -> Result<CheckoutView, PaymentError> {
-        let lock = self.locks.of(id);
+        let lock = self.locks.lock_for(id);
         let _lock = lock.lock().await;
         let session = self.control.read(move |c| store::by_id(c, &id)).await?;
         let refused = || PaymentError::Unavailable("it refused the click before this one".into());
@@ -137,13 +137,13 @@ impl Payments {
         }
         let new = NewCheckout {
             session: id.to_string(),
-            purchase: purchase(price),
+            purchase: describe_purchase(price),
             email,
             success_url: outcome_url(return_to, "success"),
             cancel_url: outcome_url(return_to, "canceled"),
         };
         let key = format!("svc-checkout-{id}-{}", session.attempt);
-        let hosted = match stripe.checkout(&new, &key).await {
+        let hosted = match stripe.create_checkout(&new, &key).await {
             Ok(hosted) => hosted,
             Err(error) => return Err(self.note_failure(id, error).await),
         };
@@ -153,7 +153,7 @@ impl Payments {
             .write(move |tx| {
                 store::set_hosted(tx, &session, &hosted.id, &hosted.url)?;
                 // Events that came before the checkout's id was known are applied now.
-                settle(tx, &id, now)?;
+                apply_verdict(tx, &id, now)?;
                 Ok::<_, PaymentError>(())
             })
             .await?;
@@ -164,15 +164,15 @@ impl Payments {
     /// Records a failure of the provider in the session; returns the error for the visitor.
     async fn note_failure(&self, id: SessionId, error: StripeError) -> PaymentError {
         let (nothing, failed) = (
-            error.made_nothing(),
+            error.created_nothing(),
             matches!(error, StripeError::Failed(_)),
         );
         let noted = self.control.write(move |tx| {
             if nothing {
-                return store::forget_session(tx, &id);
+                return store::delete_session(tx, &id);
             }
             match store::by_id(tx, &id)? {
-                Some(session) => store::set_doubtful(tx, &session, failed),
+                Some(session) => store::mark_outcome_unknown(tx, &session, failed),
                 None => Ok(()),
             }
         });
@@ -180,7 +180,7 @@ impl Payments {
             tracing::warn!(%error, session = %id, "a checkout that failed stays as it was");
         }
         match error {
-            StripeError::Amount(words) => PaymentError::Amount(words),
+            StripeError::AmountRefused(words) => PaymentError::AmountRefused(words),
             other => PaymentError::Unavailable(other.to_string()),
         }
     }
@@ -204,8 +204,8 @@ fn store_session(
     let since = now.plus_seconds(-COOKIE_SECONDS);
     let mut token = fresh;
     let is_signed_in = session.user_id.is_some();
-    if let Some((cookie, value)) = known.map(|value| (hash(&value), value))
-        && store::knows_cookie(
+    if let Some((cookie, value)) = known.map(|value| (hash_token(&value), value))
+        && store::is_known_cookie(
             tx,
             &session.deployment,
             (&cookie, session.host_cookie),
@@ -219,8 +219,8 @@ fn store_session(
             (session.cookie, token) = (cookie, value);
         }
     }
-    let clicked = now.plus_seconds(-DOUBLE_CLICK);
-    let before = store::same_purchase(tx, &session, clicked);
+    let clicked = now.plus_seconds(-DOUBLE_CLICK_SECONDS);
+    let before = store::find_repeated_purchase(tx, &session, clicked);
     if let Some(before) = before.map_err(control::Error::from)? {
         if is_signed_in {
             store::set_cookie(tx, &before.id, &session.cookie, session.host_cookie)?;
@@ -232,7 +232,7 @@ fn store_session(
 }
 
 /// Describes the purchase on the provider's page.
-fn purchase(price: &Price) -> Purchase {
+fn describe_purchase(price: &Price) -> Purchase {
     let description = match &price.product.description {
         Some(about) => format!("{} · {about}", price.label),
         None => price.label.clone(),

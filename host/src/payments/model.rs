@@ -11,17 +11,17 @@ use svc_base::ids::{DeploymentId, ProjectId, SessionId};
 use svc_base::random::NoRandomness;
 
 /// Maximum length of a product's name and of a price's label, in characters.
-pub const NAME: usize = 200;
+pub const MAX_NAME_CHARS: usize = 200;
 /// Maximum length of a product's description, in characters.
-pub const DESCRIPTION: usize = 2_000;
+pub const MAX_DESCRIPTION_CHARS: usize = 2_000;
 /// Largest amount: the largest integer that every JSON reader represents exactly.
-pub const AMOUNT: u64 = 9_007_199_254_740_991;
+pub const MAX_AMOUNT: u64 = 9_007_199_254_740_991;
 /// Maximum number of prices of a project.
-pub const PRICES: u64 = 1_000;
+pub const MAX_PRICES: u64 = 1_000;
 /// Default number of listed sessions.
-pub const SESSIONS: u64 = 100;
+pub const DEFAULT_SESSIONS: u64 = 100;
 /// Largest number of listed sessions.
-pub const SESSIONS_MOST: u64 = 1_000;
+pub const MAX_SESSIONS: u64 = 1_000;
 /// Lifetime of a checkout cookie, in seconds.
 pub const COOKIE_SECONDS: i64 = 30 * 24 * 3600;
 
@@ -167,16 +167,16 @@ pub enum PaymentError {
     NoPrice,
     /// The price is no longer in the catalog.
     #[error("the price is inactive")]
-    Inactive,
+    PriceInactive,
     /// The catalog has the maximum number of prices.
     #[error("the catalog is full")]
-    Full,
+    CatalogFull,
     /// No provider is configured.
     #[error("payments are not configured")]
     Unconfigured,
     /// The provider refuses the amount, with its message.
     #[error("the provider refused the amount: {0}")]
-    Amount(String),
+    AmountRefused(String),
     /// The provider failed, or did not answer.
     #[error("the provider is unavailable: {0}")]
     Unavailable(String),

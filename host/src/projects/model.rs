@@ -8,13 +8,13 @@ use svc_base::ids::{BackendId, ProjectId};
 use svc_base::random::NoRandomness;
 
 /// Maximum length of a name, in characters.
-pub const NAME: usize = svc_base::names::PROJECT;
+pub const MAX_NAME_CHARS: usize = svc_base::names::PROJECT;
 /// Maximum length of a description, in characters.
-pub const DESCRIPTION: usize = 2_000;
+pub const MAX_DESCRIPTION_CHARS: usize = 2_000;
 /// Minimum lifetime, in seconds.
-pub const TTL_LEAST: u64 = 60;
+pub const MIN_TTL_SECONDS: u64 = 60;
 /// Maximum lifetime, in seconds: ten years.
-pub const TTL_MOST: u64 = 315_360_000;
+pub const MAX_TTL_SECONDS: u64 = 315_360_000;
 
 #[derive(Clone, Debug)]
 pub struct Project {
@@ -86,7 +86,7 @@ pub enum ProjectError {
     NotFound,
     /// The text is not the id of a project.
     #[error("this is no id of a project")]
-    NoId,
+    InvalidId,
     /// The project belongs to another workspace, or to none.
     #[error("the project belongs to somebody else")]
     Forbidden,

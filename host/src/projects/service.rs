@@ -75,7 +75,7 @@ impl Projects {
             .by_id(workspace)
             .await?
             .ok_or(ProjectError::Forbidden)?;
-        let most = owner.plan.projects(&self.config.limits);
+        let most = owner.plan.max_projects(&self.config.limits);
         let now = self.clock.now();
         let workspace = WorkspaceRef {
             id: owner.id,
@@ -139,12 +139,12 @@ impl Projects {
     ///
     /// # Errors
     /// Like [`Projects::scoped`], and `InvalidId`.
-    pub async fn named<F: Floor>(
+    pub async fn find_scoped<F: Floor>(
         &self,
         caller: &Caller,
         id: &str,
     ) -> Result<ProjectScope<F>, ProjectError> {
-        let id = id.parse().map_err(|_| ProjectError::NoId)?;
+        let id = id.parse().map_err(|_| ProjectError::InvalidId)?;
         self.scoped(caller, id).await
     }
 
@@ -152,14 +152,14 @@ impl Projects {
     ///
     /// # Errors
     /// `Forbidden`.
-    pub async fn to_delete<F: Floor>(
+    pub async fn scoped_for_deletion<F: Floor>(
         &self,
         caller: &Caller,
         id: &str,
     ) -> Result<Option<ProjectScope<F>>, ProjectError> {
-        match self.named(caller, id).await {
+        match self.find_scoped(caller, id).await {
             Ok(scope) => Ok(Some(scope)),
-            Err(ProjectError::NotFound | ProjectError::NoId) => Ok(None),
+            Err(ProjectError::NotFound | ProjectError::InvalidId) => Ok(None),
             Err(error) => Err(error),
         }
     }

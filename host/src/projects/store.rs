@@ -20,9 +20,9 @@ const SELECT: &str = "SELECT p.id, w.id AS workspace_id, w.slug AS workspace_slu
 const LIVE: &str = "p.state = 'active' AND (p.expires_at IS NULL OR p.expires_at > ?1)";
 
 /// How long the host label of a deleted project without visitors stays reserved, in seconds.
-const LABEL_REST: i64 = 30 * 24 * 3600;
+const LABEL_RESERVATION_SECONDS: i64 = 30 * 24 * 3600;
 /// Maximum number of labels of a workspace that are reserved for a time; beyond it, the oldest are released.
-const LABELS_RESTING: i64 = 1_000;
+const MAX_RESERVED_LABELS: i64 = 1_000;
 
 fn project(row: &Row<'_>) -> rusqlite::Result<Project> {
     let row = Columns::of(row);
@@ -110,7 +110,7 @@ pub(super) fn label_taken(
 }
 
 /// Records that a visitor has signed in to a project. From then on its host label is never given to another workspace.
-pub fn note_visitor(tx: &Tx<'_>, id: &ProjectId) -> Result<(), Error> {
+pub fn mark_had_visitors(tx: &Tx<'_>, id: &ProjectId) -> Result<(), Error> {
     tx.prepare_cached("UPDATE projects SET had_visitors = 1 WHERE id = ?1 AND had_visitors = 0")?
         .execute([id])?;
     Ok(())
@@ -172,7 +172,7 @@ pub fn is_live(c: &Connection, id: &ProjectId, now: Timestamp) -> Result<bool, E
 }
 
 /// Lists the ids of all projects, in any state.
-pub async fn ids(control: &Control) -> Result<HashSet<ProjectId>, Error> {
+pub async fn all_ids(control: &Control) -> Result<HashSet<ProjectId>, Error> {
     let read = control.read(|c| {
         c.prepare("SELECT id FROM projects")?
             .query_map([], |row| row.get(0))?
@@ -182,7 +182,7 @@ pub async fn ids(control: &Control) -> Result<HashSet<ProjectId>, Error> {
 }
 
 /// Whether a project is live and allows a sign-in provider, for a transaction that begins a session.
-pub fn offers(
+pub fn offers_provider(
     c: &Connection,
     id: &ProjectId,
     provider: &str,
@@ -210,7 +210,7 @@ pub fn did(
     target: &dyn Display,
     now: Timestamp,
 ) -> Result<(), Error> {
-    let owner = owner(tx, project)?;
+    let owner = workspace_of(tx, project)?;
     tx.did(act, owner.as_ref(), target, now)
 }
 
@@ -223,7 +223,7 @@ pub fn did_by(
     target: &dyn Display,
     now: Timestamp,
 ) -> Result<(), Error> {
-    let owner = owner(tx, project)?;
+    let owner = workspace_of(tx, project)?;
     tx.did_by(doer, act, owner.as_ref(), target, now)
 }
 
@@ -238,12 +238,12 @@ pub fn does(
     target: &dyn Display,
     now: Timestamp,
 ) -> Result<Option<Ahead>, Error> {
-    let owner = owner(tx, project)?;
+    let owner = workspace_of(tx, project)?;
     tx.does(act, owner.as_ref(), target, now)
 }
 
 /// Returns the workspace of a project.
-fn owner(c: &Connection, project: &ProjectId) -> rusqlite::Result<Option<WorkspaceId>> {
+fn workspace_of(c: &Connection, project: &ProjectId) -> rusqlite::Result<Option<WorkspaceId>> {
     c.prepare_cached("SELECT workspace_id FROM projects WHERE id = ?1")?
         .query_row([project], |row| row.get(0))
         .optional()
@@ -252,7 +252,7 @@ fn owner(c: &Connection, project: &ProjectId) -> rusqlite::Result<Option<Workspa
 
 /// Starts the deletion of a project: from this commit on it does not resolve, and its host label is reserved. Returns the label,
 /// the first time only.
-pub fn begin_end(tx: &Tx<'_>, id: &ProjectId, now: Timestamp) -> Result<Option<String>, Error> {
+pub fn begin_deletion(tx: &Tx<'_>, id: &ProjectId, now: Timestamp) -> Result<Option<String>, Error> {
     let label: Option<String> = tx
         .prepare_cached(
             "SELECT host_label FROM projects
@@ -261,7 +261,7 @@ pub fn begin_end(tx: &Tx<'_>, id: &ProjectId, now: Timestamp) -> Result<Option<S
         .query_row([id], |row| row.get(0))
         .optional()?;
     if label.is_some() {
-        rest_label(tx, id, now)?;
+        reserve_label(tx, id, now)?;
     }
     tx.prepare_cached(
         "UPDATE projects SET state = 'deleting', host_label = NULL
@@ -273,7 +273,7 @@ pub fn begin_end(tx: &Tx<'_>, id: &ProjectId, now: Timestamp) -> Result<Option<S
 
 /// Reserves the host label of a project: browsers keep storage and permissions for its origin, which no other workspace may get. A
 /// label that is reserved forever stays so.
-fn rest_label(tx: &Tx<'_>, id: &ProjectId, now: Timestamp) -> Result<(), Error> {
+fn reserve_label(tx: &Tx<'_>, id: &ProjectId, now: Timestamp) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO resting_labels (host_label, workspace_id, ended_at, until)
          SELECT host_label, workspace_id, ?2, CASE WHEN had_visitors THEN NULL ELSE ?3 END
@@ -283,7 +283,7 @@ fn rest_label(tx: &Tx<'_>, id: &ProjectId, now: Timestamp) -> Result<(), Error> 
             until = CASE WHEN resting_labels.until IS NULL AND resting_labels.workspace_id = excluded.workspace_id
                 THEN NULL ELSE excluded.until END",
     )?
-    .execute(params![id, now, now.plus_seconds(LABEL_REST)])?;
+    .execute(params![id, now, now.plus_seconds(LABEL_RESERVATION_SECONDS)])?;
     tx.prepare_cached("DELETE FROM resting_labels WHERE until <= ?1")?
         .execute([now])?;
     // Creating and deleting many projects must not fill the disk.
@@ -293,12 +293,12 @@ fn rest_label(tx: &Tx<'_>, id: &ProjectId, now: Timestamp) -> Result<(), Error> 
             WHERE l.until IS NOT NULL AND l.workspace_id = (SELECT workspace_id FROM projects WHERE id = ?1)
             ORDER BY l.ended_at DESC LIMIT -1 OFFSET ?2)",
     )?
-    .execute(params![id, LABELS_RESTING])?;
+    .execute(params![id, MAX_RESERVED_LABELS])?;
     Ok(())
 }
 
 /// Starts the deletion of all projects of a workspace; returns how many there are.
-pub fn begin_ends(tx: &Tx<'_>, workspace: &WorkspaceId) -> Result<usize, Error> {
+pub fn begin_deletions(tx: &Tx<'_>, workspace: &WorkspaceId) -> Result<usize, Error> {
     let sql = "UPDATE projects SET state = 'deleting' WHERE workspace_id = ?1 AND state = 'active'";
     Ok(tx.execute(sql, [workspace])?)
 }

@@ -105,7 +105,7 @@ impl Realtime {
     }
 
     /// Returns a function that counts the rooms and sockets of a backend.
-    pub fn counter(&self) -> impl Fn(BackendId) -> Occupancy + Send + Sync + use<> {
+    pub fn occupancy_counter(&self) -> impl Fn(BackendId) -> Occupancy + Send + Sync + use<> {
         let hub = Arc::clone(&self.hub);
         move |backend| {
             let rooms = hub.rooms(&backend);

@@ -23,16 +23,16 @@ const BY_DIGITS: [(u8, &str); 4] = [
 ];
 
 /// Returns the number of digits of a currency's minor unit, by its code in lower case; `None` for an unknown currency.
-pub fn digits(currency: &str) -> Option<u8> {
+pub fn minor_unit_digits(currency: &str) -> Option<u8> {
     let lists = BY_DIGITS.iter();
     let mut found = lists.filter(|(_, codes)| codes.split(' ').any(|code| code == currency));
     found.next().map(|(digits, _)| *digits)
 }
 
 /// Formats an amount in minor units for people: `12.50 EUR`.
-pub fn shown(amount: i64, currency: &str) -> String {
+pub fn format_amount(amount: i64, currency: &str) -> String {
     let code = currency.to_ascii_uppercase();
-    let digits = usize::from(digits(currency).unwrap_or(0));
+    let digits = usize::from(minor_unit_digits(currency).unwrap_or(0));
     let text = format!("{amount:0>width$}", width = digits + 1);
     match text.split_at_checked(text.len() - digits) {
         Some((whole, part)) if digits > 0 => format!("{whole}.{part} {code}"),
@@ -59,7 +59,7 @@ mod tests {
             ("usd eur", None),
             ("", None),
         ] {
-            assert_eq!(digits(currency), expected, "{currency}");
+            assert_eq!(minor_unit_digits(currency), expected, "{currency}");
         }
         for (_, codes) in BY_DIGITS {
             let codes: Vec<&str> = codes.split(' ').collect();
@@ -76,7 +76,7 @@ mod tests {
             (500, "jpy", "500 JPY"),
             (1_234, "kwd", "1.234 KWD"),
         ] {
-            assert_eq!(shown(amount, currency), expected);
+            assert_eq!(format_amount(amount, currency), expected);
         }
     }
 }

@@ -198,7 +198,7 @@ pub struct Refund {
 impl Event {
     /// Returns all references by which the event is found.
     pub fn references(&self) -> Vec<Reference> {
-        let mut names = Names::default();
+        let mut names = ReferenceSet::default();
         match &self.fact {
             Fact::Checkout(checkout) => {
                 names.object(Some(&checkout.id));
@@ -247,9 +247,9 @@ impl Event {
 }
 
 #[derive(Default)]
-struct Names(Vec<Reference>);
+struct ReferenceSet(Vec<Reference>);
 
-impl Names {
+impl ReferenceSet {
     fn object(&mut self, id: Option<&String>) {
         self.0.extend(id.map(|id| Reference::object(id)));
     }

@@ -1,3 +1,3 @@
 //! The append-only ledger of verified events, each stored once.
 
-pub use super::store::{Entry, Found, append, claim, find, remove, unclaimed};
+pub use super::store::{LedgerEntry, RelatedEvents, append, claim, find_related, remove, unclaimed};

@@ -54,17 +54,17 @@ pub mod routes;
 mod signature;
 mod store;
 
-pub use client::{Hosted, NewCheckout, Purchase, Stripe, StripeError, VERSION};
+pub use client::{HostedCheckout, NewCheckout, Purchase, Stripe, StripeError, VERSION};
 pub use event::{
     Charge, Checkout, CheckoutOutcome, Event, Fact, Invoice, InvoicePayment, Reference, Refund,
     Subject, Subscription,
 };
-pub use ledger::{Entry, Found};
+pub use ledger::{LedgerEntry, RelatedEvents};
 pub use plans::PlanCheckout;
-pub use receiver::{Consumer, ReceiveError, Receiver};
+pub use receiver::{EventConsumer, ReceiveError, WebhookReceiver};
 pub use signature::sign;
 
 /// Metadata key under which an object of the provider names the session that it belongs to.
-pub const SESSION: &str = "svc_session";
+pub const SESSION_METADATA: &str = "svc_session";
 /// Metadata key under which it names a workspace.
-pub const WORKSPACE: &str = "svc_workspace";
+pub const WORKSPACE_METADATA: &str = "svc_workspace";

@@ -6,29 +6,29 @@ use super::event::{
     Charge, Checkout, CheckoutOutcome, Event, Fact, Invoice, InvoicePayment, Refund, Subject,
     Subscription,
 };
-use super::{SESSION, WORKSPACE, amounts};
+use super::{SESSION_METADATA, WORKSPACE_METADATA, amounts};
 use svc_base::clock::Timestamp;
 
 /// Maximum length of a provider's id, in bytes.
-const ID: usize = 255;
+const MAX_ID_BYTES: usize = 255;
 /// Maximum length of a stored e-mail address, in bytes.
-const EMAIL: usize = 512;
+const MAX_EMAIL_BYTES: usize = 512;
 
 /// A signed document is not a valid event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the webhook is no event of the provider: {0}")]
-pub struct NoEvent(pub(super) String);
+pub struct InvalidEvent(pub(super) String);
 
 /// Parses an event; `None` for a type of event that is not used.
 ///
 /// # Errors
-/// [`NoEvent`].
-pub(super) fn event(body: &[u8]) -> Result<Option<Event>, NoEvent> {
-    let document: Value = serde_json::from_slice(body).map_err(|e| NoEvent(e.to_string()))?;
+/// [`InvalidEvent`].
+pub(super) fn parse_event(body: &[u8]) -> Result<Option<Event>, InvalidEvent> {
+    let document: Value = serde_json::from_slice(body).map_err(|e| InvalidEvent(e.to_string()))?;
     let kind = document["type"].as_str();
     let kind = kind.ok_or_else(|| missing("type"))?;
     let object = &document["data"]["object"];
-    let Some(fact) = fact(kind, object) else {
+    let Some(fact) = parse_fact(kind, object) else {
         return Ok(None);
     };
     let id = id_in(&document, "id").ok_or_else(|| missing("id"))?;
@@ -44,7 +44,7 @@ pub(super) fn event(body: &[u8]) -> Result<Option<Event>, NoEvent> {
 }
 
 /// Whether an event comes from the provider's test mode, where no money moves.
-pub(super) fn is_trial(body: &[u8]) -> bool {
+pub(super) fn is_test_mode(body: &[u8]) -> bool {
     /// The only field that is read.
     #[derive(serde::Deserialize)]
     struct Mode {
@@ -54,11 +54,11 @@ pub(super) fn is_trial(body: &[u8]) -> bool {
     mode.and_then(|Mode { livemode }| livemode) == Some(false)
 }
 
-fn missing(what: &str) -> NoEvent {
-    NoEvent(format!("`{what}` is missing or not what it should be"))
+fn missing(what: &str) -> InvalidEvent {
+    InvalidEvent(format!("`{what}` is missing or not what it should be"))
 }
 
-fn fact(kind: &str, object: &Value) -> Option<Result<Fact, NoEvent>> {
+fn parse_fact(kind: &str, object: &Value) -> Option<Result<Fact, InvalidEvent>> {
     let paid = object["payment_status"] == "paid";
     Some(match kind {
         "checkout.session.completed" if paid => checkout(object, CheckoutOutcome::Paid),
@@ -90,7 +90,7 @@ fn fact(kind: &str, object: &Value) -> Option<Result<Fact, NoEvent>> {
     })
 }
 
-fn own_id(object: &Value) -> Result<String, NoEvent> {
+fn own_id(object: &Value) -> Result<String, InvalidEvent> {
     id_in(object, "id").ok_or_else(|| missing("data.object.id"))
 }
 
@@ -101,15 +101,15 @@ fn id_in(object: &Value, field: &str) -> Option<String> {
 
 fn id_of(value: &Value) -> Option<String> {
     let id = value.as_str().or_else(|| value["id"].as_str())?;
-    ((1..=ID).contains(&id.len())).then(|| id.to_owned())
+    ((1..=MAX_ID_BYTES).contains(&id.len())).then(|| id.to_owned())
 }
 
 fn subject(metadata: &Value) -> Option<Subject> {
-    let session = id_of(&metadata[SESSION]).map(Subject::Session);
-    session.or_else(|| id_of(&metadata[WORKSPACE]).map(Subject::Workspace))
+    let session = id_of(&metadata[SESSION_METADATA]).map(Subject::Session);
+    session.or_else(|| id_of(&metadata[WORKSPACE_METADATA]).map(Subject::Workspace))
 }
 
-fn checkout(object: &Value, outcome: CheckoutOutcome) -> Result<Fact, NoEvent> {
+fn checkout(object: &Value, outcome: CheckoutOutcome) -> Result<Fact, InvalidEvent> {
     let currency = currency_in(object);
     let amount = object["amount_total"].as_i64().zip(currency.as_deref());
     let amount = amount.and_then(|(amount, currency)| amounts::from_provider(amount, currency));
@@ -127,11 +127,11 @@ fn checkout(object: &Value, outcome: CheckoutOutcome) -> Result<Fact, NoEvent> {
         subscription: id_in(object, "subscription"),
         invoice: id_in(object, "invoice"),
         customer: id_in(object, "customer"),
-        email: email.filter(|text| text.len() <= EMAIL).map(str::to_owned),
+        email: email.filter(|text| text.len() <= MAX_EMAIL_BYTES).map(str::to_owned),
     }))
 }
 
-fn subscription(object: &Value, deleted: bool) -> Result<Fact, NoEvent> {
+fn subscription(object: &Value, deleted: bool) -> Result<Fact, InvalidEvent> {
     let status = id_in(object, "status");
     Ok(Fact::Subscription(Subscription {
         id: own_id(object)?,
@@ -148,7 +148,7 @@ fn currency_in(object: &Value) -> Option<String> {
 }
 
 /// Parses an invoice. Since 2025 it names its subscription as its parent, and lists its payments separately.
-fn invoice(object: &Value, paid: bool) -> Result<Fact, NoEvent> {
+fn invoice(object: &Value, paid: bool) -> Result<Fact, InvalidEvent> {
     let parent = &object["parent"]["subscription_details"];
     let before = &object["subscription_details"];
     let listed = object["payments"]["data"].as_array().into_iter().flatten();
@@ -191,13 +191,13 @@ fn paid_by(payment: &Value) -> Option<String> {
 }
 
 /// Parses which payment has paid an invoice; `None` if it was paid otherwise, for example by a payment record.
-fn invoice_payment(object: &Value) -> Result<Option<Fact>, NoEvent> {
+fn invoice_payment(object: &Value) -> Result<Option<Fact>, InvalidEvent> {
     let invoice = id_in(object, "invoice").ok_or_else(|| missing("data.object.invoice"))?;
     let payment = paid_by(&object["payment"]);
     Ok(payment.map(|payment| Fact::InvoicePayment(InvoicePayment { invoice, payment })))
 }
 
-fn charge(object: &Value) -> Result<Fact, NoEvent> {
+fn charge(object: &Value) -> Result<Fact, InvalidEvent> {
     let amount = object["amount"].as_i64();
     let refunded = object["amount_refunded"].as_i64();
     let wholly = amount.zip(refunded);
@@ -211,7 +211,7 @@ fn charge(object: &Value) -> Result<Fact, NoEvent> {
     }))
 }
 
-fn refund(object: &Value) -> Result<Fact, NoEvent> {
+fn refund(object: &Value) -> Result<Fact, InvalidEvent> {
     let status = object["status"].as_str();
     Ok(Fact::Refund(Refund {
         id: own_id(object)?,

@@ -10,7 +10,7 @@ use svc_base::clock::Timestamp;
 
 /// Entry of the ledger.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct LedgerEntry {
     /// Number of the event, in the order of arrival.
     pub number: i64,
     pub event: Event,
@@ -44,14 +44,14 @@ pub fn append(tx: &Tx<'_>, event: &Event, now: Timestamp) -> Result<bool, Error>
 /// Events that are connected to some references: those that have one of them, those that share a reference with these, and so on,
 /// by arrival.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct RelatedEvents {
     /// Entries, by arrival.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<LedgerEntry>,
     /// All references of the entries.
     pub references: BTreeSet<Reference>,
 }
 
-impl Found {
+impl RelatedEvents {
     /// Iterates over the events.
     pub fn events(&self) -> impl Iterator<Item = &Event> {
         self.entries.iter().map(|entry| &entry.event)
@@ -59,7 +59,7 @@ impl Found {
 }
 
 /// Finds all events that are connected to some references.
-pub fn find(c: &Connection, names: impl IntoIterator<Item = Reference>) -> rusqlite::Result<Found> {
+pub fn find_related(c: &Connection, names: impl IntoIterator<Item = Reference>) -> rusqlite::Result<RelatedEvents> {
     let mut query = c.prepare_cached(
         "SELECT e.number, e.id, e.kind, e.happened_at, e.received_at, e.fact
          FROM payment_references r JOIN payment_events e ON e.number = r.event
@@ -81,18 +81,18 @@ pub fn find(c: &Connection, names: impl IntoIterator<Item = Reference>) -> rusql
             }
         }
     }
-    Ok(Found {
+    Ok(RelatedEvents {
         entries: entries.into_values().collect(),
         references: seen,
     })
 }
 
-fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
+fn entry(row: &Row<'_>) -> rusqlite::Result<LedgerEntry> {
     let fact: String = row.get(5)?;
     let fact = serde_json::from_str(&fact).map_err(|error| {
         rusqlite::Error::FromSqlConversionFailure(5, rusqlite::types::Type::Text, error.into())
     })?;
-    Ok(Entry {
+    Ok(LedgerEntry {
         number: row.get(0)?,
         event: Event {
             id: row.get(1)?,
@@ -105,7 +105,7 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
 }
 
 /// Marks entries as belonging to an object of ours, so that they are kept.
-pub fn claim(tx: &Tx<'_>, found: &Found) -> Result<(), Error> {
+pub fn claim(tx: &Tx<'_>, found: &RelatedEvents) -> Result<(), Error> {
     let mut update = tx.prepare_cached(
         "UPDATE payment_events SET claimed = 1 WHERE number = ?1 AND claimed = 0",
     )?;
@@ -116,7 +116,7 @@ pub fn claim(tx: &Tx<'_>, found: &Found) -> Result<(), Error> {
 }
 
 /// Deletes entries about a deleted object.
-pub fn remove(tx: &Tx<'_>, found: &Found) -> Result<(), Error> {
+pub fn remove(tx: &Tx<'_>, found: &RelatedEvents) -> Result<(), Error> {
     for entry in &found.entries {
         let mut delete = tx
             .prepare_cached("DELETE FROM payment_references WHERE reference = ?1 AND event = ?2")?;
@@ -130,7 +130,7 @@ pub fn remove(tx: &Tx<'_>, found: &Found) -> Result<(), Error> {
 }
 
 /// Lists entries that belong to no object of ours and arrived before `before`, oldest first.
-pub fn unclaimed(c: &Connection, before: Timestamp, most: u32) -> rusqlite::Result<Vec<Entry>> {
+pub fn unclaimed(c: &Connection, before: Timestamp, most: u32) -> rusqlite::Result<Vec<LedgerEntry>> {
     c.prepare_cached(
         "SELECT number, id, kind, happened_at, received_at, fact FROM payment_events
          WHERE claimed = 0 AND received_at < ?1 ORDER BY number LIMIT ?2",

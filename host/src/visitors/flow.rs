@@ -74,7 +74,7 @@ impl Visitors {
         };
         let browser = match browser {
             Some(known) => known.to_owned(),
-            None => credential::secret(&self.random)?,
+            None => credential::random_secret(&self.random)?,
         };
         let sign_in = PendingSignIn {
             id: self.random.slug(26)?,
@@ -217,7 +217,7 @@ impl Visitors {
         sign_in: PendingSignIn,
         visitor: SignedIn,
     ) -> Result<String, VisitorError> {
-        let text = credential::secret(&self.random)?;
+        let text = credential::random_secret(&self.random)?;
         let (return_to, provider) = (sign_in.return_to.clone(), sign_in.provider.clone());
         let ticket = Ticket { sign_in, visitor };
         if !self.tickets.give(&text, ticket, self.clock.now()) {

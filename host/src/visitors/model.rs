@@ -25,7 +25,7 @@ impl VisitorId {
     /// # Errors
     /// When there is no randomness.
     pub fn new(random: &Random) -> Result<Self, NoRandomness> {
-        let secret = credential::secret(random)?;
+        let secret = credential::random_secret(random)?;
         // The last 22 characters hold 131 bits.
         Ok(Self(format!("usr_{}", &secret[secret.len() - 22..]).into()))
     }

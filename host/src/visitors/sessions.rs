@@ -202,17 +202,17 @@ impl Visitors {
         signed_in: SignedIn,
         before: Option<SessionKey>,
     ) -> Result<Option<String>, VisitorError> {
-        let token = credential::secret(&self.random)?;
+        let token = credential::random_secret(&self.random)?;
         let fresh = VisitorId::new(&self.random)?;
         let now = self.clock.now();
         let (key, deployment, provider) = (key_of(&token), page.id, provider.to_owned());
         let begun = self.control.write(move |tx| {
-            let offers = projects::offers(tx, &project, &provider, now)?;
+            let offers = projects::offers_provider(tx, &project, &provider, now)?;
             if !offers {
                 return Ok(false);
             }
             let visitor = store::sign_in(tx, &project, &provider, &signed_in, &fresh, now)?;
-            projects::note_visitor(tx, &project)?;
+            projects::mark_had_visitors(tx, &project)?;
             if let Some(before) = before {
                 store::end_session(tx, &before)?;
             }

@@ -15,7 +15,7 @@ pub enum WorkspaceError {
     BadName,
     /// Another workspace has this slug.
     #[error("there is a namespace `{0}` already")]
-    Taken(String),
+    SlugTaken(String),
     /// No workspace has this id or slug.
     #[error("there is no namespace `{0}`")]
     Unknown(String),
@@ -32,10 +32,10 @@ pub enum WorkspaceError {
     },
     /// The caller is a member of several workspaces and names none.
     #[error("several workspaces: {}", .0.join(", "))]
-    Several(Vec<String>),
+    Ambiguous(Vec<String>),
     /// The caller is a member of no workspace.
     #[error("in no workspace")]
-    None,
+    NoWorkspace,
     /// A key requested an operation that only users may do.
     #[error("a key cannot do this")]
     UsersOnly,
@@ -65,7 +65,7 @@ pub enum WorkspaceError {
     LastOwner,
     /// The plan cannot be set, for the reason given.
     #[error("{0}")]
-    Plan(String),
+    PlanRefused(String),
     /// The workspace has a subscription, which must end first.
     #[error("the namespace `{0}` has a subscription: end it at the payment provider first")]
     Subscribed(String),

@@ -34,7 +34,7 @@ impl Plan {
 
 impl Plan {
     /// Returns the maximum number of projects of a workspace on this plan.
-    pub fn projects(self, limits: &Limits) -> u64 {
+    pub fn max_projects(self, limits: &Limits) -> u64 {
         match self {
             Self::Free => limits.projects_free,
             Self::Pro => limits.projects_pro,
@@ -202,7 +202,7 @@ pub enum Caller {
 
 impl Caller {
     /// Returns the id of the key or of the user, as the audit log records it.
-    pub fn principal(&self) -> &str {
+    pub fn id(&self) -> &str {
         match self {
             Self::Key { key_id, .. } => key_id,
             Self::User(id) => id.as_str(),
@@ -221,7 +221,7 @@ impl Caller {
     /// Returns the name of a role as this caller sees it: the role of an editor's key is called `machine`.
     pub fn role_name(&self, role: Role) -> &'static str {
         match (self, role) {
-            (Self::Key { .. }, Role::Editor) => MACHINE,
+            (Self::Key { .. }, Role::Editor) => MACHINE_ROLE,
             _ => role.as_str(),
         }
     }
@@ -237,7 +237,7 @@ impl fmt::Display for Caller {
 }
 
 /// Name of the role of keys that are editors; no member can have it.
-pub const MACHINE: &str = "machine";
+pub const MACHINE_ROLE: &str = "machine";
 
 /// User who is a member of a workspace.
 #[derive(Clone, Debug)]
@@ -252,7 +252,7 @@ pub struct Member {
 
 /// Workspace, with the caller's role in it.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct WorkspaceAccess {
     pub workspace: Workspace,
     /// Role of the caller in the workspace.
     pub role: Role,

@@ -2,13 +2,13 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::model::{Plan, Seen, UserId, Workspace};
+use super::model::{Plan, WorkspaceAccess, UserId, Workspace};
 use crate::control::{Error, Tx};
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
 /// Subquery that counts the live projects of a workspace.
-const PROJECTS: &str = "(SELECT count(*) FROM projects p WHERE p.workspace_id = w.id AND p.state = 'active' \
+const PROJECT_COUNT: &str = "(SELECT count(*) FROM projects p WHERE p.workspace_id = w.id AND p.state = 'active' \
     AND (p.expires_at IS NULL OR p.expires_at > ?2))";
 
 fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
@@ -134,13 +134,13 @@ pub(super) fn slug_taken(c: &Connection, slug: &str) -> rusqlite::Result<bool> {
 }
 
 /// Finds a workspace, with the number of its live projects.
-pub(super) fn with_projects(
+pub(super) fn with_project_count(
     c: &Connection,
     id: &WorkspaceId,
     now: Timestamp,
 ) -> rusqlite::Result<Option<(Workspace, u64)>> {
     c.prepare_cached(&format!(
-        "SELECT w.id, w.slug, w.display_name, w.plan, w.created_at, {PROJECTS}
+        "SELECT w.id, w.slug, w.display_name, w.plan, w.created_at, {PROJECT_COUNT}
          FROM workspaces w WHERE w.id = ?1 AND w.state = 'active'"
     ))?
     .query_row(params![id, now], |row| {
@@ -150,19 +150,19 @@ pub(super) fn with_projects(
 }
 
 /// Lists the workspaces of a user, oldest first.
-pub(super) fn seen_by(
+pub(super) fn list_accessible(
     c: &Connection,
     user: &UserId,
     now: Timestamp,
-) -> rusqlite::Result<Vec<Seen>> {
+) -> rusqlite::Result<Vec<WorkspaceAccess>> {
     c.prepare_cached(&format!(
-        "SELECT w.id, w.slug, w.display_name, w.plan, w.created_at, {PROJECTS}, m.role
+        "SELECT w.id, w.slug, w.display_name, w.plan, w.created_at, {PROJECT_COUNT}, m.role
          FROM memberships m JOIN workspaces w ON w.id = m.workspace_id
          WHERE m.user_id = ?1 AND w.state = 'active' ORDER BY w.created_at, w.slug"
     ))?
     .query_map(params![user.as_str(), now], |row| {
         let role: String = row.get(6)?;
-        Ok(Seen {
+        Ok(WorkspaceAccess {
             workspace: workspace(row)?,
             role: role.parse().map_err(|()| rusqlite::Error::InvalidQuery)?,
             projects: number(row, 5)?,
@@ -172,7 +172,7 @@ pub(super) fn seen_by(
 }
 
 /// Marks a workspace as deleting: from this commit on no caller can act for it, and its slug is free.
-pub(super) fn begin_end(tx: &Tx<'_>, id: &WorkspaceId, now: Timestamp) -> Result<(), Error> {
+pub(super) fn mark_deleting(tx: &Tx<'_>, id: &WorkspaceId, now: Timestamp) -> Result<(), Error> {
     tx.execute(
         "INSERT OR IGNORE INTO ended_workspaces (id, ended_at) VALUES (?1, ?2)",
         params![id, now],
@@ -197,7 +197,7 @@ pub(super) fn remove_ended(tx: &Tx<'_>) -> Result<(), Error> {
 }
 
 /// Whether any workspace is in deletion.
-pub(super) fn some_end(c: &Connection) -> rusqlite::Result<bool> {
+pub(super) fn any_deleting(c: &Connection) -> rusqlite::Result<bool> {
     c.prepare_cached("SELECT EXISTS (SELECT 1 FROM workspaces WHERE state = 'deleting')")?
         .query_row([], |row| row.get(0))
 }

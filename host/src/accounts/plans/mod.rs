@@ -6,9 +6,9 @@ use crate::config::Config;
 use crate::control::{self, Tx};
 use crate::http::problem::{Code, Problem};
 use crate::stripe::{
-    CheckoutOutcome, Consumer, Event, Fact, Found, PlanCheckout, Stripe, StripeError,
+    CheckoutOutcome, EventConsumer, Event, Fact, RelatedEvents, PlanCheckout, Stripe, StripeError,
 };
-use crate::workspaces::subscriptions::{self, Subscription, Told};
+use crate::workspaces::subscriptions::{self, Subscription, SubscriptionFacts};
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 use svc_base::random::{NoRandomness, Random};
@@ -20,7 +20,7 @@ pub struct Billing {
     /// The provider's id of the price of the plan `pro`.
     price: Option<String>,
     /// URL that the provider's pages lead back to.
-    back: String,
+    return_url: String,
     random: Random,
 }
 
@@ -55,7 +55,7 @@ impl Billing {
         Self {
             provider,
             price,
-            back: format!("{}/", config.base_url),
+            return_url: format!("{}/", config.base_url),
             random,
         }
     }
@@ -72,16 +72,16 @@ impl Billing {
         let (Some(provider), Some(price)) = (&self.provider, &self.price) else {
             return Err(BillingError::Unconfigured);
         };
-        if known.iter().any(Subscription::lives) {
+        if known.iter().any(Subscription::is_active) {
             return Err(BillingError::Subscribed);
         }
         let new = PlanCheckout {
             workspace: &workspace.to_string(),
             price,
             customer: customer(known),
-            back: &self.back,
+            return_url: &self.return_url,
         };
-        Ok(provider.plan(new, &self.key("plan")?).await?)
+        Ok(provider.create_plan_checkout(new, &self.idempotency_key("plan")?).await?)
     }
 
     /// Opens the provider's page for managing the subscription; returns its URL.
@@ -91,30 +91,30 @@ impl Billing {
     pub async fn portal(&self, known: &[Subscription]) -> Result<String, BillingError> {
         let provider = self.provider.as_ref().ok_or(BillingError::Unconfigured)?;
         let customer = customer(known).ok_or(BillingError::NoSubscription)?;
-        let key = self.key("portal")?;
-        Ok(provider.portal(customer, &self.back, &key).await?)
+        let key = self.idempotency_key("portal")?;
+        Ok(provider.portal(customer, &self.return_url, &key).await?)
     }
 
     /// Tells the provider to end a subscription at the end of the paid period.
     ///
     /// # Errors
     /// [`BillingError`].
-    pub async fn end(&self, subscription: &str) -> Result<(), BillingError> {
+    pub async fn cancel_at_period_end(&self, subscription: &str) -> Result<(), BillingError> {
         let provider = self.provider.as_ref().ok_or(BillingError::Unconfigured)?;
         Ok(provider
-            .end_at_close(subscription, &self.key("end")?)
+            .cancel_at_period_end(subscription, &self.idempotency_key("end")?)
             .await?)
     }
 
     /// Generates an idempotency key for a call, so that the provider does it only once.
-    fn key(&self, what: &str) -> Result<String, NoRandomness> {
+    fn idempotency_key(&self, what: &str) -> Result<String, NoRandomness> {
         Ok(format!("svc-{what}-{}", self.random.slug(22)?))
     }
 }
 
 /// Returns the provider's customer that pays or paid for a workspace.
 fn customer(known: &[Subscription]) -> Option<&str> {
-    let living = known.iter().filter(|one| one.lives());
+    let living = known.iter().filter(|one| one.is_active());
     let mut all = living.chain(known);
     all.find_map(|one| one.customer.as_deref())
 }
@@ -148,17 +148,17 @@ impl From<BillingError> for Problem {
 
 /// Applies the provider's events to the subscriptions of workspaces.
 #[derive(Clone, Copy, Debug)]
-pub struct Plans;
+pub struct SubscriptionConsumer;
 
-impl Consumer for Plans {
-    fn consume(&self, tx: &Tx<'_>, found: &Found, _: Timestamp) -> Result<bool, control::Error> {
+impl EventConsumer for SubscriptionConsumer {
+    fn consume(&self, tx: &Tx<'_>, found: &RelatedEvents, _: Timestamp) -> Result<bool, control::Error> {
         // A checkout also names its workspace as its client reference.
         let named = found.references.iter();
         let named = named.filter_map(|name| name.as_workspace().or_else(|| name.as_session()));
         for workspace in named.filter_map(|id| id.parse::<WorkspaceId>().ok()) {
-            if subscriptions::is_ours(tx, &workspace)? {
-                for told in found.events().filter_map(|event| told(event, workspace)) {
-                    subscriptions::follow(tx, told)?;
+            if subscriptions::is_known_workspace(tx, &workspace)? {
+                for told in found.events().filter_map(|event| subscription_facts(event, workspace)) {
+                    subscriptions::apply_event(tx, told)?;
                 }
                 return Ok(true);
             }
@@ -168,25 +168,25 @@ impl Consumer for Plans {
 }
 
 /// Statuses of a subscription that is paid for, or need not be.
-const BEGUN: [&str; 2] = ["active", "trialing"];
+const STARTED_STATUSES: [&str; 2] = ["active", "trialing"];
 
 /// Returns the facts that an event states about a workspace's subscription, if any.
-fn told(event: &Event, workspace: WorkspaceId) -> Option<Told> {
+fn subscription_facts(event: &Event, workspace: WorkspaceId) -> Option<SubscriptionFacts> {
     let workspace = Some(workspace);
     match &event.fact {
-        Fact::Checkout(checkout) => Some(Told {
+        Fact::Checkout(checkout) => Some(SubscriptionFacts {
             subscription: checkout.subscription.clone()?,
             workspace,
             customer: checkout.customer.clone(),
             started: checkout.outcome == CheckoutOutcome::Paid,
-            ..Told::default()
+            ..SubscriptionFacts::default()
         }),
-        Fact::Subscription(subscription) => Some(Told {
+        Fact::Subscription(subscription) => Some(SubscriptionFacts {
             subscription: subscription.id.clone(),
             workspace,
             customer: subscription.customer.clone(),
             // A trial begins without a payment.
-            started: BEGUN.contains(&subscription.status.as_str()),
+            started: STARTED_STATUSES.contains(&subscription.status.as_str()),
             deleted: subscription.deleted,
             status: Some((subscription.status.clone(), event.at)),
         }),

@@ -143,7 +143,7 @@ async fn answer(
     // An owner's call has an entry in the audit log, so it runs to completion.
     let backends = Arc::clone(&calls.backends);
     let work = Box::pin(async move { run(&backends, backend, wanted, by).await });
-    let doer = Doer::new(owner.principal(), &context.request_id.into());
+    let doer = Doer::new(owner.id(), &context.request_id.into());
     let done = Box::pin(done_by(doer, to_the_end(work)));
     Ok(json_answer(done.await?))
 }
@@ -225,7 +225,7 @@ pub async fn query(
         let query = backends.query(backend, request.sql, request.params.0, may_write);
         query.await
     };
-    let doer = Doer::new(caller.principal(), &context.request_id);
+    let doer = Doer::new(caller.id(), &context.request_id);
     let done = caller.flow().scope(done_by(doer, work));
     Ok(json_answer(done.await?))
 }

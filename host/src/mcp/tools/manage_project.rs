@@ -83,7 +83,7 @@ pub(super) async fn call(
         }
         Action::Delete => {
             let id = arguments.text("project_id")?;
-            let at = projects.to_delete(&session.caller, &id).await?;
+            let at = projects.scoped_for_deletion(&session.caller, &id).await?;
             if at.is_some() {
                 arguments.none()?;
             }

@@ -204,7 +204,7 @@ impl Session {
         arguments: &mut Arguments,
     ) -> Result<ProjectScope<F>, Problem> {
         let id = arguments.text("project_id")?;
-        Ok(self.services.projects.named(&self.caller, &id).await?)
+        Ok(self.services.projects.find_scoped(&self.caller, &id).await?)
     }
 
     /// Finds the frontend of the project that the arguments name.

@@ -42,11 +42,11 @@ pub fn verdict<'e>(terms: &Terms, ledger: impl IntoIterator<Item = &'e Event>) -
         let checkouts = checkouts.iter();
         checkouts.filter(move |(_, one)| one.outcome == outcome)
     };
-    let paid = || said(CheckoutOutcome::Paid).filter(|(_, one)| terms.equal(one));
-    let purchase = Purchase::of(terms, &ledger, &checkouts);
-    let status = if purchase.is_returned(&ledger) {
+    let paid = || said(CheckoutOutcome::Paid).filter(|(_, one)| terms.matches_price(one));
+    let purchase = SessionObjects::collect(terms, &ledger, &checkouts);
+    let status = if purchase.is_refunded(&ledger) {
         Status::Refunded
-    } else if purchase.is_over(&ledger) {
+    } else if purchase.has_ended(&ledger) {
         Status::Canceled
     } else if paid().next().is_some() {
         Status::Paid
@@ -66,10 +66,10 @@ pub fn verdict<'e>(terms: &Terms, ledger: impl IntoIterator<Item = &'e Event>) -
 }
 
 /// Returns the provider's ids of a session's subscriptions that have not ended.
-pub fn living<'e>(terms: &Terms, ledger: impl IntoIterator<Item = &'e Event>) -> Vec<String> {
+pub fn active_subscriptions<'e>(terms: &Terms, ledger: impl IntoIterator<Item = &'e Event>) -> Vec<String> {
     let ledger: Vec<&Event> = ledger.into_iter().collect();
     let checkouts = checkouts(terms, &ledger);
-    let mut living = Purchase::of(terms, &ledger, &checkouts).subscriptions;
+    let mut living = SessionObjects::collect(terms, &ledger, &checkouts).subscriptions;
     for event in &ledger {
         if let Fact::Subscription(one) = &event.fact
             && one.deleted
@@ -83,7 +83,7 @@ pub fn living<'e>(terms: &Terms, ledger: impl IntoIterator<Item = &'e Event>) ->
 /// Returns the events about the hosted checkouts of a session.
 fn checkouts<'e>(terms: &Terms, ledger: &[&'e Event]) -> Vec<(&'e Event, &'e Checkout)> {
     let checkouts = ledger.iter().filter_map(|event| match &event.fact {
-        Fact::Checkout(checkout) if terms.own(checkout) => Some((*event, checkout)),
+        Fact::Checkout(checkout) if terms.is_own(checkout) => Some((*event, checkout)),
         _ => None,
     });
     checkouts.collect()
@@ -92,7 +92,7 @@ fn checkouts<'e>(terms: &Terms, ledger: &[&'e Event]) -> Vec<(&'e Event, &'e Che
 impl Terms {
     /// Whether a hosted checkout belongs to this session: by its id, by metadata that only we write, or, while the id is unknown, by
     /// its client reference.
-    fn own(&self, checkout: &Checkout) -> bool {
+    fn is_own(&self, checkout: &Checkout) -> bool {
         let named = matches!(&checkout.subject, Some(Subject::Session(id)) if *id == self.id);
         let another = !named && matches!(checkout.subject, Some(Subject::Session(_)));
         match &self.provider_id {
@@ -101,12 +101,12 @@ impl Terms {
         }
     }
 
-    fn equal(&self, checkout: &Checkout) -> bool {
+    fn matches_price(&self, checkout: &Checkout) -> bool {
         checkout.amount == Some(self.amount) && checkout.currency.as_ref() == Some(&self.currency)
     }
 
     /// Whether an invoice is for one month at the price, with taxes added or included. An invoice that states no amount is.
-    fn bills(&self, invoice: &Invoice) -> bool {
+    fn matches_invoice(&self, invoice: &Invoice) -> bool {
         let amount = invoice.totals.as_ref();
         let currency = invoice.currency.as_ref();
         amount.is_none_or(|totals| totals.contains(&self.amount))
@@ -116,7 +116,7 @@ impl Terms {
 
 /// The provider's objects that belong to a session.
 #[derive(Debug, Default)]
-struct Purchase<'e> {
+struct SessionObjects<'e> {
     session: &'e str,
     payments: BTreeSet<&'e str>,
     /// Whether the paid checkout began a subscription.
@@ -128,8 +128,8 @@ struct Purchase<'e> {
     months: BTreeSet<(Timestamp, &'e str)>,
 }
 
-impl<'e> Purchase<'e> {
-    fn of(terms: &'e Terms, ledger: &[&'e Event], checkouts: &[(&'e Event, &'e Checkout)]) -> Self {
+impl<'e> SessionObjects<'e> {
+    fn collect(terms: &'e Terms, ledger: &[&'e Event], checkouts: &[(&'e Event, &'e Checkout)]) -> Self {
         let mut purchase = Self {
             session: &terms.id,
             ..Self::default()
@@ -137,13 +137,13 @@ impl<'e> Purchase<'e> {
         for (event, checkout) in checkouts {
             purchase.payments.extend(checkout.payment.as_deref());
             let subscription = checkout.subscription.as_deref();
-            if terms.equal(checkout) {
+            if terms.matches_price(checkout) {
                 purchase.subscriptions.extend(subscription);
             }
             if checkout.outcome == CheckoutOutcome::Paid {
                 let invoice = checkout.invoice.as_deref().map(|id| (event.at, id));
                 purchase.invoices.extend(invoice);
-                if terms.equal(checkout) {
+                if terms.matches_price(checkout) {
                     purchase.subscribed |= subscription.is_some();
                     purchase.months.extend(invoice);
                 }
@@ -151,10 +151,10 @@ impl<'e> Purchase<'e> {
         }
         for event in ledger {
             match &event.fact {
-                Fact::Subscription(one) if purchase.is_for(one.subject.as_ref()) => {
+                Fact::Subscription(one) if purchase.names_session(one.subject.as_ref()) => {
                     purchase.subscriptions.insert(&one.id);
                 }
-                Fact::Invoice(one) if purchase.is_for(one.subject.as_ref()) => {
+                Fact::Invoice(one) if purchase.names_session(one.subject.as_ref()) => {
                     purchase.subscriptions.extend(one.subscription.as_deref());
                 }
                 _ => {}
@@ -166,7 +166,7 @@ impl<'e> Purchase<'e> {
                 let own = subscription.is_some_and(|id| purchase.subscriptions.contains(id));
                 if one.paid && own {
                     purchase.invoices.insert((event.at, &one.id));
-                    if terms.bills(one) {
+                    if terms.matches_invoice(one) {
                         purchase.months.insert((event.at, &one.id));
                     }
                 }
@@ -175,12 +175,12 @@ impl<'e> Purchase<'e> {
         purchase
     }
 
-    fn is_for(&self, subject: Option<&Subject>) -> bool {
+    fn names_session(&self, subject: Option<&Subject>) -> bool {
         matches!(subject, Some(Subject::Session(id)) if id == self.session)
     }
 
     /// Whether a subscription was deleted, or its latest status is an ending one.
-    fn is_over(&self, ledger: &[&Event]) -> bool {
+    fn has_ended(&self, ledger: &[&Event]) -> bool {
         let mut latest: Option<(Timestamp, bool)> = None;
         for event in ledger {
             let Fact::Subscription(one) = &event.fact else {
@@ -201,10 +201,10 @@ impl<'e> Purchase<'e> {
 
     /// Whether all money was refunded: for a subscription, that of its latest month, or of an invoice of another amount since
     /// then. Such an invoice does not restore what a refund has taken.
-    fn is_returned(&self, ledger: &[&Event]) -> bool {
+    fn is_refunded(&self, ledger: &[&Event]) -> bool {
         if !self.subscribed {
-            let named = |charge: &Charge| self.is_for(charge.subject.as_ref());
-            if returned(ledger, &self.payments, named) {
+            let named = |charge: &Charge| self.names_session(charge.subject.as_ref());
+            if any_charge_refunded(ledger, &self.payments, named) {
                 return true;
             }
         }
@@ -213,12 +213,12 @@ impl<'e> Purchase<'e> {
         let others = self.invoices.difference(&self.months);
         let others = others.filter(|(at, _)| since.is_none_or(|since| *at >= since));
         let mut latest = month.into_iter().chain(others);
-        latest.any(|(_, invoice)| is_invoice_returned(ledger, invoice))
+        latest.any(|(_, invoice)| is_invoice_refunded(ledger, invoice))
     }
 }
 
 /// Whether all payments of an invoice were refunded.
-fn is_invoice_returned(ledger: &[&Event], invoice: &str) -> bool {
+fn is_invoice_refunded(ledger: &[&Event], invoice: &str) -> bool {
     let mut payments = BTreeSet::new();
     for event in ledger {
         match &event.fact {
@@ -231,26 +231,26 @@ fn is_invoice_returned(ledger: &[&Event], invoice: &str) -> bool {
             _ => {}
         }
     }
-    returned(ledger, &payments, |charge| {
+    any_charge_refunded(ledger, &payments, |charge| {
         charge.invoice.as_deref() == Some(invoice)
     })
 }
 
 /// Whether a charge of these payments was fully refunded, and the refund has not failed later: after a failed refund the owner has the
 /// money again.
-fn returned(ledger: &[&Event], payments: &BTreeSet<&str>, own: impl Fn(&Charge) -> bool) -> bool {
+fn any_charge_refunded(ledger: &[&Event], payments: &BTreeSet<&str>, own: impl Fn(&Charge) -> bool) -> bool {
     let is_one = |id: Option<&str>| id.is_some_and(|id| payments.contains(id));
     ledger.iter().any(|event| {
         let Fact::Charge(charge) = &event.fact else {
             return false;
         };
         let ours = is_one(charge.payment.as_deref()) || is_one(Some(&charge.id)) || own(charge);
-        charge.returned && ours && !came_back(ledger, charge, event.at)
+        charge.returned && ours && !refund_failed_since(ledger, charge, event.at)
     })
 }
 
 /// Whether a refund of a charge has failed, at `since` or later.
-fn came_back(ledger: &[&Event], charge: &Charge, since: Timestamp) -> bool {
+fn refund_failed_since(ledger: &[&Event], charge: &Charge, since: Timestamp) -> bool {
     ledger.iter().any(|event| {
         let Fact::Refund(refund) = &event.fact else {
             return false;

@@ -11,28 +11,28 @@ use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::objects::Bought;
-use super::{API, Choice, DevError, DevProvider, PaymentAction, pages};
+use super::objects::DevPurchase;
+use super::{API_PATH, PaymentChoice, DevError, DevProvider, PaymentAction, pages};
 use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
-use crate::stripe::{SESSION, WORKSPACE};
+use crate::stripe::{SESSION_METADATA, WORKSPACE_METADATA};
 
 /// Header that `svc dev payment` sends. A page of another origin cannot send it.
-pub const HEADER: &str = "svc-dev";
+pub const DEV_HEADER: &str = "svc-dev";
 /// Largest amount.
-const AMOUNT: i64 = 99_999_999;
+const MAX_AMOUNT: i64 = 99_999_999;
 
 pub fn routes<S: Clone + Send + Sync + 'static>(provider: Arc<DevProvider>) -> Router<S> {
     use axum::routing::{get, post};
     Router::new()
-        .route(&format!("{API}/v1/checkout/sessions"), post(checkout))
-        .route(&format!("{API}/v1/billing_portal/sessions"), post(portal))
+        .route(&format!("{API_PATH}/v1/checkout/sessions"), post(checkout))
+        .route(&format!("{API_PATH}/v1/billing_portal/sessions"), post(portal))
         .route(
-            &format!("{API}/v1/subscriptions/{{id}}"),
+            &format!("{API_PATH}/v1/subscriptions/{{id}}"),
             post(subscription),
         )
         .route(
-            &format!("{API}/v1/checkout/sessions/{{id}}/expire"),
+            &format!("{API_PATH}/v1/checkout/sessions/{{id}}/expire"),
             post(expire),
         )
         .route("/_svc/dev/pay/{id}", get(page).post(pay))
@@ -47,7 +47,7 @@ fn refuse(status: StatusCode, message: &str, param: &str) -> Response {
 }
 
 impl DevProvider {
-    fn knows(&self, headers: &HeaderMap) -> bool {
+    fn is_authorized(&self, headers: &HeaderMap) -> bool {
         let key = headers
             .get(header::AUTHORIZATION)
             .map(HeaderValue::as_bytes);
@@ -60,7 +60,7 @@ async fn checkout(
     headers: HeaderMap,
     Form(form): Form<HashMap<String, String>>,
 ) -> Response {
-    if !provider.knows(&headers) {
+    if !provider.is_authorized(&headers) {
         return refuse(StatusCode::UNAUTHORIZED, "Invalid API Key provided", "");
     }
     let field = |name: &str| form.get(name).cloned();
@@ -71,13 +71,13 @@ async fn checkout(
         (Some(_), _) => Some(900),
         (None, amount) => amount.and_then(|amount| amount.parse().ok()),
     };
-    let Some(amount) = amount.filter(|amount| (1..=AMOUNT).contains(amount)) else {
+    let Some(amount) = amount.filter(|amount| (1..=MAX_AMOUNT).contains(amount)) else {
         let param = "line_items[0][price_data][unit_amount]";
-        let message = format!("The amount must be from 1 to {AMOUNT}.");
+        let message = format!("The amount must be from 1 to {MAX_AMOUNT}.");
         return refuse(StatusCode::BAD_REQUEST, &message, param);
     };
     let subject = |name: &'static str| Some((name, field(&format!("metadata[{name}]"))?));
-    let subject = subject(SESSION).or_else(|| subject(WORKSPACE));
+    let subject = subject(SESSION_METADATA).or_else(|| subject(WORKSPACE_METADATA));
     let (Some(subject), Some(success_url)) = (subject, field("success_url")) else {
         return refuse(
             StatusCode::BAD_REQUEST,
@@ -93,7 +93,7 @@ async fn checkout(
         .take(12)
         .map(|byte| format!("{byte:02x}"))
         .collect();
-    let bought = Bought {
+    let bought = DevPurchase {
         id: format!("cs_dev_{id}"),
         subject,
         name: price("[product_data][name]").or(plan).unwrap_or_default(),
@@ -107,7 +107,7 @@ async fn checkout(
         made_at: provider.clock.now(),
     };
     let mut answer = bought.checkout("open", "unpaid");
-    answer["url"] = provider.begin(bought).into();
+    answer["url"] = provider.store_checkout(bought).into();
     Json(answer).into_response()
 }
 
@@ -117,7 +117,7 @@ async fn portal(
     Form(form): Form<HashMap<String, String>>,
 ) -> Response {
     match form.get("return_url") {
-        Some(url) if provider.knows(&headers) => {
+        Some(url) if provider.is_authorized(&headers) => {
             let session =
                 json!({ "id": "bps_dev", "object": "billing_portal.session", "url": url });
             Json(session).into_response()
@@ -135,7 +135,7 @@ async fn subscription(
     headers: HeaderMap,
     Path(id): Path<String>,
 ) -> Response {
-    if !provider.knows(&headers) {
+    if !provider.is_authorized(&headers) {
         return refuse(StatusCode::UNAUTHORIZED, "Invalid API Key provided", "");
     }
     Json(json!({ "id": id, "object": "subscription", "status": "active", "cancel_at_period_end": true }))
@@ -147,7 +147,7 @@ async fn expire(
     headers: HeaderMap,
     Path(id): Path<String>,
 ) -> Response {
-    if !provider.knows(&headers) {
+    if !provider.is_authorized(&headers) {
         return refuse(StatusCode::UNAUTHORIZED, "Invalid API Key provided", "");
     }
     match provider.open().remove(&id) {
@@ -165,7 +165,7 @@ async fn page(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let bought = provider.open().get(&id).cloned();
-    let bought = bought.ok_or(DevError::Nothing(super::GONE))?;
+    let bought = bought.ok_or(DevError::NothingToDo(super::CHECKOUT_GONE))?;
     let headers = [
         (
             header::CONTENT_TYPE,
@@ -179,8 +179,8 @@ async fn page(
 
 /// Form of the payment page.
 #[derive(Debug, Deserialize)]
-struct Chosen {
-    outcome: Choice,
+struct PaymentForm {
+    outcome: PaymentChoice,
     #[serde(default)]
     email: String,
 }
@@ -188,9 +188,9 @@ struct Chosen {
 async fn pay(
     State(provider): State<Arc<DevProvider>>,
     Path(id): Path<String>,
-    Form(chosen): Form<Chosen>,
+    Form(chosen): Form<PaymentForm>,
 ) -> Result<Response, Problem> {
-    let next = provider.settle(&id, chosen.outcome, &chosen.email).await?;
+    let next = provider.complete(&id, chosen.outcome, &chosen.email).await?;
     Ok((StatusCode::SEE_OTHER, [(header::LOCATION, next)]).into_response())
 }
 
@@ -199,19 +199,19 @@ async fn act(
     Path((session, action)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Result<Json<Value>, Problem> {
-    if !headers.contains_key(HEADER) {
+    if !headers.contains_key(DEV_HEADER) {
         return Err(invalid("Only `svc dev payment` may ask for this."));
     }
     let action = PaymentAction::ALL.iter().find(|(name, _)| *name == action);
     let (_, action) = action.ok_or_else(Problem::not_found)?;
-    let events = provider.act(&session, *action).await?;
+    let events = provider.simulate(&session, *action).await?;
     Ok(Json(json!({ "session": session, "events": events })))
 }
 
 impl From<DevError> for Problem {
     fn from(error: DevError) -> Self {
         match error {
-            DevError::Nothing(why) => {
+            DevError::NothingToDo(why) => {
                 Self::new(Code::NotFound, format!("There is nothing to do: {why}."))
             }
             DevError::Webhook { .. } => Self::new(Code::ProviderUnavailable, format!("{error}.")),

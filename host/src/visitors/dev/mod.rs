@@ -99,7 +99,7 @@ impl DevIssuer {
 
     /// Issues an authorization code for a person; `None` if there are too many codes, or no randomness.
     fn code(&self, request: AuthorizationRequest, name: String, email: String) -> Option<String> {
-        let (text, at) = (credential::secret(&self.random).ok()?, self.clock.now());
+        let (text, at) = (credential::random_secret(&self.random).ok()?, self.clock.now());
         let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
         codes.retain(|_, code| at.0 - code.at.0 < LIFE);
         if codes.len() >= MOST {
@@ -142,7 +142,7 @@ impl DevIssuer {
             "email_verified": true,
         });
         let id_token = self.key.sign(&claims).ok()?;
-        let access_token = credential::secret(&self.random).ok()?;
+        let access_token = credential::random_secret(&self.random).ok()?;
         Some(json!({
             "id_token": id_token,
             "access_token": access_token,

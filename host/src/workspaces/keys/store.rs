@@ -10,7 +10,7 @@ use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
 /// Key that is neither revoked nor expired.
-pub(super) struct Live {
+pub(super) struct UsableKey {
     pub(super) workspace: WorkspaceId,
     pub(super) secret: Digest,
     pub(super) role: Role,
@@ -86,13 +86,13 @@ pub(super) fn revoke(
 }
 
 /// Finds a key that is neither revoked nor expired.
-pub(super) fn live(c: &Connection, key_id: &str, now: Timestamp) -> rusqlite::Result<Option<Live>> {
+pub(super) fn find_usable(c: &Connection, key_id: &str, now: Timestamp) -> rusqlite::Result<Option<UsableKey>> {
     c.prepare_cached(
         "SELECT workspace_id, secret_sha256, role, last_used_at FROM keys
          WHERE key_id = ?1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?2)",
     )?
     .query_row(params![key_id, now], |row| {
-        Ok(Live {
+        Ok(UsableKey {
             workspace: row.get("workspace_id")?,
             secret: row.get("secret_sha256")?,
             role: role(row, "role")?,

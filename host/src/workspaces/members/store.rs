@@ -18,7 +18,7 @@ pub(super) fn role(row: &Row<'_>, column: usize) -> rusqlite::Result<Role> {
 }
 
 /// Finds the user of an issuer's subject, with the stored e-mail address.
-pub(super) fn user_of(
+pub(super) fn find_user_by_subject(
     c: &Connection,
     issuer: &str,
     subject: &str,
@@ -135,7 +135,7 @@ pub(super) fn remove(tx: &Tx<'_>, workspace: &WorkspaceId, user: &UserId) -> Res
 }
 
 /// Returns the number of members of a workspace, and how many of them are owners.
-pub(super) fn count(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<(u64, u64)> {
+pub(super) fn count_members(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<(u64, u64)> {
     c.prepare_cached(
         "SELECT count(*), coalesce(sum(role = 'owner'), 0) FROM memberships WHERE workspace_id = ?1",
     )?
@@ -146,7 +146,7 @@ pub(super) fn count(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result
 }
 
 /// Counts the workspaces that a user owns.
-pub(super) fn owned(c: &Connection, user: &UserId) -> rusqlite::Result<u64> {
+pub(super) fn count_owned(c: &Connection, user: &UserId) -> rusqlite::Result<u64> {
     c.prepare_cached("SELECT count(*) FROM memberships WHERE user_id = ?1 AND role = 'owner'")?
         .query_row([user.as_str()], |row| {
             row.get::<_, i64>(0).map(i64::unsigned_abs)

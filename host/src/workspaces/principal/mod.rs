@@ -14,5 +14,5 @@ pub struct Principal {
     pub name: String,
     pub workspaces: Vec<WorkspaceId>,
     /// Whether the workspaces are free and were created by a user.
-    pub is_unproven: bool,
+    pub is_free_tier: bool,
 }

@@ -18,7 +18,7 @@ impl Principal {
             None => Ok(Self {
                 name: format!("workspace:{workspace}"),
                 workspaces: vec![*workspace],
-                is_unproven: false,
+                is_free_tier: false,
             }),
         }
     }
@@ -38,7 +38,7 @@ impl Principal {
         Ok(Self {
             name: format!("user:{founder}"),
             workspaces: store::free_of_founder(c, founder)?,
-            is_unproven: true,
+            is_free_tier: true,
         })
     }
 }

@@ -20,7 +20,7 @@ fn subscription(row: &Row<'_>) -> rusqlite::Result<Subscription> {
             .get::<_, Option<String>>(5)?
             .map(|status| Ok::<_, rusqlite::Error>((status, row.get(6)?)))
             .transpose()?,
-        told: row.get(7)?,
+        end_sent: row.get(7)?,
     })
 }
 
@@ -57,14 +57,14 @@ pub(super) fn put(tx: &Tx<'_>, known: &Subscription) -> Result<(), Error> {
             known.deleted,
             known.status.as_ref().map(|(status, _)| status),
             known.status.as_ref().map_or(Timestamp(0), |(_, at)| *at),
-            known.told,
+            known.end_sent,
         ],
     )?;
     Ok(())
 }
 
 /// Whether a workspace exists or did.
-pub(super) fn is_ours(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<bool> {
+pub(super) fn is_known_workspace(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<bool> {
     c.prepare_cached(
         "SELECT EXISTS (SELECT 1 FROM workspaces WHERE id = ?1)
             OR EXISTS (SELECT 1 FROM ended_workspaces WHERE id = ?1)",
@@ -73,7 +73,7 @@ pub(super) fn is_ours(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Resu
 }
 
 /// Records that the provider was told to end a subscription.
-pub(super) fn set_told(tx: &Tx<'_>, id: &str) -> Result<(), Error> {
+pub(super) fn set_end_sent(tx: &Tx<'_>, id: &str) -> Result<(), Error> {
     tx.execute("UPDATE subscriptions SET told = 1 WHERE id = ?1", [id])?;
     Ok(())
 }

@@ -10,7 +10,7 @@ use svc_base::clock::Timestamp;
 
 /// Purchase in the provider's terms.
 #[derive(Clone, Debug)]
-pub(super) struct Bought {
+pub(super) struct DevPurchase {
     /// Identifier of the checkout.
     pub(super) id: String,
     /// Metadata that names the session or workspace.
@@ -53,7 +53,7 @@ pub(super) enum Step {
 
 /// Returns the event of a step, with its type.
 pub(super) fn event(
-    bought: &Bought,
+    bought: &DevPurchase,
     step: Step,
     id: &str,
     now: Timestamp,
@@ -107,7 +107,7 @@ pub(super) fn event(
     (kind, event)
 }
 
-impl Bought {
+impl DevPurchase {
     /// Returns the id of an object of a kind, with the number of the month for a subscription.
     fn name(&self, kind: &str) -> String {
         let own = self.id.strip_prefix("cs_dev_").unwrap_or(&self.id);

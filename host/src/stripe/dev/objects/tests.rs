@@ -7,8 +7,8 @@ const SECRET: &str = "whsec_of_the_recorded_events";
 /// 2026-11-20T12:00:00Z, the time of all recorded webhooks.
 const NOW: Timestamp = Timestamp(1_795_176_000_000);
 
-fn bought(recurring: bool, month: u32) -> Bought {
-    Bought {
+fn bought(recurring: bool, month: u32) -> DevPurchase {
+    DevPurchase {
         id: format!("cs_dev_{}", if recurring { "monthly" } else { "once" }),
         subject: (
             "svc_session",
