@@ -156,7 +156,7 @@ impl App {
             rooms: services.rooms(),
             checkout: services.checkout(),
             live_queries: services.live_queries(),
-            dev_issuer: DevIssuer::of(config, clock, random)?.map(Arc::new),
+            dev_issuer: DevIssuer::from_config(config, clock, random)?.map(Arc::new),
             landing: Arc::new(Landing::new(Arc::clone(config))),
             hosts: Arc::new(Hosts::new(config)),
             request_ids: Arc::new(RequestIds::new(u32::from_le_bytes(random.bytes()?))),

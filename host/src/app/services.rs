@@ -32,9 +32,9 @@ use crate::realtime::live::Live;
 use crate::realtime::live::routes::LiveQueries;
 use crate::realtime::routes::Rooms;
 use crate::stripe::dev::{self, DevProvider};
-use crate::stripe::{EventConsumer, WebhookReceiver, Stripe};
+use crate::stripe::{EventConsumer, Stripe, WebhookReceiver};
 use crate::telemetry::Metrics;
-use crate::visitors::{Visitors, end_not_allowed};
+use crate::visitors::{Visitors, end_disallowed_sessions};
 use crate::workspaces::Workspaces;
 use svc_base::clock::Clock;
 use svc_base::random::Random;
@@ -172,7 +172,7 @@ impl Ground {
             sandbox.clone(),
         )?);
         backends.set_occupancy_counter(realtime.occupancy_counter());
-        let settled = backends.settle_owners().await;
+        let settled = backends.load_owners().await;
         settled.context("removing databases that no backend owns")?;
         Ok(backends)
     }
@@ -184,7 +184,7 @@ impl Ground {
             self.random.clone(),
             Arc::clone(&self.config),
             workspaces.clone(),
-            end_not_allowed,
+            end_disallowed_sessions,
         )
     }
 
@@ -232,9 +232,12 @@ impl Ground {
             provider,
         ));
         // Everybody whom events of the payment provider may concern.
-        let consumers: Vec<Arc<dyn EventConsumer>> = vec![Arc::clone(&payments) as _, Arc::new(SubscriptionConsumer)];
+        let consumers: Vec<Arc<dyn EventConsumer>> =
+            vec![Arc::clone(&payments) as _, Arc::new(SubscriptionConsumer)];
         let webhooks = stripe
-            .map(|settings| WebhookReceiver::new(control.clone(), clock.clone(), settings, consumers))
+            .map(|settings| {
+                WebhookReceiver::new(control.clone(), clock.clone(), settings, consumers)
+            })
             .map(Arc::new);
         let dev_provider = stand_in
             .map(|settings| {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::model::{Action, BackendError, Detail, requires_identity};
+use super::model::{Action, BackendDetail, BackendError, requires_identity};
 use super::service::Backends;
 use super::store;
 use crate::control;
@@ -18,19 +18,19 @@ impl Backends {
         &self,
         project: ProjectId,
         agents: bool,
-    ) -> Result<Detail, BackendError> {
-        self.switch(project, move |tx, id| store::set_agents(tx, id, agents))
+    ) -> Result<BackendDetail, BackendError> {
+        self.set_switch(project, move |tx, id| store::set_agents(tx, id, agents))
             .await
     }
 
     /// Whether visitors' agents may call a backend; false for a deleted one.
-    pub async fn is_for_agents(&self, id: BackendId) -> Result<bool, control::Error> {
-        let look = move |c: &_| store::is_for_agents(c, &id);
+    pub async fn allows_agents(&self, id: BackendId) -> Result<bool, control::Error> {
+        let look = move |c: &_| store::allows_agents(c, &id);
         self.control.read(look).await
     }
 
     /// Lists the actions that need no sign-in, by name, from after a name.
-    pub async fn open_actions(
+    pub async fn public_actions(
         &self,
         id: BackendId,
         after: Option<&str>,
@@ -50,7 +50,7 @@ impl Backends {
     ///
     /// # Errors
     /// Errors of the database, or the refusal of a newer gate.
-    pub async fn open_action(
+    pub async fn public_action(
         &self,
         id: BackendId,
         name: &str,

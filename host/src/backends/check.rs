@@ -32,7 +32,7 @@ pub async fn check(control: &Control, files: &Files) -> anyhow::Result<BackendFi
             }
         }
     }
-    for id in control.read(store::described).await? {
+    for id in control.read(store::referenced_ids).await? {
         let there = match id.parse::<BackendId>() {
             Ok(id) => owned.contains(&id) || control.read(move |c| store::exists(c, &id)).await?,
             Err(_) => false,

@@ -11,12 +11,12 @@ use svc_database::{Files, Source};
 
 /// Databases to copy. The functions block.
 #[derive(Debug)]
-pub struct Sources {
+pub struct DatabaseSources {
     files: Files,
     open: HashMap<BackendId, Source>,
 }
 
-impl Sources {
+impl DatabaseSources {
     /// Opens the databases, so that little is left to do at the moment of the backup.
     ///
     /// # Errors

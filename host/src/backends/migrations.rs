@@ -17,11 +17,11 @@ use svc_database::{Migrated, RunError, Script, ScriptError};
 use svc_sandbox::{Purpose, SCRIPT_BYTES};
 
 /// Locks of migrations and restores, one per backend.
-pub(super) type Turns = Mutex<HashMap<BackendId, Arc<tokio::sync::Mutex<()>>>>;
+pub(super) type MigrationLocks = Mutex<HashMap<BackendId, Arc<tokio::sync::Mutex<()>>>>;
 
 impl Backends {
     /// Judges a script: the first one of a backend, or a migration of `backend`.
-    pub(super) async fn judged(
+    pub(super) async fn judge_script(
         &self,
         sql: String,
         backend: Option<BackendId>,
@@ -56,12 +56,12 @@ impl Backends {
         ddl: String,
         note: Option<String>,
     ) -> Result<MigrationResult, BackendError> {
-        let id = self.required(project).await?.id;
-        let turn = self.turn(id);
+        let id = self.require_backend(project).await?.id;
+        let turn = self.migration_lock(id);
         let _mine = turn.lock().await;
         self.record_restores(id).await?;
-        let script = while_awaited(self.judged(ddl, Some(id))).await??;
-        if let Some(version) = self.recorded(id, &script.checksum).await? {
+        let script = while_awaited(self.judge_script(ddl, Some(id))).await??;
+        if let Some(version) = self.recorded_version(id, &script.checksum).await? {
             return Ok(MigrationResult {
                 status: MigrationStatus::AlreadyApplied,
                 version,
@@ -72,10 +72,11 @@ impl Backends {
         self.check_definitions(id, &script, note.as_deref()).await?;
         self.check_disk()?;
         let migrated = self.databases.migrate(id, script.clone()).await;
-        let (status, marker, warnings) = match migrated.map_err(|error| failed(&script, error))? {
-            Migrated::Applied(marker, new) => (MigrationStatus::Applied, marker, new),
-            Migrated::Found(marker) => (MigrationStatus::Healed, marker, Vec::new()),
-        };
+        let (status, marker, warnings) =
+            match migrated.map_err(|error| script_error(&script, error))? {
+                Migrated::Applied(marker, new) => (MigrationStatus::Applied, marker, new),
+                Migrated::Found(marker) => (MigrationStatus::Healed, marker, Vec::new()),
+            };
         let entry = LedgerEntry {
             version: marker.version,
             checksum: marker.checksum.clone(),
@@ -93,13 +94,13 @@ impl Backends {
     }
 
     /// Returns the version under which a script is in the ledger.
-    pub(super) async fn recorded(
+    pub(super) async fn recorded_version(
         &self,
         id: BackendId,
         checksum: &str,
     ) -> Result<Option<u32>, control::Error> {
         let checksum = checksum.to_owned();
-        let look = move |c: &_| store::recorded(c, &id, &checksum);
+        let look = move |c: &_| store::recorded_version(c, &id, &checksum);
         self.control.read(look).await
     }
 
@@ -153,9 +154,9 @@ impl Backends {
     }
 
     /// Returns the lock of a backend: only its holder changes the backend's schema.
-    pub(super) fn turn(&self, id: BackendId) -> Arc<tokio::sync::Mutex<()>> {
+    pub(super) fn migration_lock(&self, id: BackendId) -> Arc<tokio::sync::Mutex<()>> {
         let mut turns = self
-            .migrating
+            .migration_locks
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         // A lock that only the map holds is not in use.
@@ -165,19 +166,24 @@ impl Backends {
 }
 
 /// Maps a failure to an error for the author of a script.
-pub(super) fn failed(script: &Script, failure: ScriptError) -> BackendError {
+pub(super) fn script_error(script: &Script, failure: ScriptError) -> BackendError {
     match (failure.error, failure.statement) {
         (RunError::Refused { reason, offset }, Some(number)) => {
-            refused(script, number, offset, reason)
+            script_refused(script, number, offset, reason)
         }
         // In a script, the author's own value has made the statement fail.
-        (RunError::Failed(reason), Some(number)) => refused(script, number, None, reason),
+        (RunError::Failed(reason), Some(number)) => script_refused(script, number, None, reason),
         (error, _) => error.into(),
     }
 }
 
 /// Without another position, the start of the statement is reported.
-fn refused(script: &Script, number: usize, offset: Option<usize>, reason: String) -> BackendError {
+fn script_refused(
+    script: &Script,
+    number: usize,
+    offset: Option<usize>,
+    reason: String,
+) -> BackendError {
     let start = script.statements.get(number).map_or(0, |range| range.start);
     let offset = start + offset.unwrap_or(0);
     BackendError::ScriptRefused(verdicts::refusal(&script.sql, number, Some(offset), reason))

@@ -19,9 +19,9 @@ pub const USER_ID: &str = "svc_user_id";
 /// Reserved bind for the verified e-mail address of the signed-in visitor.
 pub const USER_EMAIL: &str = "svc_user_email";
 /// Maximum length of a note, in characters.
-pub const NOTE: usize = 1_000;
+pub const MAX_NOTE_CHARS: usize = 1_000;
 /// Maximum number of actions in a batch.
-pub const BATCH: usize = 200;
+pub const MAX_BATCH: usize = 200;
 
 /// Backend of a project.
 #[derive(Clone, Debug)]
@@ -120,7 +120,7 @@ pub struct NewAction {
 
 /// Complete description of a backend.
 #[derive(Debug)]
-pub struct Detail {
+pub struct BackendDetail {
     pub backend: Backend,
     /// Content of the database.
     pub inventory: Inventory,
@@ -223,7 +223,7 @@ pub enum BackendError {
     },
     /// The params differ from the binds of the statement.
     #[error("the params differ from those of the statement")]
-    Mismatch {
+    ParamsMismatch {
         /// Binds without a param.
         missing: Vec<String>,
         /// Params without a bind.
@@ -231,7 +231,7 @@ pub enum BackendError {
     },
     /// A call sets a reserved param.
     #[error("{0} is given by the platform")]
-    Reserved(String),
+    ReservedParam(String),
     /// The action needs a signed-in visitor.
     #[error("the action needs a signed-in visitor")]
     IdentityRequired,

@@ -16,22 +16,22 @@ type Count = Box<dyn Fn(BackendId) -> Occupancy + Send + Sync>;
 
 /// Slot for the counting function, which is set once.
 #[derive(Default)]
-pub(super) struct Counter(OnceLock<Count>);
+pub(super) struct OccupancyCounter(OnceLock<Count>);
 
-impl Counter {
+impl OccupancyCounter {
     pub(super) fn set(&self, count: impl Fn(BackendId) -> Occupancy + Send + Sync + 'static) {
         // The first function stays, because there is only one rooms' service.
         let _ = self.0.set(Box::new(count));
     }
 
-    pub(super) fn of(&self, backend: BackendId) -> Occupancy {
+    pub(super) fn count(&self, backend: BackendId) -> Occupancy {
         self.0
             .get()
             .map_or_else(Occupancy::default, |count| count(backend))
     }
 }
 
-impl std::fmt::Debug for Counter {
+impl std::fmt::Debug for OccupancyCounter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Counter").finish_non_exhaustive()
     }

@@ -6,9 +6,9 @@ use bytes::Bytes;
 
 use super::Backends;
 use super::calls::requests::{As, CallBatch, check_ops};
-use super::history::requests::{RestoreBackend, WhichMoments};
+use super::history::requests::{MomentsQuery, RestoreBackend};
 use super::history::views::{HistoryView, RestoredView};
-use super::requests::{Change, CreateBackend, DefineActions, HowToChange, UpdateBackend};
+use super::requests::{Change, ChangeMode, CreateBackend, DefineActions, UpdateBackend};
 use super::scope::BackendScope;
 use super::views::{ActionList, BackendView, Defined, Updated};
 use crate::access::{Editor, Viewer};
@@ -51,7 +51,7 @@ pub async fn get(
 pub async fn update(
     backends: Arc<Backends>,
     at: BackendScope<Editor>,
-    (input, how): (UpdateBackend, HowToChange),
+    (input, how): (UpdateBackend, ChangeMode),
 ) -> Result<Updated, Problem> {
     let project = at.at.project.id;
     Ok(match input.checked(how)? {
@@ -87,7 +87,7 @@ pub async fn delete(backends: Arc<Backends>, at: ProjectScope<Editor>) -> Result
 pub async fn define(
     backends: Arc<Backends>,
     at: BackendScope<Editor>,
-    (input, how): (DefineActions, HowToChange),
+    (input, how): (DefineActions, ChangeMode),
 ) -> Result<Defined, Problem> {
     let (project, batch) = (at.at.project.id, input.checked());
     Ok(if how.dry_run {
@@ -119,7 +119,7 @@ pub async fn batch(
 pub async fn history(
     backends: Arc<Backends>,
     at: BackendScope<Viewer>,
-    input: WhichMoments,
+    input: MomentsQuery,
 ) -> Result<HistoryView, Problem> {
     let part = input.checked()?;
     Ok(backends.history(at.at.project.id, part).await?.into())

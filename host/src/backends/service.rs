@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use quick_cache::sync::Cache;
 
-use super::actions::{self, Actions, ByText};
+use super::actions::{self, Actions, TextWeighter};
 use super::drift;
-use super::model::{Backend, BackendError, Detail, LedgerEntry};
+use super::model::{Backend, BackendDetail, BackendError, LedgerEntry};
 use super::occupancy::Occupancy;
 use super::store;
 use super::verdicts::Verdicts;
@@ -36,19 +36,19 @@ pub struct Backends {
     pub(super) deployments: Arc<Deployments>,
     pub(super) databases: Arc<Databases>,
     pub(super) verdicts: Verdicts,
-    pub(super) actions: Cache<BackendId, Arc<Actions>, ByText>,
+    pub(super) actions: Cache<BackendId, Arc<Actions>, TextWeighter>,
     /// Digests of schemas and ledgers that were compared and match.
-    pub(super) agreed: Cache<BackendId, Digest>,
+    pub(super) compared_schemas: Cache<BackendId, Digest>,
     /// Locks of migrations and restores.
-    pub(super) migrating: super::migrations::Turns,
+    pub(super) migration_locks: super::migrations::MigrationLocks,
     /// Permits of restores.
     pub(super) rewinds: tokio::sync::Semaphore,
     /// Running exports.
     pub(super) exports: super::export::Exports,
     /// Counts rooms and sockets of a backend.
-    occupancy: super::occupancy::Counter,
+    occupancy: super::occupancy::OccupancyCounter,
     /// Tells which backends lack payments.
-    pub(super) payments: super::mirror::Follower,
+    pub(super) payments: super::mirror::DelayReasonSlot,
 }
 
 /// Backend to create.
@@ -80,13 +80,13 @@ impl Backends {
                 clock.clone(),
             )?),
             verdicts: Verdicts::new(sandbox),
-            actions: actions::cache(),
-            agreed: Cache::new(drift::AGREED),
-            migrating: super::migrations::Turns::default(),
-            rewinds: tokio::sync::Semaphore::new(super::history::AT_ONCE),
+            actions: actions::action_cache(),
+            compared_schemas: Cache::new(drift::MAX_COMPARED),
+            migration_locks: super::migrations::MigrationLocks::default(),
+            rewinds: tokio::sync::Semaphore::new(super::history::MAX_RESTORES),
             exports: super::export::Exports::default(),
-            occupancy: super::occupancy::Counter::default(),
-            payments: super::mirror::Follower::default(),
+            occupancy: super::occupancy::OccupancyCounter::default(),
+            payments: super::mirror::DelayReasonSlot::default(),
             control,
             clock,
             random,
@@ -103,13 +103,13 @@ impl Backends {
         &self,
         project: &Project,
         new: NewBackend,
-        keep: Keep<Detail>,
-    ) -> Result<Detail, BackendError> {
+        keep: Keep<BackendDetail>,
+    ) -> Result<BackendDetail, BackendError> {
         if self.of_project(project.id).await?.is_some() {
             return Err(BackendError::Exists);
         }
-        let script = while_awaited(self.judged(new.ddl, None)).await??;
-        self.check_room(project.workspace.id).await?;
+        let script = while_awaited(self.judge_script(new.ddl, None)).await??;
+        self.check_capacity(project.workspace.id).await?;
         let backend = Backend {
             id: BackendId::new(&self.clock, &self.random).map_err(anyhow::Error::from)?,
             project: project.id,
@@ -126,10 +126,10 @@ impl Backends {
         };
         self.databases.belong([(backend.id, project.workspace.id)]);
         let made = self.databases.create(backend.id, script.clone()).await;
-        let inventory = made.map_err(|error| super::migrations::failed(&script, error))?;
+        let inventory = made.map_err(|error| super::migrations::script_error(&script, error))?;
         let id = backend.id;
         let recorded = async {
-            let detail = Detail {
+            let detail = BackendDetail {
                 bytes_on_disk: self.bytes_on_disk(id).await?,
                 backend,
                 occupancy: Occupancy::default(),
@@ -156,10 +156,10 @@ impl Backends {
     /// Records a new database as the project's backend, and binds the frontends that never had one.
     async fn record(
         &self,
-        detail: Detail,
+        detail: BackendDetail,
         workspace: WorkspaceId,
-        keep: Keep<Detail>,
-    ) -> Result<Detail, BackendError> {
+        keep: Keep<BackendDetail>,
+    ) -> Result<BackendDetail, BackendError> {
         let (config, now) = (Arc::clone(&self.config), self.clock.now());
         self.control
             .write(move |tx| {
@@ -197,7 +197,7 @@ impl Backends {
     }
 
     /// Checks that the disk and the caps allow another backend.
-    async fn check_room(&self, workspace: WorkspaceId) -> Result<(), BackendError> {
+    async fn check_capacity(&self, workspace: WorkspaceId) -> Result<(), BackendError> {
         self.check_disk()?;
         let config = Arc::clone(&self.config);
         self.control
@@ -216,7 +216,10 @@ impl Backends {
     ///
     /// # Errors
     /// `NotFound`.
-    pub(super) async fn required(&self, project: ProjectId) -> Result<Backend, BackendError> {
+    pub(super) async fn require_backend(
+        &self,
+        project: ProjectId,
+    ) -> Result<Backend, BackendError> {
         self.of_project(project)
             .await?
             .ok_or(BackendError::NotFound)
@@ -226,8 +229,8 @@ impl Backends {
     ///
     /// # Errors
     /// `NotFound` if the project has no backend.
-    pub async fn detail(&self, project: ProjectId) -> Result<Detail, BackendError> {
-        let backend = self.required(project).await?;
+    pub async fn detail(&self, project: ProjectId) -> Result<BackendDetail, BackendError> {
+        let backend = self.require_backend(project).await?;
         let id = backend.id;
         let inventory = self.databases.inventory(id).await?;
         let (mut ledger, actions) = self
@@ -239,11 +242,11 @@ impl Backends {
             self.record_restores(id).await?;
             ledger = self.control.read(move |c| store::ledger(c, &id)).await?;
         }
-        Ok(Detail {
+        Ok(BackendDetail {
             unrecorded: self.unrecorded(id, &inventory, &ledger).await,
             bytes_on_disk: self.bytes_on_disk(id).await?,
-            occupancy: self.occupancy.of(id),
-            behind: self.payments.behind(id),
+            occupancy: self.occupancy.count(id),
+            behind: self.payments.delay_reason(id),
             backend,
             inventory,
             ledger,
@@ -265,7 +268,10 @@ impl Backends {
     }
 
     /// Sets the function that counts rooms and sockets.
-    pub fn set_occupancy_counter(&self, count: impl Fn(BackendId) -> Occupancy + Send + Sync + 'static) {
+    pub fn set_occupancy_counter(
+        &self,
+        count: impl Fn(BackendId) -> Occupancy + Send + Sync + 'static,
+    ) {
         self.occupancy.set(count);
     }
 
@@ -282,8 +288,8 @@ impl Backends {
         &self,
         project: ProjectId,
         realtime: bool,
-    ) -> Result<Detail, BackendError> {
-        self.switch(project, move |tx, id| store::set_realtime(tx, id, realtime))
+    ) -> Result<BackendDetail, BackendError> {
+        self.set_switch(project, move |tx, id| store::set_realtime(tx, id, realtime))
             .await
     }
 
@@ -291,12 +297,12 @@ impl Backends {
     ///
     /// # Errors
     /// `NotFound` if the project has no backend.
-    pub(super) async fn switch(
+    pub(super) async fn set_switch(
         &self,
         project: ProjectId,
         set: impl FnOnce(&Tx<'_>, &BackendId) -> Result<bool, control::Error> + Send + 'static,
-    ) -> Result<Detail, BackendError> {
-        let id = self.required(project).await?.id;
+    ) -> Result<BackendDetail, BackendError> {
+        let id = self.require_backend(project).await?.id;
         let now = self.clock.now();
         let there = self
             .control
@@ -354,7 +360,7 @@ impl Backends {
     ///
     /// # Errors
     /// Errors of the database or of the disk.
-    pub async fn settle_owners(&self) -> anyhow::Result<()> {
+    pub async fn load_owners(&self) -> anyhow::Result<()> {
         let owned = self.control.read(store::owners).await?;
         for id in self.databases.files().list()? {
             if !owned.contains_key(&id) {

@@ -11,7 +11,7 @@ use crate::workspaces::Principal;
 use svc_base::ids::{BackendId, ProjectId, WorkspaceId};
 use svc_sandbox::Statement;
 
-const BACKEND: &str = "SELECT id, project_id, realtime, agents, created_at FROM backends";
+const SELECT_BACKEND: &str = "SELECT id, project_id, realtime, agents, created_at FROM backends";
 
 fn backend(row: &Row<'_>) -> rusqlite::Result<Backend> {
     Ok(Backend {
@@ -24,7 +24,7 @@ fn backend(row: &Row<'_>) -> rusqlite::Result<Backend> {
 }
 
 pub(super) fn of_project(c: &Connection, project: &ProjectId) -> rusqlite::Result<Option<Backend>> {
-    c.prepare_cached(&format!("{BACKEND} WHERE project_id = ?1"))?
+    c.prepare_cached(&format!("{SELECT_BACKEND} WHERE project_id = ?1"))?
         .query_row([project], backend)
         .optional()
 }
@@ -56,7 +56,7 @@ pub(super) fn owners(c: &Connection) -> rusqlite::Result<HashMap<BackendId, Opti
 }
 
 /// Counts backends: all, those of free workspaces that users created, and those of the given workspaces.
-pub(super) fn held(c: &Connection, workspaces: &[WorkspaceId]) -> rusqlite::Result<Held> {
+pub(super) fn count_held(c: &Connection, workspaces: &[WorkspaceId]) -> rusqlite::Result<Held> {
     let list = serde_json::to_string(workspaces)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
     c.prepare_cached(
@@ -82,7 +82,7 @@ pub(super) fn check_cap(
     workspace: &WorkspaceId,
 ) -> Result<(), BackendError> {
     let owner = Principal::of_workspace(c, workspace).map_err(Error::from)?;
-    let held = held(c, &owner.workspaces).map_err(Error::from)?;
+    let held = count_held(c, &owner.workspaces).map_err(Error::from)?;
     let kind = match owner.is_free_tier {
         true => Holder::NewOwner,
         false => Holder::Owner,
@@ -124,7 +124,7 @@ pub(super) fn set_agents(tx: &Tx<'_>, id: &BackendId, agents: bool) -> Result<bo
 }
 
 /// Whether a backend exists and agents may call its actions.
-pub(super) fn is_for_agents(c: &Connection, id: &BackendId) -> rusqlite::Result<bool> {
+pub(super) fn allows_agents(c: &Connection, id: &BackendId) -> rusqlite::Result<bool> {
     c.prepare_cached("SELECT EXISTS (SELECT 1 FROM backends WHERE id = ?1 AND agents)")?
         .query_row([id], |row| row.get(0))
 }
@@ -146,7 +146,7 @@ pub(super) fn remove(tx: &Tx<'_>, project: &ProjectId) -> Result<Option<BackendI
 }
 
 /// Lists the backends that ledger or action rows refer to, by their ids as stored.
-pub(super) fn described(c: &Connection) -> rusqlite::Result<Vec<String>> {
+pub(super) fn referenced_ids(c: &Connection) -> rusqlite::Result<Vec<String>> {
     c.prepare("SELECT backend_id FROM ledger UNION SELECT backend_id FROM actions")?
         .query_map([], |row| row.get(0))?
         .collect()
@@ -171,7 +171,7 @@ pub(super) fn ledger(c: &Connection, id: &BackendId) -> rusqlite::Result<Vec<Led
 }
 
 /// Returns the version under which a script is in the ledger.
-pub(super) fn recorded(
+pub(super) fn recorded_version(
     c: &Connection,
     id: &BackendId,
     checksum: &str,

@@ -10,13 +10,13 @@ use svc_database::Pace;
 use svc_sandbox::{GuestDigest, Position, Purpose, Refusal, Sandbox, Statement};
 
 /// Approximate number of cached queries.
-const QUERIES: usize = 512;
+const MAX_CACHED_QUERIES: usize = 512;
 /// Maximum memory of the cache, in bytes.
-const QUERY_BYTES: u64 = 8 << 20;
+const MAX_CACHE_BYTES: u64 = 8 << 20;
 
 /// Query that the gate allows.
 #[derive(Debug)]
-pub(super) struct Query {
+pub(super) struct JudgedQuery {
     pub(super) verdict: Statement,
     /// The statement alone.
     pub(super) statement: Arc<str>,
@@ -28,10 +28,10 @@ type QueryKey = (Option<GuestDigest>, String);
 
 /// Weighs a query by its text, of which the statement is a copy.
 #[derive(Clone, Debug)]
-struct ByText;
+struct TextWeighter;
 
-impl Weighter<QueryKey, Arc<Query>> for ByText {
-    fn weight(&self, (_, sql): &QueryKey, _: &Arc<Query>) -> u64 {
+impl Weighter<QueryKey, Arc<JudgedQuery>> for TextWeighter {
+    fn weight(&self, (_, sql): &QueryKey, _: &Arc<JudgedQuery>) -> u64 {
         weight(sql)
     }
 }
@@ -45,7 +45,7 @@ pub(super) fn weight(sql: &str) -> u64 {
 #[derive(Debug)]
 pub(super) struct Verdicts {
     sandbox: Sandbox,
-    queries: Cache<QueryKey, Arc<Query>, ByText>,
+    queries: Cache<QueryKey, Arc<JudgedQuery>, TextWeighter>,
 }
 
 impl Verdicts {
@@ -53,7 +53,7 @@ impl Verdicts {
     pub(super) fn new(sandbox: Sandbox) -> Self {
         Self {
             sandbox,
-            queries: Cache::with_weighter(QUERIES, QUERY_BYTES, ByText),
+            queries: Cache::with_weighter(MAX_CACHED_QUERIES, MAX_CACHE_BYTES, TextWeighter),
         }
     }
 
@@ -66,7 +66,7 @@ impl Verdicts {
     ///
     /// # Errors
     /// Mostly [`BackendError::Refused`].
-    pub(super) async fn query(&self, sql: String) -> Result<Arc<Query>, BackendError> {
+    pub(super) async fn query(&self, sql: String) -> Result<Arc<JudgedQuery>, BackendError> {
         let key = (self.gate(), sql);
         if let Some(known) = self.queries.get(&key) {
             return Ok(known);
@@ -75,7 +75,7 @@ impl Verdicts {
         let key = (Some(gate), key.1);
         let range = verdict.start..verdict.end;
         let statement = key.1.get(range).unwrap_or_default();
-        let query = Arc::new(Query {
+        let query = Arc::new(JudgedQuery {
             statement: statement.into(),
             verdict,
             pace: Arc::default(),

@@ -4,7 +4,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::changes::SchemaDifference;
-use super::model::{ActionRow, Detail, DryRun, LedgerEntry, MigrationResult, MigrationStatus};
+use super::model::{
+    ActionRow, BackendDetail, DryRun, LedgerEntry, MigrationResult, MigrationStatus,
+};
 use super::model::{params, requires_identity};
 use crate::config::Config;
 use svc_base::clock::Timestamp;
@@ -18,7 +20,7 @@ const SPEC_VERSION: u32 = 1;
 const DATABASE: &str = "default";
 const ENGINE: &str = "sqlite";
 /// Maximum number of names in a sentence.
-const LISTED: usize = 10;
+const MAX_LISTED: usize = 10;
 
 /// A backend with all that is in it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -248,7 +250,7 @@ impl From<&ActionRow> for ActionView {
 
 impl BackendView {
     /// A backend as it is answered.
-    pub fn new(detail: &Detail, config: &Config) -> Self {
+    pub fn new(detail: &BackendDetail, config: &Config) -> Self {
         let Inventory {
             schema,
             tables,
@@ -285,7 +287,7 @@ impl BackendView {
     }
 }
 
-fn warnings(detail: &Detail) -> Vec<WarningView> {
+fn warnings(detail: &BackendDetail) -> Vec<WarningView> {
     let recorded = |version| detail.ledger.iter().any(|entry| entry.version == version);
     let ahead = detail.inventory.markers.iter();
     let unrecorded = (!detail.unrecorded.is_empty()).then(|| WarningView {
@@ -318,10 +320,10 @@ fn warnings(detail: &Detail) -> Vec<WarningView> {
 
 /// Joins names for a sentence, at most the first few.
 fn listed(names: &[String]) -> String {
-    let first = names.iter().take(LISTED).map(String::as_str);
+    let first = names.iter().take(MAX_LISTED).map(String::as_str);
     let mut listed = first.collect::<Vec<_>>().join(", ");
-    if names.len() > LISTED {
-        listed.push_str(&format!(" and {} more", names.len() - LISTED));
+    if names.len() > MAX_LISTED {
+        listed.push_str(&format!(" and {} more", names.len() - MAX_LISTED));
     }
     listed
 }

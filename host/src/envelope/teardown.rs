@@ -58,7 +58,11 @@ impl Teardown {
         self.make_unreachable_as(project, None).await
     }
 
-    async fn make_unreachable_as(&self, project: ProjectId, act: Option<Act>) -> anyhow::Result<()> {
+    async fn make_unreachable_as(
+        &self,
+        project: ProjectId,
+        act: Option<Act>,
+    ) -> anyhow::Result<()> {
         self.deployments.begin_project_end(project, act).await?;
         fault::point("teardown.begun");
         Ok(())
@@ -66,7 +70,8 @@ impl Teardown {
 
     /// Makes a project unreachable, as an action of the current actor; the rest of the deletion follows in the background.
     pub async fn end(&self, project: ProjectId) -> Result<(), ProjectError> {
-        self.make_unreachable_as(project, Some(Act::ProjectDelete)).await?;
+        self.make_unreachable_as(project, Some(Act::ProjectDelete))
+            .await?;
         let teardown = self.clone();
         tokio::spawn(async move {
             if let Err(error) = teardown.finish(project).await {

@@ -14,7 +14,7 @@ use tracing::Instrument;
 
 use super::Tools;
 use super::arguments::Arguments;
-use super::auth::{self, Client, Refusal};
+use super::auth::{self, ClientIdentity, Refusal};
 use super::results;
 use super::tools::{self, Outcome};
 use super::tools_only::tools_only;
@@ -30,10 +30,10 @@ const INSTRUCTIONS: &str = include_str!("instructions.md");
 #[derive(Clone, Debug)]
 pub(super) struct Handler {
     services: Tools,
-    client: Client,
+    client: ClientIdentity,
     network: IpAddr,
     /// Scheduling flow of a call without a credential.
-    stranger: Flow,
+    anonymous_flow: Flow,
     request_id: Arc<str>,
     /// Arguments of a tool call; the library gets none.
     arguments: Option<Arc<RawValue>>,
@@ -42,7 +42,7 @@ pub(super) struct Handler {
 impl Handler {
     pub(super) fn new(
         services: Tools,
-        client: Client,
+        client: ClientIdentity,
         context: &Context,
         arguments: Option<Box<RawValue>>,
     ) -> Self {
@@ -50,7 +50,7 @@ impl Handler {
             services,
             client,
             network: context.client.network(),
-            stranger: Flow::stranger(context.client.0),
+            anonymous_flow: Flow::stranger(context.client.0),
             request_id: Arc::clone(&context.request_id),
             arguments: arguments.map(Arc::from),
         }
@@ -63,7 +63,7 @@ impl Handler {
             return Outcome::refused(problem);
         }
         let caller = match &self.client {
-            Client::Known(caller) => Some(caller.clone()),
+            ClientIdentity::Known(caller) => Some(caller.clone()),
             _ => None,
         };
         let arguments = match self.arguments.as_deref().map(|given| tool.arguments(given)) {
@@ -76,7 +76,7 @@ impl Handler {
             .map(|caller| Doer::new(caller.id(), &self.request_id));
         let flow = caller
             .as_ref()
-            .map_or_else(|| self.stranger.clone(), Caller::flow);
+            .map_or_else(|| self.anonymous_flow.clone(), Caller::flow);
         let call = tool.call(&self.services, self.network, caller, arguments);
         Box::pin(flow.scope(carried(doer, call))).await
     }
@@ -97,7 +97,7 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tools::listed(
+        Ok(ListToolsResult::with_all_items(tools::list_tools(
             &self.services.config.limits,
         )))
     }
@@ -107,7 +107,7 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(tool) = tools::Tool::named(&request.name) else {
+        let Some(tool) = tools::Tool::by_name(&request.name) else {
             let names = tools::NAMES.join(", ");
             let message = format!(
                 "There is no tool `{}`. The tools are {names}.",

@@ -9,7 +9,7 @@ mod arguments;
 mod auth;
 mod framing;
 mod handler;
-mod members;
+mod json_members;
 mod results;
 pub mod routes;
 pub mod tools;

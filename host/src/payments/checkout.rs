@@ -265,7 +265,7 @@ fn outcome_url(return_to: &Url, outcome: &str) -> String {
 /// Resolves `return_to` on the requested host: a path at or below the page's own; `None` for any other text.
 pub(super) fn return_address(origin: &str, slug: &str, return_to: Option<&str>) -> Option<Url> {
     let home = format!("/{slug}");
-    let path = return_to::checked(origin, slug, return_to.unwrap_or(&home))?;
+    let path = return_to::validated_path(origin, slug, return_to.unwrap_or(&home))?;
     Url::parse(&format!("{origin}{path}")).ok()
 }
 

@@ -190,8 +190,8 @@ pub async fn checkout(
     let buyer = Buyer::identify(&state.visitors, &context.host, &page, &headers).await?;
     let beginning = Arc::clone(&state.payments).begin_checkout(Arc::clone(&page), buyer, request);
     let begun = beginning.await?;
-    let cookie =
-        buyer::checkout_cookie(&page.id, &slug, state.config.secure).give(&begun.token, COOKIE_SECONDS)?;
+    let cookie = buyer::checkout_cookie(&page.id, &slug, state.config.secure)
+        .give(&begun.token, COOKIE_SECONDS)?;
     let mut response = if negotiate::names(&headers, "application/json") {
         Json(begun.view).into_response()
     } else {

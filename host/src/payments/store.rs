@@ -195,7 +195,11 @@ pub(super) fn set_hosted(
 
 /// Marks that it is unknown whether a hosted checkout was created: from now on the mirror shows the session. `failed` means that the
 /// provider answered with a failure, so that the next attempt needs another idempotency key.
-pub(super) fn mark_outcome_unknown(tx: &Tx<'_>, session: &Session, failed: bool) -> Result<(), Error> {
+pub(super) fn mark_outcome_unknown(
+    tx: &Tx<'_>,
+    session: &Session,
+    failed: bool,
+) -> Result<(), Error> {
     let change = next_change(tx, &session.project)?;
     tx.prepare_cached(
         "UPDATE payment_sessions SET attempt = attempt + ?2, change = ?3 WHERE id = ?1",
@@ -282,7 +286,11 @@ pub(super) fn sessions_changed_since(
 }
 
 /// Stores the position that a mirror has reached.
-pub(super) fn set_position(tx: &Tx<'_>, followed: &LaggingMirror, position: i64) -> Result<(), Error> {
+pub(super) fn set_position(
+    tx: &Tx<'_>,
+    followed: &LaggingMirror,
+    position: i64,
+) -> Result<(), Error> {
     tx.prepare_cached(
         "UPDATE payment_mirrors SET backend_id = ?2, position = ?3, made = ?4 WHERE project_id = ?1",
     )?

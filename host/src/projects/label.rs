@@ -9,7 +9,11 @@ const FALLBACK_NAME: &str = "project";
 /// runs of hyphens become one hyphen.
 pub fn host_label(name: &str, workspace: &str) -> String {
     let name = slugified(name);
-    let name = if name.is_empty() { FALLBACK_NAME } else { &name };
+    let name = if name.is_empty() {
+        FALLBACK_NAME
+    } else {
+        &name
+    };
     truncate(&format!("{name}-{}", slugified(workspace)), LENGTH).to_owned()
 }
 

@@ -14,4 +14,7 @@ mod store;
 
 pub use model::{Project, ProjectError};
 pub use service::{EndSessions, Projects};
-pub use store::{begin_deletion, begin_deletions, did, did_by, does, all_ids, is_live, mark_had_visitors, offers_provider};
+pub use store::{
+    all_ids, begin_deletion, begin_deletions, did, did_by, does, is_live, mark_had_visitors,
+    offers_provider,
+};

@@ -252,7 +252,11 @@ fn workspace_of(c: &Connection, project: &ProjectId) -> rusqlite::Result<Option<
 
 /// Starts the deletion of a project: from this commit on it does not resolve, and its host label is reserved. Returns the label,
 /// the first time only.
-pub fn begin_deletion(tx: &Tx<'_>, id: &ProjectId, now: Timestamp) -> Result<Option<String>, Error> {
+pub fn begin_deletion(
+    tx: &Tx<'_>,
+    id: &ProjectId,
+    now: Timestamp,
+) -> Result<Option<String>, Error> {
     let label: Option<String> = tx
         .prepare_cached(
             "SELECT host_label FROM projects

@@ -26,7 +26,7 @@ struct User<'a> {
 
 impl Client {
     /// Creates a client without a visitor.
-    pub(super) fn nameless(id: &str) -> Self {
+    pub(super) fn anonymous(id: &str) -> Self {
         Self {
             id: id.into(),
             user: "".into(),
@@ -35,7 +35,7 @@ impl Client {
 
     /// Sets the visitor of the client from a session.
     #[must_use]
-    pub(super) fn known(self, session: Option<&Session>) -> Self {
+    pub(super) fn with_visitor(self, session: Option<&Session>) -> Self {
         let user = session.map(|session| {
             let user = User {
                 id: session.visitor.as_str(),

@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::client::Client;
-use super::numbers::Numbers;
+use super::metrics::RoomMetrics;
 use super::protocol::Message;
-use super::quotas::{Most, Permit, Quotas, Reached};
-use super::room::{Awaited, Life, Member, Moment, Page, Room, Summary, Tally};
+use super::quotas::{Permit, QuotaReached, Quotas, SocketLimits};
+use super::room::{
+    CurrentTime, DeliveryTally, Liveness, Member, NeedsUpdate, Page, Room, RoomSummary,
+};
 use super::rounds;
 use crate::config::Limits;
 use crate::http::websocket::{Close, Outbox};
@@ -25,13 +27,13 @@ const SHARDS: usize = 16;
 pub(super) struct Hub {
     clock: Clock,
     pub(super) limits: Limits,
-    shards: [Mutex<HashMap<BackendId, Arc<Rooms>>>; SHARDS],
+    shards: [Mutex<HashMap<BackendId, Arc<BackendRooms>>>; SHARDS],
     quotas: Arc<Quotas>,
-    pub(super) numbers: Arc<Numbers>,
+    pub(super) metrics: Arc<RoomMetrics>,
     /// Rooms whose members must be told about joins and leaves later.
-    awaited: Mutex<Vec<Arc<Room>>>,
+    due_rooms: Mutex<Vec<Arc<Room>>>,
     /// Pages whose sockets may have to be closed, since the last check.
-    suspects: Mutex<HashSet<Arc<str>>>,
+    pages_to_check: Mutex<HashSet<Arc<str>>>,
     /// Number of sockets of each page.
     pages: Mutex<HashMap<Arc<str>, u64>>,
     /// Number of times that the rooms of any backend were closed.
@@ -41,29 +43,29 @@ pub(super) struct Hub {
 
 /// Rooms of one backend.
 #[derive(Debug)]
-struct Rooms {
+struct BackendRooms {
     backend: BackendId,
-    rooms: Mutex<HashMap<Arc<str>, Counted>>,
+    rooms: Mutex<HashMap<Arc<str>, CountedRoom>>,
 }
 
 /// Room, with the number of sockets that have joined or are about to.
-type Counted = (Arc<Room>, u64);
+type CountedRoom = (Arc<Room>, u64);
 
 /// Registers a page for checks as long as a socket or stream of it exists.
 #[derive(Debug)]
-pub(super) struct PageHold {
+pub(super) struct PageWatch {
     hub: Arc<Hub>,
     slug: Arc<str>,
 }
 
 /// Membership of a socket in a room, from before the upgrade until the socket is closed.
 #[derive(Debug)]
-pub(super) struct Ticket {
+pub(super) struct RoomTicket {
     hub: Arc<Hub>,
-    rooms: Arc<Rooms>,
+    rooms: Arc<BackendRooms>,
     pub(super) room: Arc<Room>,
     pub(super) page: Page,
-    _hold: PageHold,
+    _hold: PageWatch,
     _permit: Permit,
 }
 
@@ -73,29 +75,29 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Hub {
     pub(super) fn new(clock: Clock, limits: Limits) -> Self {
-        let most = Most::new(&limits);
+        let most = SocketLimits::new(&limits);
         Self {
             clock,
             limits,
             shards: Default::default(),
             quotas: Arc::new(Quotas::new(most)),
-            numbers: Arc::default(),
-            awaited: Mutex::default(),
-            suspects: Mutex::default(),
+            metrics: Arc::default(),
+            due_rooms: Mutex::default(),
+            pages_to_check: Mutex::default(),
             pages: Mutex::default(),
             ends: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
         }
     }
 
-    pub(super) fn now(&self) -> Moment {
-        Moment {
+    pub(super) fn now(&self) -> CurrentTime {
+        CurrentTime {
             elapsed: self.clock.elapsed(),
             at: self.clock.now(),
         }
     }
 
-    fn shard(&self, backend: &BackendId) -> MutexGuard<'_, HashMap<BackendId, Arc<Rooms>>> {
+    fn shard(&self, backend: &BackendId) -> MutexGuard<'_, HashMap<BackendId, Arc<BackendRooms>>> {
         let mut hasher = DefaultHasher::new();
         backend.hash(&mut hasher);
         let shard = usize::try_from(hasher.finish() % SHARDS as u64).unwrap_or(0);
@@ -112,11 +114,11 @@ impl Hub {
         client: IpAddr,
         room: &str,
         page: Page,
-    ) -> Result<Ticket, Reached> {
-        let permit = self.quotas.take(client, backend, false)?;
+    ) -> Result<RoomTicket, QuotaReached> {
+        let permit = self.quotas.acquire(client, backend, false)?;
         let mut shard = self.shard(&backend);
         let rooms = shard.entry(backend).or_insert_with(|| {
-            Arc::new(Rooms {
+            Arc::new(BackendRooms {
                 backend,
                 rooms: Mutex::default(),
             })
@@ -125,7 +127,7 @@ impl Hub {
         let mut open = lock(&rooms.rooms);
         let most = self.limits.rooms_per_backend;
         if !open.contains_key(room) && open.len() as u64 >= most {
-            return Err(Reached::Rooms(most));
+            return Err(QuotaReached::Rooms(most));
         }
         let (found, sockets) = open
             .entry(room.into())
@@ -134,20 +136,20 @@ impl Hub {
         let room = Arc::clone(found);
         drop(open);
         drop(shard);
-        Ok(Ticket {
+        Ok(RoomTicket {
             hub: Arc::clone(self),
             rooms,
             room,
-            _hold: self.hold(&page.slug),
+            _hold: self.watch_page(&page.slug),
             page,
             _permit: permit,
         })
     }
 
     /// Registers a page for checks.
-    pub(super) fn hold(self: &Arc<Self>, slug: &Arc<str>) -> PageHold {
+    pub(super) fn watch_page(self: &Arc<Self>, slug: &Arc<str>) -> PageWatch {
         *lock(&self.pages).entry(Arc::clone(slug)).or_default() += 1;
-        PageHold {
+        PageWatch {
             hub: Arc::clone(self),
             slug: Arc::clone(slug),
         }
@@ -157,21 +159,21 @@ impl Hub {
     ///
     /// # Errors
     /// The quota that is exhausted.
-    pub(super) fn place(
+    pub(super) fn admit_connection(
         self: &Arc<Self>,
         backend: BackendId,
         client: IpAddr,
         slug: &Arc<str>,
         is_stream: bool,
-    ) -> Result<(Permit, PageHold), Reached> {
-        let permit = self.quotas.take(client, backend, is_stream)?;
-        Ok((permit, self.hold(slug)))
+    ) -> Result<(Permit, PageWatch), QuotaReached> {
+        let permit = self.quotas.acquire(client, backend, is_stream)?;
+        Ok((permit, self.watch_page(slug)))
     }
 
     /// Schedules a room's presence update.
-    fn await_telling(&self, room: &Arc<Room>, Awaited(awaited): Awaited) {
+    fn schedule_update(&self, room: &Arc<Room>, NeedsUpdate(awaited): NeedsUpdate) {
         if awaited {
-            lock(&self.awaited).push(Arc::clone(room));
+            lock(&self.due_rooms).push(Arc::clone(room));
         }
     }
 
@@ -179,12 +181,12 @@ impl Hub {
     pub(super) fn with_room<T>(
         self: &Arc<Self>,
         room: &Arc<Room>,
-        work: impl FnOnce(Moment, &mut Tally) -> (T, Awaited),
+        work: impl FnOnce(CurrentTime, &mut DeliveryTally) -> (T, NeedsUpdate),
     ) -> T {
-        let mut tally = Tally::default();
+        let mut tally = DeliveryTally::default();
         let (done, awaited) = work(self.now(), &mut tally);
-        self.await_telling(room, awaited);
-        self.numbers.add(tally);
+        self.schedule_update(room, awaited);
+        self.metrics.add(tally);
         rounds::start(self, room);
         done
     }
@@ -196,7 +198,7 @@ impl Hub {
         message: &Message<'_>,
         sender: Option<&Arc<Client>>,
     ) -> u64 {
-        self.numbers.messages.inc();
+        self.metrics.messages.inc();
         self.with_room(room, |now, tally| room.publish(message, sender, now, tally))
     }
 
@@ -208,7 +210,7 @@ impl Hub {
     }
 
     /// Lists the rooms of a backend that have members, by id.
-    pub(super) fn rooms(&self, backend: &BackendId) -> Vec<Summary> {
+    pub(super) fn rooms(&self, backend: &BackendId) -> Vec<RoomSummary> {
         let Some(rooms) = self.shard(backend).get(backend).map(Arc::clone) else {
             return Vec::new();
         };
@@ -230,21 +232,21 @@ impl Hub {
     }
 
     /// Returns the number of times that the rooms of any backend were closed.
-    pub(super) fn ends(&self) -> u64 {
+    pub(super) fn close_count(&self) -> u64 {
         self.ends.load(Ordering::SeqCst)
     }
 
     /// Schedules a check whether a page's sockets must be closed.
-    pub(super) fn suspect(&self, slug: &str) {
+    pub(super) fn schedule_check(&self, slug: &str) {
         let pages = lock(&self.pages);
         if let Some((slug, _)) = pages.get_key_value(slug) {
-            lock(&self.suspects).insert(Arc::clone(slug));
+            lock(&self.pages_to_check).insert(Arc::clone(slug));
         }
     }
 
     /// Takes the pages to check.
-    pub(super) fn suspects(&self) -> HashSet<Arc<str>> {
-        std::mem::take(&mut *lock(&self.suspects))
+    pub(super) fn take_scheduled_checks(&self) -> HashSet<Arc<str>> {
+        std::mem::take(&mut *lock(&self.pages_to_check))
     }
 
     /// Closes the sockets of a page for which `why` returns a close code.
@@ -272,10 +274,10 @@ impl Hub {
     }
 
     /// Sends the presence updates that are due.
-    pub(super) fn tell(self: &Arc<Self>) {
-        let awaited = std::mem::take(&mut *lock(&self.awaited));
+    pub(super) fn send_updates(self: &Arc<Self>) {
+        let awaited = std::mem::take(&mut *lock(&self.due_rooms));
         for room in awaited {
-            self.with_room(&room, |now, tally| ((), room.tell(now, tally)));
+            self.with_room(&room, |now, tally| ((), room.send_updates(now, tally)));
         }
     }
 
@@ -294,7 +296,7 @@ impl Hub {
     pub(super) fn count(&self) {
         let rooms = self.all();
         let open = rooms.iter().filter(|room| room.summary().members > 0);
-        self.numbers.set(self.quotas.total(), open.count() as u64);
+        self.metrics.set(self.quotas.total(), open.count() as u64);
     }
 
     /// Closes all sockets, present and future; waits until they are gone.
@@ -303,11 +305,11 @@ impl Hub {
         for room in self.all() {
             room.end(Close::STOPPED);
         }
-        self.quotas.none_left().await;
+        self.quotas.wait_until_none().await;
     }
 }
 
-impl Ticket {
+impl RoomTicket {
     /// Joins the room.
     ///
     /// # Errors
@@ -316,7 +318,7 @@ impl Ticket {
         &self,
         id: Arc<Client>,
         outbox: &Arc<Outbox>,
-        life: &Arc<Life>,
+        life: &Arc<Liveness>,
     ) -> Result<(), Close> {
         let hub = &self.hub;
         let ping = Duration::from_secs(hub.limits.ping_seconds);
@@ -330,17 +332,17 @@ impl Ticket {
         let joined = hub.with_room(&self.room, |now, tally| {
             match self.room.join(member, now, tally) {
                 Ok(awaited) => (Ok(()), awaited),
-                Err(close) => (Err(close), Awaited(false)),
+                Err(close) => (Err(close), NeedsUpdate(false)),
             }
         });
         joined?;
-        hub.numbers.opened.inc();
+        hub.metrics.opened.inc();
         // A stop that had visited this room before could not see this socket.
         if hub.stopped.load(Ordering::SeqCst) {
             return Err(Close::STOPPED);
         }
         // This check finds a page that ended while the connection was upgraded.
-        hub.suspect(&self.page.slug);
+        hub.schedule_check(&self.page.slug);
         Ok(())
     }
 
@@ -356,7 +358,7 @@ impl Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for RoomTicket {
     fn drop(&mut self) {
         let mut shard = self.hub.shard(&self.rooms.backend);
         let mut rooms = lock(&self.rooms.rooms);
@@ -367,14 +369,14 @@ impl Drop for Ticket {
             }
         }
         let backend = &self.rooms.backend;
-        let ours = |found: &Arc<Rooms>| Arc::ptr_eq(found, &self.rooms);
+        let ours = |found: &Arc<BackendRooms>| Arc::ptr_eq(found, &self.rooms);
         if rooms.is_empty() && shard.get(backend).is_some_and(ours) {
             shard.remove(backend);
         }
     }
 }
 
-impl Drop for PageHold {
+impl Drop for PageWatch {
     fn drop(&mut self) {
         let mut pages = lock(&self.hub.pages);
         if let Some(count) = pages.get_mut(&self.slug) {

@@ -10,7 +10,7 @@ mod hub;
 mod identified;
 pub mod live;
 mod meter;
-mod numbers;
+mod metrics;
 pub mod operations;
 mod problems;
 pub mod protocol;
@@ -24,7 +24,7 @@ mod service;
 mod socket;
 pub mod views;
 
-pub use room::Summary;
+pub use room::RoomSummary;
 pub use service::{Realtime, RoomError};
 
 /// Maximum length of a room's id and of a message's type, in characters.

@@ -18,7 +18,7 @@ impl From<RoomError> for Problem {
 }
 
 /// Returns the problem that ends a stream, for the close code of a socket; `None` when the server stops, because a client then reconnects.
-pub(super) fn of_end(close: Close) -> Option<Problem> {
+pub(super) fn stream_end_problem(close: Close) -> Option<Problem> {
     match close {
         Close::STOPPED => None,
         Close::DISABLED => Some(LookupError::Disabled.into()),

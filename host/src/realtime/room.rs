@@ -21,24 +21,24 @@ use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
 
 /// Rooms up to this number of members get presence updates at once.
-const SMALL: usize = 32;
+const SMALL_ROOM: usize = 32;
 /// Delay of presence updates per member of a larger room.
-const WAIT: Duration = Duration::from_millis(1);
+const UPDATE_DELAY_PER_MEMBER: Duration = Duration::from_millis(1);
 /// Maximum delay; the specification allows two seconds, and the rest of the way takes some of that.
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
+const MAX_UPDATE_DELAY: Duration = Duration::from_secs(1);
 /// Approximate size of an event, in bytes.
-const EVENT: usize = 128;
+const EVENT_BYTES: usize = 128;
 /// Number of messages that ends the pause between two rounds.
-const MANY: usize = 64;
+const URGENT_MESSAGES: usize = 64;
 /// Number of bytes that ends the pause.
-const LARGE: usize = 32 << 10;
+const URGENT_BYTES: usize = 32 << 10;
 /// Maximum number of messages in a buffer, and of bytes without the last message. Beyond it the next sender queues the buffer, if no round
 /// has done so.
-const MOST: (usize, usize) = (4 * MANY, 4 * LARGE);
+const MAX_GATHERED: (usize, usize) = (4 * URGENT_MESSAGES, 4 * URGENT_BYTES);
 
 /// Current time, on the monotonic clock and on the wall clock.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moment {
+pub(super) struct CurrentTime {
     pub(super) elapsed: Duration,
     pub(super) at: Timestamp,
 }
@@ -52,22 +52,22 @@ pub(super) struct Page {
 
 /// Last sign of life of a client, in milliseconds of the monotonic clock.
 #[derive(Debug)]
-pub(super) struct Life(AtomicU64);
+pub(super) struct Liveness(AtomicU64);
 
-impl Life {
+impl Liveness {
     pub(super) fn new(now: Duration) -> Self {
         let life = Self(AtomicU64::new(0));
-        life.shown(now);
+        life.record_alive(now);
         life
     }
 
     /// Records a sign of life, such as a pong.
-    pub(super) fn shown(&self, now: Duration) {
+    pub(super) fn record_alive(&self, now: Duration) {
         let millis = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
         self.0.store(millis, Ordering::Relaxed);
     }
 
-    pub(super) fn last(&self) -> Duration {
+    pub(super) fn last_alive(&self) -> Duration {
         Duration::from_millis(self.0.load(Ordering::Relaxed))
     }
 }
@@ -79,14 +79,14 @@ pub(super) struct Member {
     pub(super) id: Arc<Client>,
     pub(super) outbox: Arc<Outbox>,
     pub(super) page: Page,
-    pub(super) life: Arc<Life>,
+    pub(super) life: Arc<Liveness>,
     /// Time of the next ping.
     pub(super) next_ping: Duration,
 }
 
 /// Room as its owner sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Summary {
+pub struct RoomSummary {
     pub id: Arc<str>,
     /// Number of sockets in the room.
     pub members: usize,
@@ -96,7 +96,7 @@ pub struct Summary {
 
 /// Deliveries of an operation, for the metrics.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct DeliveryTally {
     /// Messages that were queued.
     pub(super) delivered: u64,
     /// Messages that were dropped because a queue was full.
@@ -131,23 +131,23 @@ struct State {
     size: usize,
     /// Whether a presence update is scheduled.
     awaited: bool,
-    gathered: Gathered,
+    gathered: GatheredMessages,
     rounds: Rounds,
 }
 
 /// Messages that are not queued yet.
 #[derive(Debug, Default)]
-struct Gathered {
+struct GatheredMessages {
     /// Encoded frames, in order.
     frames: BytesMut,
     messages: usize,
     /// Messages of clients, which do not get their own.
-    own: Vec<Own>,
+    own: Vec<OwnMessage>,
 }
 
 /// Message of a client in the buffer.
 #[derive(Debug)]
-struct Own {
+struct OwnMessage {
     client: Arc<Client>,
     /// Number of messages before it.
     number: usize,
@@ -167,7 +167,7 @@ struct Rounds {
 /// Whether the caller must schedule a presence update.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Awaited(pub(super) bool);
+pub(super) struct NeedsUpdate(pub(super) bool);
 
 impl Room {
     pub(super) fn new(id: &str) -> Self {
@@ -189,19 +189,24 @@ impl Room {
     pub(super) fn join(
         &self,
         member: Member,
-        now: Moment,
-        tally: &mut Tally,
-    ) -> Result<Awaited, Close> {
+        now: CurrentTime,
+        tally: &mut DeliveryTally,
+    ) -> Result<NeedsUpdate, Close> {
         let mut state = self.state();
         if let Some(close) = state.ended {
             return Err(close);
         }
         state.coming.push(member);
-        Ok(state.changed(&self.id, now, tally))
+        Ok(state.update_or_schedule(&self.id, now, tally))
     }
 
     /// Removes a socket, if it is still in the room.
-    pub(super) fn leave(&self, id: &Arc<Client>, now: Moment, tally: &mut Tally) -> Awaited {
+    pub(super) fn leave(
+        &self,
+        id: &Arc<Client>,
+        now: CurrentTime,
+        tally: &mut DeliveryTally,
+    ) -> NeedsUpdate {
         let mut state = self.state();
         let is = |member: &Member| Arc::ptr_eq(&member.id, id);
         if let Some(at) = state.coming.iter().position(is) {
@@ -211,7 +216,7 @@ impl Room {
             state.members.swap_remove(at);
             state.gone.push(Arc::clone(id));
         }
-        state.changed(&self.id, now, tally)
+        state.update_or_schedule(&self.id, now, tally)
     }
 
     /// Relays a message to all members except the sender; returns its number, or 0 if the room is empty.
@@ -219,12 +224,12 @@ impl Room {
         &self,
         message: &Message<'_>,
         sender: Option<&Arc<Client>>,
-        now: Moment,
-        tally: &mut Tally,
-    ) -> (u64, Awaited) {
+        now: CurrentTime,
+        tally: &mut DeliveryTally,
+    ) -> (u64, NeedsUpdate) {
         let mut state = self.state();
         if state.members.is_empty() {
-            return (0, Awaited(false));
+            return (0, NeedsUpdate(false));
         }
         state.seq += 1;
         let seq = state.seq;
@@ -233,37 +238,37 @@ impl Room {
         if state.gather(&text, sender) {
             self.urgent.notify_one();
         }
-        let Gathered {
+        let GatheredMessages {
             messages, frames, ..
         } = &state.gathered;
-        if *messages < MOST.0 && frames.len() < MOST.1 {
-            return (seq, Awaited(false));
+        if *messages < MAX_GATHERED.0 && frames.len() < MAX_GATHERED.1 {
+            return (seq, NeedsUpdate(false));
         }
         state.queue_gathered(tally);
-        (seq, state.follow_departures(&self.id, now, tally))
+        (seq, state.send_departures(&self.id, now, tally))
     }
 
     /// Sends the scheduled presence update, if it is due; returns whether it must be scheduled again.
-    pub(super) fn tell(&self, now: Moment, tally: &mut Tally) -> Awaited {
+    pub(super) fn send_updates(&self, now: CurrentTime, tally: &mut DeliveryTally) -> NeedsUpdate {
         let mut state = self.state();
         state.awaited = false;
-        state.changed(&self.id, now, tally)
+        state.update_or_schedule(&self.id, now, tally)
     }
 
     /// Pings the members that are due, and removes those that have not answered.
     pub(super) fn ping(
         &self,
-        now: Moment,
+        now: CurrentTime,
         every: Duration,
         within: Duration,
-        tally: &mut Tally,
-    ) -> Awaited {
+        tally: &mut DeliveryTally,
+    ) -> NeedsUpdate {
         let mut state = self.state();
         let state = &mut *state;
         state.queue_gathered(tally);
         let gone = &mut state.gone;
         state.members.retain_mut(|member| {
-            if now.elapsed.saturating_sub(member.life.last()) >= within {
+            if now.elapsed.saturating_sub(member.life.last_alive()) >= within {
                 member.outbox.close(Close::SILENT);
                 gone.push(Arc::clone(&member.id));
                 return false;
@@ -275,14 +280,14 @@ impl Room {
             }
             true
         });
-        state.follow_departures(&self.id, now, tally)
+        state.send_departures(&self.id, now, tally)
     }
 
     /// Ends the room: closes all sockets, and refuses new ones.
     pub(super) fn end(&self, close: Close) {
         let mut state = self.state();
         // Messages that were sent before the end are still delivered.
-        state.queue_gathered(&mut Tally::default());
+        state.queue_gathered(&mut DeliveryTally::default());
         state.ended = Some(close);
         state.gone.clear();
         let members = std::mem::take(&mut state.members).into_iter();
@@ -296,9 +301,9 @@ impl Room {
         &self,
         slug: &str,
         why: &dyn Fn(&Page) -> Option<Close>,
-        now: Moment,
-        tally: &mut Tally,
-    ) -> Awaited {
+        now: CurrentTime,
+        tally: &mut DeliveryTally,
+    ) -> NeedsUpdate {
         let mut state = self.state();
         let state = &mut *state;
         state.queue_gathered(tally);
@@ -316,11 +321,11 @@ impl Room {
             }
             !closed
         });
-        state.changed(&self.id, now, tally)
+        state.update_or_schedule(&self.id, now, tally)
     }
 
     /// Whether the caller must start rounds, because something was queued and no task runs.
-    pub(super) fn starts_rounds(&self) -> bool {
+    pub(super) fn try_start_rounds(&self) -> bool {
         let rounds = &mut self.state().rounds;
         rounds.due && !std::mem::replace(&mut rounds.under_way, true)
     }
@@ -328,24 +333,24 @@ impl Room {
     /// Begins a round: returns the outboxes to write, or `None` if nothing was queued, which ends the rounds.
     pub(super) fn begin_round(
         &self,
-        now: Moment,
-        tally: &mut Tally,
-    ) -> (Option<Vec<Arc<Outbox>>>, Awaited) {
+        now: CurrentTime,
+        tally: &mut DeliveryTally,
+    ) -> (Option<Vec<Arc<Outbox>>>, NeedsUpdate) {
         let mut state = self.state();
         if !std::mem::take(&mut state.rounds.due) {
             state.rounds.under_way = false;
-            return (None, Awaited(false));
+            return (None, NeedsUpdate(false));
         }
         state.queue_gathered(tally);
-        let awaited = state.follow_departures(&self.id, now, tally);
+        let awaited = state.send_departures(&self.id, now, tally);
         let outboxes = state.members.iter().map(|member| &member.outbox);
         (Some(outboxes.map(Arc::clone).collect()), awaited)
     }
 
     /// Returns the room as its owner sees it.
-    pub(super) fn summary(&self) -> Summary {
+    pub(super) fn summary(&self) -> RoomSummary {
         let state = self.state();
-        Summary {
+        RoomSummary {
             id: Arc::clone(&self.id),
             members: state.members.len() + state.coming.len(),
             seq: state.seq,
@@ -355,7 +360,12 @@ impl Room {
 
 impl State {
     /// Sends a presence update, or schedules it.
-    fn changed(&mut self, room: &str, now: Moment, tally: &mut Tally) -> Awaited {
+    fn update_or_schedule(
+        &mut self,
+        room: &str,
+        now: CurrentTime,
+        tally: &mut DeliveryTally,
+    ) -> NeedsUpdate {
         while !(self.coming.is_empty() && self.gone.is_empty()) {
             if self.members.is_empty() && self.coming.is_empty() {
                 // The last member has left, and the room starts over.
@@ -365,29 +375,31 @@ impl State {
             }
             if now.elapsed < self.told + self.wait() {
                 // An update that is scheduled already will send this.
-                return Awaited(!std::mem::replace(&mut self.awaited, true));
+                return NeedsUpdate(!std::mem::replace(&mut self.awaited, true));
             }
             self.told = now.elapsed;
-            self.tell(room, now.at, tally);
+            self.send_update(room, now.at, tally);
         }
         if self.members.is_empty() {
             self.seq = 0;
         }
-        Awaited(false)
+        NeedsUpdate(false)
     }
 
     /// Returns the least time between two presence updates.
     fn wait(&self) -> Duration {
         let members = self.members.len() + self.coming.len();
         match u32::try_from(members.max(self.size)) {
-            Ok(members) if members as usize > SMALL => (WAIT * members).min(LONGEST_WAIT),
+            Ok(members) if members as usize > SMALL_ROOM => {
+                (UPDATE_DELAY_PER_MEMBER * members).min(MAX_UPDATE_DELAY)
+            }
             Ok(_) => Duration::ZERO,
-            Err(_) => LONGEST_WAIT,
+            Err(_) => MAX_UPDATE_DELAY,
         }
     }
 
     /// Sends a presence update to all members; removes members whose queue is full.
-    fn tell(&mut self, room: &str, ts: Timestamp, tally: &mut Tally) {
+    fn send_update(&mut self, room: &str, ts: Timestamp, tally: &mut DeliveryTally) {
         // Earlier messages go only to the members at that time.
         self.queue_gathered(tally);
         let (coming, gone) = (
@@ -397,7 +409,7 @@ impl State {
         let count = self.members.len() + coming.len();
         self.size = count;
         let presence = protocol::presence(count, room, ts);
-        let mut news = BytesMut::with_capacity((coming.len() + gone.len() + 1) * EVENT);
+        let mut news = BytesMut::with_capacity((coming.len() + gone.len() + 1) * EVENT_BYTES);
         for id in &gone {
             frame::append_text(&mut news, &protocol::leave(id, room, ts));
         }
@@ -408,7 +420,7 @@ impl State {
         let news = news.freeze();
         self.queue(tally, |outbox, _| outbox.queue(news.clone(), 1).map(|()| 0));
         for member in coming {
-            let mut hello = BytesMut::with_capacity(2 * EVENT);
+            let mut hello = BytesMut::with_capacity(2 * EVENT_BYTES);
             let welcome = protocol::welcome(&member.id, room, count, self.seq, ts);
             frame::append_text(&mut hello, &welcome);
             frame::append_text(&mut hello, &presence);
@@ -426,7 +438,7 @@ impl State {
         frame::append_text(&mut gathered.frames, text);
         let end = gathered.frames.len();
         if let Some(sender) = sender {
-            gathered.own.push(Own {
+            gathered.own.push(OwnMessage {
                 client: Arc::clone(sender),
                 number: messages,
                 frame: start..end,
@@ -434,13 +446,14 @@ impl State {
         }
         gathered.messages += 1;
         self.rounds.due = true;
-        let is_much = |messages: usize, bytes: usize| messages >= MANY || bytes >= LARGE;
+        let is_much =
+            |messages: usize, bytes: usize| messages >= URGENT_MESSAGES || bytes >= URGENT_BYTES;
         !is_much(messages, start) && is_much(gathered.messages, end)
     }
 
     /// Queues the gathered messages for all members, without each member's own.
-    fn queue_gathered(&mut self, tally: &mut Tally) {
-        let Gathered {
+    fn queue_gathered(&mut self, tally: &mut DeliveryTally) {
+        let GatheredMessages {
             frames,
             messages,
             own,
@@ -458,7 +471,7 @@ impl State {
     /// Runs `put` for the queue of every member; it returns the number of queued messages. Removes members whose queue is full.
     fn queue(
         &mut self,
-        tally: &mut Tally,
+        tally: &mut DeliveryTally,
         put: impl Fn(&Outbox, &Arc<Client>) -> Result<usize, Full>,
     ) {
         let gone = &mut self.gone;
@@ -478,11 +491,16 @@ impl State {
     }
 
     /// Sends a presence update if members have left.
-    fn follow_departures(&mut self, room: &str, now: Moment, tally: &mut Tally) -> Awaited {
+    fn send_departures(
+        &mut self,
+        room: &str,
+        now: CurrentTime,
+        tally: &mut DeliveryTally,
+    ) -> NeedsUpdate {
         if self.gone.is_empty() {
-            return Awaited(false);
+            return NeedsUpdate(false);
         }
-        self.changed(room, now, tally)
+        self.update_or_schedule(room, now, tally)
     }
 }
 
@@ -491,7 +509,7 @@ fn queue_others<'a>(
     outbox: &Outbox,
     frames: &Bytes,
     messages: usize,
-    own: impl Iterator<Item = &'a Own>,
+    own: impl Iterator<Item = &'a OwnMessage>,
 ) -> Result<usize, Full> {
     let (mut start, mut number, mut queued) = (0, 0, 0);
     for own in own {

@@ -9,41 +9,41 @@ use std::time::Duration;
 use svc_base::Stopwatch;
 
 use super::hub::Hub;
-use super::room::{Room, Tally};
+use super::room::{DeliveryTally, Room};
 
 /// Number of members that are written before the task yields.
 const CHUNK: usize = 32;
 /// Length of a pause, as a multiple of the round before it.
-const PAUSE: u32 = 2;
+const PAUSE_FACTOR: u32 = 2;
 /// Shorter pauses are skipped, because timers are not more precise.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(2);
 
 /// Starts writing the queues of a room, if something was queued.
 pub(super) fn start(hub: &Arc<Hub>, room: &Arc<Room>) {
-    if room.starts_rounds() {
-        tokio::spawn(write(Arc::clone(hub), Arc::clone(room)));
+    if room.try_start_rounds() {
+        tokio::spawn(run_rounds(Arc::clone(hub), Arc::clone(room)));
     }
 }
 
 /// Runs rounds until nothing new is queued.
-async fn write(hub: Arc<Hub>, room: Arc<Room>) {
+async fn run_rounds(hub: Arc<Hub>, room: Arc<Room>) {
     while let Some(outboxes) = hub.with_room(&room, |now, tally| room.begin_round(now, tally)) {
         let watch = Stopwatch::start();
         for chunk in outboxes.chunks(CHUNK) {
-            let mut tally = Tally::default();
+            let mut tally = DeliveryTally::default();
             for outbox in chunk {
                 let flushed = outbox.flush();
                 tally.longest = tally.longest.max(flushed.waiting);
                 tally.dropped += flushed.dropped as u64;
             }
-            hub.numbers.add(tally);
+            hub.metrics.add(tally);
             if chunk.len() == CHUNK {
                 tokio::task::yield_now().await;
             }
         }
         drop(outboxes);
-        let pause = (watch.elapsed() * PAUSE).min(LONGEST_PAUSE);
+        let pause = (watch.elapsed() * PAUSE_FACTOR).min(LONGEST_PAUSE);
         if pause >= SHORTEST_PAUSE {
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}

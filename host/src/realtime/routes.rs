@@ -65,7 +65,7 @@ pub async fn join(
     Path(slug): Path<String>,
     mut request: Request,
 ) -> Result<Response, Problem> {
-    let ends = rooms.realtime.ends();
+    let ends = rooms.realtime.close_count();
     let page = rooms.deployments.visited(&context.host, &slug).await?;
     let backend = page.backend.filter(|_| page.is_frontend());
     let backend = backend.ok_or(BackendError::NotFound)?;
@@ -86,7 +86,7 @@ pub async fn join(
     let client = context.client.bucket();
     let ticket = rooms.realtime.admit(backend, client, &room, &slug, &page)?;
     // From now on the ticket is closed with the backend; this finds a backend that ended before.
-    if rooms.realtime.ends() != ends && !rooms.backends.is_realtime(backend).await? {
+    if rooms.realtime.close_count() != ends && !rooms.backends.is_realtime(backend).await? {
         return Err(RoomError::Closed.into());
     }
     let session = match cookies {
@@ -98,9 +98,9 @@ pub async fn join(
         }
         None => None,
     };
-    let client = rooms.realtime.client();
+    let client = rooms.realtime.new_client();
     let client = client.map_err(|error| Problem::internal(&error))?;
-    let id = Arc::new(client.known(session.as_deref()));
+    let id = Arc::new(client.with_visitor(session.as_deref()));
     let span =
         tracing::debug_span!("socket", request = %context.request_id, slug, room, client = &**id);
     let (response, accepted) = upgrade.accept();

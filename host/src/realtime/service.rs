@@ -10,13 +10,13 @@ use prometheus_client::registry::Registry;
 use serde_json::value::RawValue;
 
 use super::client::Client;
-use super::hub::{Hub, Ticket};
+use super::hub::{Hub, RoomTicket};
 use super::identified::IdentifiedSockets;
-use super::live::{Listeners, Place};
+use super::live::{Admission, Listeners};
 use super::protocol::Message;
-use super::quotas::Reached;
+use super::quotas::QuotaReached;
 use super::requests::SendMessage;
-use super::room::{Page, Summary};
+use super::room::{Page, RoomSummary};
 use crate::backends::Occupancy;
 use crate::config::Limits;
 use crate::control::Change;
@@ -50,29 +50,29 @@ pub enum RoomError {
     Full(String),
 }
 
-impl From<Reached> for RoomError {
-    fn from(reached: Reached) -> Self {
+impl From<QuotaReached> for RoomError {
+    fn from(reached: QuotaReached) -> Self {
         Self::Full(match reached {
-            Reached::Client(most) => format!(
+            QuotaReached::Client(most) => format!(
                 "Your address has {} open, which is the most. Close one, or try again later.",
                 counted(most, "socket")
             ),
-            Reached::Network(most) => format!(
+            QuotaReached::Network(most) => format!(
                 "Your network has {} open, which is the most of `sockets_total` that one may have. Close one, or try again later.",
                 counted(most, "socket")
             ),
-            Reached::Kept => {
+            QuotaReached::Reserved => {
                 "What is left of the server's sockets (`sockets_total`) is kept for backends that have few. Try again later.".to_owned()
             }
-            Reached::Backend(most) => format!(
+            QuotaReached::Backend(most) => format!(
                 "The backend of this page has {} open, which is the most. Try again later.",
                 counted(most, "socket")
             ),
-            Reached::Rooms(most) => format!(
+            QuotaReached::Rooms(most) => format!(
                 "The backend of this page has {} in use, which is the most. Join one of them, or try again later.",
                 counted(most, "room")
             ),
-            Reached::Server => {
+            QuotaReached::Server => {
                 "The server has as many sockets open as it may (`sockets_total`). Try again later.".to_owned()
             }
         })
@@ -94,7 +94,7 @@ impl Realtime {
     pub fn follower(&self) -> impl Fn(&Change) + Send + Sync + use<> {
         let (hub, listeners) = (Arc::clone(&self.hub), Arc::clone(&self.listeners));
         move |change| match change {
-            Change::Slug(slug) => hub.suspect(slug),
+            Change::Slug(slug) => hub.schedule_check(slug),
             Change::BackendEnded(backend) => {
                 hub.end(backend, Close::ENDED);
                 listeners.end(backend, Close::ENDED);
@@ -118,8 +118,8 @@ impl Realtime {
 
     /// Returns the number of times that the rooms of any backend were closed. If it is the same before a backend is read and after a
     /// ticket was issued, the backend has not ended in between.
-    pub(super) fn ends(&self) -> u64 {
-        self.hub.ends()
+    pub(super) fn close_count(&self) -> u64 {
+        self.hub.close_count()
     }
 
     /// Admits a socket to a room before its upgrade.
@@ -130,7 +130,7 @@ impl Realtime {
         room: &str,
         slug: &str,
         page: &pages::Page,
-    ) -> Result<Ticket, RoomError> {
+    ) -> Result<RoomTicket, RoomError> {
         let page = Page {
             slug: slug.into(),
             id: page.id,
@@ -139,20 +139,22 @@ impl Realtime {
     }
 
     /// Admits a connection of live queries before it is opened.
-    pub(super) fn place(
+    pub(super) fn admit_connection(
         &self,
         backend: BackendId,
         client: IpAddr,
         slug: &Arc<str>,
         is_stream: bool,
-    ) -> Result<Place, RoomError> {
-        let (_permit, _page) = self.hub.place(backend, client, slug, is_stream)?;
-        Ok(Place { _permit, _page })
+    ) -> Result<Admission, RoomError> {
+        let (_permit, _page) = self
+            .hub
+            .admit_connection(backend, client, slug, is_stream)?;
+        Ok(Admission { _permit, _page })
     }
 
     /// Schedules a check whether a page still exists.
-    pub(super) fn suspect(&self, slug: &str) {
-        self.hub.suspect(slug);
+    pub(super) fn schedule_check(&self, slug: &str) {
+        self.hub.schedule_check(slug);
     }
 
     /// Returns the time since the start, on the clock of pings.
@@ -161,9 +163,9 @@ impl Realtime {
     }
 
     /// Creates a client with an unguessable id.
-    pub(super) fn client(&self) -> Result<Client, NoRandomness> {
+    pub(super) fn new_client(&self) -> Result<Client, NoRandomness> {
         let bytes: [u8; 16] = self.random.bytes()?;
-        Ok(Client::nameless(&format!(
+        Ok(Client::anonymous(&format!(
             "c_{}",
             URL_SAFE_NO_PAD.encode(bytes)
         )))
@@ -175,7 +177,7 @@ impl Realtime {
     }
 
     /// Lists the rooms of a backend that have members, by id.
-    pub fn rooms(&self, backend: &BackendId) -> Vec<Summary> {
+    pub fn rooms(&self, backend: &BackendId) -> Vec<RoomSummary> {
         self.hub.rooms(backend)
     }
 
@@ -196,9 +198,9 @@ impl Realtime {
     ///
     /// # Errors
     /// Errors of the database; the affected pages are checked again later.
-    pub async fn tell(&self, deployments: &Deployments) -> anyhow::Result<()> {
-        self.hub.tell();
-        for slug in self.hub.suspects() {
+    pub async fn send_updates(&self, deployments: &Deployments) -> anyhow::Result<()> {
+        self.hub.send_updates();
+        for slug in self.hub.take_scheduled_checks() {
             let found = match deployments.page(&slug).await {
                 Ok(page) => deployments
                     .check(&page)
@@ -210,7 +212,7 @@ impl Realtime {
                 Err(LookupError::Disabled) => Err(Close::DISABLED),
                 Err(LookupError::NotFound) => Ok(None),
                 Err(error) => {
-                    self.hub.suspect(&slug);
+                    self.hub.schedule_check(&slug);
                     return Err(error.into());
                 }
             };
@@ -233,7 +235,7 @@ impl Realtime {
     ///
     /// # Errors
     /// Errors of the database; the affected sockets are checked again later.
-    pub async fn look_at_sessions(&self, visitors: &Visitors) -> anyhow::Result<()> {
+    pub async fn check_sessions(&self, visitors: &Visitors) -> anyhow::Result<()> {
         Ok(self.identified.close_ended(visitors).await?)
     }
 
@@ -255,7 +257,7 @@ impl Realtime {
 
     /// Registers the metrics.
     pub fn register(&self, registry: &mut Registry) {
-        self.hub.numbers.register(registry);
-        self.listeners.numbers.register(registry);
+        self.hub.metrics.register(registry);
+        self.listeners.metrics.register(registry);
     }
 }

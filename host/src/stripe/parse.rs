@@ -127,7 +127,9 @@ fn checkout(object: &Value, outcome: CheckoutOutcome) -> Result<Fact, InvalidEve
         subscription: id_in(object, "subscription"),
         invoice: id_in(object, "invoice"),
         customer: id_in(object, "customer"),
-        email: email.filter(|text| text.len() <= MAX_EMAIL_BYTES).map(str::to_owned),
+        email: email
+            .filter(|text| text.len() <= MAX_EMAIL_BYTES)
+            .map(str::to_owned),
     }))
 }
 

@@ -21,7 +21,12 @@ pub trait EventConsumer: std::fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// Errors of the database: then nothing is stored, and the provider sends the event again.
-    fn consume(&self, tx: &Tx<'_>, found: &RelatedEvents, now: Timestamp) -> Result<bool, control::Error>;
+    fn consume(
+        &self,
+        tx: &Tx<'_>,
+        found: &RelatedEvents,
+        now: Timestamp,
+    ) -> Result<bool, control::Error>;
 }
 
 /// Error of a webhook that was not accepted.

@@ -36,7 +36,7 @@ pub async fn check(
                 .push(format!("sessions on frontend {frontend}, which is gone"));
         }
     }
-    let odd = control.read(store::odd_rows).await?;
+    let odd = control.read(store::count_malformed_rows).await?;
     if odd > 0 {
         found.errors.push(format!(
             "{odd} visitors or sessions whose ids or digests have no such form"

@@ -90,7 +90,7 @@ impl Profile {
 
 /// Visitor whose identity a provider has verified.
 #[derive(Clone, Debug)]
-pub struct SignedIn {
+pub struct VerifiedVisitor {
     /// Issuer of the identity.
     pub issuer: String,
     /// Identifier of the visitor at the issuer.
@@ -189,14 +189,14 @@ auth_errors! {
 
 /// Failed sign-in: an error for the page, and a cause for the log.
 #[derive(Clone, Debug)]
-pub struct Failure {
+pub struct SignInFailure {
     /// Error for the page.
     pub error: AuthError,
     /// Cause for the log alone; it contains no code, no token and no visitor.
     pub cause: String,
 }
 
-impl Failure {
+impl SignInFailure {
     pub fn new(error: AuthError, cause: impl Into<String>) -> Self {
         Self {
             error,

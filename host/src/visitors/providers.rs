@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use super::kinds::Kind;
+use super::kinds::SignInKind;
 use crate::config::{AddressError, Provider as Settings};
 use crate::outbound::Outbound;
 use svc_base::clock::Clock;
 
 /// Maximum number of sign-ins that use one provider at the same time.
-const WAITING: usize = 64;
+const MAX_CONCURRENT_SIGN_INS: usize = 64;
 
 /// All providers, in the order of the settings.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct Providers(Vec<Arc<Provider>>);
 pub struct Provider {
     pub settings: Settings,
     /// Implementation for the provider's kind of sign-in.
-    pub(super) kind: Kind,
+    pub(super) kind: SignInKind,
     /// Permits for sign-ins that call the provider.
     pub(super) permits: Semaphore,
 }
@@ -46,15 +46,15 @@ impl Providers {
         let made = settings.iter().map(|settings| {
             Ok(Arc::new(Provider {
                 settings: settings.clone(),
-                kind: Kind::of(settings, outbound, clock)?,
-                permits: Semaphore::new(WAITING),
+                kind: SignInKind::from_settings(settings, outbound, clock)?,
+                permits: Semaphore::new(MAX_CONCURRENT_SIGN_INS),
             }))
         });
         made.collect::<Result<_, _>>().map(Self)
     }
 
     /// Finds a provider by its name.
-    pub fn named(&self, name: &str) -> Option<&Arc<Provider>> {
+    pub fn by_name(&self, name: &str) -> Option<&Arc<Provider>> {
         self.0.iter().find(|one| one.settings.name == name)
     }
 

@@ -3,16 +3,16 @@
 use url::Url;
 
 /// Maximum length, in bytes.
-pub const LENGTH: usize = 1024;
+pub const MAX_BYTES: usize = 1024;
 /// Query parameter with the error of a failed sign-in.
-const ERROR: &str = "auth_error";
+const ERROR_PARAMETER: &str = "auth_error";
 
 /// Checks a return path for the frontend `slug` on `origin`, and removes the error of an earlier sign-in from it; `None` if it is
 /// not a path of the frontend.
-pub fn checked(origin: &str, slug: &str, wanted: &str) -> Option<String> {
+pub fn validated_path(origin: &str, slug: &str, wanted: &str) -> Option<String> {
     let home = format!("/{slug}");
     let begins = wanted.strip_prefix(&home)?;
-    if !(begins.is_empty() || begins.starts_with(['/', '?', '#'])) || wanted.len() > LENGTH {
+    if !(begins.is_empty() || begins.starts_with(['/', '?', '#'])) || wanted.len() > MAX_BYTES {
         return None;
     }
     if wanted.contains(|c: char| c.is_control() || c == '\\') {
@@ -26,10 +26,10 @@ pub fn checked(origin: &str, slug: &str, wanted: &str) -> Option<String> {
     if url.origin() != origin.origin() || !inside || loops {
         return None;
     }
-    if url.query_pairs().any(|(name, _)| name == ERROR) {
+    if url.query_pairs().any(|(name, _)| name == ERROR_PARAMETER) {
         let kept: Vec<(String, String)> = url
             .query_pairs()
-            .filter(|(name, _)| name != ERROR)
+            .filter(|(name, _)| name != ERROR_PARAMETER)
             .map(|(name, value)| (name.into_owned(), value.into_owned()))
             .collect();
         url.set_query(None);
@@ -46,7 +46,7 @@ pub(super) fn with_error(origin: &str, path: &str, code: &str) -> String {
     let Ok(mut url) = joined else {
         return format!("{origin}{path}");
     };
-    url.query_pairs_mut().append_pair(ERROR, code);
+    url.query_pairs_mut().append_pair(ERROR_PARAMETER, code);
     format!("{origin}{}", path_of(&url))
 }
 
@@ -94,13 +94,13 @@ mod tests {
             ("javascript:alert(1)", None),
         ] {
             assert_eq!(
-                checked(ORIGIN, "book", wanted).as_deref(),
+                validated_path(ORIGIN, "book", wanted).as_deref(),
                 expected,
                 "{wanted}"
             );
         }
-        let long = format!("/book?{}", "x".repeat(LENGTH));
-        assert_eq!(checked(ORIGIN, "book", &long), None);
+        let long = format!("/book?{}", "x".repeat(MAX_BYTES));
+        assert_eq!(validated_path(ORIGIN, "book", &long), None);
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::model::{Visitor, VisitorError};
 use super::providers::Providers;
-use super::sessions::HeldSessions;
-use super::state::States;
+use super::sessions::SessionCache;
+use super::state::SignInStates;
 use super::store;
 use super::tickets::Tickets;
 use crate::config::Config;
@@ -19,7 +19,7 @@ use svc_base::ids::ProjectId;
 use svc_base::random::Random;
 
 /// Maximum number of rows that one transaction removes, so that other transactions are not delayed.
-const STEP: u32 = 500;
+const REMOVAL_BATCH: u32 = 500;
 
 /// Service of visitors.
 #[derive(Debug)]
@@ -31,9 +31,9 @@ pub struct Visitors {
     pub(super) deployments: Arc<Deployments>,
     pub(super) projects: Projects,
     pub(super) providers: Providers,
-    pub(super) states: States,
+    pub(super) states: SignInStates,
     pub(super) tickets: Tickets,
-    pub(super) held: Arc<HeldSessions>,
+    pub(super) session_cache: Arc<SessionCache>,
 }
 
 impl Visitors {
@@ -50,10 +50,10 @@ impl Visitors {
         let config = Arc::clone(&deployments.config);
         Ok(Self {
             providers: Providers::new(&config.providers, outbound, &clock)?,
-            states: States::new(&deployments.secrets.sign_in)?,
+            states: SignInStates::new(&deployments.secrets.sign_in)?,
             random: deployments.random.clone(),
             tickets: Tickets::default(),
-            held: Arc::default(),
+            session_cache: Arc::default(),
             control,
             clock,
             config,
@@ -64,8 +64,8 @@ impl Visitors {
 
     /// Returns the listener for changes that end sessions.
     pub fn follower(&self) -> impl Fn(&Change) + Send + Sync + use<> {
-        let held = Arc::clone(&self.held);
-        move |change| held.follow(change)
+        let held = Arc::clone(&self.session_cache);
+        move |change| held.apply_change(change)
     }
 
     /// Whether visitors use https, so that only a page's own host can set its cookies.
@@ -125,7 +125,7 @@ impl Visitors {
     pub async fn forget_project(&self, project: ProjectId) -> Result<(), control::Error> {
         while self
             .control
-            .write(move |tx| store::forget_some(tx, &project, STEP))
+            .write(move |tx| store::forget_batch(tx, &project, REMOVAL_BATCH))
             .await?
             > 0
         {}
@@ -133,24 +133,25 @@ impl Visitors {
     }
 
     /// Removes the sessions of a project from the cache, because another process has changed them.
-    pub fn look_again(&self, project: ProjectId) {
-        self.held.follow(&Change::SessionsEnded(project));
+    pub fn invalidate_sessions(&self, project: ProjectId) {
+        self.session_cache
+            .apply_change(&Change::SessionsEnded(project));
     }
 
     /// Removes expired sessions, sessions of deleted frontends, and old tickets.
     pub async fn sweep(&self) -> anyhow::Result<()> {
         let now = self.clock.now();
-        self.tickets.tidy(now);
+        self.tickets.remove_old(now);
         while self
             .control
-            .write(move |tx| store::sweep(tx, now, STEP))
+            .write(move |tx| store::sweep(tx, now, REMOVAL_BATCH))
             .await?
             > 0
         {}
         for frontend in self.control.read(store::frontends).await? {
             if !self.deployments.exists(frontend).await? {
                 self.control
-                    .write(move |tx| store::end_frontend(tx, &frontend))
+                    .write(move |tx| store::end_frontend_sessions(tx, &frontend))
                     .await?;
             }
         }
@@ -159,7 +160,7 @@ impl Visitors {
 }
 
 /// Ends the sessions of a project's visitors at providers that are no longer allowed, in the transaction that changes the list.
-pub fn end_not_allowed(
+pub fn end_disallowed_sessions(
     tx: &Tx<'_>,
     project: &ProjectId,
     allowed: Option<&[String]>,

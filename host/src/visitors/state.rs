@@ -15,9 +15,9 @@ use svc_base::ids::DeploymentId;
 use svc_base::random::{NoRandomness, Random};
 
 /// Maximum duration of a sign-in, in milliseconds.
-const LIFE: i64 = 600_000;
+const SIGN_IN_LIFETIME_MS: i64 = 600_000;
 /// Maximum number of used states that are remembered; beyond it the oldest is forgotten.
-const USED: usize = 100_000;
+const MAX_USED_STATES: usize = 100_000;
 /// Associated data of the seal, so that nothing that is sealed for another purpose is accepted.
 const PURPOSE: &[u8] = b"svc sign-in 1";
 
@@ -48,7 +48,7 @@ pub(super) struct PendingSignIn {
 
 /// Seals pending sign-ins, derives their secrets, and remembers the used ones.
 #[derive(Debug)]
-pub(super) struct States {
+pub(super) struct SignInStates {
     seal: LessSafeKey,
     secret: hmac::Key,
     used: Mutex<UsedStates>,
@@ -60,7 +60,7 @@ struct UsedStates {
     by_time: BTreeSet<(i64, String)>,
 }
 
-impl States {
+impl SignInStates {
     /// Derives the keys from the installation's secret.
     ///
     /// # Errors
@@ -109,15 +109,15 @@ impl States {
 
     /// Returns the `nonce` of a sign-in, which the ID token must contain.
     pub(super) fn nonce(&self, sign_in: &PendingSignIn) -> String {
-        self.derived(b"nonce", sign_in)
+        self.derive(b"nonce", sign_in)
     }
 
     /// Returns the PKCE verifier (RFC 7636), which only this server can derive.
     pub(super) fn verifier(&self, sign_in: &PendingSignIn) -> String {
-        self.derived(b"verifier", sign_in)
+        self.derive(b"verifier", sign_in)
     }
 
-    fn derived(&self, purpose: &[u8], sign_in: &PendingSignIn) -> String {
+    fn derive(&self, purpose: &[u8], sign_in: &PendingSignIn) -> String {
         let mut context = hmac::Context::with_key(&self.secret);
         context.update(purpose);
         context.update(&[0]);
@@ -126,15 +126,15 @@ impl States {
     }
 
     /// Whether a sign-in has expired.
-    pub(super) fn is_old(sign_in: &PendingSignIn, now: Timestamp) -> bool {
-        !(0..LIFE).contains(&(now.0 - sign_in.at))
+    pub(super) fn is_expired(sign_in: &PendingSignIn, now: Timestamp) -> bool {
+        !(0..SIGN_IN_LIFETIME_MS).contains(&(now.0 - sign_in.at))
     }
 
     /// Marks a sign-in as used; returns whether it was unused.
-    pub(super) fn take(&self, sign_in: &PendingSignIn, now: Timestamp) -> bool {
+    pub(super) fn mark_used(&self, sign_in: &PendingSignIn, now: Timestamp) -> bool {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some((at, id)) = used.by_time.first().cloned() {
-            if now.0 - at < LIFE && used.ids.len() < USED {
+            if now.0 - at < SIGN_IN_LIFETIME_MS && used.ids.len() < MAX_USED_STATES {
                 break;
             }
             used.by_time.pop_first();
@@ -150,11 +150,11 @@ impl States {
 
 /// Returns the PKCE challenge of a verifier.
 pub(super) fn challenge(verifier: &str) -> String {
-    hashed(verifier)
+    sha256_base64url(verifier)
 }
 
 /// Returns the SHA-256 of a text in base64url.
-pub(super) fn hashed(text: &str) -> String {
+pub(super) fn sha256_base64url(text: &str) -> String {
     URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, text.as_bytes()))
 }
 
@@ -189,14 +189,14 @@ mod tests {
             deployment: DeploymentId::new(&clock, &random).unwrap(),
             provider: "acme".to_owned(),
             return_to: "/book?a=b".to_owned(),
-            browser: hashed("browser"),
+            browser: sha256_base64url("browser"),
             at,
         }
     }
 
-    fn states() -> States {
+    fn states() -> SignInStates {
         let secret = Random::system().bytes::<32>().unwrap();
-        States::new(&hmac::Key::new(hmac::HMAC_SHA256, &secret)).unwrap()
+        SignInStates::new(&hmac::Key::new(hmac::HMAC_SHA256, &secret)).unwrap()
     }
 
     #[test]
@@ -226,20 +226,24 @@ mod tests {
     fn a_state_is_used_once_and_in_time() {
         let states = states();
         let first = sign_in(1_000);
-        assert!(states.take(&first, Timestamp(2_000)));
-        assert!(!states.take(&first, Timestamp(3_000)));
-        assert!(states.take(&sign_in(1_000), Timestamp(3_000)));
+        assert!(states.mark_used(&first, Timestamp(2_000)));
+        assert!(!states.mark_used(&first, Timestamp(3_000)));
+        assert!(states.mark_used(&sign_in(1_000), Timestamp(3_000)));
         for (now, old) in [
             (1_000, false),
             (600_999, false),
             (601_000, true),
             (999, true),
         ] {
-            assert_eq!(States::is_old(&first, Timestamp(now)), old, "{now}");
+            assert_eq!(
+                SignInStates::is_expired(&first, Timestamp(now)),
+                old,
+                "{now}"
+            );
         }
         // Expired states are not remembered.
         let late = sign_in(700_000);
-        assert!(states.take(&late, Timestamp(700_000)));
+        assert!(states.mark_used(&late, Timestamp(700_000)));
         assert_eq!(states.used.lock().unwrap().ids.len(), 1);
     }
 

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::model::{Profile, Session, SessionKey, SignedIn, Visitor, VisitorId};
+use super::model::{Profile, Session, SessionKey, VerifiedVisitor, Visitor, VisitorId};
 use crate::control::audit::Act;
 use crate::control::{Change, Columns, Error, Tx};
 use crate::projects;
@@ -31,11 +31,11 @@ fn visitor(row: &Row<'_>) -> rusqlite::Result<Visitor> {
 }
 
 /// Upserts a visitor by issuer and subject: a known one keeps its id, a new one gets `fresh`; the profile is overwritten.
-pub(super) fn sign_in(
+pub(super) fn upsert_visitor(
     tx: &Tx<'_>,
     project: &ProjectId,
     provider: &str,
-    who: &SignedIn,
+    who: &VerifiedVisitor,
     fresh: &VisitorId,
     now: Timestamp,
 ) -> Result<VisitorId, Error> {
@@ -135,7 +135,7 @@ pub(super) fn end_other_providers(
 }
 
 /// Records when a visitor was seen.
-pub(super) fn note_seen(tx: &Tx<'_>, id: &VisitorId, now: Timestamp) -> Result<(), Error> {
+pub(super) fn record_seen(tx: &Tx<'_>, id: &VisitorId, now: Timestamp) -> Result<(), Error> {
     tx.prepare_cached("UPDATE visitors SET last_seen_at = max(last_seen_at, ?2) WHERE id = ?1")?
         .execute(params![id.as_str(), now])?;
     Ok(())
@@ -174,7 +174,7 @@ pub(super) fn forget(
 }
 
 /// Erases visitors of a project, at most `most`; returns how many.
-pub(super) fn forget_some(tx: &Tx<'_>, project: &ProjectId, most: u32) -> Result<usize, Error> {
+pub(super) fn forget_batch(tx: &Tx<'_>, project: &ProjectId, most: u32) -> Result<usize, Error> {
     let gone = tx
         .prepare_cached(
             "DELETE FROM visitors WHERE number IN
@@ -205,7 +205,7 @@ pub(super) fn frontends(c: &Connection) -> rusqlite::Result<Vec<DeploymentId>> {
 }
 
 /// Ends all sessions on a frontend.
-pub(super) fn end_frontend(tx: &Tx<'_>, id: &DeploymentId) -> Result<(), Error> {
+pub(super) fn end_frontend_sessions(tx: &Tx<'_>, id: &DeploymentId) -> Result<(), Error> {
     tx.prepare_cached("DELETE FROM visitor_sessions WHERE deployment_id = ?1")?
         .execute([id])?;
     Ok(())
@@ -219,7 +219,7 @@ pub(super) fn projects(c: &Connection) -> rusqlite::Result<Vec<ProjectId>> {
 }
 
 /// Counts rows whose id or digest has the wrong form.
-pub(super) fn odd_rows(c: &Connection) -> rusqlite::Result<i64> {
+pub(super) fn count_malformed_rows(c: &Connection) -> rusqlite::Result<i64> {
     c.query_row(
         "SELECT (SELECT count(*) FROM visitors WHERE id NOT GLOB 'usr_?*')
               + (SELECT count(*) FROM visitor_sessions WHERE length(token_sha256) <> 32)",

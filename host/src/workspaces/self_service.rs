@@ -5,7 +5,7 @@ use svc_base::names::{numbered, slugified, with_suffix};
 
 use super::error::WorkspaceError;
 use super::members::{insert_first_owner, require_role};
-use super::model::{Caller, Plan, Role, WorkspaceAccess, UserId, Workspace};
+use super::model::{Caller, Plan, Role, UserId, Workspace, WorkspaceAccess};
 use super::service::{Workspaces, begin_deletion_in};
 use super::{store, subscriptions};
 use crate::control::answers::Keep;
@@ -110,7 +110,11 @@ impl Workspaces {
     ///
     /// # Errors
     /// `Unknown`.
-    pub async fn get_with_role(&self, id: WorkspaceId, role: Role) -> Result<WorkspaceAccess, WorkspaceError> {
+    pub async fn get_with_role(
+        &self,
+        id: WorkspaceId,
+        role: Role,
+    ) -> Result<WorkspaceAccess, WorkspaceError> {
         let now = self.clock.now();
         let found = self
             .control
@@ -128,7 +132,10 @@ impl Workspaces {
     ///
     /// # Errors
     /// [`WorkspaceError`].
-    pub async fn list_accessible(&self, caller: &Caller) -> Result<Vec<WorkspaceAccess>, WorkspaceError> {
+    pub async fn list_accessible(
+        &self,
+        caller: &Caller,
+    ) -> Result<Vec<WorkspaceAccess>, WorkspaceError> {
         match caller {
             Caller::Key {
                 workspace, role, ..

@@ -29,8 +29,14 @@ fn checkout(recurring: bool) -> NewCheckout {
 async fn every_call_is_as_it_was_recorded() {
     let provider = Provider::start().await;
     let stripe = Stripe::new(Outbound::new().unwrap(), &provider.settings()).unwrap();
-    stripe.create_checkout(&checkout(false), "once").await.unwrap();
-    stripe.create_checkout(&checkout(true), "monthly").await.unwrap();
+    stripe
+        .create_checkout(&checkout(false), "once")
+        .await
+        .unwrap();
+    stripe
+        .create_checkout(&checkout(true), "monthly")
+        .await
+        .unwrap();
     let plan = PlanCheckout {
         workspace: "01a1ff0b-0540-7000-8000-000000000002",
         price: "price_1Qpro",
@@ -66,7 +72,10 @@ async fn an_address_that_the_provider_does_not_take_is_left_to_the_visitor() {
     let stripe = Stripe::new(Outbound::new().unwrap(), &provider.settings()).unwrap();
     let error = json!({ "error": { "type": "invalid_request_error", "code": "email_invalid", "param": "customer_email" } });
     provider.next(Manner::Say(400, error));
-    stripe.create_checkout(&checkout(false), "once").await.unwrap();
+    stripe
+        .create_checkout(&checkout(false), "once")
+        .await
+        .unwrap();
     let [with, without] = &provider.calls()[..] else {
         panic!("two calls")
     };

@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::control::{self, Tx};
 use crate::http::problem::{Code, Problem};
 use crate::stripe::{
-    CheckoutOutcome, EventConsumer, Event, Fact, RelatedEvents, PlanCheckout, Stripe, StripeError,
+    CheckoutOutcome, Event, EventConsumer, Fact, PlanCheckout, RelatedEvents, Stripe, StripeError,
 };
 use crate::workspaces::subscriptions::{self, Subscription, SubscriptionFacts};
 use svc_base::clock::Timestamp;
@@ -81,7 +81,9 @@ impl Billing {
             customer: customer(known),
             return_url: &self.return_url,
         };
-        Ok(provider.create_plan_checkout(new, &self.idempotency_key("plan")?).await?)
+        Ok(provider
+            .create_plan_checkout(new, &self.idempotency_key("plan")?)
+            .await?)
     }
 
     /// Opens the provider's page for managing the subscription; returns its URL.
@@ -151,13 +153,21 @@ impl From<BillingError> for Problem {
 pub struct SubscriptionConsumer;
 
 impl EventConsumer for SubscriptionConsumer {
-    fn consume(&self, tx: &Tx<'_>, found: &RelatedEvents, _: Timestamp) -> Result<bool, control::Error> {
+    fn consume(
+        &self,
+        tx: &Tx<'_>,
+        found: &RelatedEvents,
+        _: Timestamp,
+    ) -> Result<bool, control::Error> {
         // A checkout also names its workspace as its client reference.
         let named = found.references.iter();
         let named = named.filter_map(|name| name.as_workspace().or_else(|| name.as_session()));
         for workspace in named.filter_map(|id| id.parse::<WorkspaceId>().ok()) {
             if subscriptions::is_known_workspace(tx, &workspace)? {
-                for told in found.events().filter_map(|event| subscription_facts(event, workspace)) {
+                for told in found
+                    .events()
+                    .filter_map(|event| subscription_facts(event, workspace))
+                {
                     subscriptions::apply_event(tx, told)?;
                 }
                 return Ok(true);

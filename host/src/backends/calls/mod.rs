@@ -1,17 +1,17 @@
 //! Calls of actions, and owners' queries.
 
-mod audited;
+mod audit_entries;
 pub mod requests;
 pub mod routes;
 pub mod tokens;
 pub mod views;
 mod watch;
 
-pub use watch::{Seen, Watchable};
+pub use watch::{WatchableAction, WatchedAnswer};
 
 use std::sync::Arc;
 
-use super::actions::refused;
+use super::actions::statement_error;
 use super::model::{Action, BackendError, USER_EMAIL, USER_ID, params, requires_identity, writes};
 use super::service::Backends;
 use requests::BatchedCall;
@@ -28,21 +28,21 @@ impl Backends {
     ///
     /// # Errors
     /// [`BackendError`]; then nothing is changed.
-    pub async fn op(
+    pub async fn call_action(
         &self,
         id: BackendId,
         action: &str,
         mut given: Params,
         by: Option<&Identity>,
     ) -> Result<ResultJson, BackendError> {
-        let action = self.called(id, action, &given, by).await?;
+        let action = self.resolve_call(id, action, &given, by).await?;
         bind(&action.row.verdict, by, &mut given, |value| value);
         let row = &action.row;
         let run = || {
             let (sql, pace) = (&row.sql, &action.pace);
             self.run(id, sql, &action.statement, &row.verdict, pace, given)
         };
-        self.entered(id, Act::BackendCall, writes(&row.verdict), run)
+        self.with_audit_entry(id, Act::BackendCall, writes(&row.verdict), run)
             .await
     }
 
@@ -59,7 +59,7 @@ impl Backends {
         let mut actions = Vec::with_capacity(calls.len());
         let mut steps = Vec::with_capacity(calls.len());
         for (number, BatchedCall { action, mut params }) in calls.into_iter().enumerate() {
-            let action = self.called(id, &action, &params.0, by).await;
+            let action = self.resolve_call(id, &action, &params.0, by).await;
             let action = action.map_err(|error| BackendError::at_op(number, error))?;
             bind(&action.row.verdict, by, &mut params.0, StepParam::Value);
             steps.push(Step {
@@ -77,16 +77,20 @@ impl Backends {
             done.map_err(|failure| match failure.step {
                 Some(number) => {
                     let row = &actions[number].row;
-                    BackendError::at_op(number, refused(&row.sql, &row.verdict, failure.error))
+                    BackendError::at_op(
+                        number,
+                        statement_error(&row.sql, &row.verdict, failure.error),
+                    )
                 }
                 None => failure.error.into(),
             })
         };
-        self.entered(id, Act::BackendCall, written, run).await
+        self.with_audit_entry(id, Act::BackendCall, written, run)
+            .await
     }
 
     /// Finds the action of a call, and checks the params and the identity.
-    async fn called<V>(
+    async fn resolve_call<V>(
         &self,
         id: BackendId,
         action: &str,
@@ -122,7 +126,7 @@ impl Backends {
         check_names(&query.verdict, &given)?;
         let verdict = &query.verdict;
         let run = || self.run(id, &text, &query.statement, verdict, &query.pace, given);
-        self.entered(id, Act::BackendQuery, writes(verdict), run)
+        self.with_audit_entry(id, Act::BackendQuery, writes(verdict), run)
             .await
     }
 
@@ -141,7 +145,7 @@ impl Backends {
             params,
         };
         let result = self.databases.get(id)?.call(call, pace).await;
-        result.map_err(|error| refused(sql, verdict, error))
+        result.map_err(|error| statement_error(sql, verdict, error))
     }
 }
 
@@ -171,7 +175,7 @@ fn check_reserved<V>(given: &[(String, V)]) -> Result<(), BackendError> {
             .is_some_and(|start| start.eq_ignore_ascii_case("svc_"))
     });
     match reserved {
-        Some(name) => Err(BackendError::Reserved(name.clone())),
+        Some(name) => Err(BackendError::ReservedParam(name.clone())),
         None => Ok(()),
     }
 }
@@ -189,6 +193,6 @@ fn check_names<V>(verdict: &Statement, given: &[(String, V)]) -> Result<(), Back
     if missing.is_empty() && extra.is_empty() {
         Ok(())
     } else {
-        Err(BackendError::Mismatch { missing, extra })
+        Err(BackendError::ParamsMismatch { missing, extra })
     }
 }

@@ -11,7 +11,7 @@ use svc_database::StepParam;
 use svc_database::values::{self, Params};
 
 /// Maximum number of ops in a batch.
-pub const OPS: usize = 20;
+pub const MAX_OPS: usize = 20;
 
 /// A call of an action.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -24,7 +24,7 @@ pub struct CallAction {
     /// A value for each of its params, and nothing else; may be absent for an action without any.
     #[serde(default)]
     #[schema(value_type = Option<std::collections::HashMap<String, SqlValue>>)]
-    params: Named<values::Value>,
+    params: NamedParams<values::Value>,
     /// The visitor to call as. An extension, for trying actions out: it needs the owner's credential.
     #[serde(rename = "as")]
     #[schema(rename = "as")]
@@ -86,7 +86,7 @@ pub struct BatchedCall {
     /// A value for each of its params, or what the first row of an earlier op has in a column: `{"from": [0, "id"]}`.
     #[serde(default)]
     #[schema(value_type = Option<std::collections::HashMap<String, GivenValue>>)]
-    pub(super) params: Named<StepParam>,
+    pub(super) params: NamedParams<StepParam>,
 }
 
 /// A call, or a batch of calls, as the description of the API has it.
@@ -108,7 +108,7 @@ pub enum CallOrBatch {
 #[serde(deny_unknown_fields)]
 pub(super) struct OpBody {
     action: Option<String>,
-    params: Option<Named<values::Value>>,
+    params: Option<NamedParams<values::Value>>,
     ops: Option<Vec<Box<RawValue>>>,
     #[serde(rename = "as")]
     pub(super) by: Option<As>,
@@ -118,10 +118,7 @@ pub(super) struct OpBody {
 #[derive(Debug)]
 pub(super) enum OpRequest {
     /// Single call.
-    Call {
-        action: String,
-        params: Params,
-    },
+    Call { action: String, params: Params },
     /// Batch of at least one call.
     Batch(Vec<BatchedCall>),
 }
@@ -134,7 +131,7 @@ pub fn read_params(json: Option<&str>) -> Result<Params, Problem> {
     let Some(json) = json else {
         return Ok(Params::new());
     };
-    match serde_json::from_str::<Named<values::Value>>(json) {
+    match serde_json::from_str::<NamedParams<values::Value>>(json) {
         Ok(params) => Ok(params.0),
         Err(error) if error.is_data() => Err(invalid(format!("In `params`: {error}."))),
         Err(error) => Err(Problem::new(
@@ -169,9 +166,9 @@ impl OpBody {
 /// # Errors
 /// `invalid_request`.
 pub fn check_ops(ops: Vec<Box<RawValue>>) -> Result<Vec<BatchedCall>, Problem> {
-    if ops.is_empty() || ops.len() > OPS {
+    if ops.is_empty() || ops.len() > MAX_OPS {
         return Err(invalid(format!(
-            "`ops` has {} entries; send 1 to {OPS}.",
+            "`ops` has {} entries; send 1 to {MAX_OPS}.",
             ops.len()
         )));
     }
@@ -212,7 +209,7 @@ pub struct RunQuery {
     /// A value for each of its binds, and nothing else.
     #[serde(default)]
     #[schema(value_type = Option<std::collections::HashMap<String, SqlValue>>)]
-    pub(super) params: Named<values::Value>,
+    pub(super) params: NamedParams<values::Value>,
 }
 
 /// A value of a row or a param; `openapi/rules.rs` describes it.
@@ -226,7 +223,7 @@ pub struct GivenValue;
 /// Params of a call, as an object.
 #[derive(Debug, Default, Deserialize)]
 #[serde(transparent)]
-pub struct CallParams(Named<values::Value>);
+pub struct CallParams(NamedParams<values::Value>);
 
 impl From<CallParams> for Params {
     fn from(given: CallParams) -> Self {
@@ -236,51 +233,51 @@ impl From<CallParams> for Params {
 
 /// Params by name, in order.
 #[derive(Debug)]
-pub(super) struct Named<V>(pub(super) Vec<(String, V)>);
+pub(super) struct NamedParams<V>(pub(super) Vec<(String, V)>);
 
-impl<V> Default for Named<V> {
+impl<V> Default for NamedParams<V> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
 /// Value that a param can be parsed as.
-pub(super) trait Parse: Sized {
+pub(super) trait ParseParam: Sized {
     /// Parses the value, or returns the error text.
     fn parse(json: &RawValue) -> Result<Self, &'static str>;
 }
 
-impl Parse for values::Value {
+impl ParseParam for values::Value {
     fn parse(json: &RawValue) -> Result<Self, &'static str> {
         values::parse(json)
     }
 }
 
-impl Parse for StepParam {
+impl ParseParam for StepParam {
     fn parse(json: &RawValue) -> Result<Self, &'static str> {
         values::parse_given(json)
     }
 }
 
-impl<'de, V: Parse> Deserialize<'de> for Named<V> {
+impl<'de, V: ParseParam> Deserialize<'de> for NamedParams<V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Visitor<V>(std::marker::PhantomData<V>);
 
-        impl<'de, V: Parse> serde::de::Visitor<'de> for Visitor<V> {
-            type Value = Named<V>;
+        impl<'de, V: ParseParam> serde::de::Visitor<'de> for Visitor<V> {
+            type Value = NamedParams<V>;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_unit<E>(self) -> Result<Named<V>, E> {
-                Ok(Named::default())
+            fn visit_unit<E>(self) -> Result<NamedParams<V>, E> {
+                Ok(NamedParams::default())
             }
 
             fn visit_map<A: serde::de::MapAccess<'de>>(
                 self,
                 mut map: A,
-            ) -> Result<Named<V>, A::Error> {
+            ) -> Result<NamedParams<V>, A::Error> {
                 use serde::de::Error;
                 let mut params = Vec::new();
                 while let Some(name) = map.next_key::<String>()? {
@@ -292,7 +289,7 @@ impl<'de, V: Parse> Deserialize<'de> for Named<V> {
                     }
                     params.push((name, value));
                 }
-                Ok(Named(params))
+                Ok(NamedParams(params))
             }
         }
 

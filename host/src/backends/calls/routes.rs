@@ -120,12 +120,12 @@ async fn answer(
     };
     let body = UnreadBody::of(request, calls.config.limits.op_body_bytes)?;
     let page = page?;
-    let backend = bound(&page)?;
+    let backend = bound_backend(&page)?;
     let mut body = body.json::<OpBody>().await?.value;
     let (owner, by) = match body.by.take() {
         Some(by) => {
             // Boxed, because most calls are visitors' and must not carry its size.
-            let named = Box::pin(named_by_owner(calls, &page, presented, by));
+            let named = Box::pin(authenticate_owner(calls, &page, presented, by));
             let (owner, by) = named.await?;
             (Some(owner), Some(by))
         }
@@ -157,14 +157,16 @@ async fn run(
 ) -> Result<ResultJson, BackendError> {
     match wanted {
         OpRequest::Call { action, params } => {
-            backends.op(backend, &action, params, by.as_ref()).await
+            backends
+                .call_action(backend, &action, params, by.as_ref())
+                .await
         }
         OpRequest::Batch(ops) => backends.batch(backend, ops, by.as_ref()).await,
     }
 }
 
 /// Authenticates the page's owner; returns the owner and the visitor whom the owner calls as.
-async fn named_by_owner(
+async fn authenticate_owner(
     calls: &Calls,
     page: &Page,
     presented: Vec<HeaderValue>,
@@ -208,9 +210,9 @@ pub async fn query(
     caller: Result<MaybeCaller, Problem>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    let caller = owner(caller)?;
+    let caller = require_caller(caller)?;
     let body = body.at_most(calls.config.limits.op_body_bytes)?;
-    let (backend, at) = owned(&calls, &context, &slug, &caller).await?;
+    let (backend, at) = owned_backend(&calls, &context, &slug, &caller).await?;
     let request = body.json::<RunQuery>().await?.value;
     let most = svc_sandbox::STATEMENT_BYTES;
     if request.sql.len() > most {
@@ -248,8 +250,8 @@ pub async fn schema(
     caller: Result<MaybeCaller, Problem>,
     query: Result<NoQuery, Problem>,
 ) -> Result<Response, Problem> {
-    let caller = owner(caller)?;
-    let (backend, _) = owned(&calls, &context, &slug, &caller).await?;
+    let caller = require_caller(caller)?;
+    let (backend, _) = owned_backend(&calls, &context, &slug, &caller).await?;
     query?;
     let schema = calls.backends.schema(backend).await?;
     Ok((no_store(), axum::Json(schema)).into_response())
@@ -274,7 +276,7 @@ pub async fn limit(State(calls): State<Calls>, request: Request, next: Next) -> 
 ///
 /// # Errors
 /// `not_found`.
-pub fn bound(page: &Page) -> Result<BackendId, Problem> {
+pub fn bound_backend(page: &Page) -> Result<BackendId, Problem> {
     match (&page.kind, page.backend) {
         (Kind::Frontend { .. }, Some(backend)) => Ok(backend),
         (Kind::Frontend { .. }, None) => Err(Problem::new(
@@ -294,7 +296,7 @@ fn quick_share() -> Problem {
 }
 
 /// Returns the caller, or the problem of a request without one.
-fn owner(caller: Result<MaybeCaller, Problem>) -> Result<Caller, Problem> {
+fn require_caller(caller: Result<MaybeCaller, Problem>) -> Result<Caller, Problem> {
     match caller {
         Ok(MaybeCaller(Some(caller))) => Ok(caller),
         Ok(MaybeCaller(None)) => Err(owners_only()),
@@ -308,7 +310,7 @@ fn owner(caller: Result<MaybeCaller, Problem>) -> Result<Caller, Problem> {
 }
 
 /// Finds the backend of a page, and the authority of its owner, who calls.
-async fn owned(
+async fn owned_backend(
     calls: &Calls,
     context: &Context,
     slug: &str,
@@ -324,7 +326,7 @@ async fn owned(
         .await?
         .ok_or_else(Problem::not_found)?;
     match calls.projects.scoped(caller, project.id).await {
-        Ok(at) => Ok((bound(&page)?, at.authority)),
+        Ok(at) => Ok((bound_backend(&page)?, at.authority)),
         Err(crate::projects::ProjectError::Forbidden) => Err(owners_only()),
         Err(error) => Err(error.into()),
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::{bind, check_names, check_reserved};
-use crate::backends::actions::refused;
+use crate::backends::actions::statement_error;
 use crate::backends::model::{Action, BackendError, requires_identity, writes};
 use crate::backends::service::Backends;
 use crate::content::Digest;
@@ -16,11 +16,11 @@ use svc_database::{Call, Tables, Touched};
 
 /// Reading action that a live query may use.
 #[derive(Clone, Debug)]
-pub struct Watchable {
+pub struct WatchableAction {
     action: Arc<Action>,
 }
 
-impl Watchable {
+impl WatchableAction {
     /// Whether the answer depends on the signed-in visitor.
     pub fn requires_identity(&self) -> bool {
         requires_identity(&self.action.row.verdict)
@@ -29,7 +29,7 @@ impl Watchable {
 
 /// Answer of an action, for a live query.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct WatchedAnswer {
     /// Result as JSON.
     pub json: Bytes,
     pub digest: Digest,
@@ -40,7 +40,7 @@ pub struct Seen {
 impl Backends {
     /// Registers a function that gets the tables that each commit may have changed: after the commit is durable, and before its callers are
     /// answered. New versions of actions are reported, too.
-    pub fn follow(&self, follow: impl Fn(BackendId, Touched) + Send + Sync + 'static) {
+    pub fn on_commit(&self, follow: impl Fn(BackendId, Touched) + Send + Sync + 'static) {
         self.databases.follow(follow);
     }
 
@@ -48,13 +48,13 @@ impl Backends {
     ///
     /// # Errors
     /// [`BackendError`], as for a call; `Invalid` for an action that writes.
-    pub async fn watchable(
+    pub async fn find_watchable(
         &self,
         id: BackendId,
         action: &str,
         given: &Params,
         is_signed_in: bool,
-    ) -> Result<Watchable, BackendError> {
+    ) -> Result<WatchableAction, BackendError> {
         let action = self.action(id, action).await?;
         check_reserved(given)?;
         if writes(&action.row.verdict) {
@@ -67,20 +67,20 @@ impl Backends {
             return Err(BackendError::IdentityRequired);
         }
         check_names(&action.row.verdict, given)?;
-        Ok(Watchable { action })
+        Ok(WatchableAction { action })
     }
 
     /// Evaluates an action for a visitor, in a lane.
     ///
     /// # Errors
     /// [`BackendError`].
-    pub async fn look(
+    pub async fn evaluate(
         &self,
         id: BackendId,
-        watchable: &Watchable,
+        watchable: &WatchableAction,
         given: &Params,
         by: Option<&Identity>,
-    ) -> Result<Seen, BackendError> {
+    ) -> Result<WatchedAnswer, BackendError> {
         let action = &watchable.action;
         let mut params = given.clone();
         bind(&action.row.verdict, by, &mut params, |value| value);
@@ -96,8 +96,8 @@ impl Backends {
             .watch(call, &action.pace, seal)
             .await;
         let ((digest, json), tables) =
-            seen.map_err(|error| refused(&action.row.sql, &action.row.verdict, error))?;
-        Ok(Seen {
+            seen.map_err(|error| statement_error(&action.row.sql, &action.row.verdict, error))?;
+        Ok(WatchedAnswer {
             json,
             digest,
             tables,

@@ -21,8 +21,8 @@ use svc_database::{Marker, Past, Plan, RestoreRecord, RewindError, Rewound, RunE
 use svc_sandbox::{Purpose, StatementKind};
 
 /// Maximum number of restores at once, and how long one waits to begin.
-pub(super) const AT_ONCE: usize = 2;
-const WAIT: Duration = Duration::from_secs(5);
+pub(super) const MAX_RESTORES: usize = 2;
+const RESTORE_WAIT: Duration = Duration::from_secs(5);
 
 /// Page of the moments of a history.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +52,7 @@ impl Backends {
         project: ProjectId,
         part: MomentsPage,
     ) -> Result<Past, BackendError> {
-        let id = self.required(project).await?.id;
+        let id = self.require_backend(project).await?.id;
         Ok(self.databases.past(id, part.before, part.limit).await?)
     }
 
@@ -65,29 +65,32 @@ impl Backends {
         project: ProjectId,
         at: Timestamp,
     ) -> Result<Restored, BackendError> {
-        let id = self.required(project).await?.id;
-        let turn = self.turn(id);
+        let id = self.require_backend(project).await?.id;
+        let turn = self.migration_lock(id);
         let _mine = turn.lock().await;
         self.record_restores(id).await?;
         // Each restore holds a copy in memory, so few run at once.
-        let waited = tokio::time::timeout(WAIT, self.rewinds.acquire()).await;
+        let waited = tokio::time::timeout(RESTORE_WAIT, self.rewinds.acquire()).await;
         let _place = waited.map_err(|_| RunError::Busy)?;
-        let rewound = self.databases.rewind(id, at).await.map_err(no_way_back)?;
+        let rewound = self.databases.rewind(id, at).await.map_err(rewind_error)?;
         let ledger = self.control.read(move |c| store::ledger(c, &id)).await?;
         // A migration that is not in the ledger could not be applied again.
         let recorded = |m: &Marker| ledger.iter().any(|entry| entry.checksum == m.checksum);
         if !rewound.live.iter().all(recorded) {
             return Err(BackendError::NotRecorded);
         }
-        let record = self.record_of(&ledger, &rewound);
+        let record = self.new_restore_record(&ledger, &rewound);
         let missing: Vec<LedgerEntry> = ledger
             .into_iter()
             .filter(|entry| rewound.markers.iter().all(|m| m.checksum != entry.checksum))
             .collect();
         let mut later = Vec::new();
         for entry in &missing {
-            let script = self.without_seeds(entry).await;
-            later.push((entry.version, script.map_err(|e| against(entry, e))?));
+            let script = self.script_without_inserts(entry).await;
+            later.push((
+                entry.version,
+                script.map_err(|e| migration_error(entry, e))?,
+            ));
         }
         let restored_to = rewound.at;
         let plan = Plan {
@@ -97,8 +100,8 @@ impl Backends {
         let reinstated = self.databases.reinstate(id, rewound, plan).await;
         let reinstated = reinstated.map_err(|failure| match failure.migration {
             Some(number) => {
-                let error = migrations::failed(&later[number].1, failure.error);
-                against(&missing[number], error)
+                let error = migrations::script_error(&later[number].1, failure.error);
+                migration_error(&missing[number], error)
             }
             None => failure.error.error.into(),
         })?;
@@ -113,7 +116,7 @@ impl Backends {
     }
 
     /// Creates the ledger entry of a restore. Its version is above those of all states of the file.
-    fn record_of(&self, ledger: &[LedgerEntry], rewound: &Rewound) -> RestoreRecord {
+    fn new_restore_record(&self, ledger: &[LedgerEntry], rewound: &Rewound) -> RestoreRecord {
         let recorded = ledger.iter().map(|entry| entry.version);
         let marked = rewound.live.iter().chain(&rewound.markers);
         let version = recorded.chain(marked.map(|m| m.version)).max().unwrap_or(0) + 1;
@@ -132,7 +135,7 @@ impl Backends {
     }
 
     /// Returns the script of a ledger entry without its `INSERT`s, to apply it again.
-    async fn without_seeds(&self, entry: &LedgerEntry) -> Result<Script, BackendError> {
+    async fn script_without_inserts(&self, entry: &LedgerEntry) -> Result<Script, BackendError> {
         let mut statements = Vec::new();
         // Only the entry of an earlier restore is a comment alone.
         if !is_comment(&entry.sql) {
@@ -175,7 +178,7 @@ impl Backends {
             .write(move |tx| {
                 fault::point("rewind.recording");
                 let project = store::project_of(tx, &id).map_err(control::Error::from)?;
-                let known = store::recorded(tx, &id, &entry.checksum);
+                let known = store::recorded_version(tx, &id, &entry.checksum);
                 let known = known.map_err(control::Error::from)?.is_some();
                 let Some(project) = project.filter(|_| !known) else {
                     return Ok(());
@@ -197,7 +200,7 @@ fn is_comment(sql: &str) -> bool {
     sql.starts_with("--") && !sql.contains('\n')
 }
 
-fn no_way_back(error: RewindError) -> BackendError {
+fn rewind_error(error: RewindError) -> BackendError {
     match error {
         RewindError::TooOld { oldest } => BackendError::NoMoment(oldest),
         RewindError::Future => BackendError::Invalid(
@@ -207,7 +210,7 @@ fn no_way_back(error: RewindError) -> BackendError {
     }
 }
 
-fn against(entry: &LedgerEntry, error: BackendError) -> BackendError {
+fn migration_error(entry: &LedgerEntry, error: BackendError) -> BackendError {
     BackendError::Migration {
         version: entry.version,
         error: Box::new(error),

@@ -19,9 +19,9 @@ use svc_base::ids::BackendId;
 use svc_base::names::is_action_name;
 
 /// Results of at most this many bytes are parsed on the request's own thread.
-const SMALL: usize = 131_072;
+const MAX_INLINE_BYTES: usize = 131_072;
 /// Name of all app tools in the metrics, because names that owners choose must not become labels.
-const APP: &str = "app";
+const METRICS_NAME: &str = "app";
 
 /// Handler of one request to an app.
 #[derive(Clone, Debug)]
@@ -37,10 +37,10 @@ pub(super) struct Handler {
 }
 
 impl Handler {
-    async fn has(&self, name: &str) -> Result<bool, Problem> {
+    async fn has_tool(&self, name: &str) -> Result<bool, Problem> {
         let backends = &self.services.calls.backends;
-        let action = backends.open_action(self.backend, name).await?;
-        Ok(action.is_some_and(|action| listing::tool(&action).is_some()))
+        let action = backends.public_action(self.backend, name).await?;
+        Ok(action.is_some_and(|action| listing::to_tool(&action).is_some()))
     }
 
     async fn run(&self, name: &str) -> Result<CallToolResult, Problem> {
@@ -48,13 +48,15 @@ impl Handler {
         let given: CallParams =
             given.map_or_else(|| Ok(CallParams::default()), arguments::parse)?;
         let backends = &self.services.calls.backends;
-        let json = backends.op(self.backend, name, given.into(), None).await?;
-        let small = json.len() <= SMALL;
+        let json = backends
+            .call_action(self.backend, name, given.into(), None)
+            .await?;
+        let small = json.len() <= MAX_INLINE_BYTES;
         let read = move || serde_json::from_slice(&json).map(results::success);
         let read = if small {
             read()
         } else {
-            let turn = self.services.large.acquire().await;
+            let turn = self.services.large_results.acquire().await;
             let _turn = turn.map_err(|error| Problem::internal(&error))?;
             let read = tokio::task::spawn_blocking(read).await;
             read.map_err(|error| Problem::internal(&error))?
@@ -63,7 +65,7 @@ impl Handler {
     }
 
     /// Converts a problem of this server into an error of the library.
-    fn failed(&self, problem: &Problem) -> ErrorData {
+    fn to_error_data(&self, problem: &Problem) -> ErrorData {
         problem.log(&self.request_id);
         let message = format!("The tools cannot be read now: {}", problem.detail);
         ErrorData::internal_error(message, None)
@@ -92,9 +94,12 @@ impl ServerHandler for Handler {
             return Err(ErrorData::invalid_params(message, None));
         }
         let backends = &self.services.calls.backends;
-        match backends.open_actions(self.backend, after.as_deref()).await {
+        match backends
+            .public_actions(self.backend, after.as_deref())
+            .await
+        {
             Ok(actions) => Ok(listing::page(&actions)),
-            Err(error) => Err(self.failed(&error.into())),
+            Err(error) => Err(self.to_error_data(&error.into())),
         }
     }
 
@@ -103,8 +108,8 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let is_tool = self.has(&request.name).await;
-        if !is_tool.map_err(|problem| self.failed(&problem))? {
+        let is_tool = self.has_tool(&request.name).await;
+        if !is_tool.map_err(|problem| self.to_error_data(&problem))? {
             let message = "This app has no such tool: `tools/list` names those that it has.";
             return Err(ErrorData::invalid_params(message, None));
         }
@@ -115,7 +120,9 @@ impl ServerHandler for Handler {
         let code = done
             .as_ref()
             .map_or_else(|problem| problem.code.as_str(), |_| "ok");
-        services.metrics.count_tool(APP, "call", code, took);
+        services
+            .metrics
+            .count_tool(METRICS_NAME, "call", code, took);
         Ok(match done {
             Ok(result) => result,
             Err(problem) => {

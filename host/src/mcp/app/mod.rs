@@ -6,7 +6,7 @@
 mod handler;
 mod listing;
 pub mod routes;
-mod words;
+mod sanitize;
 
 use std::sync::Arc;
 
@@ -24,11 +24,11 @@ pub struct AppTools {
     pub metrics: Arc<Metrics>,
     pub clock: Clock,
     /// Permits for parsing large results: parsed values take many times the memory of their bytes.
-    large: Arc<Semaphore>,
+    large_results: Arc<Semaphore>,
 }
 
 /// Number of large results that are parsed at once.
-const AT_ONCE: usize = 2;
+const MAX_LARGE_RESULTS: usize = 2;
 
 impl AppTools {
     pub fn new(calls: Calls, metrics: Arc<Metrics>, clock: Clock) -> Self {
@@ -36,7 +36,7 @@ impl AppTools {
             calls,
             metrics,
             clock,
-            large: Arc::new(Semaphore::new(AT_ONCE)),
+            large_results: Arc::new(Semaphore::new(MAX_LARGE_RESULTS)),
         }
     }
 }

@@ -7,8 +7,8 @@ use axum::response::{IntoResponse, Response};
 
 use super::AppTools;
 use super::handler::Handler;
-use super::words::quoted;
-use crate::backends::calls::routes::bound;
+use super::sanitize::quote_title;
+use crate::backends::calls::routes::bound_backend;
 use crate::backends::calls::tokens::Tokens;
 use crate::deployments::pages::{Kind, Page};
 use crate::deployments::serve::LookupError;
@@ -20,7 +20,7 @@ use crate::mcp::{framing, transport};
 /// Instructions for a model that has never seen the app.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
 /// Methods whose answers contain the instructions, one in each era of the protocol.
-const INTRODUCTIONS: [&str; 2] = ["initialize", "server/discover"];
+const METHODS_WITH_INSTRUCTIONS: [&str; 2] = ["initialize", "server/discover"];
 
 /// Call an app's tool
 ///
@@ -71,17 +71,17 @@ async fn answer(
     let most = services.calls.config.limits.op_body_bytes;
     let body = UnreadBody::of(request, most)?;
     let page = page?;
-    let backend = bound(&page)?;
-    if !services.calls.backends.is_for_agents(backend).await? {
-        return Err(closed());
+    let backend = bound_backend(&page)?;
+    if !services.calls.backends.allows_agents(backend).await? {
+        return Err(agents_disabled());
     }
     let (parts, body) = body.raw().await?;
-    let mut message = match framing::look(body) {
+    let mut message = match framing::parse_message(body) {
         Ok(message) => message,
         Err(refused) => return Ok(refused.into_response()),
     };
     let asked = message.method.as_deref().unwrap_or_default();
-    let instructions = if INTRODUCTIONS.contains(&asked) {
+    let instructions = if METHODS_WITH_INSTRUCTIONS.contains(&asked) {
         instructions(&services, slug, &page).await?
     } else {
         String::new()
@@ -94,8 +94,8 @@ async fn answer(
         request_id: Arc::clone(&context.request_id),
         arguments: message.arguments.take().map(Arc::from),
     };
-    let response = transport::ask(handler, parts, &message, most).await;
-    transport::answered(response, &message).await
+    let response = transport::handle(handler, parts, &message, most).await;
+    transport::convert_response(response, &message).await
 }
 
 /// Returns the instructions for an agent: the service's own text, with the title of the page as a quotation.
@@ -110,11 +110,11 @@ async fn instructions(services: &AppTools, slug: &str, page: &Page) -> Result<St
     let text = calls.config.limits.said(INSTRUCTIONS);
     Ok(text
         .replace("{{url}}", &url)
-        .replace("{{title}}", &quoted(&title)))
+        .replace("{{title}}", &quote_title(&title)))
 }
 
 /// Returns the 404 of a page whose owner has not opened its actions to agents.
-fn closed() -> Problem {
+fn agents_disabled() -> Problem {
     Problem::new(
         Code::NotFound,
         "This page has no tools for agents: its owner has not switched them on (`agents` of its backend). Visitors' pages call its actions at /api/op.",

@@ -1,6 +1,6 @@
 //! The tools: their names, their descriptions, and the dispatch of calls.
 
-mod backend_parts;
+mod backend_detail;
 mod deploy_asset;
 mod find;
 mod manage_backend;
@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::arguments::{Action as _, Arguments};
+use super::arguments::{Arguments, ToolAction as _};
 use super::{Tools, auth};
 use crate::access::{Floor, to_the_end};
 use crate::backends::scope::BackendScope;
@@ -76,13 +76,13 @@ macro_rules! tools {
                             result: to_the_end(call).await,
                         }
                     }
-                    (_, None) => Outcome::refused(auth::anonymous(self.name())),
+                    (_, None) => Outcome::refused(auth::credential_required(self.name())),
                     $((Self::$tool, Some(caller)) => {
                         let wanted: $file::Action = match arguments.action() {
                             Ok(wanted) => wanted,
                             Err(problem) => return Outcome::refused(problem),
                         };
-                        let session = Session { services, caller };
+                        let session = ToolSession { services, caller };
                         let call = $file::call(session, wanted, arguments);
                         Outcome {
                             action: wanted.name(),
@@ -143,12 +143,12 @@ impl Outcome {
 }
 
 /// Whether a tool may be called without a credential.
-pub(super) fn is_open(name: &str) -> bool {
-    Tool::named(name) == Some(Tool::DeployAsset)
+pub(super) fn is_public(name: &str) -> bool {
+    Tool::by_name(name) == Some(Tool::DeployAsset)
 }
 
 /// Lists all tools, with the values of settings in their texts.
-pub(super) fn listed(limits: &Limits) -> Vec<Description> {
+pub(super) fn list_tools(limits: &Limits) -> Vec<Description> {
     let said = |tool: &Description| {
         let mut tool = tool.clone();
         let text = tool.description.as_deref();
@@ -163,11 +163,11 @@ pub(super) fn listed(limits: &Limits) -> Vec<Description> {
         }
         tool
     };
-    all().iter().map(said).collect()
+    descriptions().iter().map(said).collect()
 }
 
 /// Returns all tools, with placeholders for values of settings.
-fn all() -> &'static [Description] {
+fn descriptions() -> &'static [Description] {
     static DESCRIPTIONS: LazyLock<Vec<Description>> =
         LazyLock::new(|| Tool::ALL.iter().map(|tool| tool.description()).collect());
     &DESCRIPTIONS
@@ -175,7 +175,7 @@ fn all() -> &'static [Description] {
 
 impl Tool {
     /// Finds a tool by its name.
-    pub(super) fn named(name: &str) -> Option<Self> {
+    pub(super) fn by_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|tool| tool.name() == name)
     }
 
@@ -184,7 +184,9 @@ impl Tool {
     /// # Errors
     /// `invalid_request` for a repeated argument; `invalid_json`.
     pub(super) fn arguments(self, given: &RawValue) -> Result<Arguments, Problem> {
-        let about = all().iter().find(|about| about.name == self.name());
+        let about = descriptions()
+            .iter()
+            .find(|about| about.name == self.name());
         let taken = about.and_then(|about| about.input_schema.get("properties"));
         let takes = |name: &str| taken.is_some_and(|taken| taken.get(name).is_some());
         Arguments::read(given, takes)
@@ -192,19 +194,23 @@ impl Tool {
 }
 
 /// Caller of a tool, with the services.
-struct Session {
+struct ToolSession {
     services: Tools,
     caller: Caller,
 }
 
-impl Session {
+impl ToolSession {
     /// Finds the live project that the arguments name, and checks the caller's role.
     async fn project<F: Floor>(
         &self,
         arguments: &mut Arguments,
     ) -> Result<ProjectScope<F>, Problem> {
-        let id = arguments.text("project_id")?;
-        Ok(self.services.projects.find_scoped(&self.caller, &id).await?)
+        let id = arguments.required_text("project_id")?;
+        Ok(self
+            .services
+            .projects
+            .find_scoped(&self.caller, &id)
+            .await?)
     }
 
     /// Finds the frontend of the project that the arguments name.
@@ -228,12 +234,12 @@ impl Session {
 }
 
 /// Serializes a view as REST does.
-fn answer(view: impl Serialize) -> Result<Value, Problem> {
+fn to_json(view: impl Serialize) -> Result<Value, Problem> {
     serde_json::to_value(view).map_err(|error| Problem::internal(&error))
 }
 
 /// Returns `deleted`, where REST answers 204.
-fn deleted(deletion: Result<(), Problem>) -> Result<Value, Problem> {
+fn deletion_result(deletion: Result<(), Problem>) -> Result<Value, Problem> {
     deletion.map(|()| json!({ "deleted": true }))
 }
 
@@ -241,7 +247,7 @@ fn deleted(deletion: Result<(), Problem>) -> Result<Value, Problem> {
 fn describe(
     name: &'static str,
     text: &'static str,
-    harm: Harm,
+    harm: DataRisk,
     arguments: &Value,
     required: &[&str],
 ) -> Description {
@@ -257,21 +263,21 @@ fn describe(
     };
     let hints = ToolAnnotations::new()
         .read_only(false)
-        .destructive(harm == Harm::Can)
+        .destructive(harm == DataRisk::Destructive)
         .idempotent(false);
     Description::new(name, text, schema).with_annotations(hints)
 }
 
 /// Whether actions of a tool can change or remove existing data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Harm {
+enum DataRisk {
     /// Some actions change or remove data.
-    Can,
+    Destructive,
     /// All actions only add.
-    Cannot,
+    AdditiveOnly,
 }
 
 /// Returns the schema of a string argument.
-fn string(about: &str) -> Value {
+fn string_argument(about: &str) -> Value {
     json!({ "type": "string", "description": about })
 }

@@ -66,7 +66,10 @@ pub fn verdict<'e>(terms: &Terms, ledger: impl IntoIterator<Item = &'e Event>) -
 }
 
 /// Returns the provider's ids of a session's subscriptions that have not ended.
-pub fn active_subscriptions<'e>(terms: &Terms, ledger: impl IntoIterator<Item = &'e Event>) -> Vec<String> {
+pub fn active_subscriptions<'e>(
+    terms: &Terms,
+    ledger: impl IntoIterator<Item = &'e Event>,
+) -> Vec<String> {
     let ledger: Vec<&Event> = ledger.into_iter().collect();
     let checkouts = checkouts(terms, &ledger);
     let mut living = SessionObjects::collect(terms, &ledger, &checkouts).subscriptions;
@@ -129,7 +132,11 @@ struct SessionObjects<'e> {
 }
 
 impl<'e> SessionObjects<'e> {
-    fn collect(terms: &'e Terms, ledger: &[&'e Event], checkouts: &[(&'e Event, &'e Checkout)]) -> Self {
+    fn collect(
+        terms: &'e Terms,
+        ledger: &[&'e Event],
+        checkouts: &[(&'e Event, &'e Checkout)],
+    ) -> Self {
         let mut purchase = Self {
             session: &terms.id,
             ..Self::default()
@@ -238,7 +245,11 @@ fn is_invoice_refunded(ledger: &[&Event], invoice: &str) -> bool {
 
 /// Whether a charge of these payments was fully refunded, and the refund has not failed later: after a failed refund the owner has the
 /// money again.
-fn any_charge_refunded(ledger: &[&Event], payments: &BTreeSet<&str>, own: impl Fn(&Charge) -> bool) -> bool {
+fn any_charge_refunded(
+    ledger: &[&Event],
+    payments: &BTreeSet<&str>,
+    own: impl Fn(&Charge) -> bool,
+) -> bool {
     let is_one = |id: Option<&str>| id.is_some_and(|id| payments.contains(id));
     ledger.iter().any(|event| {
         let Fact::Charge(charge) = &event.fact else {

@@ -8,13 +8,13 @@ use tokio::sync::Notify;
 use super::protocol::{Frame, Refusal};
 
 /// Parsed frame of a client, or its refusal.
-pub(super) type Judged = Result<Frame, Refusal>;
+pub(super) type ParsedFrame = Result<Frame, Refusal>;
 
 /// Queue of frames, with a maximum length.
 #[derive(Debug)]
 pub(super) struct Backlog {
     most: usize,
-    frames: Mutex<VecDeque<Judged>>,
+    frames: Mutex<VecDeque<ParsedFrame>>,
     added: Notify,
 }
 
@@ -28,7 +28,7 @@ impl Backlog {
         }
     }
 
-    fn frames(&self) -> MutexGuard<'_, VecDeque<Judged>> {
+    fn frames(&self) -> MutexGuard<'_, VecDeque<ParsedFrame>> {
         self.frames.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -41,7 +41,7 @@ impl Backlog {
     ///
     /// # Errors
     /// The frame, if the backlog is full.
-    pub(super) fn add(&self, frame: Judged) -> Result<(), Judged> {
+    pub(super) fn add(&self, frame: ParsedFrame) -> Result<(), ParsedFrame> {
         let mut frames = self.frames();
         if frames.len() >= self.most {
             return Err(frame);
@@ -52,7 +52,7 @@ impl Backlog {
     }
 
     /// Waits for the next frame.
-    pub(super) async fn next(&self) -> Judged {
+    pub(super) async fn next(&self) -> ParsedFrame {
         loop {
             if let Some(frame) = self.frames().pop_front() {
                 return frame;
@@ -62,9 +62,8 @@ impl Backlog {
     }
 
     /// Removes the subscribe frames of an id, because a later unsubscribe has not fit into the backlog.
-    pub(super) fn withdraw(&self, id: &str) {
-        let subscribes =
-            |frame: &Judged| matches!(frame, Ok(Frame::Subscribe { id: one, .. }) if **one == *id);
+    pub(super) fn remove_subscribes(&self, id: &str) {
+        let subscribes = |frame: &ParsedFrame| matches!(frame, Ok(Frame::Subscribe { id: one, .. }) if **one == *id);
         self.frames().retain(|frame| !subscribes(frame));
     }
 }

@@ -14,7 +14,7 @@ pub(super) struct SignIn {
 }
 
 impl SignIn {
-    pub(super) fn of(session: Arc<Session>) -> Self {
+    pub(super) fn for_session(session: Arc<Session>) -> Self {
         Self {
             identity: Arc::new(session.identity()),
             session,
@@ -24,11 +24,11 @@ impl SignIn {
 
     /// Returns the identity of the visitor, until the session ends.
     pub(super) fn visitor(&self) -> Option<Arc<Identity>> {
-        (!self.is_over()).then(|| Arc::clone(&self.identity))
+        (!self.has_ended()).then(|| Arc::clone(&self.identity))
     }
 
     /// Whether the session has ended.
-    pub(super) fn is_over(&self) -> bool {
+    pub(super) fn has_ended(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
 

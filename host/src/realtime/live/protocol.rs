@@ -9,7 +9,7 @@ use crate::backends::calls::requests::read_params;
 use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
 use crate::http::websocket::frame;
-use crate::realtime::frames::{self, Form, Members, given};
+use crate::realtime::frames::{self, FrameMembers, FrameSchema, non_null};
 use crate::realtime::{NAME, is_message_type};
 use svc_database::values::Params;
 
@@ -40,7 +40,7 @@ pub struct Refusal {
 }
 
 /// Members of a frame.
-const FORM: Form<3> = Form {
+const FRAME_SCHEMA: FrameSchema<3> = FrameSchema {
     names: ["id", "action", "params"],
     ignored: &[],
     hint: "a frame has `v`, `type`, `id`, and to subscribe `action` and `params`.",
@@ -50,18 +50,18 @@ const FORM: Form<3> = Form {
 ///
 /// # Errors
 /// A refusal for the sender.
-pub fn judge(frame: &str) -> Result<Frame, Refusal> {
-    let members = FORM.read(frame).map_err(|(code, detail)| Refusal {
+pub fn parse_frame(frame: &str) -> Result<Frame, Refusal> {
+    let members = FRAME_SCHEMA.read(frame).map_err(|(code, detail)| Refusal {
         id: None,
         problem: Problem::new(code, detail),
     })?;
     let [id, _, _] = members.others;
-    let id = id.and_then(|id| frames::text(id.get()).ok());
+    let id = id.and_then(|id| frames::parse_string(id.get()).ok());
     let id: Option<Arc<str>> = id.filter(|id| is_message_type(id)).map(Into::into);
-    wanted(&members, id.clone()).map_err(|problem| Refusal { id, problem })
+    parse_members(&members, id.clone()).map_err(|problem| Refusal { id, problem })
 }
 
-fn wanted(members: &Members<'_, 3>, id: Option<Arc<str>>) -> Result<Frame, Problem> {
+fn parse_members(members: &FrameMembers<'_, 3>, id: Option<Arc<str>>) -> Result<Frame, Problem> {
     members.check().map_err(invalid)?;
     let subscribes = match members.kind().as_deref() {
         Some("subscribe") => true,
@@ -73,7 +73,7 @@ fn wanted(members: &Members<'_, 3>, id: Option<Arc<str>>) -> Result<Frame, Probl
             "`id` must be 1 to {NAME} characters of A-Z, a-z, 0-9 and `._~-`."
         ))
     })?;
-    let [_, action, params] = members.others.map(given);
+    let [_, action, params] = members.others.map(non_null);
     if !subscribes {
         if action.is_some() || params.is_some() {
             return Err(invalid(
@@ -82,7 +82,7 @@ fn wanted(members: &Members<'_, 3>, id: Option<Arc<str>>) -> Result<Frame, Probl
         }
         return Ok(Frame::Unsubscribe { id });
     }
-    let action = action.and_then(|action| frames::text(action.get()).ok());
+    let action = action.and_then(|action| frames::parse_string(action.get()).ok());
     let action = action
         .filter(|action| !action.is_empty())
         .ok_or_else(|| invalid("`action` must be the name of an action."))?
@@ -92,8 +92,8 @@ fn wanted(members: &Members<'_, 3>, id: Option<Arc<str>>) -> Result<Frame, Probl
 }
 
 /// Returns the problem of a frame above the rate.
-pub(super) fn too_many_frames(per_second: u64) -> Problem {
-    Problem::new(Code::RateLimited, frames::too_many(per_second))
+pub(super) fn rate_limit_problem(per_second: u64) -> Problem {
+    Problem::new(Code::RateLimited, frames::rate_limit_detail(per_second))
 }
 
 /// Returns the frame of a result in three parts, because the longest is shared by all clients. Ids need no escaping in JSON.
@@ -141,7 +141,7 @@ mod tests {
                 Frame::Unsubscribe { id: "a.1".into() },
             ),
         ] {
-            assert_eq!(judge(frame).unwrap(), expected, "{frame}");
+            assert_eq!(parse_frame(frame).unwrap(), expected, "{frame}");
         }
     }
 
@@ -233,7 +233,7 @@ mod tests {
             ),
             (long.as_str(), None, Code::InvalidRequest),
         ] {
-            let refusal = judge(frame).unwrap_err();
+            let refusal = parse_frame(frame).unwrap_err();
             assert_eq!(
                 (refusal.id.as_deref(), refusal.problem.code),
                 (id, code),

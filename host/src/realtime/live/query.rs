@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::backends::calls::Seen;
+use crate::backends::calls::WatchedAnswer;
 use crate::content::Digest;
 use crate::http::problem::Problem;
 use crate::visitors::Identity;
@@ -20,11 +20,11 @@ pub(super) struct Query {
 }
 
 /// SHA-256 of a query, which identifies it.
-pub(super) type Key = Digest;
+pub(super) type QueryKey = Digest;
 
 impl Query {
     /// Returns the digest that identifies the query.
-    pub(super) fn key(&self) -> Key {
+    pub(super) fn key(&self) -> QueryKey {
         let mut key = Vec::new();
         let mut put = |tag: u8, bytes: &[u8]| {
             key.push(tag);
@@ -65,11 +65,11 @@ pub(super) struct Answer {
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// The query was answered.
-    Seen(Seen),
+    Answered(WatchedAnswer),
     /// The query failed, which ends its subscriptions.
     Failed(Arc<Problem>),
     /// The database was busy: subscribers that have a result wait for the next one.
     Busy(Arc<Problem>),
     /// The action has changed whether its answer depends on the visitor.
-    Moved,
+    IdentityChanged,
 }

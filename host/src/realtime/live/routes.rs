@@ -12,13 +12,13 @@ use tokio::sync::mpsc;
 use tracing::Instrument;
 
 use super::Live;
+use super::connection::{ConnectionContext, StreamEvent, Transport};
 use super::identity::SignIn;
-use super::opened::{Event, Opened, Way};
-use super::service::{Left, SubscribeRequest};
+use super::service::{DrawnTokens, SubscribeRequest};
 use super::socket;
-use super::stream::Events;
+use super::stream::EventStream;
 use crate::backends::calls::requests::read_params;
-use crate::backends::calls::routes::bound;
+use crate::backends::calls::routes::bound_backend;
 use crate::deployments::Deployments;
 use crate::deployments::pages;
 use crate::http::context::Context;
@@ -93,7 +93,7 @@ pub async fn listen(
 ) -> Response {
     let headers = request.headers();
     if !Upgrade::is_asked(headers) && negotiate::names(headers, EVENT_STREAM) {
-        let mut left = Left::default();
+        let mut left = DrawnTokens::default();
         let answer = stream(&services, &context, &slug, (&query, headers), &mut left).await;
         let mut response = answer.unwrap_or_else(IntoResponse::into_response);
         services.live.announce(left, response.headers_mut());
@@ -110,7 +110,7 @@ async fn open(
     (query, request): (&UnreadQuery, &mut Request),
 ) -> Result<Response, Problem> {
     let page = deployments.visited(&context.host, slug).await?;
-    let backend = bound(&page)?;
+    let backend = bound_backend(&page)?;
     if !Upgrade::is_asked(request.headers()) {
         query.read::<SocketQuery>()?;
         return Err(invalid(
@@ -128,7 +128,7 @@ async fn open(
         .visitors
         .caller(&context.host, &page, request.headers())
         .await?;
-    let sign_in = session.map(SignIn::of);
+    let sign_in = session.map(SignIn::for_session);
     let upgrade = Upgrade::of(request)?;
     let opened = opened(live, context, (slug, &page), sign_in);
     let client = context.client.bucket();
@@ -146,36 +146,37 @@ async fn stream(
     context: &Context,
     slug: &str,
     (query, headers): (&UnreadQuery, &HeaderMap),
-    left: &mut Left,
+    left: &mut DrawnTokens,
 ) -> Result<Response, Problem> {
     let client = context.client.bucket();
-    live.draw(&client, left)?;
+    live.draw_client_token(&client, left)?;
     let page = deployments.visited(&context.host, slug).await?;
-    let backend = bound(&page)?;
+    let backend = bound_backend(&page)?;
     let session = live.visitors.caller(&context.host, &page, headers).await?;
-    let sign_in = session.map(SignIn::of);
+    let sign_in = session.map(SignIn::for_session);
     let opened = opened(live, context, (slug, &page), sign_in);
     let request = match subscribe_request(live, query) {
         Ok(request) => request,
         Err(problem) => {
             // The request names no query that is served already, so it takes a token of the page.
-            live.draw_of(&page.id, left)?;
+            live.draw_page_token(&page.id, left)?;
             return Err(problem);
         }
     };
     let place = live.admit(backend, client, &opened.page.slug, true)?;
-    let (telling, mut told) = mpsc::unbounded_channel();
-    let seat = live.seat(backend, place, opened, Way::Stream(telling));
-    live.subscribe(&seat.listener, request, left).await?;
-    let first = match told.recv().await {
-        Some(Event::Error(problem)) => return Err(Arc::unwrap_or_clone(problem)),
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    let registration = live.register(backend, place, opened, Transport::Stream(sender));
+    live.subscribe(&registration.listener, request, left)
+        .await?;
+    let first = match receiver.recv().await {
+        Some(StreamEvent::Error(problem)) => return Err(Arc::unwrap_or_clone(problem)),
         Some(first) => first,
         // The page or the backend has ended meanwhile, or the server stops.
         None => return Err(Problem::not_found()),
     };
-    let mut events = Events {
-        seat,
-        told,
+    let mut events = EventStream {
+        registration,
+        receiver,
         ready: VecDeque::new(),
         ends: false,
     };
@@ -219,8 +220,8 @@ fn opened(
     context: &Context,
     (slug, page): (&str, &pages::Page),
     sign_in: Option<SignIn>,
-) -> Opened {
-    Opened {
+) -> ConnectionContext {
+    ConnectionContext {
         page: Page {
             slug: slug.into(),
             id: page.id,

@@ -9,9 +9,9 @@ use futures_util::stream::FuturesUnordered;
 use http::HeaderMap;
 
 use super::board::Board;
-use super::listener::{Listener, NotNow};
-use super::listeners::{Place, Seat};
-use super::opened::{Opened, Way};
+use super::connection::{ConnectionContext, Transport};
+use super::listener::{Listener, SubscribeRefusal};
+use super::listeners::{Admission, Registration};
 use super::problems;
 use super::query::{Outcome, Query};
 use super::subscriber::Subscriber;
@@ -25,7 +25,7 @@ use svc_base::ids::{BackendId, DeploymentId};
 use svc_database::values::Params;
 
 /// Number of queries of a backend that are evaluated at once, which limits how long a call of the backend waits.
-const AT_ONCE: usize = 2;
+const CONCURRENT_EVALUATIONS: usize = 2;
 
 #[derive(Clone, Debug)]
 pub struct Live {
@@ -71,7 +71,7 @@ pub(super) struct SubscribeRequest {
 
 /// Tokens that were drawn for a subscription, for the headers of the response.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Left {
+pub(super) struct DrawnTokens {
     pub(super) of_client: Option<Draw>,
     pub(super) of_deployment: Option<Draw>,
 }
@@ -86,7 +86,7 @@ impl Live {
         config: Arc<Config>,
     ) -> Self {
         let listeners = Arc::clone(&realtime.listeners);
-        backends.follow(move |backend, touched| listeners.touch(backend, touched));
+        backends.on_commit(move |backend, touched| listeners.touch(backend, touched));
         Self {
             realtime,
             backends,
@@ -98,9 +98,9 @@ impl Live {
     }
 
     /// Ends the subscriptions of visitors whose session has ended. Runs once a second.
-    pub async fn look_at_sessions(&self) -> anyhow::Result<()> {
+    pub async fn check_sessions(&self) -> anyhow::Result<()> {
         for listener in self.realtime.listeners.list() {
-            let Some(sign_in) = listener.sign_in().filter(|one| !one.is_over()) else {
+            let Some(sign_in) = listener.sign_in().filter(|one| !one.has_ended()) else {
                 continue;
             };
             if !self.visitors.is_live(&sign_in.session).await? {
@@ -121,24 +121,33 @@ impl Live {
         client: IpAddr,
         slug: &Arc<str>,
         is_stream: bool,
-    ) -> Result<Place, LiveError> {
-        Ok(self.realtime.place(backend, client, slug, is_stream)?)
+    ) -> Result<Admission, LiveError> {
+        Ok(self
+            .realtime
+            .admit_connection(backend, client, slug, is_stream)?)
     }
 
     /// Registers a connection, and starts the task of its board if that is new.
-    pub(super) fn seat(&self, backend: BackendId, place: Place, opened: Opened, way: Way) -> Seat {
+    pub(super) fn register(
+        &self,
+        backend: BackendId,
+        place: Admission,
+        opened: ConnectionContext,
+        transport: Transport,
+    ) -> Registration {
         let limits = &self.config.limits;
         let times = (self.now(), Duration::from_secs(limits.ping_seconds));
         let slug = Arc::clone(&opened.page.slug);
         let listeners = &self.realtime.listeners;
-        let connection = (place, opened, way);
-        let (seat, new) = listeners.seat(backend, connection, limits.live_per_second, times);
+        let connection = (place, opened, transport);
+        let (registration, new) =
+            listeners.register(backend, connection, limits.live_per_second, times);
         if let Some(board) = new {
-            tokio::spawn(self.clone().look_after(board));
+            tokio::spawn(self.clone().run_board(board));
         }
         // This check finds a page that ended while the connection was opened.
-        self.realtime.suspect(&slug);
-        seat
+        self.realtime.schedule_check(&slug);
+        registration
     }
 
     /// Returns the time on the clock of pings.
@@ -150,7 +159,11 @@ impl Live {
     ///
     /// # Errors
     /// [`LiveError::Spent`].
-    pub(super) fn draw(&self, client: &IpAddr, left: &mut Left) -> Result<(), LiveError> {
+    pub(super) fn draw_client_token(
+        &self,
+        client: &IpAddr,
+        left: &mut DrawnTokens,
+    ) -> Result<(), LiveError> {
         let bucket = self.rate_limits.by_client(Rule::Op);
         let draw = bucket.take(client);
         left.of_client = Some(draw);
@@ -168,7 +181,7 @@ impl Live {
         &self,
         listener: &Arc<Listener>,
         request: SubscribeRequest,
-        left: &mut Left,
+        left: &mut DrawnTokens,
     ) -> Result<(), LiveError> {
         let most = self.config.limits.live_per_socket;
         let subscriber = listener.begin(&request.id, usize::try_from(most).unwrap_or(usize::MAX));
@@ -178,12 +191,12 @@ impl Live {
                 .query(listener, action, params)
                 .await
                 .map_err(LiveError::from),
-            Err(NotNow::Taken) => Err(LiveError::IdInUse(id)),
-            Err(NotNow::Full) => Err(LiveError::Subscriptions(most)),
+            Err(SubscribeRefusal::IdInUse) => Err(LiveError::IdInUse(id)),
+            Err(SubscribeRefusal::TooMany) => Err(LiveError::Subscriptions(most)),
         };
         let board = listener.board();
-        if !query.as_ref().is_ok_and(|query| board.serves(query)) {
-            self.draw_of(&listener.page().id, left)?;
+        if !query.as_ref().is_ok_and(|query| board.has_query(query)) {
+            self.draw_page_token(&listener.page().id, left)?;
         }
         let (query, subscriber) = (query?, subscriber.ok());
         if let Some(subscriber) = subscriber {
@@ -193,7 +206,7 @@ impl Live {
     }
 
     /// Adds the rate limit headers of the buckets that were drawn from.
-    pub(super) fn announce(&self, left: Left, headers: &mut HeaderMap) {
+    pub(super) fn announce(&self, left: DrawnTokens, headers: &mut HeaderMap) {
         if let Some(draw) = left.of_client {
             self.rate_limits.by_client(Rule::Op).announce(draw, headers);
         }
@@ -206,7 +219,11 @@ impl Live {
     ///
     /// # Errors
     /// [`LiveError::Spent`].
-    pub(super) fn draw_of(&self, page: &DeploymentId, left: &mut Left) -> Result<(), LiveError> {
+    pub(super) fn draw_page_token(
+        &self,
+        page: &DeploymentId,
+        left: &mut DrawnTokens,
+    ) -> Result<(), LiveError> {
         let bucket = &self.rate_limits.op_deployment;
         let draw = bucket.take(page);
         left.of_deployment = Some(draw);
@@ -227,7 +244,7 @@ impl Live {
         let backend = listener.backend;
         let found = self
             .backends
-            .watchable(backend, &action, &params, visitor.is_some());
+            .find_watchable(backend, &action, &params, visitor.is_some());
         let is_own = found.await?.requires_identity();
         Ok(Query {
             action,
@@ -237,12 +254,12 @@ impl Live {
     }
 
     /// Evaluates the queries of a backend when they are due, as long as a connection exists.
-    async fn look_after(self, board: Arc<Board>) {
+    async fn run_board(self, board: Arc<Board>) {
         let mut running = FuturesUnordered::new();
         loop {
             let now = self.watch.elapsed();
-            board.take_news(now);
-            while running.len() < AT_ONCE
+            board.apply_changes(now);
+            while running.len() < CONCURRENT_EVALUATIONS
                 && let Some((number, query)) = board.begin(now)
             {
                 running.push(self.evaluate(board.backend(), number, query));
@@ -250,12 +267,14 @@ impl Live {
             if running.is_empty() && board.is_unused() && self.realtime.listeners.forget(&board) {
                 return;
             }
-            let due = board.next_due(now).filter(|_| running.len() < AT_ONCE);
+            let due = board
+                .next_due(now)
+                .filter(|_| running.len() < CONCURRENT_EVALUATIONS);
             tokio::select! {
-                () = board.woken() => {}
+                () = board.wait_for_change() => {}
                 Some((number, query, outcome)) = running.next() => {
                     for one in board.finish(number, outcome, self.watch.elapsed()) {
-                        self.move_over(&one, &query).await;
+                        self.rejoin(&one, &query).await;
                     }
                 }
                 () = tokio::time::sleep(due.unwrap_or_default()), if due.is_some() => {}
@@ -269,34 +288,38 @@ impl Live {
         number: u64,
         query: Arc<Query>,
     ) -> (u64, Arc<Query>, Outcome) {
-        self.realtime.listeners.numbers.evaluations.inc();
-        let outcome = match self.look(backend, &query).await {
+        self.realtime.listeners.metrics.evaluations.inc();
+        let outcome = match self.evaluate_query(backend, &query).await {
             Ok(outcome) => outcome,
-            Err(error) => problems::of_evaluation(error),
+            Err(error) => problems::evaluation_outcome(error),
         };
         (number, query, outcome)
     }
 
-    async fn look(&self, backend: BackendId, query: &Query) -> Result<Outcome, BackendError> {
+    async fn evaluate_query(
+        &self,
+        backend: BackendId,
+        query: &Query,
+    ) -> Result<Outcome, BackendError> {
         let Query {
             action,
             params,
             visitor,
         } = query;
         // Whether a visitor is signed in is checked when a subscriber joins.
-        let found = self.backends.watchable(backend, action, params, true);
+        let found = self.backends.find_watchable(backend, action, params, true);
         let found = found.await?;
         if found.requires_identity() != visitor.is_some() {
-            return Ok(Outcome::Moved);
+            return Ok(Outcome::IdentityChanged);
         }
         let seen = self
             .backends
-            .look(backend, &found, params, visitor.as_deref());
-        Ok(Outcome::Seen(seen.await?))
+            .evaluate(backend, &found, params, visitor.as_deref());
+        Ok(Outcome::Answered(seen.await?))
     }
 
     /// Moves a subscriber to the query that its action has become: shared, or dependent on the visitor.
-    async fn move_over(&self, subscriber: &Subscriber, query: &Query) {
+    async fn rejoin(&self, subscriber: &Subscriber, query: &Query) {
         let listener = &subscriber.listener;
         let (action, params) = (query.action.clone(), query.params.clone());
         match self.query(listener, action, params).await {

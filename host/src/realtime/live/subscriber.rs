@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::listener::{Late, Listener, State};
+use super::listener::{LateState, Listener, State};
 use super::query::Answer;
 use crate::http::problem::Problem;
 
@@ -53,11 +53,11 @@ impl Subscriber {
         let offered = self.with(|state| {
             let one = state.subscriptions.get_mut(&self.id)?;
             let was_behind = match one.late {
-                Late::Ended(_) => return None,
-                Late::Behind => true,
-                Late::No => false,
+                LateState::Ended(_) => return None,
+                LateState::Behind => true,
+                LateState::No => false,
             };
-            one.late = Late::No;
+            one.late = LateState::No;
             let seq = one.seq + 1;
             if one.last != Some(answer.digest) {
                 let budget = self.listener.board.budget();
@@ -66,7 +66,7 @@ impl Subscriber {
                 if sent {
                     (one.seq, one.last) = (seq, Some(answer.digest));
                 } else {
-                    one.late = Late::Behind;
+                    one.late = LateState::Behind;
                     if !was_behind {
                         state.late.push_back((Arc::clone(&self.id), self.number));
                     }
@@ -77,7 +77,7 @@ impl Subscriber {
         });
         if offered.flatten() == Some(true) {
             let mut state = self.listener.state();
-            self.listener.go_on(&mut state);
+            self.listener.send_late(&mut state);
         }
     }
 
@@ -88,14 +88,14 @@ impl Subscriber {
                 return;
             };
             one.query = None;
-            let late = std::mem::replace(&mut one.late, Late::Ended(problem));
-            if matches!(late, Late::No) {
+            let late = std::mem::replace(&mut one.late, LateState::Ended(problem));
+            if matches!(late, LateState::No) {
                 state.late.push_back((Arc::clone(&self.id), self.number));
             }
         });
         if failed.is_some() {
             let mut state = self.listener.state();
-            self.listener.go_on(&mut state);
+            self.listener.send_late(&mut state);
         }
     }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use serde_json::value::RawValue;
 
 use super::client::Client;
-use super::frames::{self, Form, Members, given};
+use super::frames::{self, FrameMembers, FrameSchema, non_null};
 use super::{NAME, is_message_type};
 use crate::http::problem::Code;
 use svc_base::clock::Timestamp;
@@ -37,7 +37,7 @@ pub struct Refusal {
 }
 
 /// Members of a frame.
-const FORM: Form<2> = Form {
+const FRAME_SCHEMA: FrameSchema<2> = FrameSchema {
     names: ["data", "client_message_id"],
     // Members that only the server sets. A client that sends an envelope back has them; they are ignored.
     ignored: &["sender", "room", "ts", "seq"],
@@ -48,14 +48,14 @@ const FORM: Form<2> = Form {
 ///
 /// # Errors
 /// A refusal for the sender.
-pub fn judge(frame: &str) -> Result<Message<'_>, Refusal> {
-    let members = FORM.read(frame).map_err(|(code, detail)| Refusal {
+pub fn parse_frame(frame: &str) -> Result<Message<'_>, Refusal> {
+    let members = FRAME_SCHEMA.read(frame).map_err(|(code, detail)| Refusal {
         code: code.as_str(),
         detail,
         client_message_id: None,
     })?;
     let [data, id] = members.others;
-    let id = given(id).map(|id| frames::text(id.get()).map(Cow::into_owned));
+    let id = non_null(id).map(|id| frames::parse_string(id.get()).map(Cow::into_owned));
     let (client_message_id, is_odd) = match id {
         Some(Ok(id)) => (Some(id), false),
         Some(Err(_)) => (None, true),
@@ -76,7 +76,7 @@ pub fn judge(frame: &str) -> Result<Message<'_>, Refusal> {
 }
 
 /// Returns the type of a frame after checking the whole frame.
-fn kind<'a>(members: &Members<'a, 2>, is_odd: bool) -> Result<Cow<'a, str>, String> {
+fn kind<'a>(members: &FrameMembers<'a, 2>, is_odd: bool) -> Result<Cow<'a, str>, String> {
     members.check()?;
     if is_odd {
         return Err("`client_message_id` must be a string.".to_owned());
@@ -104,7 +104,7 @@ impl Refusal {
     pub(super) fn rate_limited(per_second: u64, client_message_id: Option<String>) -> Self {
         Self {
             code: Code::RateLimited.as_str(),
-            detail: frames::too_many(per_second),
+            detail: frames::rate_limit_detail(per_second),
             client_message_id,
         }
     }

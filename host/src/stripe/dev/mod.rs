@@ -159,7 +159,12 @@ impl DevProvider {
     }
 
     /// Completes a checkout as the visitor chose, and sends the webhooks; returns the URL that the visitor goes to.
-    async fn complete(&self, id: &str, choice: PaymentChoice, email: &str) -> Result<String, DevError> {
+    async fn complete(
+        &self,
+        id: &str,
+        choice: PaymentChoice,
+        email: &str,
+    ) -> Result<String, DevError> {
         let bought = self.open().get(id).cloned();
         let bought = bought.ok_or(DevError::NothingToDo(CHECKOUT_GONE))?;
         let steps: &[Step] = match (choice, bought.recurring) {
@@ -223,7 +228,10 @@ impl DevProvider {
     /// Restores the purchase of a session from the ledger.
     async fn load_purchase(&self, session: &str) -> Result<DevPurchase, DevError> {
         let name = Reference::subject(&Subject::Session(session.to_owned()));
-        let found = self.control.read(move |c| ledger::find_related(c, [name])).await?;
+        let found = self
+            .control
+            .read(move |c| ledger::find_related(c, [name]))
+            .await?;
         let mut months = std::collections::BTreeSet::new();
         let mut bought = None;
         for event in found.events() {
@@ -259,7 +267,11 @@ impl DevProvider {
     }
 
     /// Sends the webhook of a step, as the real provider does; returns its type.
-    async fn send_webhook(&self, bought: &DevPurchase, step: Step) -> Result<&'static str, DevError> {
+    async fn send_webhook(
+        &self,
+        bought: &DevPurchase,
+        step: Step,
+    ) -> Result<&'static str, DevError> {
         let now = self.clock.now();
         let id = format!(
             "evt_dev_{}",
@@ -291,7 +303,8 @@ impl DevProvider {
     }
 }
 
-const CHECKOUT_GONE: &str = "the checkout is over, or is not known any more: begin another one on the page";
+const CHECKOUT_GONE: &str =
+    "the checkout is over, or is not known any more: begin another one on the page";
 
 /// Choice of a visitor on the payment page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]

@@ -19,11 +19,11 @@ use svc_base::clock::{Clock, Timestamp};
 use svc_base::random::Random;
 
 /// Lifetime of an authorization code, in milliseconds.
-const LIFE: i64 = 60_000;
+const CODE_LIFETIME_MS: i64 = 60_000;
 /// Maximum number of codes that are not used yet.
-const MOST: usize = 10_000;
+const MAX_CODES: usize = 10_000;
 /// Lifetime of a token, in seconds.
-const TOKEN: i64 = 300;
+const TOKEN_SECONDS: i64 = 300;
 
 /// The development issuer.
 #[derive(Debug)]
@@ -35,12 +35,12 @@ pub struct DevIssuer {
     key: SigningKey,
     clock: Clock,
     random: Random,
-    codes: Mutex<HashMap<String, Code>>,
+    codes: Mutex<HashMap<String, IssuedCode>>,
 }
 
 /// Sign-in that an authorization code stands for.
 #[derive(Clone, Debug)]
-struct Code {
+struct IssuedCode {
     request: AuthorizationRequest,
     name: String,
     email: String,
@@ -60,7 +60,11 @@ impl DevIssuer {
     ///
     /// # Errors
     /// When the system has no randomness.
-    pub fn of(config: &Config, clock: &Clock, random: &Random) -> Result<Option<Self>, NoKey> {
+    pub fn from_config(
+        config: &Config,
+        clock: &Clock,
+        random: &Random,
+    ) -> Result<Option<Self>, NoKey> {
         let mut providers = config.providers.iter();
         let Some(settings) = providers.find(|one| one.kind == ProviderKind::Dev) else {
             return Ok(None);
@@ -98,14 +102,22 @@ impl DevIssuer {
     }
 
     /// Issues an authorization code for a person; `None` if there are too many codes, or no randomness.
-    fn code(&self, request: AuthorizationRequest, name: String, email: String) -> Option<String> {
-        let (text, at) = (credential::random_secret(&self.random).ok()?, self.clock.now());
+    fn issue_code(
+        &self,
+        request: AuthorizationRequest,
+        name: String,
+        email: String,
+    ) -> Option<String> {
+        let (text, at) = (
+            credential::random_secret(&self.random).ok()?,
+            self.clock.now(),
+        );
         let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
-        codes.retain(|_, code| at.0 - code.at.0 < LIFE);
-        if codes.len() >= MOST {
+        codes.retain(|_, code| at.0 - code.at.0 < CODE_LIFETIME_MS);
+        if codes.len() >= MAX_CODES {
             return None;
         }
-        let code = Code {
+        let code = IssuedCode {
             request,
             name,
             email,
@@ -116,14 +128,14 @@ impl DevIssuer {
     }
 
     /// Exchanges a code for tokens, and uses the code up; `None` if it is unknown, expired, or belongs to another sign-in.
-    fn tokens(&self, code: &str, verifier: &str, redirect_uri: &str) -> Option<Value> {
+    fn exchange_code(&self, code: &str, verifier: &str, redirect_uri: &str) -> Option<Value> {
         let now = self.clock.now();
         let taken = self
             .codes
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .remove(code)?;
-        let fits = now.0 - taken.at.0 < LIFE
+        let fits = now.0 - taken.at.0 < CODE_LIFETIME_MS
             && redirect_uri == self.redirect_uri
             && challenge(verifier) == taken.request.challenge;
         if !fits {
@@ -135,7 +147,7 @@ impl DevIssuer {
             "aud": self.settings.client_id,
             "sub": taken.email,
             "iat": seconds,
-            "exp": seconds + TOKEN,
+            "exp": seconds + TOKEN_SECONDS,
             "nonce": taken.request.nonce,
             "name": taken.name,
             "email": taken.email,
@@ -147,7 +159,7 @@ impl DevIssuer {
             "id_token": id_token,
             "access_token": access_token,
             "token_type": "Bearer",
-            "expires_in": TOKEN,
+            "expires_in": TOKEN_SECONDS,
         }))
     }
 }

@@ -124,7 +124,7 @@ async fn submit_form(
         let wrong = "Give an e-mail address such as ada@example.com.";
         return Ok(page(StatusCode::BAD_REQUEST, name, email, Some(wrong)));
     }
-    match issuer.code(request, name.to_owned(), email.to_owned()) {
+    match issuer.issue_code(request, name.to_owned(), email.to_owned()) {
         Some(code) => redirect_back(&issuer, &state, ("code", &code)),
         None => redirect_back(&issuer, &state, ("error", "temporarily_unavailable")),
     }
@@ -140,7 +140,7 @@ async fn token(State(issuer): State<MaybeIssuer>, body: UnreadBody) -> Result<Re
     let exchange = serde_urlencoded::from_bytes::<TokenRequest>(&raw).ok();
     let exchange = exchange.filter(|exchange| exchange.grant_type == "authorization_code");
     let tokens = exchange
-        .and_then(|sent| issuer.tokens(&sent.code, &sent.code_verifier, &sent.redirect_uri));
+        .and_then(|sent| issuer.exchange_code(&sent.code, &sent.code_verifier, &sent.redirect_uri));
     let no_store = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
     Ok(match tokens {
         Some(tokens) => (no_store, Json(tokens)).into_response(),

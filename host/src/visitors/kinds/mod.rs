@@ -11,7 +11,7 @@ use url::Url;
 use self::github::Github;
 use self::oauth::Client;
 use self::oidc::Oidc;
-use super::model::{Failure, SignedIn};
+use super::model::{SignInFailure, VerifiedVisitor};
 use crate::config::{AddressError, Provider as Settings, ProviderKind};
 use crate::outbound::Outbound;
 use svc_base::clock::Clock;
@@ -21,7 +21,7 @@ const DEV_ISSUER: &str = "dev";
 
 /// Provider, by its kind of sign-in.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum SignInKind {
     /// OpenID Connect.
     Oidc(Box<Oidc>),
     /// GitHub's OAuth.
@@ -52,12 +52,12 @@ pub(super) struct CallbackAnswer {
     pub error: Option<String>,
 }
 
-impl Kind {
+impl SignInKind {
     /// Creates a provider from its settings.
     ///
     /// # Errors
     /// An address that cannot be called; the checks of the settings refuse it before.
-    pub(super) fn of(
+    pub(super) fn from_settings(
         settings: &Settings,
         outbound: &Outbound,
         clock: &Clock,
@@ -71,26 +71,26 @@ impl Kind {
     }
 
     /// Returns the URL of the provider's sign-in page for one sign-in.
-    pub(super) async fn authorization(
+    pub(super) async fn authorization_url(
         &self,
         exchange: &Exchange,
         state: &str,
-    ) -> Result<Url, Failure> {
+    ) -> Result<Url, SignInFailure> {
         match self {
-            Self::Oidc(provider) => provider.authorization(exchange, state).await,
-            Self::Github(provider) => provider.authorization(exchange, state),
+            Self::Oidc(provider) => provider.authorization_url(exchange, state).await,
+            Self::Github(provider) => provider.authorization_url(exchange, state),
         }
     }
 
     /// Verifies a provider's answer, and returns the visitor who signed in.
-    pub(super) async fn signed_in(
+    pub(super) async fn verify_sign_in(
         &self,
         answer: &CallbackAnswer,
         exchange: &Exchange,
-    ) -> Result<SignedIn, Failure> {
+    ) -> Result<VerifiedVisitor, SignInFailure> {
         match self {
-            Self::Oidc(provider) => provider.signed_in(answer, exchange).await,
-            Self::Github(provider) => provider.signed_in(answer, exchange).await,
+            Self::Oidc(provider) => provider.verify_sign_in(answer, exchange).await,
+            Self::Github(provider) => provider.verify_sign_in(answer, exchange).await,
         }
     }
 

@@ -135,7 +135,10 @@ pub(super) fn remove(tx: &Tx<'_>, workspace: &WorkspaceId, user: &UserId) -> Res
 }
 
 /// Returns the number of members of a workspace, and how many of them are owners.
-pub(super) fn count_members(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<(u64, u64)> {
+pub(super) fn count_members(
+    c: &Connection,
+    workspace: &WorkspaceId,
+) -> rusqlite::Result<(u64, u64)> {
     c.prepare_cached(
         "SELECT count(*), coalesce(sum(role = 'owner'), 0) FROM memberships WHERE workspace_id = ?1",
     )?

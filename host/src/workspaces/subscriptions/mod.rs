@@ -134,7 +134,9 @@ impl Workspaces {
 
     /// Records that the provider was told to end a subscription.
     pub async fn record_end_sent(&self, id: String) -> Result<(), Error> {
-        self.control.write(move |tx| store::set_end_sent(tx, &id)).await
+        self.control
+            .write(move |tx| store::set_end_sent(tx, &id))
+            .await
     }
 }
 

@@ -14,7 +14,7 @@ impl Backends {
     ///
     /// # Errors
     /// Errors of the call and of the control database; then nothing is written.
-    pub(super) async fn entered<T, F>(
+    pub(super) async fn with_audit_entry<T, F>(
         &self,
         id: BackendId,
         act: Act,
@@ -26,7 +26,7 @@ impl Backends {
     {
         match writes && audit::doer().is_some() {
             // Boxed, because most calls are visitors' and must not carry its size.
-            true => Box::pin(self.audited(id, act, work())).await,
+            true => Box::pin(self.run_audited(id, act, work())).await,
             false => work().await,
         }
     }
@@ -35,7 +35,7 @@ impl Backends {
     ///
     /// # Errors
     /// Errors of the call and of the control database; then nothing is written.
-    async fn audited<T>(
+    async fn run_audited<T>(
         &self,
         id: BackendId,
         act: Act,

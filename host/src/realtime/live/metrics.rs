@@ -5,7 +5,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 #[derive(Debug, Default)]
-pub(in crate::realtime) struct Numbers {
+pub(in crate::realtime) struct LiveMetrics {
     /// Number of evaluations.
     pub(super) evaluations: Counter,
     listeners: Gauge,
@@ -14,7 +14,7 @@ pub(in crate::realtime) struct Numbers {
     bytes: Gauge,
 }
 
-impl Numbers {
+impl LiveMetrics {
     /// Sets the gauges.
     pub(super) fn set(&self, listeners: usize, queries: usize, subscriptions: usize, bytes: usize) {
         for (gauge, count) in [

@@ -6,10 +6,10 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use super::room::Tally;
+use super::room::DeliveryTally;
 
 #[derive(Debug, Default)]
-pub(super) struct Numbers {
+pub(super) struct RoomMetrics {
     /// Number of sockets that joined.
     pub(super) opened: Counter,
     /// Number of messages that clients and owners sent.
@@ -23,9 +23,9 @@ pub(super) struct Numbers {
     rooms: Gauge,
 }
 
-impl Numbers {
+impl RoomMetrics {
     /// Adds the deliveries and drops of an operation.
-    pub(super) fn add(&self, tally: Tally) {
+    pub(super) fn add(&self, tally: DeliveryTally) {
         self.deliveries.inc_by(tally.delivered);
         self.drops.inc_by(tally.dropped);
         let longest = i64::try_from(tally.longest).unwrap_or(i64::MAX);

@@ -12,7 +12,7 @@ use crate::realtime::room::Page;
 
 /// Event of a stream.
 #[derive(Debug)]
-pub(super) enum Event {
+pub(super) enum StreamEvent {
     /// Result, with its number.
     Result(u64, Bytes),
     /// Problem, which is the last event.
@@ -23,16 +23,16 @@ pub(super) enum Event {
 
 /// Transport of a connection.
 #[derive(Debug)]
-pub(super) enum Way {
+pub(super) enum Transport {
     /// WebSocket connection.
     Socket(Arc<Outbox>),
     /// Server-sent events.
-    Stream(mpsc::UnboundedSender<Event>),
+    Stream(mpsc::UnboundedSender<StreamEvent>),
 }
 
 /// Context in which a connection was opened.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct ConnectionContext {
     /// Page that opened the connection.
     pub(super) page: Page,
     /// Id of the request.
@@ -43,7 +43,7 @@ pub(super) struct Opened {
     pub(super) sign_in: Option<SignIn>,
 }
 
-impl Opened {
+impl ConnectionContext {
     /// Returns the document of a problem.
     pub(super) fn document(&self, problem: &Problem) -> String {
         problem.document(&self.base_url, &self.request).to_string()
