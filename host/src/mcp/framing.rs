@@ -223,7 +223,7 @@ mod tests {
             if let Some(accept) = accept {
                 headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
             }
-            relax(&mut headers);
+            normalize_headers(&mut headers);
             let now = headers.get(header::ACCEPT);
             assert_eq!(now == Some(&JSON_AND_EVENT_STREAM), served, "{accept:?}");
         }

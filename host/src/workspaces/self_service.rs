@@ -57,7 +57,7 @@ impl Workspaces {
                     ));
                 }
                 subscriptions::mark_ends_sent(tx, &told)?;
-                end(tx, &workspace, now, members)?;
+                begin_deletion_in(tx, &workspace, now, members)?;
                 Ok(())
             })
             .await
@@ -66,7 +66,7 @@ impl Workspaces {
     /// Creates a workspace that is owned by a user, within limits.
     ///
     /// # Errors
-    /// `Taken` for a requested slug that is in use, `TooManyOwned`, `TooManyFree`.
+    /// `SlugTaken` for a requested slug that is in use, `TooManyOwned`, `TooManyFree`.
     pub async fn create_for_user(
         &self,
         user: UserId,
