@@ -98,7 +98,10 @@ impl Accounts {
         ended.await?;
         fault::point("workspace.ended");
         let internal = |error: anyhow::Error| Problem::internal(&format!("{error:#}"));
-        self.envelope.begin_all().await.map_err(internal)?;
+        self.envelope
+            .make_all_unreachable()
+            .await
+            .map_err(internal)?;
         fault::point("workspace.unreachable");
         let envelope = self.envelope.clone();
         tokio::spawn(async move {

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use crate::access::{Callers, Tokens};
 use crate::accounts::{Accounts, Billing, SubscriptionConsumer};
 use crate::backends::Backends;
-use crate::backends::calls::routes::Calls;
+use crate::backends::calls::routes::CallState;
 use crate::config::Config;
 use crate::content::{Connector, OnceFiles, Place};
 use crate::control::{Change, Control, Secrets};
@@ -22,15 +22,15 @@ use crate::envelope::Teardown;
 use crate::gauges::Gauges;
 use crate::guests;
 use crate::http::rate_limit::RateLimits;
-use crate::mcp::Tools;
+use crate::mcp::ToolState;
 use crate::outbound::{NO_AUTHORITIES, Outbound};
 use crate::payments::Payments;
 use crate::payments::routes::CheckoutState;
 use crate::projects::Projects;
 use crate::realtime::Realtime;
 use crate::realtime::live::Live;
-use crate::realtime::live::routes::LiveQueries;
-use crate::realtime::routes::Rooms;
+use crate::realtime::live::routes::LiveQueryState;
+use crate::realtime::routes::RoomState;
 use crate::stripe::dev::{self, DevProvider};
 use crate::stripe::{EventConsumer, Stripe, WebhookReceiver};
 use crate::telemetry::Metrics;
@@ -315,8 +315,8 @@ impl Services {
     }
 
     /// State that calls of visitors need.
-    pub(super) fn calls(&self) -> Calls {
-        Calls {
+    pub(super) fn calls(&self) -> CallState {
+        CallState {
             backends: Arc::clone(&self.backends),
             deployments: Arc::clone(&self.deployments),
             projects: self.projects.clone(),
@@ -328,8 +328,8 @@ impl Services {
     }
 
     /// State that tools need.
-    pub(super) fn tools(&self) -> Tools {
-        Tools {
+    pub(super) fn tools(&self) -> ToolState {
+        ToolState {
             callers: self.callers.clone(),
             accounts: self.accounts.clone(),
             projects: self.projects.clone(),
@@ -346,8 +346,8 @@ impl Services {
     }
 
     /// State that sockets of visitors need.
-    pub(super) fn rooms(&self) -> Rooms {
-        Rooms {
+    pub(super) fn rooms(&self) -> RoomState {
+        RoomState {
             realtime: Arc::clone(&self.realtime),
             backends: Arc::clone(&self.backends),
             deployments: Arc::clone(&self.deployments),
@@ -367,8 +367,8 @@ impl Services {
     }
 
     /// State that live queries of visitors need.
-    pub(super) fn live_queries(&self) -> LiveQueries {
-        LiveQueries {
+    pub(super) fn live_queries(&self) -> LiveQueryState {
+        LiveQueryState {
             live: Live::new(
                 Arc::clone(&self.realtime),
                 Arc::clone(&self.backends),

@@ -273,7 +273,7 @@ pub(super) fn statement_error(sql: &str, verdict: &Statement, error: RunError) -
     match error {
         RunError::Refused { reason, offset } => {
             let offset = offset.map(|offset| verdict.start + offset);
-            BackendError::Refused(verdicts::refusal(sql, 0, offset, reason))
+            BackendError::Refused(verdicts::to_refusal(sql, 0, offset, reason))
         }
         other => other.into(),
     }

@@ -24,7 +24,7 @@ pub async fn check(control: &Control, files: &Files) -> anyhow::Result<BackendFi
     let mut found = BackendFindings::default();
     let owned = control.read(store::ids).await?;
     for id in &owned {
-        if let Err(line) = check_one(control, files, *id, &mut found).await? {
+        if let Err(line) = check_backend(control, files, *id, &mut found).await? {
             // A backend that was deleted meanwhile is not damaged.
             let id = *id;
             if control.read(move |c| store::exists(c, &id)).await? {
@@ -53,7 +53,7 @@ pub async fn check(control: &Control, files: &Files) -> anyhow::Result<BackendFi
     Ok(found)
 }
 
-async fn check_one(
+async fn check_backend(
     control: &Control,
     files: &Files,
     id: BackendId,

@@ -186,5 +186,10 @@ fn script_refused(
 ) -> BackendError {
     let start = script.statements.get(number).map_or(0, |range| range.start);
     let offset = start + offset.unwrap_or(0);
-    BackendError::ScriptRefused(verdicts::refusal(&script.sql, number, Some(offset), reason))
+    BackendError::ScriptRefused(verdicts::to_refusal(
+        &script.sql,
+        number,
+        Some(offset),
+        reason,
+    ))
 }

@@ -15,9 +15,9 @@ use svc_database::{Inventory, Pace, RunError, Schema, SchemaWarning};
 use svc_sandbox::{GateFailure, Refusal, Statement, StatementKind};
 
 /// Reserved bind for the id of the signed-in visitor.
-pub const USER_ID: &str = "svc_user_id";
+pub const USER_ID_BIND: &str = "svc_user_id";
 /// Reserved bind for the verified e-mail address of the signed-in visitor.
-pub const USER_EMAIL: &str = "svc_user_email";
+pub const USER_EMAIL_BIND: &str = "svc_user_email";
 /// Maximum length of a note, in characters.
 pub const MAX_NOTE_CHARS: usize = 1_000;
 /// Maximum number of actions in a batch.
@@ -107,7 +107,7 @@ pub fn writes(statement: &Statement) -> bool {
 }
 
 fn is_identity(bind: &str) -> bool {
-    matches!(bind, USER_ID | USER_EMAIL)
+    matches!(bind, USER_ID_BIND | USER_EMAIL_BIND)
 }
 
 /// Action to define.
@@ -277,7 +277,7 @@ pub enum BackendError {
 
 impl BackendError {
     /// Wraps the error of a call within a batch.
-    pub(super) fn at_op(index: usize, error: Self) -> Self {
+    pub(super) fn in_op(index: usize, error: Self) -> Self {
         Self::Op {
             index,
             error: Box::new(error),

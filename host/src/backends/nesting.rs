@@ -69,7 +69,7 @@ impl Backends {
             .filter(|(_, statement)| made(statement))
             .max_by_key(|(number, statement)| (statement.view.as_ref() == wide, *number))
             .ok_or_else(|| anyhow::anyhow!("no view of the script is to blame"))?;
-        Err(BackendError::ScriptRefused(verdicts::refusal(
+        Err(BackendError::ScriptRefused(verdicts::to_refusal(
             sql,
             number,
             Some(blamed.start),

@@ -12,11 +12,11 @@ pub struct Occupancy {
     pub sockets: u64,
 }
 
-type Count = Box<dyn Fn(BackendId) -> Occupancy + Send + Sync>;
+type CountFn = Box<dyn Fn(BackendId) -> Occupancy + Send + Sync>;
 
 /// Slot for the counting function, which is set once.
 #[derive(Default)]
-pub(super) struct OccupancyCounter(OnceLock<Count>);
+pub(super) struct OccupancyCounter(OnceLock<CountFn>);
 
 impl OccupancyCounter {
     pub(super) fn set(&self, count: impl Fn(BackendId) -> Occupancy + Send + Sync + 'static) {

@@ -42,7 +42,7 @@ pub struct Backends {
     /// Locks of migrations and restores.
     pub(super) migration_locks: super::migrations::MigrationLocks,
     /// Permits of restores.
-    pub(super) rewinds: tokio::sync::Semaphore,
+    pub(super) restore_permits: tokio::sync::Semaphore,
     /// Running exports.
     pub(super) exports: super::export::Exports,
     /// Counts rooms and sockets of a backend.
@@ -83,7 +83,7 @@ impl Backends {
             actions: actions::action_cache(),
             compared_schemas: Cache::new(drift::MAX_COMPARED),
             migration_locks: super::migrations::MigrationLocks::default(),
-            rewinds: tokio::sync::Semaphore::new(super::history::MAX_RESTORES),
+            restore_permits: tokio::sync::Semaphore::new(super::history::MAX_RESTORES),
             exports: super::export::Exports::default(),
             occupancy: super::occupancy::OccupancyCounter::default(),
             payments: super::mirror::DelayReasonSlot::default(),

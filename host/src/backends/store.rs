@@ -13,7 +13,7 @@ use svc_sandbox::Statement;
 
 const SELECT_BACKEND: &str = "SELECT id, project_id, realtime, agents, created_at FROM backends";
 
-fn backend(row: &Row<'_>) -> rusqlite::Result<Backend> {
+fn backend_from_row(row: &Row<'_>) -> rusqlite::Result<Backend> {
     Ok(Backend {
         id: row.get("id")?,
         project: row.get("project_id")?,
@@ -25,7 +25,7 @@ fn backend(row: &Row<'_>) -> rusqlite::Result<Backend> {
 
 pub(super) fn of_project(c: &Connection, project: &ProjectId) -> rusqlite::Result<Option<Backend>> {
     c.prepare_cached(&format!("{SELECT_BACKEND} WHERE project_id = ?1"))?
-        .query_row([project], backend)
+        .query_row([project], backend_from_row)
         .optional()
 }
 
@@ -222,7 +222,7 @@ fn verdict_json(action: &ActionRow) -> String {
     serde_json::to_string(&action.verdict).unwrap_or_default()
 }
 
-fn action(row: &Row<'_>) -> rusqlite::Result<ActionRow> {
+fn action_from_row(row: &Row<'_>) -> rusqlite::Result<ActionRow> {
     let row = Columns::of(row);
     let verdict: String = row.get("verdict")?;
     let verdict: Statement =
@@ -247,7 +247,7 @@ pub(super) fn actions(c: &Connection, id: &BackendId) -> rusqlite::Result<Vec<Ac
             WHERE b.backend_id = a.backend_id AND b.name = a.name)
          ORDER BY name",
     )?
-    .query_map([id], action)?
+    .query_map([id], action_from_row)?
     .collect()
 }
 

@@ -120,7 +120,12 @@ impl Verdicts {
 }
 
 /// Converts an error of SQLite into a refusal like the gate's.
-pub(super) fn refusal(sql: &str, number: usize, offset: Option<usize>, reason: String) -> Refusal {
+pub(super) fn to_refusal(
+    sql: &str,
+    number: usize,
+    offset: Option<usize>,
+    reason: String,
+) -> Refusal {
     Refusal {
         reason,
         statement: u32::try_from(number + 1).unwrap_or(u32::MAX),

@@ -294,7 +294,7 @@ fn warnings(detail: &BackendDetail) -> Vec<WarningView> {
         code: "schema_ahead_of_ledger",
         detail: format!(
             "No migration has made {}: another program has changed the database. To record it, send the statement that makes it as a migration, with IF NOT EXISTS.",
-            listed(&detail.unrecorded)
+            join_names(&detail.unrecorded)
         ),
     });
     let said = detail.inventory.warnings.iter().cloned().map(Into::into);
@@ -319,7 +319,7 @@ fn warnings(detail: &BackendDetail) -> Vec<WarningView> {
 }
 
 /// Joins names for a sentence, at most the first few.
-fn listed(names: &[String]) -> String {
+fn join_names(names: &[String]) -> String {
     let first = names.iter().take(MAX_LISTED).map(String::as_str);
     let mut listed = first.collect::<Vec<_>>().join(", ");
     if names.len() > MAX_LISTED {

@@ -50,7 +50,7 @@ impl ProviderCommand {
             }
         })?;
         let redirect_uri = format!("{}/_svc/auth/callback/{name}", config.sites_url);
-        let wrong = provider.faults(&redirect_uri).await;
+        let wrong = provider.find_faults(&redirect_uri).await;
         let text = if json {
             let document = json!({
                 "name": name,

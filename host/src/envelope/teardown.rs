@@ -54,7 +54,7 @@ impl Teardown {
     }
 
     /// Makes a project and its contents unreachable; durable when it returns.
-    pub async fn begin(&self, project: ProjectId) -> anyhow::Result<()> {
+    pub async fn make_unreachable(&self, project: ProjectId) -> anyhow::Result<()> {
         self.make_unreachable_as(project, None).await
     }
 
@@ -69,7 +69,7 @@ impl Teardown {
     }
 
     /// Makes a project unreachable, as an action of the current actor; the rest of the deletion follows in the background.
-    pub async fn end(&self, project: ProjectId) -> Result<(), ProjectError> {
+    pub async fn delete_project(&self, project: ProjectId) -> Result<(), ProjectError> {
         self.make_unreachable_as(project, Some(Act::ProjectDelete))
             .await?;
         let teardown = self.clone();
@@ -83,9 +83,9 @@ impl Teardown {
     }
 
     /// Makes every project unreachable that is in deletion or expired, or whose workspace is in deletion.
-    pub async fn begin_all(&self) -> anyhow::Result<()> {
-        for project in self.projects.ending().await? {
-            self.begin(project).await?;
+    pub async fn make_all_unreachable(&self) -> anyhow::Result<()> {
+        for project in self.projects.list_ending().await? {
+            self.make_unreachable(project).await?;
         }
         Ok(())
     }
@@ -115,8 +115,8 @@ impl Teardown {
     /// # Errors
     /// Errors of the database; calling again continues.
     pub async fn run(&self) -> anyhow::Result<()> {
-        for project in self.projects.ending().await? {
-            self.begin(project).await?;
+        for project in self.projects.list_ending().await? {
+            self.make_unreachable(project).await?;
             self.finish(project).await?;
         }
         self.workspaces.remove_ended().await?;

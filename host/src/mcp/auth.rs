@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, HeaderValue, header};
 
-use super::{Tools, tools};
+use super::{ToolState, tools};
 use crate::access::{Identity, credential_invalid};
 use crate::http::problem::{Code, Problem};
 use crate::workspaces::Caller;
@@ -28,7 +28,7 @@ pub(super) enum Refusal {
 }
 
 /// Identifies the caller by the credential in the headers.
-pub(super) async fn identify(services: &Tools, headers: &HeaderMap) -> ClientIdentity {
+pub(super) async fn identify(services: &ToolState, headers: &HeaderMap) -> ClientIdentity {
     match services.callers.identify(headers).await {
         Ok(Identity::Nobody) => ClientIdentity::Anonymous,
         Ok(Identity::Known(caller)) => ClientIdentity::Known(caller),
@@ -41,7 +41,7 @@ pub(super) async fn identify(services: &Tools, headers: &HeaderMap) -> ClientIde
 
 /// Decides whether a sender may call a tool or, without a tool, use the endpoint: `None` means yes. No other function decides this.
 pub(super) fn refusal(
-    services: &Tools,
+    services: &ToolState,
     client: &ClientIdentity,
     tool: Option<&str>,
 ) -> Option<Refusal> {
@@ -62,7 +62,7 @@ pub(super) fn refusal(
 }
 
 /// Adds the `WWW-Authenticate` header, which leads clients to a credential (RFC 9728, section 5.1); `invalid` means that they sent one.
-fn with_challenge(services: &Tools, mut problem: Problem, invalid: bool) -> Problem {
+fn with_challenge(services: &ToolState, mut problem: Problem, invalid: bool) -> Problem {
     let error = if invalid {
         "error=\"invalid_token\", "
     } else {

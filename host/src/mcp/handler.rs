@@ -12,11 +12,11 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::value::RawValue;
 use tracing::Instrument;
 
-use super::Tools;
+use super::ToolState;
 use super::arguments::Arguments;
 use super::auth::{self, ClientIdentity, Refusal};
 use super::results;
-use super::tools::{self, Outcome};
+use super::tools::{self, CallOutcome};
 use super::tools_only::tools_only;
 use crate::control::audit::{Doer, carried};
 use crate::http::context::Context;
@@ -29,7 +29,7 @@ const INSTRUCTIONS: &str = include_str!("instructions.md");
 /// Handler of one request.
 #[derive(Clone, Debug)]
 pub(super) struct Handler {
-    services: Tools,
+    services: ToolState,
     client: ClientIdentity,
     network: IpAddr,
     /// Scheduling flow of a call without a credential.
@@ -41,7 +41,7 @@ pub(super) struct Handler {
 
 impl Handler {
     pub(super) fn new(
-        services: Tools,
+        services: ToolState,
         client: ClientIdentity,
         context: &Context,
         arguments: Option<Box<RawValue>>,
@@ -56,11 +56,11 @@ impl Handler {
         }
     }
 
-    async fn run(&self, tool: tools::Tool) -> Outcome {
+    async fn run(&self, tool: tools::Tool) -> CallOutcome {
         if let Some(Refusal::Transport(problem) | Refusal::Result(problem)) =
             auth::refusal(&self.services, &self.client, Some(tool.name()))
         {
-            return Outcome::refused(problem);
+            return CallOutcome::refused(problem);
         }
         let caller = match &self.client {
             ClientIdentity::Known(caller) => Some(caller.clone()),
@@ -69,7 +69,7 @@ impl Handler {
         let arguments = match self.arguments.as_deref().map(|given| tool.arguments(given)) {
             None => Arguments::default(),
             Some(Ok(arguments)) => arguments,
-            Some(Err(problem)) => return Outcome::refused(problem),
+            Some(Err(problem)) => return CallOutcome::refused(problem),
         };
         let doer = caller
             .as_ref()

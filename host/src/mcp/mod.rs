@@ -33,7 +33,7 @@ use svc_base::clock::Clock;
 
 /// Services that the tools call.
 #[derive(Clone, Debug)]
-pub struct Tools {
+pub struct ToolState {
     pub callers: Callers,
     pub accounts: Accounts,
     pub projects: Projects,

@@ -38,7 +38,7 @@ pub(super) fn failure(problem: Value) -> CallToolResult {
 }
 
 /// Whether a document fits into a result without truncation.
-pub(super) fn fits(document: &Value) -> bool {
+pub(super) fn fits_in_result(document: &Value) -> bool {
     let text = document.to_string();
     ENVELOPE_BYTES + text.len() + json_string_len(&text) <= RESULT_BYTES
 }
@@ -74,7 +74,7 @@ fn json_string_len(text: &str) -> usize {
 }
 
 fn truncate(document: Value) -> Value {
-    if fits(&document) {
+    if fits_in_result(&document) {
         return document;
     }
     let mut shorter = Value::Null;
@@ -84,7 +84,7 @@ fn truncate(document: Value) -> Value {
             members.insert("truncated".to_owned(), true.into());
             append_note(members, CUT_NOTE);
         }
-        if fits(&shorter) {
+        if fits_in_result(&shorter) {
             return shorter;
         }
     }
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn what_fits_is_whole() {
         let document = json!({ "content": "a\"b\n".repeat(2_000), "n": 7 });
-        assert!(fits(&document));
+        assert!(fits_in_result(&document));
         let result = success(document.clone());
         assert_eq!(result.structured_content, Some(document));
         assert!(size(&result) <= RESULT_BYTES);

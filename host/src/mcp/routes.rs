@@ -6,7 +6,7 @@ use http::StatusCode;
 
 use super::auth::{self, ClientIdentity, Refusal};
 use super::handler::Handler;
-use super::{Tools, framing, transport};
+use super::{ToolState, framing, transport};
 use crate::http::context::Context;
 use crate::http::extract::UnreadBody;
 use crate::http::problem::Problem;
@@ -37,7 +37,7 @@ pub struct RpcMessage;
     security((), ("bearer" = []))
 )]
 pub async fn serve(
-    State(services): State<Tools>,
+    State(services): State<ToolState>,
     context: Context,
     request: Request,
 ) -> Result<Response, Problem> {

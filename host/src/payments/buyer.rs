@@ -32,8 +32,8 @@ impl Buyer {
         page: &Page,
         headers: &HeaderMap,
     ) -> Result<Self, control::Error> {
-        let session = visitors.caller(host, page, headers).await?;
-        let (name, secure) = (cookie_name(&page.id), visitors.is_secure());
+        let session = visitors.caller_session(host, page, headers).await?;
+        let (name, secure) = (cookie_name(&page.id), visitors.uses_https());
         let former = if secure { token(headers, &name) } else { None };
         Ok(Self {
             user: session.map(|session| session.identity()),

@@ -145,7 +145,7 @@ impl Payments {
         let key = format!("svc-checkout-{id}-{}", session.attempt);
         let hosted = match stripe.create_checkout(&new, &key).await {
             Ok(hosted) => hosted,
-            Err(error) => return Err(self.note_failure(id, error).await),
+            Err(error) => return Err(self.record_failure(id, error).await),
         };
         fault::point("checkout.answered");
         let (url, now) = (hosted.url.clone(), self.clock.now());
@@ -162,7 +162,7 @@ impl Payments {
     }
 
     /// Records a failure of the provider in the session; returns the error for the visitor.
-    async fn note_failure(&self, id: SessionId, error: StripeError) -> PaymentError {
+    async fn record_failure(&self, id: SessionId, error: StripeError) -> PaymentError {
         let (nothing, failed) = (
             error.created_nothing(),
             matches!(error, StripeError::Failed(_)),

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::verdict::Terms;
+use super::verdict::SessionTerms;
 use crate::control;
 use crate::deployments::serve::LookupError;
 use svc_base::clock::Timestamp;
@@ -143,8 +143,8 @@ pub struct Session {
 
 impl Session {
     /// Returns the terms that events are compared with.
-    pub fn terms(&self) -> Terms {
-        Terms {
+    pub fn terms(&self) -> SessionTerms {
+        SessionTerms {
             id: self.id.to_string(),
             provider_id: self.provider_id.clone(),
             amount: self.amount,
@@ -155,7 +155,7 @@ impl Session {
 
 /// Returns an e-mail address in the form in which addresses are compared. Only ASCII letters are folded, because another letter may belong to
 /// another person's address: the lower case of the Kelvin sign is `k`.
-pub fn email_key(email: &str) -> String {
+pub fn normalized_email(email: &str) -> String {
     email.trim_ascii().to_ascii_lowercase()
 }
 

@@ -4,7 +4,7 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::buyer::{Buyer, hash_token};
-use super::model::{Session, Status, email_key};
+use super::model::{Session, Status, normalized_email};
 use super::verdict::Verdict;
 use super::views::MatchedBy;
 use crate::control::{Columns, Error, Tx};
@@ -15,7 +15,7 @@ const SELECT_SESSION: &str = "SELECT id, project_id, deployment_id, price_id, pr
     recurring, return_to, user_id, cookie_sha256, provider_id, provider_url, attempt, status, email, \
     created_at, updated_at, change, host_cookie FROM payment_sessions";
 
-fn session(row: &Row<'_>) -> rusqlite::Result<Session> {
+fn session_from_row(row: &Row<'_>) -> rusqlite::Result<Session> {
     let row = Columns::of(row);
     Ok(Session {
         id: row.get("id")?,
@@ -106,7 +106,7 @@ pub(super) fn find_repeated_purchase(
             wanted.user_id,
             since
         ],
-        session,
+        session_from_row,
     )
     .optional()
 }
@@ -164,14 +164,14 @@ pub(super) fn set_cookie(
 
 pub(super) fn by_id(c: &Connection, id: &SessionId) -> rusqlite::Result<Option<Session>> {
     c.prepare_cached(&format!("{SELECT_SESSION} WHERE id = ?1"))?
-        .query_row([id], session)
+        .query_row([id], session_from_row)
         .optional()
 }
 
 /// Finds the session of a hosted checkout.
 pub(super) fn by_provider_id(c: &Connection, id: &str) -> rusqlite::Result<Option<Session>> {
     c.prepare_cached(&format!("{SELECT_SESSION} WHERE provider_id = ?1"))?
-        .query_row([id], session)
+        .query_row([id], session_from_row)
         .optional()
 }
 
@@ -211,7 +211,7 @@ pub(super) fn mark_outcome_unknown(
 /// Lists the sessions that have begun and have no outcome yet. While no checkout is running, these were interrupted by a crash.
 pub(super) fn interrupted_sessions(c: &Connection) -> rusqlite::Result<Vec<Session>> {
     c.prepare_cached(&format!("{SELECT_SESSION} WHERE change = 0"))?
-        .query_map([], session)?
+        .query_map([], session_from_row)?
         .collect()
 }
 
@@ -280,7 +280,7 @@ pub(super) fn sessions_changed_since(
     ))?
     .query_map(
         params![project, position, most.map_or(-1, i64::from)],
-        |row| Ok((row.get("change")?, session(row)?)),
+        |row| Ok((row.get("change")?, session_from_row(row)?)),
     )?
     .collect()
 }
@@ -322,7 +322,7 @@ pub(super) fn set_verdict(
         session.id,
         verdict.status.as_str(),
         verdict.email,
-        verdict.email.as_deref().map(email_key),
+        verdict.email.as_deref().map(normalized_email),
         now,
         change,
     ])?;
@@ -338,7 +338,7 @@ pub(super) fn sessions(
     c.prepare_cached(&format!(
         "{SELECT_SESSION} WHERE project_id = ?1 ORDER BY number DESC LIMIT ?2"
     ))?
-    .query_map(params![project, most.cast_signed()], session)?
+    .query_map(params![project, most.cast_signed()], session_from_row)?
     .collect()
 }
 
@@ -390,7 +390,7 @@ fn paid_by_user(c: &Connection, project: &ProjectId, user: &str) -> rusqlite::Re
     c.prepare_cached(&format!(
         "{SELECT_SESSION} WHERE project_id = ?1 AND user_id = ?2 AND status = ?3 ORDER BY number DESC"
     ))?
-    .query_map(params![project, user, Status::Paid.as_str()], session)?
+    .query_map(params![project, user, Status::Paid.as_str()], session_from_row)?
     .collect()
 }
 
@@ -404,8 +404,8 @@ fn paid_by_email(
         "{SELECT_SESSION} WHERE project_id = ?1 AND email_key = ?2 AND status = ?3 ORDER BY number DESC"
     ))?
     .query_map(
-        params![project, email_key(email), Status::Paid.as_str()],
-        session,
+        params![project, normalized_email(email), Status::Paid.as_str()],
+        session_from_row,
     )?
     .collect()
 }
@@ -422,7 +422,7 @@ fn paid_by_cookie(
     ))?
     .query_map(
         params![deployment, cookie, host_cookie, Status::Paid.as_str()],
-        session,
+        session_from_row,
     )?
     .collect()
 }
@@ -437,7 +437,7 @@ pub(super) fn remove_batch(
         .prepare_cached(&format!(
             "{SELECT_SESSION} WHERE project_id = ?1 ORDER BY number LIMIT ?2"
         ))?
-        .query_map(params![project, most], session)?
+        .query_map(params![project, most], session_from_row)?
         .collect::<rusqlite::Result<_>>()?;
     for session in &sessions {
         tx.prepare_cached("DELETE FROM payment_sessions WHERE id = ?1")?

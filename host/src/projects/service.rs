@@ -244,9 +244,9 @@ impl Projects {
     }
 
     /// Lists projects that are in deletion, or expired.
-    pub async fn ending(&self) -> Result<Vec<ProjectId>, Error> {
+    pub async fn list_ending(&self) -> Result<Vec<ProjectId>, Error> {
         let now = self.clock.now();
-        self.control.read(move |c| store::ending(c, now)).await
+        self.control.read(move |c| store::list_ending(c, now)).await
     }
 
     /// Removes the row of a project whose contents are removed.

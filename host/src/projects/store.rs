@@ -12,19 +12,19 @@ use crate::workspaces::WorkspaceRef;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{ProjectId, WorkspaceId};
 
-const SELECT: &str = "SELECT p.id, w.id AS workspace_id, w.slug AS workspace_slug, p.name, p.description, p.host_label, \
+const SELECT_PROJECT: &str = "SELECT p.id, w.id AS workspace_id, w.slug AS workspace_slug, p.name, p.description, p.host_label, \
     p.allowed_providers, p.created_at, p.updated_at, p.expires_at, \
     (SELECT b.id FROM backends b WHERE b.project_id = p.id) AS backend_id, p.home \
     FROM projects p JOIN workspaces w ON w.id = p.workspace_id";
 /// Condition for live projects: neither in deletion nor expired.
-const LIVE: &str = "p.state = 'active' AND (p.expires_at IS NULL OR p.expires_at > ?1)";
+const LIVE_CONDITION: &str = "p.state = 'active' AND (p.expires_at IS NULL OR p.expires_at > ?1)";
 
 /// How long the host label of a deleted project without visitors stays reserved, in seconds.
 const LABEL_RESERVATION_SECONDS: i64 = 30 * 24 * 3600;
 /// Maximum number of labels of a workspace that are reserved for a time; beyond it, the oldest are released.
 const MAX_RESERVED_LABELS: i64 = 1_000;
 
-fn project(row: &Row<'_>) -> rusqlite::Result<Project> {
+fn project_from_row(row: &Row<'_>) -> rusqlite::Result<Project> {
     let row = Columns::of(row);
     let providers: Option<String> = row.get("allowed_providers")?;
     Ok(Project {
@@ -50,9 +50,11 @@ pub(super) fn by_id(
     id: &ProjectId,
     now: Timestamp,
 ) -> rusqlite::Result<Option<Project>> {
-    c.prepare_cached(&format!("{SELECT} WHERE {LIVE} AND p.id = ?2"))?
-        .query_row(params![now, id], project)
-        .optional()
+    c.prepare_cached(&format!(
+        "{SELECT_PROJECT} WHERE {LIVE_CONDITION} AND p.id = ?2"
+    ))?
+    .query_row(params![now, id], project_from_row)
+    .optional()
 }
 
 pub(super) fn by_label(
@@ -60,9 +62,11 @@ pub(super) fn by_label(
     label: &str,
     now: Timestamp,
 ) -> rusqlite::Result<Option<Project>> {
-    c.prepare_cached(&format!("{SELECT} WHERE {LIVE} AND p.host_label = ?2"))?
-        .query_row(params![now, label], project)
-        .optional()
+    c.prepare_cached(&format!(
+        "{SELECT_PROJECT} WHERE {LIVE_CONDITION} AND p.host_label = ?2"
+    ))?
+    .query_row(params![now, label], project_from_row)
+    .optional()
 }
 
 /// Lists the live projects of workspaces, oldest first.
@@ -74,9 +78,9 @@ pub(super) fn of_workspaces(
     let workspaces = serde_json::to_string(workspaces)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
     c.prepare_cached(&format!(
-        "{SELECT} WHERE {LIVE} AND p.workspace_id IN (SELECT value FROM json_each(?2)) ORDER BY p.rowid"
+        "{SELECT_PROJECT} WHERE {LIVE_CONDITION} AND p.workspace_id IN (SELECT value FROM json_each(?2)) ORDER BY p.rowid"
     ))?
-    .query_map(params![now, workspaces], project)?
+    .query_map(params![now, workspaces], project_from_row)?
     .collect()
 }
 
@@ -87,7 +91,7 @@ pub(super) fn count(
     now: Timestamp,
 ) -> rusqlite::Result<u64> {
     c.prepare_cached(&format!(
-        "SELECT count(*) FROM projects p WHERE {LIVE} AND p.workspace_id = ?2"
+        "SELECT count(*) FROM projects p WHERE {LIVE_CONDITION} AND p.workspace_id = ?2"
     ))?
     .query_row(params![now, workspace], |row| {
         row.get::<_, i64>(0).map(i64::unsigned_abs)
@@ -166,7 +170,7 @@ pub(super) fn has_frontend(c: &Connection, id: &ProjectId, slug: &str) -> rusqli
 /// Whether a project is live, for a transaction that adds something to it.
 pub fn is_live(c: &Connection, id: &ProjectId, now: Timestamp) -> Result<bool, Error> {
     Ok(c.prepare_cached(&format!(
-        "SELECT EXISTS (SELECT 1 FROM projects p WHERE {LIVE} AND p.id = ?2)"
+        "SELECT EXISTS (SELECT 1 FROM projects p WHERE {LIVE_CONDITION} AND p.id = ?2)"
     ))?
     .query_row(params![now, id], |row| row.get(0))?)
 }
@@ -190,7 +194,7 @@ pub fn offers_provider(
 ) -> Result<bool, Error> {
     let allowed: Option<Option<String>> = c
         .prepare_cached(&format!(
-            "SELECT p.allowed_providers FROM projects p WHERE {LIVE} AND p.id = ?2"
+            "SELECT p.allowed_providers FROM projects p WHERE {LIVE_CONDITION} AND p.id = ?2"
         ))?
         .query_row(params![now, id], |row| row.get(0))
         .optional()?;
@@ -308,7 +312,7 @@ pub fn begin_deletions(tx: &Tx<'_>, workspace: &WorkspaceId) -> Result<usize, Er
 }
 
 /// Lists projects in deletion: marked so, expired, or of a workspace in deletion.
-pub(super) fn ending(c: &Connection, now: Timestamp) -> rusqlite::Result<Vec<ProjectId>> {
+pub(super) fn list_ending(c: &Connection, now: Timestamp) -> rusqlite::Result<Vec<ProjectId>> {
     c.prepare_cached(
         "SELECT id FROM projects WHERE state = 'deleting'
          UNION SELECT id FROM projects WHERE expires_at IS NOT NULL AND expires_at <= ?1

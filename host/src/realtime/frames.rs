@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::NAME;
+use super::MAX_NAME_CHARS;
 use crate::http::problem::Code;
 use svc_base::counted;
 
@@ -94,7 +94,7 @@ impl<'de, const N: usize> Visitor<'de> for &FrameSchema<N> {
 
 impl<const N: usize> FrameSchema<N> {
     fn unknown_member(&self, name: &str) -> String {
-        let name: String = name.chars().take(NAME).collect();
+        let name: String = name.chars().take(MAX_NAME_CHARS).collect();
         format!("`{name}` is not known: {}", self.hint)
     }
 }

@@ -28,7 +28,7 @@ pub use room::RoomSummary;
 pub use service::{Realtime, RoomError};
 
 /// Maximum length of a room's id and of a message's type, in characters.
-const NAME: usize = 64;
+const MAX_NAME_CHARS: usize = 64;
 
 /// Whether a text is a valid room id: `^[A-Za-z0-9][A-Za-z0-9._~-]{0,63}$`.
 pub fn is_room_id(text: &str) -> bool {
@@ -42,7 +42,7 @@ pub fn is_message_type(text: &str) -> bool {
 
 fn is_name(text: &str) -> bool {
     let may = |byte: u8| byte.is_ascii_alphanumeric() || b"._~-".contains(&byte);
-    text.len() <= NAME && text.bytes().all(may)
+    text.len() <= MAX_NAME_CHARS && text.bytes().all(may)
 }
 
 #[cfg(test)]

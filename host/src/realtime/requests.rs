@@ -25,7 +25,7 @@ pub struct SendMessage {
 
 impl SendMessage {
     /// Returns the length of the message as a JSON body, for tool calls, which have no body.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(super) fn body_len(&self) -> u64 {
         let data = self
             .data
             .as_ref()

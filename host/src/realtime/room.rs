@@ -373,7 +373,7 @@ impl State {
                 self.size = 0;
                 break;
             }
-            if now.elapsed < self.told + self.wait() {
+            if now.elapsed < self.told + self.update_delay() {
                 // An update that is scheduled already will send this.
                 return NeedsUpdate(!std::mem::replace(&mut self.awaited, true));
             }
@@ -387,7 +387,7 @@ impl State {
     }
 
     /// Returns the least time between two presence updates.
-    fn wait(&self) -> Duration {
+    fn update_delay(&self) -> Duration {
         let members = self.members.len() + self.coming.len();
         match u32::try_from(members.max(self.size)) {
             Ok(members) if members as usize > SMALL_ROOM => {

@@ -12,7 +12,7 @@ use super::hub::Hub;
 use super::room::{DeliveryTally, Room};
 
 /// Number of members that are written before the task yields.
-const CHUNK: usize = 32;
+const MEMBERS_PER_YIELD: usize = 32;
 /// Length of a pause, as a multiple of the round before it.
 const PAUSE_FACTOR: u32 = 2;
 /// Shorter pauses are skipped, because timers are not more precise.
@@ -30,7 +30,7 @@ pub(super) fn start(hub: &Arc<Hub>, room: &Arc<Room>) {
 async fn run_rounds(hub: Arc<Hub>, room: Arc<Room>) {
     while let Some(outboxes) = hub.with_room(&room, |now, tally| room.begin_round(now, tally)) {
         let watch = Stopwatch::start();
-        for chunk in outboxes.chunks(CHUNK) {
+        for chunk in outboxes.chunks(MEMBERS_PER_YIELD) {
             let mut tally = DeliveryTally::default();
             for outbox in chunk {
                 let flushed = outbox.flush();
@@ -38,7 +38,7 @@ async fn run_rounds(hub: Arc<Hub>, room: Arc<Room>) {
                 tally.dropped += flushed.dropped as u64;
             }
             hub.metrics.add(tally);
-            if chunk.len() == CHUNK {
+            if chunk.len() == MEMBERS_PER_YIELD {
                 tokio::task::yield_now().await;
             }
         }

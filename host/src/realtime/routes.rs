@@ -25,7 +25,7 @@ use crate::http::websocket::Upgrade;
 use crate::visitors::Visitors;
 
 #[derive(Clone, Debug)]
-pub struct Rooms {
+pub struct RoomState {
     pub realtime: Arc<Realtime>,
     pub backends: Arc<Backends>,
     pub deployments: Arc<Deployments>,
@@ -60,7 +60,7 @@ pub struct RoomPath {
     extensions(("x-problems" = json!("invalid_request invalid_room origin_refused disabled not_found rate_limited capacity_reached")))
 )]
 pub async fn join(
-    State(rooms): State<Rooms>,
+    State(rooms): State<RoomState>,
     context: Context,
     Path(slug): Path<String>,
     mut request: Request,
@@ -80,7 +80,7 @@ pub async fn join(
         ));
     }
     let room = room_of(request.uri().query())?;
-    let identify = identify(request.uri().query())?;
+    let identify = wants_identity(request.uri().query())?;
     let cookies = identify.then(|| request.headers().clone());
     let upgrade = Upgrade::of(&mut request)?;
     let client = context.client.bucket();
@@ -93,7 +93,7 @@ pub async fn join(
         Some(headers) => {
             rooms
                 .visitors
-                .caller(&context.host, &page, &headers)
+                .caller_session(&context.host, &page, &headers)
                 .await?
         }
         None => None,
@@ -123,7 +123,7 @@ fn room_of(query: Option<&str>) -> Result<String, Problem> {
 }
 
 /// Whether the query string requests that the visitor is shown to the others.
-fn identify(query: Option<&str>) -> Result<bool, Problem> {
+fn wants_identity(query: Option<&str>) -> Result<bool, Problem> {
     let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
     let mut said = pairs.filter(|(name, _)| name == "identify");
     match (said.next().as_ref().map(|(_, value)| &**value), said.next()) {
@@ -170,7 +170,7 @@ pub async fn list(
     security(("bearer" = []))
 )]
 pub async fn send(
-    State(rooms): State<Rooms>,
+    State(rooms): State<RoomState>,
     at: RoomsScope<Editor>,
     Path(path): Path<RoomPath>,
     body: UnreadBody,

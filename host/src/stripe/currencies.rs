@@ -5,7 +5,7 @@
 //! a minor unit (metals, units of account, `XTS`, `XXX`) are left out, because nothing is paid in them.
 
 /// Codes by their digits, each list in the order of the alphabet.
-const BY_DIGITS: [(u8, &str); 4] = [
+const CURRENCIES_BY_DIGITS: [(u8, &str); 4] = [
     (
         0,
         "bif clp djf gnf isk jpy kmf krw pyg rwf ugx uyi vnd vuv xaf xof xpf",
@@ -24,7 +24,7 @@ const BY_DIGITS: [(u8, &str); 4] = [
 
 /// Returns the number of digits of a currency's minor unit, by its code in lower case; `None` for an unknown currency.
 pub fn minor_unit_digits(currency: &str) -> Option<u8> {
-    let lists = BY_DIGITS.iter();
+    let lists = CURRENCIES_BY_DIGITS.iter();
     let mut found = lists.filter(|(_, codes)| codes.split(' ').any(|code| code == currency));
     found.next().map(|(digits, _)| *digits)
 }
@@ -61,7 +61,7 @@ mod tests {
         ] {
             assert_eq!(minor_unit_digits(currency), expected, "{currency}");
         }
-        for (_, codes) in BY_DIGITS {
+        for (_, codes) in CURRENCIES_BY_DIGITS {
             let codes: Vec<&str> = codes.split(' ').collect();
             assert!(codes.iter().all(|code| code.len() == 3), "{codes:?}");
             assert!(codes.is_sorted_by(|a, b| a < b), "{codes:?}");

@@ -5,7 +5,7 @@ use ring::hmac;
 use svc_base::clock::Timestamp;
 
 /// Largest difference between the clock of a signature and ours, in seconds.
-const TOLERANCE: i64 = 300;
+const TOLERANCE_SECONDS: i64 = 300;
 
 /// Error of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,7 +22,9 @@ pub enum SignatureError {
     )]
     Mismatch,
     /// The signature is too old, or from the future.
-    #[error("`Stripe-Signature` is more than {TOLERANCE} seconds old, or ahead of our clock")]
+    #[error(
+        "`Stripe-Signature` is more than {TOLERANCE_SECONDS} seconds old, or ahead of our clock"
+    )]
     Stale,
 }
 
@@ -37,13 +39,13 @@ pub fn sign(secret: &str, body: &[u8], now: Timestamp) -> String {
     let tag = hmac::sign(&hmac_key(secret), &signed_payload(&at, body));
     let mut value = format!("t={at},v1=");
     for byte in tag.as_ref() {
-        value.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        value.push(char::from(DIGITS[usize::from(byte & 15)]));
+        value.push(char::from(HEX_DIGITS[usize::from(byte >> 4)]));
+        value.push(char::from(HEX_DIGITS[usize::from(byte & 15)]));
     }
     value
 }
 
-const DIGITS: &[u8; 16] = b"0123456789abcdef";
+const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 fn signed_payload(at: &str, body: &[u8]) -> Vec<u8> {
     let mut signed = Vec::with_capacity(at.len() + 1 + body.len());
@@ -91,7 +93,7 @@ pub(super) fn verify(
         return Err(SignatureError::Mismatch);
     }
     let age = now.0.div_euclid(1000).saturating_sub(seconds);
-    if !(-TOLERANCE..=TOLERANCE).contains(&age) {
+    if !(-TOLERANCE_SECONDS..=TOLERANCE_SECONDS).contains(&age) {
         return Err(SignatureError::Stale);
     }
     Ok(())

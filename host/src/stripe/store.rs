@@ -76,7 +76,7 @@ pub fn find_related(
         if !seen.insert(reference.clone()) {
             continue;
         }
-        for found in query.query_map([&reference.0], entry)? {
+        for found in query.query_map([&reference.0], entry_from_row)? {
             let found = found?;
             if read.insert(found.number) {
                 open.extend(found.event.references());
@@ -90,7 +90,7 @@ pub fn find_related(
     })
 }
 
-fn entry(row: &Row<'_>) -> rusqlite::Result<LedgerEntry> {
+fn entry_from_row(row: &Row<'_>) -> rusqlite::Result<LedgerEntry> {
     let fact: String = row.get(5)?;
     let fact = serde_json::from_str(&fact).map_err(|error| {
         rusqlite::Error::FromSqlConversionFailure(5, rusqlite::types::Type::Text, error.into())
@@ -142,6 +142,6 @@ pub fn unclaimed(
         "SELECT number, id, kind, happened_at, received_at, fact FROM payment_events
          WHERE claimed = 0 AND received_at < ?1 ORDER BY number LIMIT ?2",
     )?
-    .query_map(params![before, most], entry)?
+    .query_map(params![before, most], entry_from_row)?
     .collect()
 }

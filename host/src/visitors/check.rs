@@ -22,14 +22,14 @@ pub async fn check(
     deployments: &HashSet<DeploymentId>,
 ) -> Result<Findings, Error> {
     let mut found = Findings::default();
-    for project in control.read(store::projects).await? {
+    for project in control.read(store::projects_with_visitors).await? {
         if !projects.contains(&project) {
             found
                 .errors
                 .push(format!("visitors of project {project}, which there is not"));
         }
     }
-    for frontend in control.read(store::frontends).await? {
+    for frontend in control.read(store::frontends_with_sessions).await? {
         if !deployments.contains(&frontend) {
             found
                 .leftovers

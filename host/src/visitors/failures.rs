@@ -12,7 +12,7 @@ pub(super) fn failure_url(
 ) -> String {
     let (error, cause) = (failure.error.code(), failure.cause.as_str());
     tracing::warn!(provider, error, cause, "a sign-in failed");
-    return_to::with_error(origin, back, error)
+    return_to::url_with_error(origin, back, error)
 }
 
 /// Returns the failure of a sign-in with a provider that the project does not offer.

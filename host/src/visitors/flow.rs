@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::failures::{failure_url, not_offered};
-use super::kinds::{CallbackAnswer, Exchange};
+use super::kinds::{CallbackAnswer, SignInExchange};
 use super::model::{AuthError, SessionKey, SignInFailure, VerifiedVisitor, VisitorError};
 use super::providers::Provider;
 use super::sign_in_page::SignInPage;
@@ -102,7 +102,7 @@ impl Visitors {
         page: &SignInPage,
         request: &SignInRequest,
     ) -> Result<(Vec<Arc<Provider>>, String), VisitorError> {
-        let offered = self.offered(&page.project);
+        let offered = self.offered_providers(&page.project);
         if offered.is_empty() {
             return Err(VisitorError::Unconfigured);
         }
@@ -128,8 +128,8 @@ impl Visitors {
         Ok(address.to_string())
     }
 
-    fn exchange(&self, provider: &Provider, sign_in: &PendingSignIn) -> Exchange {
-        Exchange {
+    fn exchange(&self, provider: &Provider, sign_in: &PendingSignIn) -> SignInExchange {
+        SignInExchange {
             redirect_uri: self.redirect_uri(provider),
             nonce: self.states.nonce(sign_in),
             verifier: self.states.verifier(sign_in),
@@ -158,7 +158,7 @@ impl Visitors {
         let sign_in = state
             .and_then(|state| self.states.open(state))
             .ok_or(VisitorError::UnknownSignIn)?;
-        let page = self.page_of(&sign_in).await?;
+        let page = self.sign_in_page_of(&sign_in).await?;
         match self
             .verify_callback(&page, &sign_in, provider, &answer, browser)
             .await
@@ -208,7 +208,7 @@ impl Visitors {
         page: &SignInPage,
         sign_in: &PendingSignIn,
     ) -> Result<Arc<Provider>, SignInFailure> {
-        let mut offered = self.offered(&page.project).into_iter();
+        let mut offered = self.offered_providers(&page.project).into_iter();
         let offered = offered.find(|one| one.settings.name == sign_in.provider);
         offered.ok_or_else(not_offered)
     }

@@ -31,7 +31,7 @@ impl VisitorId {
     }
 
     /// Wraps an id from the database.
-    pub(super) fn stored(text: String) -> Self {
+    pub(super) fn from_stored(text: String) -> Self {
         Self(text.into())
     }
 

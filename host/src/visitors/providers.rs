@@ -28,8 +28,8 @@ pub struct Provider {
 
 impl Provider {
     /// Checks that the provider is reachable and knows the client; returns the faults, described for the operator.
-    pub async fn faults(&self, redirect_uri: &str) -> Vec<String> {
-        self.kind.faults(redirect_uri).await
+    pub async fn find_faults(&self, redirect_uri: &str) -> Vec<String> {
+        self.kind.find_faults(redirect_uri).await
     }
 }
 

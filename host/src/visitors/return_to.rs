@@ -37,20 +37,20 @@ pub fn validated_path(origin: &str, slug: &str, wanted: &str) -> Option<String> 
             url.query_pairs_mut().extend_pairs(kept);
         }
     }
-    Some(path_of(&url))
+    Some(path_and_query(&url))
 }
 
 /// Adds an error code to a return path.
-pub(super) fn with_error(origin: &str, path: &str, code: &str) -> String {
+pub(super) fn url_with_error(origin: &str, path: &str, code: &str) -> String {
     let joined = Url::parse(origin).and_then(|origin| origin.join(path));
     let Ok(mut url) = joined else {
         return format!("{origin}{path}");
     };
     url.query_pairs_mut().append_pair(ERROR_PARAMETER, code);
-    format!("{origin}{}", path_of(&url))
+    format!("{origin}{}", path_and_query(&url))
 }
 
-fn path_of(url: &Url) -> String {
+fn path_and_query(url: &Url) -> String {
     url[url::Position::BeforePath..].to_owned()
 }
 
@@ -110,7 +110,7 @@ mod tests {
             ("/book?a=b", "https://a.example:444/book?a=b&auth_error=e"),
             ("/book#c", "https://a.example:444/book?auth_error=e#c"),
         ] {
-            assert_eq!(with_error(ORIGIN, path, "e"), expected);
+            assert_eq!(url_with_error(ORIGIN, path, "e"), expected);
         }
     }
 }

@@ -66,7 +66,7 @@ pub async fn login(
     let browser = cookies::browser_token(&headers, secure);
     Ok(match visitors.start(&page, request, browser).await? {
         SignInStart::Choose { offered, return_to } => {
-            html(&pages::chooser(&slug, &offered, &return_to))
+            html(&pages::provider_choice_page(&slug, &offered, &return_to))
         }
         SignInStart::Return(location) => redirect(&location),
         SignInStart::Redirect { location, browser } => {
@@ -198,7 +198,7 @@ pub async fn providers(
     Path(slug): Path<String>,
 ) -> Result<Response, Problem> {
     let page = visitors.sign_in_page(&context.host, &slug).await?;
-    let offered = visitors.offered(&page.project);
+    let offered = visitors.offered_providers(&page.project);
     let providers = offered.iter().map(|one| Offered::new(&one.settings));
     let list = ProviderList {
         providers: providers.collect(),

@@ -69,7 +69,7 @@ impl Visitors {
     }
 
     /// Whether visitors use https, so that only a page's own host can set its cookies.
-    pub fn is_secure(&self) -> bool {
+    pub fn uses_https(&self) -> bool {
         self.config.secure
     }
 
@@ -101,7 +101,7 @@ impl Visitors {
     ) -> Result<Vec<Visitor>, VisitorError> {
         let read = self
             .control
-            .read(move |c| store::of_project(c, &project, before, most));
+            .read(move |c| store::list_of_project(c, &project, before, most));
         Ok(read.await?)
     }
 
@@ -148,7 +148,7 @@ impl Visitors {
             .await?
             > 0
         {}
-        for frontend in self.control.read(store::frontends).await? {
+        for frontend in self.control.read(store::frontends_with_sessions).await? {
             if !self.deployments.exists(frontend).await? {
                 self.control
                     .write(move |tx| store::end_frontend_sessions(tx, &frontend))

@@ -99,7 +99,7 @@ pub(super) fn is_own_origin(config: &Config, host: &Host, page: &Page) -> bool {
 impl Visitors {
     /// Returns the session of the visitor who calls a page's backend, if the call comes from the page itself. Any page can send calls, so a
     /// session counts only if `Origin` is the frontend's own, or if `Origin` is absent and `Sec-Fetch-Site` is absent or `same-origin`.
-    pub async fn caller(
+    pub async fn caller_session(
         &self,
         host: &Host,
         page: &Page,

@@ -19,7 +19,7 @@ const SIGN_IN_LIFETIME_MS: i64 = 600_000;
 /// Maximum number of used states that are remembered; beyond it the oldest is forgotten.
 const MAX_USED_STATES: usize = 100_000;
 /// Associated data of the seal, so that nothing that is sealed for another purpose is accepted.
-const PURPOSE: &[u8] = b"svc sign-in 1";
+const SEAL_PURPOSE: &[u8] = b"svc sign-in 1";
 
 /// Sign-in that is not completed yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,7 +90,7 @@ impl SignInStates {
         let nonce = Nonce::assume_unique_for_key(number);
         let sealed = self
             .seal
-            .seal_in_place_append_tag(nonce, Aad::from(PURPOSE), &mut text);
+            .seal_in_place_append_tag(nonce, Aad::from(SEAL_PURPOSE), &mut text);
         sealed.map_err(|_| NoRandomness)?;
         Ok(URL_SAFE_NO_PAD.encode([&number[..], &text].concat()))
     }
@@ -102,7 +102,7 @@ impl SignInStates {
         let nonce = Nonce::try_assume_unique_for_key(number).ok()?;
         let text = self
             .seal
-            .open_in_place(nonce, Aad::from(PURPOSE), text)
+            .open_in_place(nonce, Aad::from(SEAL_PURPOSE), text)
             .ok()?;
         serde_json::from_slice(text).ok()
     }

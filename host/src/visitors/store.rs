@@ -18,11 +18,11 @@ fn profile(row: &Columns<'_, '_>) -> rusqlite::Result<Profile> {
     })
 }
 
-fn visitor(row: &Row<'_>) -> rusqlite::Result<Visitor> {
+fn visitor_from_row(row: &Row<'_>) -> rusqlite::Result<Visitor> {
     let row = Columns::of(row);
     Ok(Visitor {
         number: row.get("number")?,
-        id: VisitorId::stored(row.get("id")?),
+        id: VisitorId::from_stored(row.get("id")?),
         provider: row.get("provider")?,
         profile: profile(&row)?,
         created_at: row.get("created_at")?,
@@ -64,7 +64,7 @@ pub(super) fn upsert_visitor(
         )?;
     // Other sessions of the visitor in the project must show the new profile.
     tx.note(Change::SessionsEnded(*project));
-    Ok(VisitorId::stored(id))
+    Ok(VisitorId::from_stored(id))
 }
 
 pub(super) fn insert_session(tx: &Tx<'_>, new: &Session, now: Timestamp) -> Result<(), Error> {
@@ -98,7 +98,7 @@ pub(super) fn session(
         let row = Columns::of(row);
         Ok(Session {
             key: *key,
-            visitor: VisitorId::stored(row.get("id")?),
+            visitor: VisitorId::from_stored(row.get("id")?),
             deployment: row.get("deployment_id")?,
             project: row.get("project_id")?,
             profile: profile(&row)?,
@@ -142,7 +142,7 @@ pub(super) fn record_seen(tx: &Tx<'_>, id: &VisitorId, now: Timestamp) -> Result
 }
 
 /// Lists visitors of a project with numbers below `before`, newest first.
-pub(super) fn of_project(
+pub(super) fn list_of_project(
     c: &Connection,
     project: &ProjectId,
     before: Option<i64>,
@@ -152,7 +152,10 @@ pub(super) fn of_project(
         "SELECT number, id, provider, email, name, picture, locale, created_at, last_seen_at
          FROM visitors WHERE project_id = ?1 AND number < ?2 ORDER BY number DESC LIMIT ?3",
     )?
-    .query_map(params![project, before.unwrap_or(i64::MAX), most], visitor)?
+    .query_map(
+        params![project, before.unwrap_or(i64::MAX), most],
+        visitor_from_row,
+    )?
     .collect()
 }
 
@@ -198,7 +201,7 @@ pub(super) fn sweep(tx: &Tx<'_>, now: Timestamp, most: u32) -> Result<usize, Err
 }
 
 /// Lists frontends that have sessions.
-pub(super) fn frontends(c: &Connection) -> rusqlite::Result<Vec<DeploymentId>> {
+pub(super) fn frontends_with_sessions(c: &Connection) -> rusqlite::Result<Vec<DeploymentId>> {
     c.prepare_cached("SELECT DISTINCT deployment_id FROM visitor_sessions")?
         .query_map([], |row| row.get(0))?
         .collect()
@@ -212,7 +215,7 @@ pub(super) fn end_frontend_sessions(tx: &Tx<'_>, id: &DeploymentId) -> Result<()
 }
 
 /// Lists projects that have visitors.
-pub(super) fn projects(c: &Connection) -> rusqlite::Result<Vec<ProjectId>> {
+pub(super) fn projects_with_visitors(c: &Connection) -> rusqlite::Result<Vec<ProjectId>> {
     c.prepare_cached("SELECT DISTINCT project_id FROM visitors")?
         .query_map([], |row| row.get(0))?
         .collect()

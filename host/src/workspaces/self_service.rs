@@ -50,7 +50,7 @@ impl Workspaces {
         self.control
             .write(move |tx| {
                 require_role(tx, &by, &workspace, Role::Owner)?;
-                let living = subscriptions::active(tx, &workspace)?;
+                let living = subscriptions::active_subscriptions(tx, &workspace)?;
                 if living.iter().any(|one| !told.contains(&one.id)) {
                     return Err(WorkspaceError::PlanRefused(
                         "A subscription of the workspace has begun just now. Send the request again.".to_owned(),
@@ -85,7 +85,7 @@ impl Workspaces {
         let spare = self.random.slug(6)?;
         self.control
             .write(move |tx| {
-                let free = store::count_free_of_founder(tx, &user).map_err(Error::from)?;
+                let free = store::count_free_workspaces(tx, &user).map_err(Error::from)?;
                 if free >= most.free {
                     return Err(WorkspaceError::TooManyFree(most.free));
                 }
@@ -172,7 +172,7 @@ impl Workspaces {
                 let (mut workspace, projects) =
                     found.ok_or_else(|| WorkspaceError::Unknown(id.to_string()))?;
                 if let Some(plan) = changes.plan {
-                    let lives = !subscriptions::active(tx, &id)?.is_empty();
+                    let lives = !subscriptions::active_subscriptions(tx, &id)?.is_empty();
                     check_plan(plan, lives, projects, most)?;
                     store::set_plan(tx, &id, plan)?;
                     workspace.plan = plan;

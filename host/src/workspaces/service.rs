@@ -140,7 +140,7 @@ impl Workspaces {
         let named = name.to_owned();
         let ended = self.control.write(move |tx| {
             // An operator's command cannot tell the payment provider to end subscriptions.
-            if !subscriptions::active(tx, &id)?.is_empty() {
+            if !subscriptions::active_subscriptions(tx, &id)?.is_empty() {
                 return Err(WorkspaceError::Subscribed(named));
             }
             Ok(begin_deletion_in(tx, &id, now, members)?)

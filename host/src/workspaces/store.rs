@@ -11,11 +11,11 @@ use svc_base::ids::WorkspaceId;
 const PROJECT_COUNT: &str = "(SELECT count(*) FROM projects p WHERE p.workspace_id = w.id AND p.state = 'active' \
     AND (p.expires_at IS NULL OR p.expires_at > ?2))";
 
-fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+fn unsigned_column(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     row.get::<_, i64>(column).map(i64::unsigned_abs)
 }
 
-fn workspace(row: &Row<'_>) -> rusqlite::Result<Workspace> {
+fn workspace_from_row(row: &Row<'_>) -> rusqlite::Result<Workspace> {
     let plan: String = row.get("plan")?;
     Ok(Workspace {
         id: row.get("id")?,
@@ -33,7 +33,7 @@ pub(super) fn workspace_by_slug(c: &Connection, slug: &str) -> rusqlite::Result<
         "SELECT id, slug, display_name, plan, created_at FROM workspaces
          WHERE slug = ?1 AND state = 'active'",
         [slug],
-        workspace,
+        workspace_from_row,
     )
     .optional()
 }
@@ -46,7 +46,7 @@ pub(super) fn workspace_by_id(
         "SELECT id, slug, display_name, plan, created_at FROM workspaces
          WHERE id = ?1 AND state = 'active'",
     )?
-    .query_row([id], workspace)
+    .query_row([id], workspace_from_row)
     .optional()
 }
 
@@ -55,7 +55,7 @@ pub(super) fn workspaces(c: &Connection) -> rusqlite::Result<Vec<Workspace>> {
         "SELECT id, slug, display_name, plan, created_at FROM workspaces
          WHERE state = 'active' ORDER BY id",
     )?
-    .query_map([], workspace)?
+    .query_map([], workspace_from_row)?
     .collect()
 }
 
@@ -77,7 +77,7 @@ pub(super) fn set_founder(tx: &Tx<'_>, id: &WorkspaceId, founder: &UserId) -> Re
 }
 
 /// Returns the founder of a free workspace; `None` for one that pays or that the operator created.
-pub(super) fn founder_of_free(
+pub(super) fn founder_if_free(
     c: &Connection,
     id: &WorkspaceId,
 ) -> rusqlite::Result<Option<UserId>> {
@@ -94,7 +94,7 @@ pub(super) fn founder_of_free(
 }
 
 /// Lists the free workspaces that a user created, including those in deletion.
-pub(super) fn free_of_founder(
+pub(super) fn free_workspaces_of(
     c: &Connection,
     founder: &UserId,
 ) -> rusqlite::Result<Vec<WorkspaceId>> {
@@ -104,11 +104,11 @@ pub(super) fn free_of_founder(
 }
 
 /// Counts the active free workspaces that a user created.
-pub(super) fn count_free_of_founder(c: &Connection, founder: &UserId) -> rusqlite::Result<u64> {
+pub(super) fn count_free_workspaces(c: &Connection, founder: &UserId) -> rusqlite::Result<u64> {
     c.prepare_cached(
         "SELECT count(*) FROM workspaces WHERE founder_id = ?1 AND plan = 'free' AND state = 'active'",
     )?
-    .query_row([founder.as_str()], |row| number(row, 0))
+    .query_row([founder.as_str()], |row| unsigned_column(row, 0))
 }
 
 pub(super) fn set_plan(tx: &Tx<'_>, id: &WorkspaceId, plan: Plan) -> Result<(), Error> {
@@ -144,7 +144,7 @@ pub(super) fn with_project_count(
          FROM workspaces w WHERE w.id = ?1 AND w.state = 'active'"
     ))?
     .query_row(params![id, now], |row| {
-        Ok((workspace(row)?, number(row, 5)?))
+        Ok((workspace_from_row(row)?, unsigned_column(row, 5)?))
     })
     .optional()
 }
@@ -163,9 +163,9 @@ pub(super) fn list_accessible(
     .query_map(params![user.as_str(), now], |row| {
         let role: String = row.get(6)?;
         Ok(WorkspaceAccess {
-            workspace: workspace(row)?,
+            workspace: workspace_from_row(row)?,
             role: role.parse().map_err(|()| rusqlite::Error::InvalidQuery)?,
-            projects: number(row, 5)?,
+            projects: unsigned_column(row, 5)?,
         })
     })?
     .collect()

@@ -12,7 +12,9 @@ pub use watch::{WatchableAction, WatchedAnswer};
 use std::sync::Arc;
 
 use super::actions::statement_error;
-use super::model::{Action, BackendError, USER_EMAIL, USER_ID, params, requires_identity, writes};
+use super::model::{
+    Action, BackendError, USER_EMAIL_BIND, USER_ID_BIND, params, requires_identity, writes,
+};
 use super::service::Backends;
 use requests::BatchedCall;
 use svc_database::values::{Params, Value};
@@ -60,7 +62,7 @@ impl Backends {
         let mut steps = Vec::with_capacity(calls.len());
         for (number, BatchedCall { action, mut params }) in calls.into_iter().enumerate() {
             let action = self.resolve_call(id, &action, &params.0, by).await;
-            let action = action.map_err(|error| BackendError::at_op(number, error))?;
+            let action = action.map_err(|error| BackendError::in_op(number, error))?;
             bind(&action.row.verdict, by, &mut params.0, StepParam::Value);
             steps.push(Step {
                 sql: Arc::clone(&action.statement),
@@ -77,7 +79,7 @@ impl Backends {
             done.map_err(|failure| match failure.step {
                 Some(number) => {
                     let row = &actions[number].row;
-                    BackendError::at_op(
+                    BackendError::in_op(
                         number,
                         statement_error(&row.sql, &row.verdict, failure.error),
                     )
@@ -160,8 +162,8 @@ fn bind<V>(
     let bound = verdict.binds.iter().map(String::as_str);
     for name in bound {
         let known = match name {
-            USER_ID => Value::Text(by.user_id.clone()),
-            USER_EMAIL => by.email.clone().map_or(Value::Null, Value::Text),
+            USER_ID_BIND => Value::Text(by.user_id.clone()),
+            USER_EMAIL_BIND => by.email.clone().map_or(Value::Null, Value::Text),
             _ => continue,
         };
         given.push((name.to_owned(), value(known)));

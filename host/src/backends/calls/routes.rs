@@ -35,7 +35,7 @@ use svc_database::{ResultJson, Schema};
 
 /// Services that calls of visitors need.
 #[derive(Clone, Debug)]
-pub struct Calls {
+pub struct CallState {
     pub backends: Arc<Backends>,
     pub deployments: Arc<Deployments>,
     pub projects: Projects,
@@ -60,7 +60,7 @@ pub struct Calls {
     security((), ("bearer" = []))
 )]
 pub async fn op(
-    State(calls): State<Calls>,
+    State(calls): State<CallState>,
     context: Context,
     Path(slug): Path<String>,
     request: Request,
@@ -86,7 +86,7 @@ pub struct CallContext<'a> {
 
 /// Answers a call. It bypasses the router, whose boxed futures cost as much as a read, if the path is in its plain form.
 pub async fn call(
-    calls: &Calls,
+    calls: &CallState,
     context: CallContext<'_>,
     slug: &str,
     request: Request,
@@ -103,7 +103,7 @@ pub async fn call(
 }
 
 async fn answer(
-    calls: &Calls,
+    calls: &CallState,
     page: Result<Arc<Page>, LookupError>,
     context: CallContext<'_>,
     tokens: &mut Tokens,
@@ -114,7 +114,10 @@ async fn answer(
     let caller = match &page {
         Ok(page) => {
             let headers = request.headers();
-            calls.visitors.caller(context.host, page, headers).await?
+            calls
+                .visitors
+                .caller_session(context.host, page, headers)
+                .await?
         }
         Err(_) => None,
     };
@@ -167,7 +170,7 @@ async fn run(
 
 /// Authenticates the page's owner; returns the owner and the visitor whom the owner calls as.
 async fn authenticate_owner(
-    calls: &Calls,
+    calls: &CallState,
     page: &Page,
     presented: Vec<HeaderValue>,
     by: As,
@@ -204,7 +207,7 @@ async fn authenticate_owner(
     security(("bearer" = []))
 )]
 pub async fn query(
-    State(calls): State<Calls>,
+    State(calls): State<CallState>,
     context: Context,
     Path(slug): Path<String>,
     caller: Result<MaybeCaller, Problem>,
@@ -244,7 +247,7 @@ pub async fn query(
     security(("bearer" = []))
 )]
 pub async fn schema(
-    State(calls): State<Calls>,
+    State(calls): State<CallState>,
     context: Context,
     Path(slug): Path<String>,
     caller: Result<MaybeCaller, Problem>,
@@ -258,7 +261,7 @@ pub async fn schema(
 }
 
 /// Rate limit middleware of these routes: takes a token from the client's bucket, then one from the deployment's.
-pub async fn limit(State(calls): State<Calls>, request: Request, next: Next) -> Response {
+pub async fn limit(State(calls): State<CallState>, request: Request, next: Next) -> Response {
     let Some(context) = request.extensions().get::<Context>().cloned() else {
         return Problem::internal(&"a request without a context").into_response();
     };
@@ -311,7 +314,7 @@ fn require_caller(caller: Result<MaybeCaller, Problem>) -> Result<Caller, Proble
 
 /// Finds the backend of a page, and the authority of its owner, who calls.
 async fn owned_backend(
-    calls: &Calls,
+    calls: &CallState,
     context: &Context,
     slug: &str,
     caller: &Caller,

@@ -35,7 +35,7 @@ pub struct MomentsPage {
 
 /// Outcome of a restore.
 #[derive(Clone, Copy, Debug)]
-pub struct Restored {
+pub struct RestoreOutcome {
     /// Time of the commit whose state is live now.
     pub restored_to: Timestamp,
     /// Moment to restore to undo this restore.
@@ -64,13 +64,13 @@ impl Backends {
         &self,
         project: ProjectId,
         at: Timestamp,
-    ) -> Result<Restored, BackendError> {
+    ) -> Result<RestoreOutcome, BackendError> {
         let id = self.require_backend(project).await?.id;
         let turn = self.migration_lock(id);
         let _mine = turn.lock().await;
         self.record_restores(id).await?;
         // Each restore holds a copy in memory, so few run at once.
-        let waited = tokio::time::timeout(RESTORE_WAIT, self.rewinds.acquire()).await;
+        let waited = tokio::time::timeout(RESTORE_WAIT, self.restore_permits.acquire()).await;
         let _place = waited.map_err(|_| RunError::Busy)?;
         let rewound = self.databases.rewind(id, at).await.map_err(rewind_error)?;
         let ledger = self.control.read(move |c| store::ledger(c, &id)).await?;
@@ -109,7 +109,7 @@ impl Backends {
             // The restore is done; the next access to the backend records it.
             tracing::error!(%error, backend = %id, "a restore is not recorded yet");
         }
-        Ok(Restored {
+        Ok(RestoreOutcome {
             restored_to,
             previous: reinstated.previous,
         })

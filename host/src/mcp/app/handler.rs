@@ -10,7 +10,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::value::RawValue;
 
-use super::{AppTools, listing};
+use super::{AppToolState, listing};
 use crate::backends::calls::requests::CallParams;
 use crate::http::problem::Problem;
 use crate::mcp::tools_only::tools_only;
@@ -26,7 +26,7 @@ const METRICS_NAME: &str = "app";
 /// Handler of one request to an app.
 #[derive(Clone, Debug)]
 pub(super) struct Handler {
-    pub(super) services: AppTools,
+    pub(super) services: AppToolState,
     pub(super) slug: Arc<str>,
     pub(super) backend: BackendId,
     /// Instructions for agents; empty in requests that do not need them.

@@ -12,15 +12,15 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use crate::backends::calls::routes::Calls;
+use crate::backends::calls::routes::CallState;
 use crate::telemetry::Metrics;
 use svc_base::clock::Clock;
 
 /// Services of an app's tools.
 #[derive(Clone, Debug)]
-pub struct AppTools {
+pub struct AppToolState {
     /// State of visitors' calls, which a tool call is.
-    pub calls: Calls,
+    pub calls: CallState,
     pub metrics: Arc<Metrics>,
     pub clock: Clock,
     /// Permits for parsing large results: parsed values take many times the memory of their bytes.
@@ -30,8 +30,8 @@ pub struct AppTools {
 /// Number of large results that are parsed at once.
 const MAX_LARGE_RESULTS: usize = 2;
 
-impl AppTools {
-    pub fn new(calls: Calls, metrics: Arc<Metrics>, clock: Clock) -> Self {
+impl AppToolState {
+    pub fn new(calls: CallState, metrics: Arc<Metrics>, clock: Clock) -> Self {
         Self {
             calls,
             metrics,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 
-use super::AppTools;
+use super::AppToolState;
 use super::handler::Handler;
 use super::sanitize::quote_title;
 use crate::backends::calls::routes::bound_backend;
@@ -44,7 +44,7 @@ const METHODS_WITH_INSTRUCTIONS: [&str; 2] = ["initialize", "server/discover"];
     extensions(("x-problems" = json!("invalid_request not_found disabled timeout payload_too_large unsupported_media_type rate_limited capacity_reached")))
 )]
 pub async fn serve(
-    State(services): State<AppTools>,
+    State(services): State<AppToolState>,
     context: Context,
     Path(slug): Path<String>,
     request: Request,
@@ -62,7 +62,7 @@ pub async fn serve(
 }
 
 async fn answer(
-    services: AppTools,
+    services: AppToolState,
     context: &Context,
     slug: &str,
     page: Result<Arc<Page>, LookupError>,
@@ -99,7 +99,7 @@ async fn answer(
 }
 
 /// Returns the instructions for an agent: the service's own text, with the title of the page as a quotation.
-async fn instructions(services: &AppTools, slug: &str, page: &Page) -> Result<String, Problem> {
+async fn instructions(services: &AppToolState, slug: &str, page: &Page) -> Result<String, Problem> {
     let calls = &services.calls;
     let Kind::Frontend { host_label } = &page.kind else {
         return Err(Problem::not_found());

@@ -59,7 +59,7 @@ pub(super) fn select_part(detail: Value, request: &PartRequest) -> Result<Value,
         } => detail,
         request => select(detail, request)?,
     };
-    if !results::fits(&document)
+    if !results::fits_in_result(&document)
         && let Value::Object(members) = &mut document
     {
         results::append_note(members, TOO_LARGE_NOTE);
@@ -141,7 +141,7 @@ pub(super) fn without_sql_of_others(mut defined: Value, named: &HashSet<String>)
 /// Returns the result of a dry run; without the two whole schemas if they do not fit.
 pub(super) fn dry_run_result(run: DryRunView) -> Result<Value, Problem> {
     let mut document = to_json(run)?;
-    if !results::fits(&document)
+    if !results::fits_in_result(&document)
         && let Value::Object(members) = &mut document
     {
         members.remove("schema");

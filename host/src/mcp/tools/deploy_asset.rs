@@ -9,7 +9,7 @@ use crate::deployments::Publisher;
 use crate::deployments::requests::DeployRequest;
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
-use crate::mcp::Tools;
+use crate::mcp::ToolState;
 use crate::mcp::arguments::Arguments;
 use svc_sandbox::ContentType;
 
@@ -38,7 +38,7 @@ pub(super) fn description() -> Description {
 }
 
 pub(super) async fn call(
-    services: Tools,
+    services: ToolState,
     publisher: Publisher,
     mut arguments: Arguments,
 ) -> Result<Value, Problem> {

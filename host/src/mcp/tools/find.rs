@@ -35,7 +35,7 @@ impl SourceSearch {
         let lines = source.lines().count();
         match self {
             Self::Line(number) => {
-                let Some((start, end)) = line(source, *number) else {
+                let Some((start, end)) = line_range(source, *number) else {
                     return Err(invalid(format!(
                         "`find` is line {number}, and the source has lines 1 to {lines}."
                     )));
@@ -84,7 +84,7 @@ fn occurrences(source: &str, text: &str, lines: usize) -> Value {
 }
 
 /// Returns the byte range of a line, without its line break.
-fn line(source: &str, number: usize) -> Option<(usize, usize)> {
+fn line_range(source: &str, number: usize) -> Option<(usize, usize)> {
     let mut start = 0;
     for _ in 1..number {
         start += source.get(start..)?.find('\n')? + 1;
@@ -99,8 +99,8 @@ fn line(source: &str, number: usize) -> Option<(usize, usize)> {
 /// Returns the excerpt around a byte range, and the position of its end.
 fn excerpt(source: &str, number: usize, start: usize, end: usize) -> (Value, usize) {
     let end = offset_after(source, start, MAX_MATCH_CHARS).min(end);
-    let from = first_line(source, start).max(offset_before(source, start, MAX_CONTEXT_CHARS));
-    let to = last_line(source, end).min(offset_after(source, end, MAX_CONTEXT_CHARS));
+    let from = excerpt_start(source, start).max(offset_before(source, start, MAX_CONTEXT_CHARS));
+    let to = excerpt_end(source, end).min(offset_after(source, end, MAX_CONTEXT_CHARS));
     let first = number - count_line_breaks(source, from, start);
     let content = source.get(from..to).unwrap_or_default();
     let offset = source.get(..from).unwrap_or_default().chars().count();
@@ -115,14 +115,14 @@ fn count_line_breaks(source: &str, from: usize, to: usize) -> usize {
 }
 
 /// Returns the start of the first line of the excerpt around a position.
-fn first_line(source: &str, at: usize) -> usize {
+fn excerpt_start(source: &str, at: usize) -> usize {
     let earlier = source.get(..at).unwrap_or_default();
     let starts = earlier.rmatch_indices('\n').map(|(at, _)| at + 1);
     starts.chain([0]).nth(CONTEXT_LINES).unwrap_or(0)
 }
 
 /// Returns the end of the last line of the excerpt around a position.
-fn last_line(source: &str, at: usize) -> usize {
+fn excerpt_end(source: &str, at: usize) -> usize {
     let later = source.get(at..).unwrap_or_default();
     let ends = later.match_indices('\n').map(|(end, _)| at + end);
     ends.chain([source.len()])

@@ -223,7 +223,7 @@ async fn list_fitting(
         {
             results::append_note(members, OLDER_NOTE);
         }
-        if page.limit == 1 || results::fits(&document) {
+        if page.limit == 1 || results::fits_in_result(&document) {
             return Ok(document);
         }
         page.limit /= 2;
@@ -260,7 +260,7 @@ fn content_range(
     let ContentView::Content { content, .. } = source else {
         return Ok(document);
     };
-    if offset.is_none() && limit.is_none() && results::fits(&document) {
+    if offset.is_none() && limit.is_none() && results::fits_in_result(&document) {
         return Ok(document);
     }
     let total = content.chars().count();

@@ -63,7 +63,7 @@ pub(super) async fn call(
             to_json(operations::list(accounts, by).await?)
         }
         Action::Create => {
-            let (by, input) = (UserScope::of(session.caller)?, arguments.parse_rest()?);
+            let (by, input) = (UserScope::require(session.caller)?, arguments.parse_rest()?);
             to_json(operations::create(accounts, by, input, Keep::nothing()).await?)
         }
         Action::Get => {

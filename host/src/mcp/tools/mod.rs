@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::arguments::{Arguments, ToolAction as _};
-use super::{Tools, auth};
+use super::{ToolState, auth};
 use crate::access::{Floor, to_the_end};
 use crate::backends::scope::BackendScope;
 use crate::config::Limits;
@@ -61,30 +61,30 @@ macro_rules! tools {
             /// Calls the tool. Without a caller only `deploy_asset` works.
             pub(super) async fn call(
                 self,
-                services: &Tools,
+                services: &ToolState,
                 network: IpAddr,
                 caller: Option<Caller>,
                 mut arguments: Arguments,
-            ) -> Outcome {
+            ) -> CallOutcome {
                 let services = services.clone();
                 match (self, caller) {
                     (Self::DeployAsset, caller) => {
                         let publisher = Publisher::new(network, caller);
                         let call = deploy_asset::call(services, publisher, arguments);
-                        Outcome {
+                        CallOutcome {
                             action: NO_ACTION,
                             result: to_the_end(call).await,
                         }
                     }
-                    (_, None) => Outcome::refused(auth::credential_required(self.name())),
+                    (_, None) => CallOutcome::refused(auth::credential_required(self.name())),
                     $((Self::$tool, Some(caller)) => {
                         let wanted: $file::Action = match arguments.action() {
                             Ok(wanted) => wanted,
-                            Err(problem) => return Outcome::refused(problem),
+                            Err(problem) => return CallOutcome::refused(problem),
                         };
                         let session = ToolSession { services, caller };
                         let call = $file::call(session, wanted, arguments);
-                        Outcome {
+                        CallOutcome {
                             action: wanted.name(),
                             result: run($name, wanted.name(), call).await,
                         }
@@ -125,14 +125,14 @@ async fn run(
 
 /// Outcome of a call.
 #[derive(Debug)]
-pub(super) struct Outcome {
+pub(super) struct CallOutcome {
     /// Name of the action for the metrics, if it was recognized.
     pub(super) action: &'static str,
     /// Document that REST would answer.
     pub(super) result: Result<Value, Problem>,
 }
 
-impl Outcome {
+impl CallOutcome {
     /// Returns the outcome of a call that was refused before its action was known.
     pub(super) fn refused(problem: Problem) -> Self {
         Self {
@@ -195,7 +195,7 @@ impl Tool {
 
 /// Caller of a tool, with the services.
 struct ToolSession {
-    services: Tools,
+    services: ToolState,
     caller: Caller,
 }
 

@@ -11,7 +11,7 @@ const SELECT_PRICE: &str = "SELECT r.id, r.label, r.amount, r.currency, r.recurr
     p.id AS product_id, p.name AS product_name, p.description AS product_description \
     FROM payment_prices r JOIN payment_products p ON p.id = r.product_id";
 
-fn price(row: &Row<'_>) -> rusqlite::Result<Price> {
+fn price_from_row(row: &Row<'_>) -> rusqlite::Result<Price> {
     let row = Columns::of(row);
     Ok(Price {
         id: row.get("id")?,
@@ -34,7 +34,7 @@ pub(super) fn catalog(c: &Connection, project: &ProjectId) -> rusqlite::Result<V
     c.prepare_cached(&format!(
         "{SELECT_PRICE} WHERE r.project_id = ?1 ORDER BY p.number, r.number"
     ))?
-    .query_map([project], price)?
+    .query_map([project], price_from_row)?
     .collect()
 }
 
@@ -47,7 +47,7 @@ pub(super) fn find_price(
     c.prepare_cached(&format!(
         "{SELECT_PRICE} WHERE r.project_id = ?1 AND r.id = ?2"
     ))?
-    .query_row(params![project, id], price)
+    .query_row(params![project, id], price_from_row)
     .optional()
 }
 

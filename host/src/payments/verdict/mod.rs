@@ -14,7 +14,7 @@ use super::model::Status;
 
 /// Terms of a session, which events are compared with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Terms {
+pub struct SessionTerms {
     /// Our id of the session.
     pub id: String,
     /// The provider's id of the hosted checkout, once it is known.
@@ -34,7 +34,7 @@ pub struct Verdict {
 }
 
 /// Computes the verdict. Events about other objects are ignored.
-pub fn verdict<'e>(terms: &Terms, ledger: impl IntoIterator<Item = &'e Event>) -> Verdict {
+pub fn verdict<'e>(terms: &SessionTerms, ledger: impl IntoIterator<Item = &'e Event>) -> Verdict {
     let ledger: Vec<&Event> = ledger.into_iter().collect();
     let checkouts = checkouts(terms, &ledger);
     // The paid amount and currency are compared: others grant nothing.
@@ -67,7 +67,7 @@ pub fn verdict<'e>(terms: &Terms, ledger: impl IntoIterator<Item = &'e Event>) -
 
 /// Returns the provider's ids of a session's subscriptions that have not ended.
 pub fn active_subscriptions<'e>(
-    terms: &Terms,
+    terms: &SessionTerms,
     ledger: impl IntoIterator<Item = &'e Event>,
 ) -> Vec<String> {
     let ledger: Vec<&Event> = ledger.into_iter().collect();
@@ -84,7 +84,7 @@ pub fn active_subscriptions<'e>(
 }
 
 /// Returns the events about the hosted checkouts of a session.
-fn checkouts<'e>(terms: &Terms, ledger: &[&'e Event]) -> Vec<(&'e Event, &'e Checkout)> {
+fn checkouts<'e>(terms: &SessionTerms, ledger: &[&'e Event]) -> Vec<(&'e Event, &'e Checkout)> {
     let checkouts = ledger.iter().filter_map(|event| match &event.fact {
         Fact::Checkout(checkout) if terms.is_own(checkout) => Some((*event, checkout)),
         _ => None,
@@ -92,7 +92,7 @@ fn checkouts<'e>(terms: &Terms, ledger: &[&'e Event]) -> Vec<(&'e Event, &'e Che
     checkouts.collect()
 }
 
-impl Terms {
+impl SessionTerms {
     /// Whether a hosted checkout belongs to this session: by its id, by metadata that only we write, or, while the id is unknown, by
     /// its client reference.
     fn is_own(&self, checkout: &Checkout) -> bool {
@@ -133,7 +133,7 @@ struct SessionObjects<'e> {
 
 impl<'e> SessionObjects<'e> {
     fn collect(
-        terms: &'e Terms,
+        terms: &'e SessionTerms,
         ledger: &[&'e Event],
         checkouts: &[(&'e Event, &'e Checkout)],
     ) -> Self {

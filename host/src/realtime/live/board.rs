@@ -153,7 +153,7 @@ impl Board {
         let is_own = query.visitor.is_some();
         let known = state.by_key.get(&key).copied();
         let number = known.unwrap_or_else(|| state.add(key, query));
-        if !subscriber.joins(number, is_own) {
+        if !subscriber.set_query(number, is_own) {
             // The subscription has ended meanwhile.
             state.drop_if_unused(number);
             return;
@@ -174,7 +174,9 @@ impl Board {
     pub(super) fn leave(&self, query: u64, listener: &Listener, number: u64) {
         let mut state = self.state();
         if let Some(entry) = state.queries.get_mut(&query) {
-            entry.subscribers.retain(|one| !one.is(listener, number));
+            entry
+                .subscribers
+                .retain(|one| !one.is_subscription(listener, number));
             state.drop_if_unused(query);
         }
         drop(state);
@@ -213,7 +215,7 @@ impl Board {
     }
 
     /// Starts the next query that is due, if any.
-    pub(super) fn begin(&self, now: Duration) -> Option<(u64, Arc<Query>)> {
+    pub(super) fn start_next(&self, now: Duration) -> Option<(u64, Arc<Query>)> {
         let mut state = self.state();
         let (due, number) = state.next().filter(|(due, _)| *due <= now)?;
         state.agenda.remove(&(due, number));

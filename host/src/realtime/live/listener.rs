@@ -124,7 +124,7 @@ impl Listener {
     }
 
     /// Creates a subscription that has no query yet.
-    pub(super) fn begin(
+    pub(super) fn begin_subscription(
         self: &Arc<Self>,
         id: &Arc<str>,
         most: usize,
@@ -214,7 +214,7 @@ impl Listener {
     }
 
     /// Ends the subscriptions whose answers depend on the visitor.
-    pub(super) fn end_own(self: &Arc<Self>, problem: &Arc<Problem>) {
+    pub(super) fn end_visitor_subscriptions(self: &Arc<Self>, problem: &Arc<Problem>) {
         let own: Vec<Subscriber> = {
             let state = self.state();
             let own = state.subscriptions.iter().filter(|(_, one)| one.is_own);
@@ -293,7 +293,7 @@ impl Listener {
                             .is_some_and(|since| now.saturating_sub(since) >= SLOW_CLIENT_TIMEOUT);
                 if slow {
                     outbox.cut(Close::SLOW);
-                } else if now.saturating_sub(self.life.last_alive().max(state.taken(waits)))
+                } else if now.saturating_sub(self.life.last_alive().max(state.last_read(waits)))
                     >= within
                 {
                     outbox.close(Close::SILENT);
@@ -330,7 +330,7 @@ impl Listener {
 
 impl State {
     /// Returns when the client last read pending data, because a ping is answered only after that.
-    fn taken(&self, waits: bool) -> Duration {
+    fn last_read(&self, waits: bool) -> Duration {
         if waits {
             self.progress.1
         } else {

@@ -10,7 +10,7 @@ use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
 use crate::http::websocket::frame;
 use crate::realtime::frames::{self, FrameMembers, FrameSchema, non_null};
-use crate::realtime::{NAME, is_message_type};
+use crate::realtime::{MAX_NAME_CHARS, is_message_type};
 use svc_database::values::Params;
 
 #[derive(Debug, PartialEq)]
@@ -70,7 +70,7 @@ fn parse_members(members: &FrameMembers<'_, 3>, id: Option<Arc<str>>) -> Result<
     };
     let id = id.ok_or_else(|| {
         invalid(format!(
-            "`id` must be 1 to {NAME} characters of A-Z, a-z, 0-9 and `._~-`."
+            "`id` must be 1 to {MAX_NAME_CHARS} characters of A-Z, a-z, 0-9 and `._~-`."
         ))
     })?;
     let [_, action, params] = members.others.map(non_null);

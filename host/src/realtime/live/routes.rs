@@ -34,7 +34,7 @@ const EVENT_STREAM: &str = "text/event-stream";
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 #[derive(Clone, Debug)]
-pub struct LiveQueries {
+pub struct LiveQueryState {
     pub live: Live,
     pub deployments: Arc<Deployments>,
 }
@@ -85,7 +85,7 @@ struct SocketQuery {
     extensions(("x-problems" = json!("invalid_request invalid_json origin_refused disabled not_found rate_limited params_mismatch reserved_param identity_required statement_refused statement_failed query_timeout payload_too_large database_busy capacity_reached")))
 )]
 pub async fn listen(
-    State(services): State<LiveQueries>,
+    State(services): State<LiveQueryState>,
     context: Context,
     Path(slug): Path<String>,
     query: UnreadQuery,
@@ -104,7 +104,7 @@ pub async fn listen(
 }
 
 async fn open(
-    LiveQueries { live, deployments }: &LiveQueries,
+    LiveQueryState { live, deployments }: &LiveQueryState,
     context: &Context,
     slug: &str,
     (query, request): (&UnreadQuery, &mut Request),
@@ -126,7 +126,7 @@ async fn open(
     query.none()?;
     let session = live
         .visitors
-        .caller(&context.host, &page, request.headers())
+        .caller_session(&context.host, &page, request.headers())
         .await?;
     let sign_in = session.map(SignIn::for_session);
     let upgrade = Upgrade::of(request)?;
@@ -142,7 +142,7 @@ async fn open(
 
 /// Opens a stream: the response begins with the first result.
 async fn stream(
-    LiveQueries { live, deployments }: &LiveQueries,
+    LiveQueryState { live, deployments }: &LiveQueryState,
     context: &Context,
     slug: &str,
     (query, headers): (&UnreadQuery, &HeaderMap),
@@ -152,7 +152,10 @@ async fn stream(
     live.draw_client_token(&client, left)?;
     let page = deployments.visited(&context.host, slug).await?;
     let backend = bound_backend(&page)?;
-    let session = live.visitors.caller(&context.host, &page, headers).await?;
+    let session = live
+        .visitors
+        .caller_session(&context.host, &page, headers)
+        .await?;
     let sign_in = session.map(SignIn::for_session);
     let opened = opened(live, context, (slug, &page), sign_in);
     let request = match subscribe_request(live, query) {

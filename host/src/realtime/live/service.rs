@@ -105,7 +105,8 @@ impl Live {
             };
             if !self.visitors.is_live(&sign_in.session).await? {
                 sign_in.end();
-                listener.end_own(&Arc::new(BackendError::IdentityRequired.into()));
+                listener
+                    .end_visitor_subscriptions(&Arc::new(BackendError::IdentityRequired.into()));
             }
         }
         Ok(())
@@ -184,7 +185,8 @@ impl Live {
         left: &mut DrawnTokens,
     ) -> Result<(), LiveError> {
         let most = self.config.limits.live_per_socket;
-        let subscriber = listener.begin(&request.id, usize::try_from(most).unwrap_or(usize::MAX));
+        let subscriber =
+            listener.begin_subscription(&request.id, usize::try_from(most).unwrap_or(usize::MAX));
         let SubscribeRequest { id, action, params } = request;
         let query = match &subscriber {
             Ok(_) => self
@@ -260,7 +262,7 @@ impl Live {
             let now = self.watch.elapsed();
             board.apply_changes(now);
             while running.len() < CONCURRENT_EVALUATIONS
-                && let Some((number, query)) = board.begin(now)
+                && let Some((number, query)) = board.start_next(now)
             {
                 running.push(self.evaluate(board.backend(), number, query));
             }

@@ -45,7 +45,7 @@ pub(super) async fn serve(
     let mut take = |incoming: Incoming<'_>| page.take(incoming);
     tokio::select! {
         () = running.run(&mut take) => {}
-        () = answer(&live, &registration.listener, client, &backlog) => {}
+        () = handle_frames(&live, &registration.listener, client, &backlog) => {}
     }
     registration.listener.end_all();
     running.end().await;
@@ -59,7 +59,7 @@ fn backlog_capacity(live: &Live) -> usize {
 }
 
 /// Handles the frames of a client in order, as long as it is polled.
-async fn answer(live: &Live, listener: &Arc<Listener>, client: IpAddr, backlog: &Backlog) {
+async fn handle_frames(live: &Live, listener: &Arc<Listener>, client: IpAddr, backlog: &Backlog) {
     loop {
         match backlog.next().await {
             Ok(Frame::Unsubscribe { id }) => listener.end(&id),

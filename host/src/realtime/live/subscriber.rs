@@ -14,7 +14,7 @@ pub(super) struct Subscriber {
 }
 
 impl Subscriber {
-    fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> Option<T> {
+    fn with_state<T>(&self, work: impl FnOnce(&mut State) -> T) -> Option<T> {
         let mut state = self.listener.state();
         let found = state.subscriptions.get(&self.id);
         found
@@ -24,17 +24,17 @@ impl Subscriber {
 
     pub(super) fn query(&self) -> Option<u64> {
         let query = |state: &mut State| state.subscriptions.get(&self.id)?.query;
-        self.with(query).flatten()
+        self.with_state(query).flatten()
     }
 
     /// Stores the query of the subscription; returns whether the subscription still exists.
-    pub(super) fn joins(&self, query: u64, is_own: bool) -> bool {
+    pub(super) fn set_query(&self, query: u64, is_own: bool) -> bool {
         let join = |state: &mut State| {
             if let Some(one) = state.subscriptions.get_mut(&self.id) {
                 (one.query, one.is_own) = (Some(query), is_own);
             }
         };
-        self.with(join).is_some()
+        self.with_state(join).is_some()
     }
 
     /// Whether the subscription has not got its first result.
@@ -45,12 +45,12 @@ impl Subscriber {
                 .get(&self.id)
                 .is_none_or(|one| one.seq == 0)
         };
-        self.with(is_new).unwrap_or(true)
+        self.with_state(is_new).unwrap_or(true)
     }
 
     /// Offers an answer: it is sent at once if it differs from the latest one and there is room.
     pub(super) fn offer(&self, answer: &Answer) {
-        let offered = self.with(|state| {
+        let offered = self.with_state(|state| {
             let one = state.subscriptions.get_mut(&self.id)?;
             let was_behind = match one.late {
                 LateState::Ended(_) => return None,
@@ -83,7 +83,7 @@ impl Subscriber {
 
     /// Ends the subscription with a problem, which is sent after the data in flight.
     pub(super) fn fail(&self, problem: Arc<Problem>) {
-        let failed = self.with(|state| {
+        let failed = self.with_state(|state| {
             let Some(one) = state.subscriptions.get_mut(&self.id) else {
                 return;
             };
@@ -100,7 +100,7 @@ impl Subscriber {
     }
 
     /// Whether this is the subscription with a number of a listener.
-    pub(super) fn is(&self, listener: &Listener, number: u64) -> bool {
+    pub(super) fn is_subscription(&self, listener: &Listener, number: u64) -> bool {
         std::ptr::eq(Arc::as_ptr(&self.listener), listener) && self.number == number
     }
 }

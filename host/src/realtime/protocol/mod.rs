@@ -7,12 +7,12 @@ use serde_json::value::RawValue;
 
 use super::client::Client;
 use super::frames::{self, FrameMembers, FrameSchema, non_null};
-use super::{NAME, is_message_type};
+use super::{MAX_NAME_CHARS, is_message_type};
 use crate::http::problem::Code;
 use svc_base::clock::Timestamp;
 
 /// Sender of an owner's messages. No client has this id, because clients' ids begin with `c_`.
-pub(super) const OWNER: &str = "owner";
+pub(super) const OWNER_SENDER: &str = "owner";
 
 /// Message of a client.
 #[derive(Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ pub(super) fn check_type(kind: &str) -> Result<(), String> {
         return Err("`type` begins with `svc:`, which is the platform's own.".to_owned());
     }
     Err(format!(
-        "`type` must be 1 to {NAME} characters of A-Z, a-z, 0-9 and `._~-`."
+        "`type` must be 1 to {MAX_NAME_CHARS} characters of A-Z, a-z, 0-9 and `._~-`."
     ))
 }
 
@@ -128,7 +128,7 @@ pub(super) fn message(
     seq: u64,
 ) -> String {
     let user = sender.map_or("", Client::user);
-    let sender = sender.map_or(OWNER, |client| client);
+    let sender = sender.map_or(OWNER_SENDER, |client| client);
     format!(
         r#"{{"v":1,"type":"{kind}","data":{data},"sender":"{sender}"{user},"room":"{room}","ts":"{ts}","seq":{seq}}}"#
     )
@@ -148,18 +148,18 @@ pub(super) fn welcome(client: &str, room: &str, members: usize, seq: u64, ts: Ti
 
 /// Returns the event that a client has joined.
 pub(super) fn join(client: &Client, room: &str, ts: Timestamp) -> String {
-    event("join", format_args!("{}", Named(client)), room, ts)
+    event("join", format_args!("{}", ClientData(client)), room, ts)
 }
 
 /// Returns the event that a client has left.
 pub(super) fn leave(client: &Client, room: &str, ts: Timestamp) -> String {
-    event("leave", format_args!("{}", Named(client)), room, ts)
+    event("leave", format_args!("{}", ClientData(client)), room, ts)
 }
 
 /// Formats a client for the data of an event.
-struct Named<'a>(&'a Client);
+struct ClientData<'a>(&'a Client);
 
-impl fmt::Display for Named<'_> {
+impl fmt::Display for ClientData<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (id, user): (&str, _) = (self.0, self.0.user());
         write!(f, r#""client_id":"{id}"{user}"#)

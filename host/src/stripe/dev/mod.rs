@@ -16,7 +16,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use url::Url;
 
-use self::objects::{DevPurchase, Step};
+use self::objects::{DevPurchase, PaymentStep};
 use super::event::{CheckoutOutcome, Fact, Reference, Subject};
 use super::{amounts, ledger, signature};
 use crate::config::{self, Config, WebhookSecrets};
@@ -167,16 +167,16 @@ impl DevProvider {
     ) -> Result<String, DevError> {
         let bought = self.open().get(id).cloned();
         let bought = bought.ok_or(DevError::NothingToDo(CHECKOUT_GONE))?;
-        let steps: &[Step] = match (choice, bought.recurring) {
-            (PaymentChoice::Pay, false) => &[Step::Paid],
+        let steps: &[PaymentStep] = match (choice, bought.recurring) {
+            (PaymentChoice::Pay, false) => &[PaymentStep::Paid],
             (PaymentChoice::Pay, true) => &[
-                Step::Subscribed,
-                Step::Invoiced,
-                Step::InvoicePaid,
-                Step::Paid,
+                PaymentStep::Subscribed,
+                PaymentStep::Invoiced,
+                PaymentStep::InvoicePaid,
+                PaymentStep::Paid,
             ],
-            (PaymentChoice::Fail, _) => &[Step::Pending, Step::Failed],
-            (PaymentChoice::Cancel, _) => &[Step::Expired],
+            (PaymentChoice::Fail, _) => &[PaymentStep::Pending, PaymentStep::Failed],
+            (PaymentChoice::Cancel, _) => &[PaymentStep::Expired],
         };
         let bought = DevPurchase {
             email: Some(email.to_owned()).filter(|text| !text.is_empty()),
@@ -202,11 +202,15 @@ impl DevProvider {
         action: PaymentAction,
     ) -> Result<Vec<&'static str>, DevError> {
         let bought = self.load_purchase(session).await?;
-        let steps: &[Step] = match (action, bought.recurring) {
-            (PaymentAction::Refund, _) => &[Step::Refunded],
-            (PaymentAction::Dispute, _) => &[Step::Disputed],
-            (PaymentAction::Renew, true) => &[Step::Invoiced, Step::InvoicePaid, Step::Renewed],
-            (PaymentAction::Cancel, true) => &[Step::Ended],
+        let steps: &[PaymentStep] = match (action, bought.recurring) {
+            (PaymentAction::Refund, _) => &[PaymentStep::Refunded],
+            (PaymentAction::Dispute, _) => &[PaymentStep::Disputed],
+            (PaymentAction::Renew, true) => &[
+                PaymentStep::Invoiced,
+                PaymentStep::InvoicePaid,
+                PaymentStep::Renewed,
+            ],
+            (PaymentAction::Cancel, true) => &[PaymentStep::Ended],
             (PaymentAction::Renew | PaymentAction::Cancel, false) => {
                 return Err(DevError::NothingToDo("the session is no subscription"));
             }
@@ -270,7 +274,7 @@ impl DevProvider {
     async fn send_webhook(
         &self,
         bought: &DevPurchase,
-        step: Step,
+        step: PaymentStep,
     ) -> Result<&'static str, DevError> {
         let now = self.clock.now();
         let id = format!(

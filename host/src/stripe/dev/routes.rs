@@ -44,7 +44,7 @@ pub fn routes<S: Clone + Send + Sync + 'static>(provider: Arc<DevProvider>) -> R
 }
 
 /// Returns an error as the real API does.
-fn refuse(status: StatusCode, message: &str, param: &str) -> Response {
+fn api_error(status: StatusCode, message: &str, param: &str) -> Response {
     let error = json!({ "type": "invalid_request_error", "message": message, "param": param });
     (status, Json(json!({ "error": error }))).into_response()
 }
@@ -64,7 +64,7 @@ async fn checkout(
     Form(form): Form<HashMap<String, String>>,
 ) -> Response {
     if !provider.is_authorized(&headers) {
-        return refuse(StatusCode::UNAUTHORIZED, "Invalid API Key provided", "");
+        return api_error(StatusCode::UNAUTHORIZED, "Invalid API Key provided", "");
     }
     let field = |name: &str| form.get(name).cloned();
     let price = |name: &str| field(&format!("line_items[0][price_data]{name}"));
@@ -77,12 +77,12 @@ async fn checkout(
     let Some(amount) = amount.filter(|amount| (1..=MAX_AMOUNT).contains(amount)) else {
         let param = "line_items[0][price_data][unit_amount]";
         let message = format!("The amount must be from 1 to {MAX_AMOUNT}.");
-        return refuse(StatusCode::BAD_REQUEST, &message, param);
+        return api_error(StatusCode::BAD_REQUEST, &message, param);
     };
     let subject = |name: &'static str| Some((name, field(&format!("metadata[{name}]"))?));
     let subject = subject(SESSION_METADATA).or_else(|| subject(WORKSPACE_METADATA));
     let (Some(subject), Some(success_url)) = (subject, field("success_url")) else {
-        return refuse(
+        return api_error(
             StatusCode::BAD_REQUEST,
             "Missing required param",
             "success_url",
@@ -125,7 +125,7 @@ async fn portal(
                 json!({ "id": "bps_dev", "object": "billing_portal.session", "url": url });
             Json(session).into_response()
         }
-        _ => refuse(
+        _ => api_error(
             StatusCode::BAD_REQUEST,
             "Missing required param",
             "return_url",
@@ -139,7 +139,7 @@ async fn subscription(
     Path(id): Path<String>,
 ) -> Response {
     if !provider.is_authorized(&headers) {
-        return refuse(StatusCode::UNAUTHORIZED, "Invalid API Key provided", "");
+        return api_error(StatusCode::UNAUTHORIZED, "Invalid API Key provided", "");
     }
     Json(json!({ "id": id, "object": "subscription", "status": "active", "cancel_at_period_end": true }))
         .into_response()
@@ -151,11 +151,11 @@ async fn expire(
     Path(id): Path<String>,
 ) -> Response {
     if !provider.is_authorized(&headers) {
-        return refuse(StatusCode::UNAUTHORIZED, "Invalid API Key provided", "");
+        return api_error(StatusCode::UNAUTHORIZED, "Invalid API Key provided", "");
     }
     match provider.open().remove(&id) {
         Some(bought) => Json(bought.checkout("expired", "unpaid")).into_response(),
-        None => refuse(
+        None => api_error(
             StatusCode::BAD_REQUEST,
             "Only Checkout Sessions with a status of open can be expired.",
             "",

@@ -70,7 +70,7 @@ where
         .route("/_svc/dev/token", post(token))
 }
 
-fn required(issuer: MaybeIssuer) -> Result<Arc<DevIssuer>, Problem> {
+fn require_issuer(issuer: MaybeIssuer) -> Result<Arc<DevIssuer>, Problem> {
     issuer.ok_or_else(Problem::not_found)
 }
 
@@ -79,7 +79,7 @@ fn required(issuer: MaybeIssuer) -> Result<Arc<DevIssuer>, Problem> {
 /// # Errors
 /// `not_found` without an issuer, like all of these routes.
 async fn discovery(State(issuer): State<MaybeIssuer>) -> Result<Json<Value>, Problem> {
-    Ok(Json(required(issuer)?.discovery()))
+    Ok(Json(require_issuer(issuer)?.discovery()))
 }
 
 /// Answers the public keys.
@@ -87,7 +87,7 @@ async fn discovery(State(issuer): State<MaybeIssuer>) -> Result<Json<Value>, Pro
 /// # Errors
 /// `not_found`.
 async fn keys(State(issuer): State<MaybeIssuer>) -> Result<Json<Value>, Problem> {
-    Ok(Json(required(issuer)?.keys()))
+    Ok(Json(require_issuer(issuer)?.keys()))
 }
 
 /// Shows the form.
@@ -95,7 +95,7 @@ async fn keys(State(issuer): State<MaybeIssuer>) -> Result<Json<Value>, Problem>
 /// # Errors
 /// `not_found`, `invalid_request`.
 async fn show_form(State(issuer): State<MaybeIssuer>, uri: Uri) -> Result<Response, Problem> {
-    authorization_request(&*required(issuer)?, uri.query())?;
+    authorization_request(&*require_issuer(issuer)?, uri.query())?;
     Ok(page(StatusCode::OK, "", "", None))
 }
 
@@ -108,7 +108,7 @@ async fn submit_form(
     uri: Uri,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    let issuer = required(issuer)?;
+    let issuer = require_issuer(issuer)?;
     let request = authorization_request(&issuer, uri.query())?;
     let (_, raw) = body.raw().await?;
     let form: SignInForm = serde_urlencoded::from_bytes(&raw)
@@ -135,7 +135,7 @@ async fn submit_form(
 /// # Errors
 /// `not_found`.
 async fn token(State(issuer): State<MaybeIssuer>, body: UnreadBody) -> Result<Response, Problem> {
-    let issuer = required(issuer)?;
+    let issuer = require_issuer(issuer)?;
     let (_, raw) = body.raw().await?;
     let exchange = serde_urlencoded::from_bytes::<TokenRequest>(&raw).ok();
     let exchange = exchange.filter(|exchange| exchange.grant_type == "authorization_code");

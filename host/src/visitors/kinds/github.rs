@@ -6,13 +6,13 @@ use serde::de::DeserializeOwned;
 use url::Url;
 
 use super::oauth::{self, Client};
-use super::{CallbackAnswer, Exchange};
+use super::{CallbackAnswer, SignInExchange};
 use crate::issuers::CALL_TIME;
 use crate::outbound::{Answer, Outbound};
 use crate::visitors::model::{AuthError, Profile, SignInFailure, VerifiedVisitor};
 
 /// User agent, which GitHub requires.
-const AGENT: &str = "svc";
+const USER_AGENT_NAME: &str = "svc";
 
 #[derive(Deserialize)]
 struct Tokens {
@@ -47,7 +47,7 @@ impl Github {
 
     pub(super) fn authorization_url(
         &self,
-        exchange: &Exchange,
+        exchange: &SignInExchange,
         state: &str,
     ) -> Result<Url, SignInFailure> {
         let address = self.page("/login/oauth/authorize")?;
@@ -57,7 +57,7 @@ impl Github {
     pub(super) async fn verify_sign_in(
         &self,
         answer: &CallbackAnswer,
-        exchange: &Exchange,
+        exchange: &SignInExchange,
     ) -> Result<VerifiedVisitor, SignInFailure> {
         let answer = self
             .exchange_code(oauth::authorization_code(answer)?, exchange)
@@ -94,7 +94,7 @@ impl Github {
     }
 
     /// Checks whether GitHub knows the client. GitHub has no discovery document.
-    pub(super) async fn faults(&self, redirect_uri: &str) -> Vec<String> {
+    pub(super) async fn find_faults(&self, redirect_uri: &str) -> Vec<String> {
         let (code, exchange) = oauth::probe_exchange(redirect_uri);
         let shown = self.exchange_code(code, &exchange).await;
         self.client.client_fault(shown, true).into_iter().collect()
@@ -104,7 +104,7 @@ impl Github {
     async fn exchange_code(
         &self,
         code: &str,
-        exchange: &Exchange,
+        exchange: &SignInExchange,
     ) -> Result<Answer, SignInFailure> {
         let settings = &self.client.settings;
         let form = [
@@ -117,7 +117,8 @@ impl Github {
         ];
         let endpoint = self.page("/login/oauth/access_token")?;
         let call = self.client.outbound.call(CALL_TIME, |client| {
-            oauth::form_post(client.post(endpoint), &form).header(header::USER_AGENT, AGENT)
+            oauth::form_post(client.post(endpoint), &form)
+                .header(header::USER_AGENT, USER_AGENT_NAME)
         });
         Ok(call.await?)
     }
@@ -158,7 +159,7 @@ impl Api<'_> {
                 .get(address)
                 .bearer_auth(self.token)
                 .header(header::ACCEPT, "application/vnd.github+json")
-                .header(header::USER_AGENT, AGENT)
+                .header(header::USER_AGENT, USER_AGENT_NAME)
         });
         oauth::parse_answer(&call.await?, "who signed in")
     }

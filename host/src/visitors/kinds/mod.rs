@@ -30,7 +30,7 @@ pub(super) enum SignInKind {
 
 /// Values of one sign-in that are exchanged with the provider.
 #[derive(Clone, Debug)]
-pub(super) struct Exchange {
+pub(super) struct SignInExchange {
     /// Redirect URI that the provider leads back to.
     pub redirect_uri: String,
     /// Nonce that the ID token must contain.
@@ -73,7 +73,7 @@ impl SignInKind {
     /// Returns the URL of the provider's sign-in page for one sign-in.
     pub(super) async fn authorization_url(
         &self,
-        exchange: &Exchange,
+        exchange: &SignInExchange,
         state: &str,
     ) -> Result<Url, SignInFailure> {
         match self {
@@ -86,7 +86,7 @@ impl SignInKind {
     pub(super) async fn verify_sign_in(
         &self,
         answer: &CallbackAnswer,
-        exchange: &Exchange,
+        exchange: &SignInExchange,
     ) -> Result<VerifiedVisitor, SignInFailure> {
         match self {
             Self::Oidc(provider) => provider.verify_sign_in(answer, exchange).await,
@@ -95,10 +95,10 @@ impl SignInKind {
     }
 
     /// Checks that a provider is reachable and knows the client; returns the faults, described for the operator.
-    pub(super) async fn faults(&self, redirect_uri: &str) -> Vec<String> {
+    pub(super) async fn find_faults(&self, redirect_uri: &str) -> Vec<String> {
         match self {
-            Self::Oidc(provider) => provider.faults(redirect_uri).await,
-            Self::Github(provider) => provider.faults(redirect_uri).await,
+            Self::Oidc(provider) => provider.find_faults(redirect_uri).await,
+            Self::Github(provider) => provider.find_faults(redirect_uri).await,
         }
     }
 }

@@ -5,7 +5,7 @@ use reqwest::RequestBuilder;
 use serde::Deserialize;
 use url::Url;
 
-use super::{CallbackAnswer, Exchange};
+use super::{CallbackAnswer, SignInExchange};
 use crate::config::Provider as Settings;
 use crate::outbound::{Answer, Outbound, OutboundError};
 use crate::visitors::model::{AuthError, SignInFailure};
@@ -50,7 +50,7 @@ impl Client {
     pub(super) fn authorization_url(
         &self,
         mut address: Url,
-        exchange: &Exchange,
+        exchange: &SignInExchange,
         state: &str,
     ) -> Url {
         address
@@ -107,8 +107,8 @@ impl Client {
 }
 
 /// Returns a code that was never issued, with values that match no sign-in.
-pub(super) fn probe_exchange(redirect_uri: &str) -> (&'static str, Exchange) {
-    let exchange = Exchange {
+pub(super) fn probe_exchange(redirect_uri: &str) -> (&'static str, SignInExchange) {
+    let exchange = SignInExchange {
         redirect_uri: redirect_uri.to_owned(),
         nonce: String::new(),
         verifier: PROBE_VERIFIER.to_owned(),

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use url::Url;
 
 use super::oauth::{self, Client};
-use super::{CallbackAnswer, Exchange};
+use super::{CallbackAnswer, SignInExchange};
 use crate::config::{Address, AddressError};
 use crate::issuers::{self, CALL_TIME, IdClaims, Issuer, IssuerError, Metadata};
 use crate::outbound::Answer;
@@ -63,7 +63,7 @@ impl Oidc {
 
     pub(super) async fn authorization_url(
         &self,
-        exchange: &Exchange,
+        exchange: &SignInExchange,
         state: &str,
     ) -> Result<Url, SignInFailure> {
         let metadata = self.issuer.metadata().await?;
@@ -79,7 +79,7 @@ impl Oidc {
     pub(super) async fn verify_sign_in(
         &self,
         answer: &CallbackAnswer,
-        exchange: &Exchange,
+        exchange: &SignInExchange,
     ) -> Result<VerifiedVisitor, SignInFailure> {
         let metadata = self.issuer.metadata().await?;
         let named = answer.iss.as_deref();
@@ -118,7 +118,7 @@ impl Oidc {
     }
 
     /// Checks the discovery document, the keys, and whether the issuer knows the client.
-    pub(super) async fn faults(&self, redirect_uri: &str) -> Vec<String> {
+    pub(super) async fn find_faults(&self, redirect_uri: &str) -> Vec<String> {
         let metadata = match self.issuer.metadata().await {
             Ok(metadata) => metadata,
             Err(error) => return vec![describe_fault(&error, "`issuer`")],
@@ -147,7 +147,7 @@ impl Oidc {
         &self,
         metadata: &Metadata,
         code: &str,
-        exchange: &Exchange,
+        exchange: &SignInExchange,
     ) -> Result<Answer, SignInFailure> {
         let endpoint = metadata.token_endpoint.clone();
         let endpoint = endpoint.ok_or_else(|| missing_endpoint("token_endpoint"))?;

@@ -17,7 +17,7 @@ pub(super) struct UsableKey {
     pub(super) last_used_at: Option<Timestamp>,
 }
 
-fn role(row: &Row<'_>, column: &str) -> rusqlite::Result<Role> {
+fn role_column(row: &Row<'_>, column: &str) -> rusqlite::Result<Role> {
     let role: String = row.get(column)?;
     role.parse().map_err(|()| rusqlite::Error::InvalidQuery)
 }
@@ -55,7 +55,7 @@ pub(super) fn all(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<V
             created_at: row.get("created_at")?,
             last_used_at: row.get("last_used_at")?,
             revoked_at: row.get("revoked_at")?,
-            role: role(row, "role")?,
+            role: role_column(row, "role")?,
             note: row.get("note")?,
             expires_at: row.get("expires_at")?,
         })
@@ -99,7 +99,7 @@ pub(super) fn find_usable(
         Ok(UsableKey {
             workspace: row.get("workspace_id")?,
             secret: row.get("secret_sha256")?,
-            role: role(row, "role")?,
+            role: role_column(row, "role")?,
             last_used_at: row.get("last_used_at")?,
         })
     })

@@ -13,7 +13,7 @@ impl Principal {
     /// # Errors
     /// Errors of the database.
     pub fn of_workspace(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<Self> {
-        match store::founder_of_free(c, workspace)? {
+        match store::founder_if_free(c, workspace)? {
             Some(founder) => Self::of_founder(c, &founder),
             None => Ok(Self {
                 name: format!("workspace:{workspace}"),
@@ -37,7 +37,7 @@ impl Principal {
     fn of_founder(c: &Connection, founder: &UserId) -> rusqlite::Result<Self> {
         Ok(Self {
             name: format!("user:{founder}"),
-            workspaces: store::free_of_founder(c, founder)?,
+            workspaces: store::free_workspaces_of(c, founder)?,
             is_free_tier: true,
         })
     }

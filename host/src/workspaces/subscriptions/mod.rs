@@ -88,13 +88,13 @@ pub fn apply_event(tx: &Tx<'_>, told: SubscriptionFacts) -> Result<(), Error> {
     subscription.id.clone_from(&told.subscription);
     let lived = subscription.workspace.is_some() && subscription.is_active();
     subscription.merge(told);
-    store::put(tx, &subscription)?;
+    store::upsert(tx, &subscription)?;
     let Some(workspace) = subscription.workspace else {
         return Ok(());
     };
     match (lived, subscription.is_active()) {
         (false, true) => workspaces::set_plan(tx, &workspace, Plan::Pro),
-        (true, false) if active(tx, &workspace)?.is_empty() => {
+        (true, false) if active_subscriptions(tx, &workspace)?.is_empty() => {
             workspaces::set_plan(tx, &workspace, Plan::Free)
         }
         _ => Ok(()),
@@ -102,7 +102,10 @@ pub fn apply_event(tx: &Tx<'_>, told: SubscriptionFacts) -> Result<(), Error> {
 }
 
 /// Lists the active subscriptions of a workspace.
-pub(super) fn active(tx: &Tx<'_>, workspace: &WorkspaceId) -> Result<Vec<Subscription>, Error> {
+pub(super) fn active_subscriptions(
+    tx: &Tx<'_>,
+    workspace: &WorkspaceId,
+) -> Result<Vec<Subscription>, Error> {
     let all = store::of_workspace(tx, workspace)?.into_iter();
     Ok(all.filter(Subscription::is_active).collect())
 }

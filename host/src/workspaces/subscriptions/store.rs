@@ -9,7 +9,7 @@ use svc_base::ids::WorkspaceId;
 
 const COLUMNS: &str = "id, workspace_id, customer, started, deleted, status, status_at, told";
 
-fn subscription(row: &Row<'_>) -> rusqlite::Result<Subscription> {
+fn subscription_from_row(row: &Row<'_>) -> rusqlite::Result<Subscription> {
     Ok(Subscription {
         id: row.get(0)?,
         workspace: row.get(1)?,
@@ -28,7 +28,7 @@ pub(super) fn by_id(c: &Connection, id: &str) -> rusqlite::Result<Option<Subscri
     c.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM subscriptions WHERE id = ?1"
     ))?
-    .query_row([id], subscription)
+    .query_row([id], subscription_from_row)
     .optional()
 }
 
@@ -40,11 +40,11 @@ pub(super) fn of_workspace(
     c.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM subscriptions WHERE workspace_id = ?1 ORDER BY status_at DESC, id"
     ))?
-    .query_map([workspace], subscription)?
+    .query_map([workspace], subscription_from_row)?
     .collect()
 }
 
-pub(super) fn put(tx: &Tx<'_>, known: &Subscription) -> Result<(), Error> {
+pub(super) fn upsert(tx: &Tx<'_>, known: &Subscription) -> Result<(), Error> {
     tx.execute(
         "INSERT OR REPLACE INTO subscriptions
             (id, workspace_id, customer, started, deleted, status, status_at, told)
@@ -88,6 +88,6 @@ pub(super) fn orphans(c: &Connection) -> rusqlite::Result<Vec<Subscription>> {
          WHERE told = 0 AND deleted = 0 AND workspace_id IS NOT NULL
             AND workspace_id IN (SELECT id FROM ended_workspaces)"
     ))?
-    .query_map([], subscription)?
+    .query_map([], subscription_from_row)?
     .collect()
 }

@@ -37,7 +37,7 @@ pub(super) struct DevPurchase {
 
 /// Step of a payment, for which a webhook is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum PaymentStep {
     Paid,
     Pending,
     Failed,
@@ -54,44 +54,44 @@ pub(super) enum Step {
 /// Returns the event of a step, with its type.
 pub(super) fn event(
     bought: &DevPurchase,
-    step: Step,
+    step: PaymentStep,
     id: &str,
     now: Timestamp,
 ) -> (&'static str, Value) {
     let now = now.0.div_euclid(1000);
     let (kind, object) = match step {
-        Step::Paid => (
+        PaymentStep::Paid => (
             "checkout.session.completed",
             bought.checkout("complete", "paid"),
         ),
-        Step::Pending => (
+        PaymentStep::Pending => (
             "checkout.session.completed",
             bought.checkout("complete", "unpaid"),
         ),
-        Step::Failed => (
+        PaymentStep::Failed => (
             "checkout.session.async_payment_failed",
             bought.checkout("complete", "unpaid"),
         ),
-        Step::Expired => (
+        PaymentStep::Expired => (
             "checkout.session.expired",
             bought.checkout("expired", "unpaid"),
         ),
-        Step::Subscribed => (
+        PaymentStep::Subscribed => (
             "customer.subscription.created",
             bought.subscription("active"),
         ),
-        Step::Renewed => (
+        PaymentStep::Renewed => (
             "customer.subscription.updated",
             bought.subscription("active"),
         ),
-        Step::Ended => (
+        PaymentStep::Ended => (
             "customer.subscription.deleted",
             bought.subscription("canceled"),
         ),
-        Step::Invoiced => ("invoice.paid", bought.invoice(now)),
-        Step::InvoicePaid => ("invoice_payment.paid", bought.invoice_payment(now)),
-        Step::Refunded => ("charge.refunded", bought.charge(now)),
-        Step::Disputed => ("charge.dispute.created", bought.dispute(now)),
+        PaymentStep::Invoiced => ("invoice.paid", bought.invoice(now)),
+        PaymentStep::InvoicePaid => ("invoice_payment.paid", bought.invoice_payment(now)),
+        PaymentStep::Refunded => ("charge.refunded", bought.charge(now)),
+        PaymentStep::Disputed => ("charge.dispute.created", bought.dispute(now)),
     };
     let event = json!({
         "id": id,

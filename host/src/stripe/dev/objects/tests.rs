@@ -28,7 +28,7 @@ fn bought(recurring: bool, month: u32) -> DevPurchase {
 
 /// Returns every step, of a purchase and of a subscription's first and second month.
 fn events() -> Vec<(&'static str, Value)> {
-    use Step::*;
+    use PaymentStep::*;
     let once = [Paid, Pending, Failed, Expired, Refunded, Disputed];
     let monthly = [
         Paid,

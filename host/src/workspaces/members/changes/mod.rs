@@ -28,7 +28,7 @@ impl Workspaces {
         let now = self.clock.now();
         self.control
             .write(move |tx| {
-                let own = own_role(tx, by.as_ref(), &workspace)?;
+                let own = max_assignable_role(tx, by.as_ref(), &workspace)?;
                 if store::email(tx, &user).map_err(Error::from)?.is_none() {
                     return Err(WorkspaceError::UnknownUser(user));
                 }
@@ -83,7 +83,7 @@ impl Workspaces {
         let now = self.clock.now();
         self.control
             .write(move |tx| {
-                let own = own_role(tx, by.as_ref(), &workspace)?;
+                let own = max_assignable_role(tx, by.as_ref(), &workspace)?;
                 let has = store::role_of(tx, &workspace, &user).map_err(Error::from)?;
                 let Some(has) = has else {
                     return Err(WorkspaceError::NoMember(user));
@@ -129,7 +129,7 @@ pub(in crate::workspaces) fn require_role(
 ///
 /// # Errors
 /// Like [`require_role`].
-fn own_role(
+fn max_assignable_role(
     tx: &Tx<'_>,
     by: Option<&Caller>,
     workspace: &WorkspaceId,
