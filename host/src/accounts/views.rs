@@ -173,7 +173,7 @@ pub struct BillingView {
 }
 
 impl WorkspaceView {
-    /// A workspace as a caller sees it.
+    /// Returns a workspace as the caller sees it.
     pub fn new(seen: &WorkspaceAccess, caller: &Caller) -> Self {
         let workspace = &seen.workspace;
         Self {
@@ -189,7 +189,7 @@ impl WorkspaceView {
 }
 
 impl WorkspaceList {
-    /// Workspaces as a caller sees them.
+    /// Returns workspaces as the caller sees them.
     pub fn new(all: &[WorkspaceAccess], caller: &Caller) -> Self {
         let workspaces = all.iter().map(|seen| WorkspaceView::new(seen, caller));
         Self {
@@ -199,7 +199,7 @@ impl WorkspaceList {
 }
 
 impl WorkspaceDetail {
-    /// A workspace with its members as a caller sees it.
+    /// Returns a workspace with its members as the caller sees it.
     pub fn new(seen: &WorkspaceAccess, members: Vec<Member>, caller: &Caller) -> Self {
         Self {
             workspace: WorkspaceView::new(seen, caller),
@@ -246,7 +246,7 @@ impl From<Vec<Key>> for KeyList {
 }
 
 impl NewKeyView {
-    /// A new key with its credential.
+    /// Returns a new key with its credential.
     pub fn new(key: NewKey, credential: String) -> Self {
         Self {
             key_id: key.key_id,
@@ -258,7 +258,7 @@ impl NewKeyView {
 }
 
 impl Me {
-    /// A caller with its workspaces.
+    /// Returns the caller with its workspaces.
     pub fn new(caller: &Caller, email: Option<String>, all: &[WorkspaceAccess]) -> Self {
         let memberships = all.iter().map(|seen| Membership {
             workspace: WorkspaceRef {

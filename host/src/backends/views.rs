@@ -223,7 +223,7 @@ impl From<DryRun> for DryRunView {
 }
 
 impl ActionList {
-    /// Actions as they are answered.
+    /// Returns the view of several actions.
     pub fn new(actions: &[ActionRow]) -> Self {
         Self {
             actions: actions.iter().map(ActionView::from).collect(),
@@ -249,7 +249,7 @@ impl From<&ActionRow> for ActionView {
 }
 
 impl BackendView {
-    /// A backend as it is answered.
+    /// Returns the view of a backend.
     pub fn new(detail: &BackendDetail, config: &Config) -> Self {
         let Inventory {
             schema,

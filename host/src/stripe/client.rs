@@ -281,7 +281,7 @@ fn parse_refusal(status: StatusCode, error: &Value) -> StripeError {
     if status.is_server_error() || field("type") == "idempotency_error" {
         return StripeError::Failed(refusal.to_string());
     }
-    // A call with the same key is under way.
+    // A call with the same key is running.
     if status == StatusCode::CONFLICT {
         return StripeError::NoAnswer(refusal.to_string());
     }

@@ -79,14 +79,14 @@ pub enum Fact {
     Refund(Refund),
     /// A dispute of a charge begins, changes or ends.
     Dispute {
-        /// The charge.
+        /// Charge that is disputed.
         charge: Option<String>,
-        /// The payment that it belongs to.
+        /// Payment that the charge belongs to.
         payment: Option<String>,
     },
 }
 
-/// A hosted checkout.
+/// State of a hosted checkout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkout {
     /// The provider's id of the checkout.
@@ -121,11 +121,11 @@ pub enum CheckoutOutcome {
     Pending,
     /// A payment that was under way has failed.
     Failed,
-    /// Nobody completed it in time.
+    /// The checkout was not completed in time.
     Expired,
 }
 
-/// A subscription.
+/// State of a subscription.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subscription {
     /// The provider's id of the subscription.
@@ -139,7 +139,7 @@ pub struct Subscription {
     pub customer: Option<String>,
 }
 
-/// An invoice of a subscription.
+/// Invoice of a subscription.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Invoice {
     /// The provider's id of the invoice.
@@ -164,7 +164,7 @@ pub struct Invoice {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InvoicePayment {
     pub invoice: String,
-    /// The payment or charge.
+    /// Payment or charge that paid the invoice.
     pub payment: String,
 }
 

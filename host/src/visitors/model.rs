@@ -23,7 +23,7 @@ impl VisitorId {
     /// Generates an id.
     ///
     /// # Errors
-    /// When there is no randomness.
+    /// No randomness is available.
     pub fn new(random: &Random) -> Result<Self, NoRandomness> {
         let secret = credential::random_secret(random)?;
         // The last 22 characters hold 131 bits.

@@ -79,7 +79,7 @@ impl SignInStates {
     /// Seals a sign-in into its `state`.
     ///
     /// # Errors
-    /// When there is no randomness.
+    /// No randomness is available.
     pub(super) fn seal(
         &self,
         sign_in: &PendingSignIn,

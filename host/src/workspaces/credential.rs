@@ -1,4 +1,4 @@
-//! The form of a credential: `svc_<key id>_<secret>_<checksum>`.
+//! Credentials of the form `svc_<key id>_<secret>_<checksum>`.
 //!
 //! The prefix and the checksum let secret scanners find one that has leaked, without asking us.
 
@@ -11,7 +11,7 @@ const SECRET_LENGTH: usize = 43;
 /// 32 bits in base 62.
 const CHECKSUM_LENGTH: usize = 6;
 
-/// A new credential, to be shown once.
+/// New credential, which is shown only once.
 #[derive(Clone)]
 pub struct Credential {
     pub key_id: String,
@@ -23,7 +23,7 @@ impl Credential {
     /// Generates a credential.
     ///
     /// # Errors
-    /// When there is no randomness.
+    /// No randomness is available.
     pub fn new(random: &Random) -> Result<Self, NoRandomness> {
         let key_id = random.slug(KEY_ID_LENGTH)?;
         let secret = random_secret(random)?;
@@ -36,7 +36,7 @@ impl Credential {
 /// Returns 32 random bytes in base 62: 43 characters.
 ///
 /// # Errors
-/// When there is no randomness.
+/// No randomness is available.
 pub fn random_secret(random: &Random) -> Result<String, NoRandomness> {
     Ok(base62_padded(&random.bytes::<32>()?, SECRET_LENGTH))
 }

@@ -157,7 +157,7 @@ impl UserId {
     /// Generates an id.
     ///
     /// # Errors
-    /// When there is no randomness.
+    /// No randomness is available.
     pub fn new(random: &Random) -> Result<Self, NoRandomness> {
         let random = random.slug(Self::LENGTH)?;
         Ok(Self(format!("{}{random}", Self::PREFIX).into()))

@@ -92,7 +92,7 @@ impl PaymentAction {
 /// Returns the settings of the simulated provider, if it is to be used.
 ///
 /// # Errors
-/// When there is no randomness.
+/// No randomness is available.
 pub fn settings(config: &Config, random: &Random) -> anyhow::Result<Option<config::Stripe>> {
     if !config.dev || config.stripe.is_some() {
         return Ok(None);

@@ -59,7 +59,7 @@ impl DevIssuer {
     /// Creates the issuer, with a new key; `None` if the settings have no such provider.
     ///
     /// # Errors
-    /// When the system has no randomness.
+    /// No randomness is available.
     pub fn from_config(
         config: &Config,
         clock: &Clock,
