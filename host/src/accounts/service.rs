@@ -1,4 +1,4 @@
-//! Workspaces with all that they own, and their end.
+//! Service of workspaces with all that they own, and their deletion.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::workspaces::{Caller, Workspaces};
 use svc_base::fault;
 use svc_base::ids::WorkspaceId;
 
-/// Workspaces, and what they own.
+/// Workspaces, with their billing and the deletion of their projects.
 #[derive(Clone, Debug)]
 pub struct Accounts {
     workspaces: Workspaces,
@@ -22,7 +22,6 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// Of these services.
     pub fn new(
         workspaces: Workspaces,
         envelope: Teardown,
@@ -37,17 +36,15 @@ impl Accounts {
         }
     }
 
-    /// The workspaces.
     pub fn workspaces(&self) -> &Workspaces {
         &self.workspaces
     }
 
-    /// The settings.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The address where the plan `pro` is bought.
+    /// Returns the URL where the plan `pro` is bought.
     ///
     /// # Errors
     /// `payments_unconfigured`, `provider_unavailable`, `plan_limit` if the workspace has a subscription.
@@ -56,7 +53,7 @@ impl Accounts {
         Ok(self.billing.checkout(workspace, &known).await?)
     }
 
-    /// The address where the subscription is looked at, changed and ended.
+    /// Returns the URL where the subscription is managed.
     ///
     /// # Errors
     /// `payments_unconfigured`, `provider_unavailable`, `no_subscription`.
@@ -65,45 +62,51 @@ impl Accounts {
         Ok(self.billing.portal(&known).await?)
     }
 
-    /// Has the subscriptions end that were paid for after their workspace was deleted: a checkout may have been open.
+    /// Ends subscriptions that were paid for after their workspace was deleted, because a checkout was still open.
     ///
     /// # Errors
-    /// The database's, or the provider's; calling again goes on.
-    pub async fn end_orphans(&self) -> anyhow::Result<()> {
+    /// Errors of the database or of the provider; calling again continues.
+    pub async fn cancel_orphaned_subscriptions(&self) -> anyhow::Result<()> {
         for orphan in self.workspaces.orphaned_subscriptions().await? {
-            self.billing.end(&orphan).await?;
-            self.workspaces.told_of_end(orphan).await?;
+            self.billing.cancel_at_period_end(&orphan).await?;
+            self.workspaces.record_end_sent(orphan).await?;
         }
         Ok(())
     }
 
-    /// Ends a workspace with all that it owns: its subscription at the provider first, then, in one transaction, everybody's
-    /// access to it, then the pages of its projects, before this returns; the rest follows. Each step begins by looking at what
-    /// is left, so that a crash between any two loses nothing: before the transaction the workspace is whole, and after it
-    /// the next start goes on.
+    /// Deletes a workspace with all that it owns. First its subscription ends at the provider. Then one transaction ends all access
+    /// to it. Then the pages of its projects stop resolving, before this function returns; the rest follows in the background. Each
+    /// step begins by looking at what is left, so that a crash loses nothing: before the transaction the workspace is whole, and
+    /// after it the next start continues.
     ///
     /// # Errors
-    /// `forbidden`, `provider_unavailable`: nothing is destroyed then.
-    pub async fn end(&self, workspace: WorkspaceId, by: Caller) -> Result<(), Problem> {
+    /// `forbidden`, `provider_unavailable`: then nothing is deleted.
+    pub async fn delete(&self, workspace: WorkspaceId, by: Caller) -> Result<(), Problem> {
         let mut told = Vec::new();
         let known = self.workspaces.subscriptions(workspace).await?;
-        for one in known.iter().filter(|one| one.lives()) {
-            self.billing.end(&one.id).await.map_err(untold)?;
+        for one in known.iter().filter(|one| one.is_active()) {
+            self.billing
+                .cancel_at_period_end(&one.id)
+                .await
+                .map_err(cancel_problem)?;
             told.push(one.id.clone());
         }
         fault::point("workspace.told");
-        let ended = self
-            .workspaces
-            .end(workspace, by, told, projects::begin_ends);
+        let ended =
+            self.workspaces
+                .begin_deletion_as_owner(workspace, by, told, projects::begin_deletions);
         ended.await?;
         fault::point("workspace.ended");
         let internal = |error: anyhow::Error| Problem::internal(&format!("{error:#}"));
-        self.envelope.begin_all().await.map_err(internal)?;
+        self.envelope
+            .make_all_unreachable()
+            .await
+            .map_err(internal)?;
         fault::point("workspace.unreachable");
         let envelope = self.envelope.clone();
         tokio::spawn(async move {
             if let Err(error) = envelope.run().await {
-                // The background task goes on with it.
+                // The background task will continue.
                 tracing::warn!(
                     error = format!("{error:#}"),
                     "the end of a workspace was interrupted"
@@ -114,8 +117,8 @@ impl Accounts {
     }
 }
 
-/// The 503 of a subscription whose end cannot be told.
-fn untold(error: BillingError) -> Problem {
+/// Returns the problem of a subscription that cannot be ended.
+fn cancel_problem(error: BillingError) -> Problem {
     match error {
         BillingError::Unconfigured => Problem::new(
             Code::ProviderUnavailable,

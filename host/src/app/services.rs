@@ -5,9 +5,9 @@ use std::sync::Arc;
 use anyhow::Context as _;
 
 use crate::access::{Callers, Tokens};
-use crate::accounts::{Accounts, Billing, Plans};
+use crate::accounts::{Accounts, Billing, SubscriptionConsumer};
 use crate::backends::Backends;
-use crate::backends::calls::routes::Calls;
+use crate::backends::calls::routes::CallState;
 use crate::config::Config;
 use crate::content::{Connector, OnceFiles, Place};
 use crate::control::{Change, Control, Secrets};
@@ -22,19 +22,19 @@ use crate::envelope::Teardown;
 use crate::gauges::Gauges;
 use crate::guests;
 use crate::http::rate_limit::RateLimits;
-use crate::mcp::Tools;
+use crate::mcp::ToolState;
 use crate::outbound::{NO_AUTHORITIES, Outbound};
 use crate::payments::Payments;
 use crate::payments::routes::CheckoutState;
 use crate::projects::Projects;
 use crate::realtime::Realtime;
 use crate::realtime::live::Live;
-use crate::realtime::live::routes::LiveQueries;
-use crate::realtime::routes::Rooms;
+use crate::realtime::live::routes::LiveQueryState;
+use crate::realtime::routes::RoomState;
 use crate::stripe::dev::{self, DevProvider};
-use crate::stripe::{Consumer, Receiver, Stripe};
+use crate::stripe::{EventConsumer, Stripe, WebhookReceiver};
 use crate::telemetry::Metrics;
-use crate::visitors::{Visitors, end_not_allowed};
+use crate::visitors::{Visitors, end_disallowed_sessions};
 use crate::workspaces::Workspaces;
 use svc_base::clock::Clock;
 use svc_base::random::Random;
@@ -61,7 +61,7 @@ pub(super) struct Services {
     pub(super) visitors: Arc<Visitors>,
     pub(super) purger: Option<Arc<Purger>>,
     pub(super) payments: Arc<Payments>,
-    pub(super) webhooks: Option<Arc<Receiver>>,
+    pub(super) webhooks: Option<Arc<WebhookReceiver>>,
     pub(super) dev_provider: Option<Arc<DevProvider>>,
     pub(super) teardown: Teardown,
     pub(super) accounts: Accounts,
@@ -75,7 +75,7 @@ pub(super) struct Services {
 struct Paying {
     payments: Arc<Payments>,
     billing: Billing,
-    webhooks: Option<Arc<Receiver>>,
+    webhooks: Option<Arc<WebhookReceiver>>,
     dev_provider: Option<Arc<DevProvider>>,
 }
 
@@ -171,8 +171,8 @@ impl Ground {
             Arc::clone(deployments),
             sandbox.clone(),
         )?);
-        backends.count_rooms_by(realtime.counter());
-        let settled = backends.settle_owners().await;
+        backends.set_occupancy_counter(realtime.occupancy_counter());
+        let settled = backends.load_owners().await;
         settled.context("removing databases that no backend owns")?;
         Ok(backends)
     }
@@ -184,7 +184,7 @@ impl Ground {
             self.random.clone(),
             Arc::clone(&self.config),
             workspaces.clone(),
-            end_not_allowed,
+            end_disallowed_sessions,
         )
     }
 
@@ -232,9 +232,12 @@ impl Ground {
             provider,
         ));
         // Everybody whom events of the payment provider may concern.
-        let consumers: Vec<Arc<dyn Consumer>> = vec![Arc::clone(&payments) as _, Arc::new(Plans)];
+        let consumers: Vec<Arc<dyn EventConsumer>> =
+            vec![Arc::clone(&payments) as _, Arc::new(SubscriptionConsumer)];
         let webhooks = stripe
-            .map(|settings| Receiver::new(control.clone(), clock.clone(), settings, consumers))
+            .map(|settings| {
+                WebhookReceiver::new(control.clone(), clock.clone(), settings, consumers)
+            })
             .map(Arc::new);
         let dev_provider = stand_in
             .map(|settings| {
@@ -265,9 +268,9 @@ impl Services {
         let callers = ground.callers(&workspaces)?;
         let visitors = ground.visitors(&projects, &deployments)?;
         let paying = ground.paying(&projects)?;
-        let settled = paying.payments.settle_begun().await;
+        let settled = paying.payments.mark_interrupted_checkouts().await;
         settled.context("settling interrupted checkouts")?;
-        backends.ask_what_is_behind(paying.payments.what_is_behind());
+        backends.set_mirror_delay_reason_fn(paying.payments.mirror_delay_reason_fn());
         let teardown = Teardown::new(
             workspaces.clone(),
             projects.clone(),
@@ -312,8 +315,8 @@ impl Services {
     }
 
     /// State that calls of visitors need.
-    pub(super) fn calls(&self) -> Calls {
-        Calls {
+    pub(super) fn calls(&self) -> CallState {
+        CallState {
             backends: Arc::clone(&self.backends),
             deployments: Arc::clone(&self.deployments),
             projects: self.projects.clone(),
@@ -325,8 +328,8 @@ impl Services {
     }
 
     /// State that tools need.
-    pub(super) fn tools(&self) -> Tools {
-        Tools {
+    pub(super) fn tools(&self) -> ToolState {
+        ToolState {
             callers: self.callers.clone(),
             accounts: self.accounts.clone(),
             projects: self.projects.clone(),
@@ -343,8 +346,8 @@ impl Services {
     }
 
     /// State that sockets of visitors need.
-    pub(super) fn rooms(&self) -> Rooms {
-        Rooms {
+    pub(super) fn rooms(&self) -> RoomState {
+        RoomState {
             realtime: Arc::clone(&self.realtime),
             backends: Arc::clone(&self.backends),
             deployments: Arc::clone(&self.deployments),
@@ -364,8 +367,8 @@ impl Services {
     }
 
     /// State that live queries of visitors need.
-    pub(super) fn live_queries(&self) -> LiveQueries {
-        LiveQueries {
+    pub(super) fn live_queries(&self) -> LiveQueryState {
+        LiveQueryState {
             live: Live::new(
                 Arc::clone(&self.realtime),
                 Arc::clone(&self.backends),

@@ -1,6 +1,6 @@
-//! Changes that are tried and not made: what would become of the schema, and of the actions.
+//! Dry runs: what a change would do to the schema and to the actions.
 
-use super::actions::Change;
+use super::actions::ActionChange;
 use super::migrations;
 use super::model::{ActionRow, BackendError, DryRun, MigrationStatus, NewAction, writes};
 use super::service::Backends;
@@ -14,54 +14,56 @@ impl Backends {
     /// Tries a migration of a project's backend.
     ///
     /// # Errors
-    /// [`BackendError`]: what the migration would answer.
+    /// [`BackendError`], as for the migration itself.
     pub async fn try_migration(
         &self,
         project: ProjectId,
         ddl: String,
     ) -> Result<DryRun, BackendError> {
-        let id = self.required(project).await?.id;
-        let turn = self.turn(id);
+        let id = self.require_backend(project).await?.id;
+        let turn = self.migration_lock(id);
         let _mine = turn.lock().await;
-        let script = while_awaited(self.judged(ddl, Some(id))).await??;
-        let recorded = self.recorded(id, &script.checksum).await?.is_some();
+        let script = while_awaited(self.judge_script(ddl, Some(id))).await??;
+        let recorded = self.recorded_version(id, &script.checksum).await?.is_some();
         if !recorded {
             self.check_definitions(id, &script, None).await?;
         }
-        let actions = self.current(id).await?;
-        let trial = DryRunInput {
+        let actions = self.current_actions(id).await?;
+        let trial = Trial {
             script: (!recorded).then(|| script.clone()),
-            statements: actions.iter().map(tried).collect(),
+            statements: actions.iter().map(trial_statement).collect(),
         };
         let outcome = self.databases.dry_run(id, trial).await;
-        let outcome = outcome.map_err(|error| migrations::failed(&script, error))?;
+        let outcome = outcome.map_err(|error| migrations::script_error(&script, error))?;
         let status = match &outcome.migrated {
             None => MigrationStatus::AlreadyApplied,
             Some(MigrationOutcome::Applied(..)) => MigrationStatus::Applied,
             Some(MigrationOutcome::AlreadyApplied(_)) => MigrationStatus::Healed,
         };
-        Ok(answer(status, outcome))
+        Ok(to_dry_run(status, outcome))
     }
 
-    /// Tries a batch of actions: they would be `applied`, or they are there already.
+    /// Tries a batch of actions: they would be `applied`, or exist already.
     ///
     /// # Errors
-    /// [`BackendError`]: what the batch would answer.
+    /// [`BackendError`], as for the batch itself.
     pub async fn try_actions(
         &self,
         project: ProjectId,
         batch: Vec<NewAction>,
     ) -> Result<DryRun, BackendError> {
-        let id = self.required(project).await?.id;
-        let rows = while_awaited(self.judged_batch(id, batch)).await??;
-        let mut actions = self.current(id).await?;
+        let id = self.require_backend(project).await?.id;
+        let rows = while_awaited(self.judge_batch(id, batch)).await??;
+        let mut actions = self.current_actions(id).await?;
         let mut status = MigrationStatus::AlreadyApplied;
         let most = self.config.limits.definition_bytes;
         let taken = self.control.read(move |c| store::definition_bytes(c, &id));
         let mut taken = taken.await?;
         for row in rows {
             let known = actions.iter().position(|action| action.name == row.name);
-            if let Change::Version(_) = Change::of(&row, known.map(|at| &actions[at])) {
+            if let ActionChange::Version(_) =
+                ActionChange::compare(&row, known.map(|at| &actions[at]))
+            {
                 status = MigrationStatus::Applied;
                 taken += store::action_bytes(&row);
             }
@@ -75,19 +77,22 @@ impl Backends {
         }
         let trial = DryRunInput {
             script: None,
-            statements: actions.iter().map(tried).collect(),
+            statements: actions.iter().map(trial_statement).collect(),
         };
         let outcome = self.databases.dry_run(id, trial).await;
-        Ok(answer(status, outcome.map_err(|failure| failure.error)?))
+        Ok(to_dry_run(
+            status,
+            outcome.map_err(|failure| failure.error)?,
+        ))
     }
 
-    /// The newest version of every action.
-    async fn current(&self, id: BackendId) -> Result<Vec<ActionRow>, control::Error> {
+    /// Lists the newest version of every action.
+    async fn current_actions(&self, id: BackendId) -> Result<Vec<ActionRow>, control::Error> {
         self.control.read(move |c| store::actions(c, &id)).await
     }
 }
 
-fn tried(action: &ActionRow) -> DryRunStatement {
+fn trial_statement(action: &ActionRow) -> TrialStatement {
     let range = action.verdict.start..action.verdict.end;
     DryRunStatement {
         name: action.name.clone(),
@@ -96,7 +101,7 @@ fn tried(action: &ActionRow) -> DryRunStatement {
     }
 }
 
-fn answer(status: MigrationStatus, outcome: DryRunOutcome) -> DryRun {
+fn to_dry_run(status: MigrationStatus, outcome: Outcome) -> DryRun {
     let warnings = match outcome.migrated {
         Some(MigrationOutcome::Applied(_, new)) => new,
         _ => Vec::new(),

@@ -1,4 +1,4 @@
-//! The table `svc_payments` of a backend, which the payments have written, and the hook that says that it is behind.
+//! The table `svc_payments` of a backend, which payments write, and the hook that tells why it is behind.
 
 use std::sync::OnceLock;
 
@@ -6,27 +6,27 @@ use super::{BackendError, Backends};
 use svc_base::ids::BackendId;
 use svc_database::PaymentRow;
 
-/// Whether the table of a backend is behind, and why.
-type Behind = Box<dyn Fn(BackendId) -> Option<String> + Send + Sync>;
+/// Function that tells why the table of a backend is behind, if it is.
+type DelayReasonFn = Box<dyn Fn(BackendId) -> Option<String> + Send + Sync>;
 
-/// The way to find out, which is told once.
+/// Slot for the function, which is set once.
 #[derive(Default)]
-pub(super) struct Follower(OnceLock<Behind>);
+pub(super) struct DelayReasonSlot(OnceLock<DelayReasonFn>);
 
-impl Follower {
-    pub(super) fn behind(&self, backend: BackendId) -> Option<String> {
+impl DelayReasonSlot {
+    pub(super) fn delay_reason(&self, backend: BackendId) -> Option<String> {
         self.0.get().and_then(|behind| behind(backend))
     }
 }
 
-impl std::fmt::Debug for Follower {
+impl std::fmt::Debug for DelayReasonSlot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Follower").finish_non_exhaustive()
     }
 }
 
 impl Backends {
-    /// Writes rows of `svc_payments`; with `anew` there is nothing else in it afterwards.
+    /// Writes rows of `svc_payments`; with `anew` all other rows are removed.
     pub async fn mirror(
         &self,
         backend: BackendId,
@@ -36,12 +36,12 @@ impl Backends {
         Ok(self.databases.mirror_payments(backend, rows, anew).await?)
     }
 
-    /// Has `behind` say why the table of a backend is behind, if it is.
-    pub fn ask_what_is_behind(
+    /// Sets the function that tells why the table of a backend is behind.
+    pub fn set_mirror_delay_reason_fn(
         &self,
         behind: impl Fn(BackendId) -> Option<String> + Send + Sync + 'static,
     ) {
-        // The first stays: there is one keeper of payments.
+        // The first function stays, because there is only one payments service.
         let _ = self.payments.0.set(Box::new(behind));
     }
 }

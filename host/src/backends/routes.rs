@@ -1,4 +1,4 @@
-//! The routes of backends that their owners use.
+//! The routes of backends for their owners.
 
 use std::sync::Arc;
 

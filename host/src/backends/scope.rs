@@ -1,4 +1,4 @@
-//! Authority over a backend, by extractor: a handler that is given a [`BackendScope`] acts for a caller who may.
+//! Extractor of authority over a backend: a handler with a [`BackendScope`] acts for a caller who has the required role.
 
 use std::sync::Arc;
 
@@ -13,12 +13,11 @@ use crate::projects::Projects;
 use crate::projects::scope::ProjectScope;
 use crate::workspaces::Role;
 
-/// The backend of a live project, and a caller whose role in its workspace is `F` or above.
+/// Backend of a live project, and a caller whose role in its workspace is `F` or above.
 #[derive(Clone, Debug)]
 pub struct BackendScope<F> {
-    /// The caller's authority over the project.
+    /// Authority over the project.
     pub at: ProjectScope<F>,
-    /// The backend.
     pub backend: Backend,
 }
 

@@ -10,7 +10,7 @@ use super::objects::{Objects, Source};
 use super::outcome::{Copied, Made};
 use super::place::{BackupDirectory, check_apart};
 use super::{Stage, Watch, millis};
-use crate::backends::copies::Sources;
+use crate::backends::copies::DatabaseSources;
 use crate::check::{Findings, Parts};
 use crate::content::{Content, Digest, Hold, Place as Stored, Shelf};
 use crate::control::{self, Control, Snapshot, counters};
@@ -73,7 +73,7 @@ pub async fn make(
 struct Moment {
     at: Timestamp,
     control: Snapshot,
-    backends: Sources,
+    backends: DatabaseSources,
 }
 
 impl Moment {

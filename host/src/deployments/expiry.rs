@@ -218,7 +218,7 @@ impl Deployments {
                 {
                     projects::did(tx, &project, act, &project, now)?;
                 }
-                let Some(label) = projects::begin_end(tx, &project, now)? else {
+                let Some(label) = projects::begin_deletion(tx, &project, now)? else {
                     return Ok(());
                 };
                 for slug in frontends::mark_deleting(tx, &project)? {

@@ -1,4 +1,4 @@
-//! A project as a whole: what is in it, and its end.
+//! A project with its contents, and its deletion.
 
 pub mod operations;
 pub mod routes;

@@ -1,4 +1,4 @@
-//! Operations on a project with all that is in it.
+//! Operations on a project with its contents.
 
 use super::Teardown;
 use super::views::ProjectDetail;
@@ -16,11 +16,11 @@ pub async fn get(envelope: Teardown, at: ProjectScope<Viewer>) -> Result<Project
     ))
 }
 
-/// Ends a project with all that is in it; `None` is one that is gone already. Its addresses stop resolving before this
+/// Deletes a project with its contents; `None` is a project that no longer exists. The addresses stop resolving before this
 /// returns.
 pub async fn delete(envelope: Teardown, at: Option<ProjectScope<Editor>>) -> Result<(), Problem> {
     match at {
-        Some(at) => Ok(envelope.end(at.project.id).await?),
+        Some(at) => Ok(envelope.delete_project(at.project.id).await?),
         None => Ok(()),
     }
 }

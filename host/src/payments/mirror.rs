@@ -1,7 +1,7 @@
-//! The table `svc_payments` in a project's own database follows the sessions here, in the order in which they changed.
+//! Copies sessions into the table `svc_payments` of the project's own database, in the order in which they changed.
 //!
-//! The table is written first, and how far it follows is noted after that: a crash between the two writes the same rows
-//! again, which changes nothing. Each backend is followed on its own, so that one that is busy or full keeps no other waiting.
+//! The table is written first, and its position is recorded after that: a crash between the two writes the same rows
+//! again, which changes nothing. Each backend has its own mirror, so that a busy or full one does not delay the others.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::Payments;
 use super::model::{Session, Status};
-use super::store::{self, Lagging};
+use super::store::{self, LaggingMirror};
 use crate::backends::Backends;
 use crate::control::Control;
 use svc_base::clock::Clock;
@@ -17,39 +17,39 @@ use svc_base::fault;
 use svc_base::ids::BackendId;
 use svc_database::PaymentRow;
 
-/// How many rows are written in one transaction.
-const ROWS: u32 = 500;
-/// The longest wait before a table that could not be written is tried again.
-const WAIT_MOST: Duration = Duration::from_secs(5);
-const WAIT_FIRST: Duration = Duration::from_millis(500);
+/// Number of rows that one transaction writes.
+const BATCH_ROWS: u32 = 500;
+/// Longest delay before a failed mirror is tried again.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(500);
 
-/// State of the mirrors that are being followed.
+/// State of all mirrors.
 #[derive(Debug, Default)]
-pub(super) struct Mirrors(Mutex<State>);
+pub(super) struct Mirrors(Mutex<MirrorState>);
 
 #[derive(Debug, Default)]
-struct State {
-    /// Those that are being written.
+struct MirrorState {
+    /// Backends whose mirror is being written.
     busy: HashSet<BackendId>,
-    /// Those that could not be.
-    behind: HashMap<BackendId, Behind>,
+    /// Backends whose mirror could not be written.
+    behind: HashMap<BackendId, RetryState>,
 }
 
 #[derive(Clone, Debug)]
-struct Behind {
+struct RetryState {
     why: String,
     wait: Duration,
-    /// By the clock's count since it was made.
+    /// Time of the next attempt, by the clock's count since its start.
     again: Duration,
 }
 
 impl Mirrors {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MirrorState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a backend, if nobody has it and it is not to be left alone for a while.
-    fn take(&self, backend: BackendId, now: Duration) -> bool {
+    /// Claims a backend, unless its mirror is being written or its retry is not due yet.
+    fn claim(&self, backend: BackendId, now: Duration) -> bool {
         let mut state = self.state();
         let rests = state
             .behind
@@ -67,40 +67,44 @@ impl Mirrors {
             }
             Some(why) => {
                 let before = state.behind.get(&backend).map(|one| one.wait);
-                let wait = before.map_or(WAIT_FIRST, |wait| (wait * 2).min(WAIT_MOST));
+                let wait = before.map_or(FIRST_RETRY_DELAY, |wait| (wait * 2).min(MAX_RETRY_DELAY));
                 let again = now + wait;
-                state.behind.insert(backend, Behind { why, wait, again });
+                state
+                    .behind
+                    .insert(backend, RetryState { why, wait, again });
             }
         }
     }
 }
 
 impl Payments {
-    /// Says why the table of a backend is behind, if it is.
-    pub fn what_is_behind(&self) -> impl Fn(BackendId) -> Option<String> + Send + Sync + use<> {
+    /// Returns a function that tells why the mirror of a backend is behind, if it is.
+    pub fn mirror_delay_reason_fn(
+        &self,
+    ) -> impl Fn(BackendId) -> Option<String> + Send + Sync + use<> {
         let mirrors = Arc::clone(&self.mirrors);
         move |backend| Some(mirrors.state().behind.get(&backend)?.why.clone())
     }
 
-    /// Has every table that lacks something written, each in a task of its own. Runs several times a second.
-    pub async fn follow(&self, backends: &Arc<Backends>) -> anyhow::Result<()> {
-        let lagging = self.control.read(store::lagging).await?;
+    /// Updates every mirror that is behind, each in a task of its own. Runs several times a second.
+    pub async fn update_mirrors(&self, backends: &Arc<Backends>) -> anyhow::Result<()> {
+        let lagging = self.control.read(store::lagging_mirrors).await?;
         {
-            // What lags no more, as where its backend is gone, is not behind.
+            // A mirror that is up to date, or whose backend is gone, is no longer behind.
             let mut state = self.mirrors.state();
             state
                 .behind
                 .retain(|backend, _| lagging.iter().any(|one| one.backend == *backend));
         }
         for one in lagging {
-            if !self.mirrors.take(one.backend, self.clock.elapsed()) {
+            if !self.mirrors.claim(one.backend, self.clock.elapsed()) {
                 continue;
             }
             let (mirrors, control) = (Arc::clone(&self.mirrors), self.control.clone());
             let (backends, clock): (_, Clock) = (Arc::clone(backends), self.clock.clone());
             tokio::spawn(async move {
                 let backend = one.backend;
-                let failed = bring_up(&control, &backends, one).await.err();
+                let failed = update_mirror(&control, &backends, one).await.err();
                 let failed = failed.map(|error| {
                     tracing::warn!(%backend, error = format!("{error:#}"), "svc_payments is behind");
                     error.to_string()
@@ -112,17 +116,17 @@ impl Payments {
     }
 }
 
-/// Writes what a table lacks.
-async fn bring_up(
+/// Writes the missing rows of a mirror.
+async fn update_mirror(
     control: &Control,
     backends: &Backends,
-    mut lagging: Lagging,
+    mut lagging: LaggingMirror,
 ) -> anyhow::Result<()> {
     loop {
         let (project, position) = (lagging.project, lagging.position);
-        let most = position.map(|_| ROWS);
+        let most = position.map(|_| BATCH_ROWS);
         let found = control
-            .read(move |c| store::changed(c, &project, position.unwrap_or(0), most))
+            .read(move |c| store::sessions_changed_since(c, &project, position.unwrap_or(0), most))
             .await?;
         let more = most.is_some_and(|most| found.len() >= most as usize);
         let last = found.last().map_or(0, |(change, _)| *change);

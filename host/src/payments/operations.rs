@@ -10,7 +10,7 @@ use crate::control::answers::Keep;
 use crate::http::problem::Problem;
 use crate::projects::scope::ProjectScope;
 
-/// Lists what a project sells.
+/// Lists the catalog of a project.
 pub async fn catalog(
     payments: Arc<Payments>,
     at: ProjectScope<Viewer>,
@@ -19,7 +19,7 @@ pub async fn catalog(
     Ok(CatalogView::new(prices))
 }
 
-/// Puts a price into a project's catalog.
+/// Adds a price to a project's catalog.
 ///
 /// # Errors
 /// `invalid_request`.
@@ -35,7 +35,7 @@ pub async fn add_price(
     Ok(PricedView::from(&price))
 }
 
-/// Takes a price off a project's catalog.
+/// Deactivates a price of a project.
 ///
 /// # Errors
 /// `not_found`.

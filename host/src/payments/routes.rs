@@ -1,4 +1,4 @@
-//! The routes of payments: the owner's catalog and sessions, and the visitor's way to pay.
+//! The routes of payments: catalog and sessions for owners, checkout and status for visitors.
 
 use std::sync::Arc;
 
@@ -29,17 +29,13 @@ use crate::visitors::Visitors;
 /// Services that visitors' payments need.
 #[derive(Clone, Debug)]
 pub struct CheckoutState {
-    /// Service of payments.
     pub payments: Arc<Payments>,
-    /// Pages that they are begun on.
     pub deployments: Arc<Deployments>,
-    /// Service of visitors.
     pub visitors: Arc<Visitors>,
-    /// Settings in effect.
     pub config: Arc<Config>,
 }
 
-/// The price that a path names.
+/// Price that a path names.
 #[derive(Debug, Deserialize)]
 pub struct PricePath {
     pid: String,
@@ -172,7 +168,7 @@ pub async fn checkout(
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let page = frontend(&state, &context, &slug).await?;
-    // A page elsewhere could have the browser's cookie replaced.
+    // A page of another origin could replace the browser's cookie.
     if !origin::is_own(&state.config.scheme, &context.authority, &headers) {
         return Err(Problem::new(
             Code::OriginRefused,
@@ -191,11 +187,11 @@ pub async fn checkout(
             ))
         })?,
     };
-    let buyer = Buyer::of(&state.visitors, &context.host, &page, &headers).await?;
-    let beginning = Arc::clone(&state.payments).begin(Arc::clone(&page), buyer, request);
+    let buyer = Buyer::identify(&state.visitors, &context.host, &page, &headers).await?;
+    let beginning = Arc::clone(&state.payments).begin_checkout(Arc::clone(&page), buyer, request);
     let begun = beginning.await?;
-    let cookie =
-        buyer::cookie(&page.id, &slug, state.config.secure).give(&begun.token, COOKIE_SECONDS)?;
+    let cookie = buyer::checkout_cookie(&page.id, &slug, state.config.secure)
+        .give(&begun.token, COOKIE_SECONDS)?;
     let mut response = if negotiate::names(&headers, "application/json") {
         Json(begun.view).into_response()
     } else {
@@ -225,15 +221,15 @@ pub async fn status(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let page = frontend(&state, &context, &slug).await?;
-    let buyer = Buyer::of(&state.visitors, &context.host, &page, &headers).await?;
-    let owned = state.payments.owned(&page, buyer).await?;
+    let buyer = Buyer::identify(&state.visitors, &context.host, &page, &headers).await?;
+    let owned = state.payments.paid_sessions(&page, buyer).await?;
     let mut response = Json(PaymentList::new(owned)).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, pages::PRIVATE);
     Ok(response)
 }
 
-/// The frontend at a slug: nothing is sold on a quick share.
+/// Returns the frontend at a slug; a quick share sells nothing.
 async fn frontend(
     state: &CheckoutState,
     context: &Context,

@@ -1,4 +1,4 @@
-//! Projects: durable envelopes, owned by a workspace, with one expiry clock for all that is in them.
+//! Projects, owned by a workspace, with one expiry for all that is in them.
 
 pub mod label;
 pub mod model;
@@ -14,4 +14,7 @@ mod store;
 
 pub use model::{Project, ProjectError};
 pub use service::{EndSessions, Projects};
-pub use store::{begin_end, begin_ends, did, did_by, does, ids, is_live, note_visitor, offers};
+pub use store::{
+    all_ids, begin_deletion, begin_deletions, did, did_by, does, is_live, mark_had_visitors,
+    offers_provider,
+};

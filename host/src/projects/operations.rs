@@ -1,4 +1,4 @@
-//! Operations on projects by themselves; those on what is in them are `envelope`'s.
+//! Operations on projects alone; those on their contents are in `envelope`.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::access::{Asking, Editor, Viewer};
 use crate::control::answers::Keep;
 use crate::http::problem::Problem;
 
-/// Makes a project.
+/// Creates a project.
 ///
 /// # Errors
 /// `invalid_request`, `contradictory_expiry`, `plan_limit`; `not_found` or `forbidden` for the workspace.
@@ -30,7 +30,7 @@ pub async fn create(
     Ok(ProjectView::new(&project, projects.config()))
 }
 
-/// Lists the projects of a workspace, or of all that the caller is in.
+/// Lists the projects of a workspace, or of all workspaces of the caller.
 ///
 /// # Errors
 /// `not_found` or `forbidden` for the workspace.

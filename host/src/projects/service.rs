@@ -1,4 +1,4 @@
-//! Making, finding and changing projects.
+//! Creates, finds and changes projects.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use svc_base::clock::Clock;
 use svc_base::ids::{ProjectId, WorkspaceId};
 use svc_base::random::Random;
 
-/// Ends sessions of a project's visitors with other providers than these, in the transaction that says so.
+/// Ends the sessions of a project's visitors at all other sign-in providers, in the transaction that changes the list.
 pub type EndSessions = fn(&Tx<'_>, &ProjectId, Option<&[String]>) -> Result<(), Error>;
 
-/// The projects of an installation.
+/// Service of projects.
 #[derive(Clone, Debug)]
 pub struct Projects {
     control: Control,
@@ -33,7 +33,7 @@ pub struct Projects {
 }
 
 impl Projects {
-    /// The projects in a control database.
+    /// Creates the service on a control database.
     pub fn new(
         control: Control,
         clock: Clock,
@@ -52,17 +52,15 @@ impl Projects {
         }
     }
 
-    /// The settings.
     pub fn config(&self) -> &Arc<Config> {
         &self.config
     }
 
-    /// The workspaces that own projects.
     pub fn workspaces(&self) -> &Workspaces {
         &self.workspaces
     }
 
-    /// Makes a project in a workspace.
+    /// Creates a project in a workspace.
     ///
     /// # Errors
     /// [`ProjectError`].
@@ -77,7 +75,7 @@ impl Projects {
             .by_id(workspace)
             .await?
             .ok_or(ProjectError::Forbidden)?;
-        let most = owner.plan.projects(&self.config.limits);
+        let most = owner.plan.max_projects(&self.config.limits);
         let now = self.clock.now();
         let workspace = WorkspaceRef {
             id: owner.id,
@@ -111,10 +109,10 @@ impl Projects {
             .await
     }
 
-    /// A live project, for a caller whose role in its workspace suffices.
+    /// Returns a live project, for a caller whose role in its workspace suffices.
     ///
     /// # Errors
-    /// `NotFound` if nobody has it, `Forbidden` if it is another workspace's or nobody's, `Workspace` if the role does not suffice.
+    /// `NotFound` if there is no such project, `Forbidden` if it belongs to another workspace or to none, `Workspace` if the role does not suffice.
     pub async fn scoped<F: Floor>(
         &self,
         caller: &Caller,
@@ -137,36 +135,36 @@ impl Projects {
         }
     }
 
-    /// A live project by its id as the caller wrote it.
+    /// Returns a live project by its id, as the caller wrote it.
     ///
     /// # Errors
-    /// Like [`Projects::scoped`]; a text that is no id names no project.
-    pub async fn named<F: Floor>(
+    /// Like [`Projects::scoped`], and `InvalidId`.
+    pub async fn find_scoped<F: Floor>(
         &self,
         caller: &Caller,
         id: &str,
     ) -> Result<ProjectScope<F>, ProjectError> {
-        let id = id.parse().map_err(|_| ProjectError::NoId)?;
+        let id = id.parse().map_err(|_| ProjectError::InvalidId)?;
         self.scoped(caller, id).await
     }
 
-    /// A project that a caller wants to delete: `None` if it is gone already, or never was.
+    /// Returns a project that a caller wants to delete; `None` if it does not exist.
     ///
     /// # Errors
     /// `Forbidden`.
-    pub async fn to_delete<F: Floor>(
+    pub async fn scoped_for_deletion<F: Floor>(
         &self,
         caller: &Caller,
         id: &str,
     ) -> Result<Option<ProjectScope<F>>, ProjectError> {
-        match self.named(caller, id).await {
+        match self.find_scoped(caller, id).await {
             Ok(scope) => Ok(Some(scope)),
-            Err(ProjectError::NotFound | ProjectError::NoId) => Ok(None),
+            Err(ProjectError::NotFound | ProjectError::InvalidId) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// The live project with a host label.
+    /// Finds the live project with a host label.
     pub async fn by_label(&self, label: &str) -> Result<Option<Project>, ProjectError> {
         let (label, now) = (label.to_owned(), self.clock.now());
         Ok(self
@@ -175,7 +173,7 @@ impl Projects {
             .await?)
     }
 
-    /// The owner of the live project with a host label.
+    /// Returns the principal that owns the live project with a host label.
     pub async fn owner_of_label(&self, label: String) -> Result<Option<Principal>, ProjectError> {
         let now = self.clock.now();
         let owner = self.control.read(move |c| {
@@ -187,7 +185,7 @@ impl Projects {
         Ok(owner.await?)
     }
 
-    /// The live projects of workspaces, oldest first.
+    /// Lists the live projects of workspaces, oldest first.
     pub async fn list(&self, workspaces: Vec<WorkspaceId>) -> Result<Vec<Project>, ProjectError> {
         let now = self.clock.now();
         Ok(self
@@ -245,13 +243,13 @@ impl Projects {
             .await
     }
 
-    /// Projects whose end has begun, or should.
-    pub async fn ending(&self) -> Result<Vec<ProjectId>, Error> {
+    /// Lists projects that are in deletion, or expired.
+    pub async fn list_ending(&self) -> Result<Vec<ProjectId>, Error> {
         let now = self.clock.now();
-        self.control.read(move |c| store::ending(c, now)).await
+        self.control.read(move |c| store::list_ending(c, now)).await
     }
 
-    /// Removes what is left of a torn down project.
+    /// Removes the row of a project whose contents are removed.
     pub async fn remove(&self, id: ProjectId) -> Result<(), Error> {
         self.control.write(move |tx| store::remove(tx, &id)).await
     }

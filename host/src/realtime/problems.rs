@@ -1,4 +1,4 @@
-//! Errors of rooms, and ends of streams, as problems.
+//! Maps errors of rooms and ends of streams to problems.
 
 use super::RoomError;
 use crate::deployments::serve::LookupError;
@@ -17,8 +17,8 @@ impl From<RoomError> for Problem {
     }
 }
 
-/// Returns the problem that a stream ends with where a socket has a close code; none at a stop, which is no fault of the stream's.
-pub(super) fn of_end(close: Close) -> Option<Problem> {
+/// Returns the problem that ends a stream, for the close code of a socket; `None` when the server stops, because a client then reconnects.
+pub(super) fn stream_end_problem(close: Close) -> Option<Problem> {
     match close {
         Close::STOPPED => None,
         Close::DISABLED => Some(LookupError::Disabled.into()),

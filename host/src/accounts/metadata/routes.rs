@@ -1,4 +1,4 @@
-//! The routes of what clients of OAuth read first: which issuer's tokens are taken.
+//! The routes of OAuth metadata: which issuer's tokens are accepted.
 
 use std::sync::Arc;
 

@@ -1,11 +1,11 @@
-//! Tokens of a call: of its client's bucket, and of the deployment's.
+//! Rate limit tokens of a call: from the buckets of the client and of the deployment.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use http::HeaderMap;
 
-use super::routes::Calls;
+use super::routes::CallState;
 use crate::deployments::pages::Page;
 use crate::deployments::serve::LookupError;
 use crate::http::client_ip::ClientIp;
@@ -13,7 +13,7 @@ use crate::http::hosts::Host;
 use crate::http::problem::Problem;
 use crate::http::rate_limit::{Draw, Rule};
 
-/// Draws of a call: from the bucket of its client, then from that of the deployment, if there is one.
+/// Tokens drawn for a call: from the client's bucket, then from the deployment's, if the page exists.
 #[derive(Debug)]
 pub struct Tokens {
     of_client: Draw,
@@ -21,9 +21,9 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Draws; answers the page too, unless the client's bucket was empty.
+    /// Draws the tokens; returns the page too, unless the client's bucket was empty.
     pub async fn draw(
-        calls: &Calls,
+        calls: &CallState,
         host: &Host,
         client: &ClientIp,
         slug: &str,
@@ -32,7 +32,7 @@ impl Tokens {
         let of_client = limits.by_client(Rule::Op).take(&client.bucket());
         let page = match of_client {
             Draw::Left(_) => Some(calls.deployments.visited(host, slug).await),
-            // One that is refused by the client's bucket never touches the deployment's.
+            // A call that the client's bucket refuses does not draw from the deployment's.
             Draw::Empty => None,
         };
         let found = page.as_ref().and_then(|page| page.as_ref().ok());
@@ -43,10 +43,10 @@ impl Tokens {
         (tokens, page)
     }
 
-    /// Draws the tokens of a batch's other ops: all of them, or none and the batch is refused.
+    /// Draws the tokens of a batch's other ops: all of them, or none, and then the batch is refused.
     pub(super) fn draw_more(
         &mut self,
-        calls: &Calls,
+        calls: &CallState,
         client: &ClientIp,
         page: &Page,
         more: usize,
@@ -61,8 +61,8 @@ impl Tokens {
         Ok(())
     }
 
-    /// The problem of a call that found a bucket empty.
-    pub fn refusal(&self, calls: &Calls) -> Option<Problem> {
+    /// Returns the problem of a call that found a bucket empty.
+    pub fn refusal(&self, calls: &CallState) -> Option<Problem> {
         match (self.of_client, self.of_deployment) {
             (Draw::Empty, _) => Some(calls.rate_limits.by_client(Rule::Op).refusal()),
             (_, Some(Draw::Empty)) => Some(calls.rate_limits.op_deployment.refusal()),
@@ -70,8 +70,8 @@ impl Tokens {
         }
     }
 
-    /// Says in an answer what is left.
-    pub fn announce(&self, calls: &Calls, headers: &mut HeaderMap) {
+    /// Adds the rate limit headers.
+    pub fn announce(&self, calls: &CallState, headers: &mut HeaderMap) {
         let limits = &calls.rate_limits;
         limits.by_client(Rule::Op).announce(self.of_client, headers);
         if let Some(draw) = self.of_deployment {

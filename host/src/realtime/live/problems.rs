@@ -1,4 +1,4 @@
-//! Errors of live queries as problems.
+//! Maps errors of live queries to problems.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
 use svc_base::counted;
 
-/// Name of evaluations in the log, which belong to no request.
+/// Name of evaluations in the log, in place of a request id.
 const EVALUATION: &str = "live query";
 
 impl From<LiveError> for Problem {
@@ -27,7 +27,7 @@ impl From<LiveError> for Problem {
                     counted(most, "live query")
                 ),
             )
-            // Tells it from a bucket that is empty: to try again does not help.
+            // Distinguishes this from an empty bucket: retrying does not help.
             .with("live_per_socket", most),
             LiveError::Backlog(most) => Self::new(
                 Code::RateLimited,
@@ -40,8 +40,8 @@ impl From<LiveError> for Problem {
     }
 }
 
-/// Returns the outcome of an evaluation that failed: a busy database ends nothing that has a result.
-pub(super) fn of_evaluation(error: BackendError) -> Outcome {
+/// Returns the outcome of a failed evaluation. A busy database does not end subscriptions that have a result.
+pub(super) fn evaluation_outcome(error: BackendError) -> Outcome {
     let problem = Problem::from(error);
     problem.log(EVALUATION);
     let is_busy = matches!(problem.code, Code::DatabaseBusy | Code::CapacityReached);

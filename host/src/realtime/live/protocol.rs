@@ -1,4 +1,4 @@
-//! The language of live queries: a page's text in, a verdict or an envelope out, without any I/O.
+//! The protocol of live queries: parses frames and formats envelopes, without any I/O.
 
 use std::sync::Arc;
 
@@ -9,61 +9,59 @@ use crate::backends::calls::requests::read_params;
 use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
 use crate::http::websocket::frame;
-use crate::realtime::frames::{self, Form, Members, given};
-use crate::realtime::{NAME, is_message_type};
+use crate::realtime::frames::{self, FrameMembers, FrameSchema, non_null};
+use crate::realtime::{MAX_NAME_CHARS, is_message_type};
 use svc_database::values::Params;
 
-/// Frame of a page.
 #[derive(Debug, PartialEq)]
 pub enum Frame {
-    /// To be told what an action answers, from now on.
+    /// Subscribes to the answer of an action.
     Subscribe {
-        /// The name of the subscription, which its results have.
+        /// Id of the subscription, which its results carry.
         id: Arc<str>,
-        /// The action's name.
         action: String,
-        /// A value for each of its params.
+        /// Value of each of the action's params.
         params: Params,
     },
-    /// To be told no more.
+    /// Ends a subscription.
     Unsubscribe {
-        /// The name of the subscription.
+        /// Id of the subscription.
         id: Arc<str>,
     },
 }
 
-/// A frame that breaks a rule.
+/// Refusal of a frame.
 #[derive(Debug)]
 pub struct Refusal {
-    /// The id that it names, if that is one.
+    /// Id of the frame, if it is valid.
     pub id: Option<Arc<str>>,
-    /// The problem, for its sender.
+    /// Problem for the sender.
     pub problem: Problem,
 }
 
-/// Form of a page's frame.
-const FORM: Form<3> = Form {
+/// Members of a frame.
+const FRAME_SCHEMA: FrameSchema<3> = FrameSchema {
     names: ["id", "action", "params"],
     ignored: &[],
     hint: "a frame has `v`, `type`, `id`, and to subscribe `action` and `params`.",
 };
 
-/// Reads a frame.
+/// Parses a frame.
 ///
 /// # Errors
-/// A refusal, for its sender.
-pub fn judge(frame: &str) -> Result<Frame, Refusal> {
-    let members = FORM.read(frame).map_err(|(code, detail)| Refusal {
+/// A refusal for the sender.
+pub fn parse_frame(frame: &str) -> Result<Frame, Refusal> {
+    let members = FRAME_SCHEMA.read(frame).map_err(|(code, detail)| Refusal {
         id: None,
         problem: Problem::new(code, detail),
     })?;
     let [id, _, _] = members.others;
-    let id = id.and_then(|id| frames::text(id.get()).ok());
+    let id = id.and_then(|id| frames::parse_string(id.get()).ok());
     let id: Option<Arc<str>> = id.filter(|id| is_message_type(id)).map(Into::into);
-    wanted(&members, id.clone()).map_err(|problem| Refusal { id, problem })
+    parse_members(&members, id.clone()).map_err(|problem| Refusal { id, problem })
 }
 
-fn wanted(members: &Members<'_, 3>, id: Option<Arc<str>>) -> Result<Frame, Problem> {
+fn parse_members(members: &FrameMembers<'_, 3>, id: Option<Arc<str>>) -> Result<Frame, Problem> {
     members.check().map_err(invalid)?;
     let subscribes = match members.kind().as_deref() {
         Some("subscribe") => true,
@@ -72,10 +70,10 @@ fn wanted(members: &Members<'_, 3>, id: Option<Arc<str>>) -> Result<Frame, Probl
     };
     let id = id.ok_or_else(|| {
         invalid(format!(
-            "`id` must be 1 to {NAME} characters of A-Z, a-z, 0-9 and `._~-`."
+            "`id` must be 1 to {MAX_NAME_CHARS} characters of A-Z, a-z, 0-9 and `._~-`."
         ))
     })?;
-    let [_, action, params] = members.others.map(given);
+    let [_, action, params] = members.others.map(non_null);
     if !subscribes {
         if action.is_some() || params.is_some() {
             return Err(invalid(
@@ -84,7 +82,7 @@ fn wanted(members: &Members<'_, 3>, id: Option<Arc<str>>) -> Result<Frame, Probl
         }
         return Ok(Frame::Unsubscribe { id });
     }
-    let action = action.and_then(|action| frames::text(action.get()).ok());
+    let action = action.and_then(|action| frames::parse_string(action.get()).ok());
     let action = action
         .filter(|action| !action.is_empty())
         .ok_or_else(|| invalid("`action` must be the name of an action."))?
@@ -93,18 +91,18 @@ fn wanted(members: &Members<'_, 3>, id: Option<Arc<str>>) -> Result<Frame, Probl
     Ok(Frame::Subscribe { id, action, params })
 }
 
-/// The problem of a frame that is one too many.
-pub(super) fn too_many_frames(per_second: u64) -> Problem {
-    Problem::new(Code::RateLimited, frames::too_many(per_second))
+/// Returns the problem of a frame above the rate.
+pub(super) fn rate_limit_problem(per_second: u64) -> Problem {
+    Problem::new(Code::RateLimited, frames::rate_limit_detail(per_second))
 }
 
-/// The frame of a result, in parts: the longest is everybody's. Ids stand in JSON as they are.
+/// Returns the frame of a result in three parts, because the longest is shared by all clients. Ids need no escaping in JSON.
 pub(super) fn result(id: &str, seq: u64, json: &Bytes) -> [Bytes; 3] {
     let head = format!(r#"{{"v":1,"type":"result","id":"{id}","seq":{seq},"result":"#);
     frame::text_parts(&head, json, "}")
 }
 
-/// The frame of an error; `problem` is a document. `id` is that of the subscription which has ended by it.
+/// Returns the frame of an error; `problem` is a document, and `id` is the subscription that it ends.
 pub(super) fn error(id: Option<&str>, problem: &str) -> Bytes {
     let id = id.map_or_else(|| "null".to_owned(), |id| format!("\"{id}\""));
     frame::text_frame(&format!(
@@ -143,7 +141,7 @@ mod tests {
                 Frame::Unsubscribe { id: "a.1".into() },
             ),
         ] {
-            assert_eq!(judge(frame).unwrap(), expected, "{frame}");
+            assert_eq!(parse_frame(frame).unwrap(), expected, "{frame}");
         }
     }
 
@@ -235,7 +233,7 @@ mod tests {
             ),
             (long.as_str(), None, Code::InvalidRequest),
         ] {
-            let refusal = judge(frame).unwrap_err();
+            let refusal = parse_frame(frame).unwrap_err();
             assert_eq!(
                 (refusal.id.as_deref(), refusal.problem.code),
                 (id, code),

@@ -1,32 +1,30 @@
-//! Live query, and the outcome of evaluating it.
+//! Live query, and the outcome of an evaluation.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::backends::calls::Seen;
+use crate::backends::calls::WatchedAnswer;
 use crate::content::Digest;
 use crate::http::problem::Problem;
 use crate::visitors::Identity;
 use svc_database::values::{Params, Value};
 
-/// Identity of a query within its backend.
+/// Live query of a backend.
 #[derive(Clone, Debug)]
 pub(super) struct Query {
-    /// The action's name.
     pub(super) action: String,
-    /// Parameters of the call.
     pub(super) params: Params,
-    /// The visitor whose own answer it is.
+    /// Visitor, if the answer depends on one.
     pub(super) visitor: Option<Arc<Identity>>,
 }
 
-/// Digest of a query: equal queries have equal ones, and nobody finds two others that do.
-pub(super) type Key = Digest;
+/// SHA-256 of a query, which identifies it.
+pub(super) type QueryKey = Digest;
 
 impl Query {
-    /// Returns the digest by which the query is found.
-    pub(super) fn key(&self) -> Key {
+    /// Returns the digest that identifies the query.
+    pub(super) fn key(&self) -> QueryKey {
         let mut key = Vec::new();
         let mut put = |tag: u8, bytes: &[u8]| {
             key.push(tag);
@@ -57,22 +55,21 @@ impl Query {
     }
 }
 
-/// An answer of a query.
+/// Answer of a query.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
     pub(super) json: Bytes,
     pub(super) digest: Digest,
 }
 
-/// Outcome of an evaluation.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// An answer.
-    Seen(Seen),
-    /// The end of the query.
+    /// The query was answered.
+    Answered(WatchedAnswer),
+    /// The query failed, which ends its subscriptions.
     Failed(Arc<Problem>),
-    /// The database was busy: whoever has got a result waits for the next.
+    /// The database was busy: subscribers that have a result wait for the next one.
     Busy(Arc<Problem>),
-    /// Whether the answer is a visitor's own is another than it was.
-    Moved,
+    /// The action has changed whether its answer depends on the visitor.
+    IdentityChanged,
 }

@@ -1,4 +1,4 @@
-//! Entries of the audit for rows that owners write.
+//! Audit log entries for rows that owners write.
 
 use crate::backends::model::BackendError;
 use crate::backends::service::Backends;
@@ -10,11 +10,11 @@ use svc_base::fault;
 use svc_base::ids::BackendId;
 
 impl Backends {
-    /// Does the work of a call; if it `writes` rows and an owner acts, with an entry in the audit.
+    /// Runs a call; if it `writes` rows and the actor is an owner, with an entry in the audit log.
     ///
     /// # Errors
-    /// The work's, and the control database's; nothing is written then.
-    pub(super) async fn entered<T, F>(
+    /// Errors of the call and of the control database; then nothing is written.
+    pub(super) async fn with_audit_entry<T, F>(
         &self,
         id: BackendId,
         act: Act,
@@ -25,17 +25,17 @@ impl Backends {
         F: Future<Output = Result<T, BackendError>>,
     {
         match writes && audit::doer().is_some() {
-            // In a box: visitors' calls, by far the most, are not to carry it.
-            true => Box::pin(self.audited(id, act, work())).await,
+            // Boxed, because most calls are visitors' and must not carry its size.
+            true => Box::pin(self.run_audited(id, act, work())).await,
             false => work().await,
         }
     }
 
-    /// Does an owner's work that writes rows, with its entry in the audit.
+    /// Runs an owner's call that writes rows, with an entry in the audit log.
     ///
     /// # Errors
-    /// The work's, and the control database's; nothing is written then.
-    async fn audited<T>(
+    /// Errors of the call and of the control database; then nothing is written.
+    async fn run_audited<T>(
         &self,
         id: BackendId,
         act: Act,

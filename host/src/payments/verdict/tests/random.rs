@@ -1,10 +1,10 @@
-//! Histories that are drawn: the same verdict in every order, and nothing granted by what is not at the price.
+//! Random histories: the verdict is the same in every order, and a payment at another price grants nothing.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Any event about the one session, or about another's objects.
+/// Generates an event about the session, or about another session's objects.
 fn any_event() -> impl Strategy<Value = Event> {
     use CheckoutOutcome::{Expired, Failed, Paid, Pending};
     let outcome = prop::sample::select(vec![Paid, Pending, Failed, Expired]);
@@ -41,7 +41,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         1 => payment.clone().prop_map(failed_refund),
         1 => payment.prop_map(dispute),
     ];
-    // Few moments, so that some events share one.
+    // Only a few times, so that some events have the same time.
     (0_i64..6, fact).prop_map(|(seconds, fact)| at(seconds, fact))
 }
 

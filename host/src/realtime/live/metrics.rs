@@ -1,13 +1,12 @@
-//! The numbers of live queries for operators.
+//! Metrics of live queries.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// Numbers that are counted.
 #[derive(Debug, Default)]
-pub(in crate::realtime) struct Numbers {
-    /// Evaluations of queries.
+pub(in crate::realtime) struct LiveMetrics {
+    /// Number of evaluations.
     pub(super) evaluations: Counter,
     listeners: Gauge,
     queries: Gauge,
@@ -15,8 +14,8 @@ pub(in crate::realtime) struct Numbers {
     bytes: Gauge,
 }
 
-impl Numbers {
-    /// Notes how many there are.
+impl LiveMetrics {
+    /// Sets the gauges.
     pub(super) fn set(&self, listeners: usize, queries: usize, subscriptions: usize, bytes: usize) {
         for (gauge, count) in [
             (&self.listeners, listeners),
@@ -28,7 +27,7 @@ impl Numbers {
         }
     }
 
-    /// Has them reported.
+    /// Registers the metrics.
     pub(in crate::realtime) fn register(&self, registry: &mut Registry) {
         for (name, help, gauge) in [
             (

@@ -1,4 +1,4 @@
-//! The relay's numbers for operators.
+//! Metrics of rooms.
 
 use std::sync::Arc;
 
@@ -6,16 +6,15 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use super::room::Tally;
+use super::room::DeliveryTally;
 
-/// Numbers that are counted.
 #[derive(Debug, Default)]
-pub(super) struct Numbers {
-    /// Sockets that were let in.
+pub(super) struct RoomMetrics {
+    /// Number of sockets that joined.
     pub(super) opened: Counter,
-    /// Messages that clients and owners sent.
+    /// Number of messages that clients and owners sent.
     pub(super) messages: Counter,
-    /// Frames that were refused.
+    /// Number of refused frames.
     pub(super) refused: Counter,
     deliveries: Counter,
     drops: Counter,
@@ -24,9 +23,9 @@ pub(super) struct Numbers {
     rooms: Gauge,
 }
 
-impl Numbers {
-    /// Counts what telling members came to.
-    pub(super) fn add(&self, tally: Tally) {
+impl RoomMetrics {
+    /// Adds the deliveries and drops of an operation.
+    pub(super) fn add(&self, tally: DeliveryTally) {
         self.deliveries.inc_by(tally.delivered);
         self.drops.inc_by(tally.dropped);
         let longest = i64::try_from(tally.longest).unwrap_or(i64::MAX);
@@ -35,13 +34,13 @@ impl Numbers {
             .fetch_max(longest, std::sync::atomic::Ordering::Relaxed);
     }
 
-    /// Notes how many there are.
+    /// Sets the gauges.
     pub(super) fn set(&self, sockets: u64, rooms: u64) {
         self.sockets.set(i64::try_from(sockets).unwrap_or(i64::MAX));
         self.rooms.set(i64::try_from(rooms).unwrap_or(i64::MAX));
     }
 
-    /// Has them reported.
+    /// Registers the metrics.
     pub(super) fn register(self: &Arc<Self>, registry: &mut Registry) {
         registry.register("svc_room_sockets", "WebSockets open", self.sockets.clone());
         registry.register("svc_rooms", "Rooms that somebody is in", self.rooms.clone());

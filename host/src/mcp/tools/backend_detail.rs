@@ -1,33 +1,33 @@
-//! Parts of a backend's detail, because all of it may be more than a tool's result can hold.
+//! Parts of a backend's detail, because the whole may be too large for a tool result.
 
 use std::collections::HashSet;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::answer;
+use super::to_json;
 use crate::backends::views::DryRunView;
 use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
 use crate::mcp::results;
 use svc_base::counted;
 
-/// A part of a backend's detail.
+/// Part of a backend's detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Part {
+pub(super) enum DetailPart {
     /// Tables, indexes and views.
     Schema,
     /// Actions with their SQL.
     Actions,
     /// Migrations with their SQL.
     Migrations,
-    /// The rows of its tables, and its bytes.
+    /// Row counts of the tables, and the size in bytes.
     Inventory,
 }
 
-impl Part {
-    /// All names, for the tool's schema and its errors.
+impl DetailPart {
+    /// Names of all parts, for the tool's schema and its errors.
     pub(super) const NAMES: [&'static str; 4] = ["schema", "actions", "migrations", "inventory"];
 
     fn name(self) -> &'static str {
@@ -35,41 +35,41 @@ impl Part {
     }
 }
 
-/// Part of a backend's detail that a call asks for.
+/// Part of a backend's detail that a call requests.
 #[derive(Debug, Default)]
 pub(super) struct PartRequest {
-    /// One part; all if there is none.
-    pub(super) part: Option<Part>,
-    /// Only what is about this table.
+    /// Requested part; all parts if absent.
+    pub(super) part: Option<DetailPart>,
+    /// Table to which the detail is restricted.
     pub(super) table: Option<String>,
 }
 
-/// Says of a detail that is too large how to see the rest of it.
-const TOO_LARGE: &str = "Send `part` (schema, actions, migrations or inventory) to see one part of it, and `table` to see one table. GET /api/v1/projects/{id}/backend answers all of it.";
+/// Note in a detail that is too large.
+const TOO_LARGE_NOTE: &str = "Send `part` (schema, actions, migrations or inventory) to see one part of it, and `table` to see one table. GET /api/v1/projects/{id}/backend answers all of it.";
 
-/// Takes the part of a backend's detail that is asked for.
+/// Selects the requested part of a backend's detail.
 ///
 /// # Errors
-/// `not_found` for a table that is not there.
-pub(super) fn part(detail: Value, request: &PartRequest) -> Result<Value, Problem> {
+/// `not_found` for an unknown table.
+pub(super) fn select_part(detail: Value, request: &PartRequest) -> Result<Value, Problem> {
     let mut document = match request {
         PartRequest {
             part: None,
             table: None,
         } => detail,
-        request => only(detail, request)?,
+        request => select(detail, request)?,
     };
-    if !results::fits(&document)
+    if !results::fits_in_result(&document)
         && let Value::Object(members) = &mut document
     {
-        results::note(members, TOO_LARGE);
+        results::append_note(members, TOO_LARGE_NOTE);
     }
     Ok(document)
 }
 
-fn only(mut detail: Value, request: &PartRequest) -> Result<Value, Problem> {
+fn select(mut detail: Value, request: &PartRequest) -> Result<Value, Problem> {
     if let Some(table) = &request.table {
-        let is_there = named(&detail["schema"]["tables"], table);
+        let is_there = contains_name(&detail["schema"]["tables"], table);
         if !is_there {
             return Err(Problem::new(
                 Code::NotFound,
@@ -78,44 +78,44 @@ fn only(mut detail: Value, request: &PartRequest) -> Result<Value, Problem> {
                 ),
             ));
         }
-        of_table(&mut detail, table);
+        retain_table(&mut detail, table);
     }
     let parts = match request.part {
         Some(part) => vec![part],
-        None => vec![Part::Schema, Part::Inventory],
+        None => vec![DetailPart::Schema, DetailPart::Inventory],
     };
-    let names = parts.into_iter().map(Part::name);
+    let names = parts.into_iter().map(DetailPart::name);
     let names = names.chain(["id", "warnings"]);
     let kept = names.map(|name| (name.to_owned(), detail[name].take()));
     Ok(Value::Object(kept.collect::<Map<_, _>>()))
 }
 
-fn named(list: &Value, name: &str) -> bool {
+fn contains_name(list: &Value, name: &str) -> bool {
     let mut list = list.as_array().into_iter().flatten();
-    list.any(|one| is(&one["name"], name))
+    list.any(|one| same_name(&one["name"], name))
 }
 
-/// Whether a name is that of a table, in whatever case it is written.
-fn is(name: &Value, table: &str) -> bool {
+/// Whether a name is that of a table; case does not matter.
+fn same_name(name: &Value, table: &str) -> bool {
     name.as_str()
         .is_some_and(|name| name.eq_ignore_ascii_case(table))
 }
 
-/// Leaves out all that is about other tables.
-fn of_table(detail: &mut Value, table: &str) {
+/// Removes everything about other tables.
+fn retain_table(detail: &mut Value, table: &str) {
     for (pointer, member) in [
         ("/schema/tables", "name"),
         ("/schema/indexes", "table"),
         ("/inventory/tables", "name"),
     ] {
         if let Some(Value::Array(list)) = detail.pointer_mut(pointer) {
-            list.retain(|one| is(&one[member], table));
+            list.retain(|one| same_name(&one[member], table));
         }
     }
     detail["schema"]["views"] = json!([]);
 }
 
-/// Leaves out the SQL of actions that a call did not name, and says so.
+/// Removes the SQL of actions that the call did not name, and adds a note about it.
 pub(super) fn without_sql_of_others(mut defined: Value, named: &HashSet<String>) -> Value {
     let mut left_out = 0;
     let actions = defined.get_mut("actions").and_then(Value::as_array_mut);
@@ -133,20 +133,20 @@ pub(super) fn without_sql_of_others(mut defined: Value, named: &HashSet<String>)
             "The `sql` of {} that this call did not name is left out: manage_backend get with part \"actions\" has it.",
             counted(left_out, "action")
         );
-        results::note(members, &note);
+        results::append_note(members, &note);
     }
     defined
 }
 
-/// Shapes the result of a trial; where not all of it fits, the difference without the two schemas.
-pub(super) fn tried_out(run: DryRunView) -> Result<Value, Problem> {
-    let mut document = answer(run)?;
-    if !results::fits(&document)
+/// Returns the result of a dry run; without the two whole schemas if they do not fit.
+pub(super) fn dry_run_result(run: DryRunView) -> Result<Value, Problem> {
+    let mut document = to_json(run)?;
+    if !results::fits_in_result(&document)
         && let Value::Object(members) = &mut document
     {
         members.remove("schema");
         members.insert("truncated".to_owned(), true.into());
-        results::note(
+        results::append_note(
             members,
             "The whole `schema`, before and after, is left out to keep this small: `changes` is the difference. manage_backend get with part \"schema\" has the schema as it is.",
         );
@@ -154,11 +154,11 @@ pub(super) fn tried_out(run: DryRunView) -> Result<Value, Problem> {
     Ok(document)
 }
 
-/// Refuses a table where a part is asked for that knows no tables.
+/// Refuses `table` together with a part that has no tables.
 pub(super) fn check_table(request: &PartRequest) -> Result<(), Problem> {
     match request {
         PartRequest {
-            part: Some(Part::Actions | Part::Migrations),
+            part: Some(DetailPart::Actions | DetailPart::Migrations),
             table: Some(_),
         } => Err(invalid(
             "In the arguments: `table` goes with the parts schema and inventory, or without `part`.",
@@ -187,14 +187,14 @@ mod tests {
     #[test]
     fn a_part_is_what_the_whole_has() {
         let whole = PartRequest::default();
-        assert_eq!(part(detail(), &whole).unwrap(), detail());
-        for name in Part::NAMES {
+        assert_eq!(select_part(detail(), &whole).unwrap(), detail());
+        for name in DetailPart::NAMES {
             let request = PartRequest {
                 part: serde_json::from_value(json!(name)).unwrap(),
                 table: None,
             };
             let expected = json!({ "id": "b", "warnings": [], name: detail()[name] });
-            assert_eq!(part(detail(), &request).unwrap(), expected);
+            assert_eq!(select_part(detail(), &request).unwrap(), expected);
         }
     }
 
@@ -208,11 +208,14 @@ mod tests {
         let inventory = json!({ "tables": [{ "name": "Notes", "rows": 1 }], "bytes_on_disk": 7 });
         let expected =
             json!({ "id": "b", "warnings": [], "schema": schema, "inventory": inventory });
-        assert_eq!(part(detail(), &request).unwrap(), expected);
-        request.part = Some(Part::Schema);
+        assert_eq!(select_part(detail(), &request).unwrap(), expected);
+        request.part = Some(DetailPart::Schema);
         let expected = json!({ "id": "b", "warnings": [], "schema": schema });
-        assert_eq!(part(detail(), &request).unwrap(), expected);
+        assert_eq!(select_part(detail(), &request).unwrap(), expected);
         request.table = Some("i".to_owned());
-        assert_eq!(part(detail(), &request).unwrap_err().code, Code::NotFound);
+        assert_eq!(
+            select_part(detail(), &request).unwrap_err().code,
+            Code::NotFound
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! An object's members, each once and as it was written: two readers of a message must not see two things.
+//! Members of a JSON object, each once and unparsed: two parsers of a message must not see different values.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,23 +7,23 @@ use serde::de::{DeserializeOwned, Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-/// The members of an object, by their names.
+/// Members of an object by name.
 #[derive(Debug, Default, Serialize)]
 #[serde(transparent)]
-pub(super) struct Members(pub(super) BTreeMap<String, Box<RawValue>>);
+pub(super) struct JsonMembers(pub(super) BTreeMap<String, Box<RawValue>>);
 
-impl<'de> Deserialize<'de> for Members {
+impl<'de> Deserialize<'de> for JsonMembers {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Once;
 
         impl<'de> Visitor<'de> for Once {
-            type Value = Members;
+            type Value = JsonMembers;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JsonMembers, A::Error> {
                 let mut members = BTreeMap::new();
                 while let Some(name) = map.next_key::<String>()? {
                     if members.contains_key(&name) {
@@ -31,7 +31,7 @@ impl<'de> Deserialize<'de> for Members {
                     }
                     members.insert(name, map.next_value()?);
                 }
-                Ok(Members(members))
+                Ok(JsonMembers(members))
             }
         }
 
@@ -39,8 +39,8 @@ impl<'de> Deserialize<'de> for Members {
     }
 }
 
-impl Members {
-    /// The value of a member that can be read as what is wanted.
+impl JsonMembers {
+    /// Returns the value of a member, if it exists and has the requested type.
     pub(super) fn get<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         let json = self.0.get(name)?;
         serde_json::from_str(json.get()).ok()

@@ -1,4 +1,4 @@
-//! How a connection was opened, and how it is written to.
+//! Context and transport of a connection.
 
 use std::sync::Arc;
 
@@ -12,39 +12,39 @@ use crate::realtime::room::Page;
 
 /// Event of a stream.
 #[derive(Debug)]
-pub(super) enum Event {
-    /// A result, with its number.
+pub(super) enum StreamEvent {
+    /// Result, with its number.
     Result(u64, Bytes),
-    /// A problem: the last event.
+    /// Problem, which is the last event.
     Error(Arc<Problem>),
-    /// Nothing, so that everybody between knows that the stream lives.
+    /// Empty comment, so that proxies keep the stream open.
     Comment,
 }
 
-/// How a connection is written to.
+/// Transport of a connection.
 #[derive(Debug)]
-pub(super) enum Way {
-    /// A WebSocket.
+pub(super) enum Transport {
+    /// WebSocket connection.
     Socket(Arc<Outbox>),
     /// Server-sent events.
-    Stream(mpsc::UnboundedSender<Event>),
+    Stream(mpsc::UnboundedSender<StreamEvent>),
 }
 
-/// How a connection was opened.
+/// Context in which a connection was opened.
 #[derive(Debug)]
-pub(super) struct Opened {
-    /// The page that it was opened from.
+pub(super) struct ConnectionContext {
+    /// Page that opened the connection.
     pub(super) page: Page,
-    /// The id of the request.
+    /// Id of the request.
     pub(super) request: Arc<str>,
-    /// Where problems are explained.
+    /// Base URL of the documentation of problems.
     pub(super) base_url: String,
-    /// Sign-in of the listener.
+    /// Session of the visitor, if signed in.
     pub(super) sign_in: Option<SignIn>,
 }
 
-impl Opened {
-    /// A problem as it is told.
+impl ConnectionContext {
+    /// Returns the document of a problem.
     pub(super) fn document(&self, problem: &Problem) -> String {
         problem.document(&self.base_url, &self.request).to_string()
     }
