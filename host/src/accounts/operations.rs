@@ -9,13 +9,13 @@ use super::views::{
     BillingView, KeyList, Me, MemberList, MemberView, NewKeyView, WorkspaceDetail, WorkspaceList,
     WorkspaceView,
 };
-use crate::access::{Admin, Asking, Owner, Viewer};
-use crate::control::answers::Keep;
+use crate::access::{Admin, WorkspaceChooser, Owner, Viewer};
+use crate::control::kept_answers::AnswerKeeper;
 use crate::http::problem::Problem;
 use crate::workspaces::{Caller, MostOwned, Plan};
 
 /// Returns who calls, with its workspaces.
-pub async fn me(accounts: Accounts, by: Asking<Viewer>) -> Result<Me, Problem> {
+pub async fn me(accounts: Accounts, by: WorkspaceChooser<Viewer>) -> Result<Me, Problem> {
     let caller = by.caller();
     let workspaces = accounts.workspaces();
     let email = match caller {
@@ -27,7 +27,7 @@ pub async fn me(accounts: Accounts, by: Asking<Viewer>) -> Result<Me, Problem> {
 }
 
 /// Lists the caller's own workspaces.
-pub async fn list(accounts: Accounts, by: Asking<Viewer>) -> Result<WorkspaceList, Problem> {
+pub async fn list(accounts: Accounts, by: WorkspaceChooser<Viewer>) -> Result<WorkspaceList, Problem> {
     let all = accounts.workspaces().seen_by(by.caller()).await?;
     Ok(WorkspaceList::new(&all, by.caller()))
 }
@@ -40,7 +40,7 @@ pub async fn create(
     accounts: Accounts,
     by: UserScope,
     input: CreateWorkspace,
-    keep: Keep<WorkspaceView>,
+    keep: AnswerKeeper<WorkspaceView>,
 ) -> Result<WorkspaceView, Problem> {
     let caller = Caller::User(by.user.clone());
     let (display_name, slug) = input.checked()?;
@@ -113,7 +113,7 @@ pub async fn add_member(
     accounts: Accounts,
     at: WorkspaceScope<Admin>,
     input: AddMember,
-    keep: Keep<MemberView>,
+    keep: AnswerKeeper<MemberView>,
 ) -> Result<MemberView, Problem> {
     let (given, at) = (input.checked()?, at.authority);
     let keep = keep.of(|member: &crate::workspaces::Member| MemberView::from(member.clone()));

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use axum::extract::FromRef;
 
-use self::services::{Ground, Services};
-use crate::access::Callers;
+use self::services::{Infrastructure, Services};
+use crate::access::Authenticator;
 use crate::access::idempotency::Idempotency;
 use crate::accounts::Accounts;
 use crate::backends::Backends;
@@ -116,7 +116,7 @@ shared! {
     /// Workspaces with all that they own.
     accounts: Accounts,
     /// Tells who calls.
-    callers: Callers,
+    authenticator: Authenticator,
     /// The landing page and what stands beside it.
     landing: Arc<Landing>,
     /// The names that we answer for.
@@ -139,14 +139,14 @@ impl App {
     /// # Errors
     /// When something below the data or cache directory cannot be opened.
     pub async fn open(config: Config, clock: Clock, random: Random) -> anyhow::Result<SharedApp> {
-        let ground = Ground::open(config, clock, random)?;
-        let app = Self::of(Services::open(ground).await?)?;
+        let infrastructure = Infrastructure::open(config, clock, random)?;
+        let app = Self::assemble(Services::open(infrastructure).await?)?;
         Ok(SharedApp(Arc::new(app)))
     }
 
-    fn of(services: Services) -> anyhow::Result<Self> {
-        let ground = &services.ground;
-        let (config, clock, random) = (&ground.config, &ground.clock, &ground.random);
+    fn assemble(services: Services) -> anyhow::Result<Self> {
+        let infrastructure = &services.infrastructure;
+        let (config, clock, random) = (&infrastructure.config, &infrastructure.clock, &infrastructure.random);
         let calls = services.calls();
         let metrics = Arc::clone(&services.metrics);
         Ok(Self {
@@ -161,7 +161,7 @@ impl App {
             hosts: Arc::new(Hosts::new(config)),
             request_ids: Arc::new(RequestIds::new(u32::from_le_bytes(random.bytes()?))),
             idempotency: Idempotency::new(
-                ground.control.clone(),
+                infrastructure.control.clone(),
                 clock.clone(),
                 services.deployments.secrets.idempotency.clone(),
             ),
@@ -171,7 +171,7 @@ impl App {
             backends: services.backends,
             workspaces: services.workspaces,
             projects: services.projects,
-            callers: services.callers,
+            authenticator: services.authenticator,
             visitors: services.visitors,
             purger: services.purger,
             payments: services.payments,
@@ -182,9 +182,9 @@ impl App {
             rate_limits: services.rate_limits,
             metrics: services.metrics,
             gauges: services.gauges,
-            config: services.ground.config,
-            clock: services.ground.clock,
-            control: services.ground.control,
+            config: services.infrastructure.config,
+            clock: services.infrastructure.clock,
+            control: services.infrastructure.control,
         })
     }
 }

@@ -9,10 +9,10 @@ use quick_cache::sync::Cache;
 use super::model::{Action, ActionRow, BATCH, BackendError, BadAction, NOTE, NewAction};
 use super::service::Backends;
 use super::{store, verdicts};
-use crate::access::while_awaited;
+use crate::access::while_client_waits;
 use crate::content::Digest;
 use crate::control;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
 use crate::projects;
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
@@ -60,7 +60,7 @@ impl Backends {
         batch: Vec<NewAction>,
     ) -> Result<Vec<ActionRow>, BackendError> {
         let id = self.required(project).await?.id;
-        let rows = while_awaited(self.judged_batch(id, batch)).await??;
+        let rows = while_client_waits(self.judged_batch(id, batch)).await??;
         self.check_disk()?;
         let (now, most) = (self.clock.now(), self.config.limits.definition_bytes);
         let actions = self
@@ -85,7 +85,7 @@ impl Backends {
                     return Err(BackendError::definitions_full(most));
                 }
                 if changed {
-                    projects::did(tx, &project, Act::BackendDefine, &id, now)?;
+                    projects::record_audit(tx, &project, AuditAction::BackendDefine, &id, now)?;
                 }
                 Ok(store::actions(tx, &id).map_err(control::Error::from)?)
             })

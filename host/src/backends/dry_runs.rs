@@ -5,7 +5,7 @@ use super::migrations;
 use super::model::{ActionRow, BackendError, DryRun, MigrationStatus, NewAction, writes};
 use super::service::Backends;
 use super::store;
-use crate::access::while_awaited;
+use crate::access::while_client_waits;
 use crate::control;
 use svc_base::ids::{BackendId, ProjectId};
 use svc_database::{Migrated, Outcome, Trial, TrialStatement};
@@ -23,7 +23,7 @@ impl Backends {
         let id = self.required(project).await?.id;
         let turn = self.turn(id);
         let _mine = turn.lock().await;
-        let script = while_awaited(self.judged(ddl, Some(id))).await??;
+        let script = while_client_waits(self.judged(ddl, Some(id))).await??;
         let recorded = self.recorded(id, &script.checksum).await?.is_some();
         if !recorded {
             self.check_definitions(id, &script, None).await?;
@@ -53,7 +53,7 @@ impl Backends {
         batch: Vec<NewAction>,
     ) -> Result<DryRun, BackendError> {
         let id = self.required(project).await?.id;
-        let rows = while_awaited(self.judged_batch(id, batch)).await??;
+        let rows = while_client_waits(self.judged_batch(id, batch)).await??;
         let mut actions = self.current(id).await?;
         let mut status = MigrationStatus::AlreadyApplied;
         let most = self.config.limits.definition_bytes;

@@ -10,11 +10,11 @@ use super::model::{Backend, BackendError, Detail, LedgerEntry};
 use super::occupancy::Occupancy;
 use super::store;
 use super::verdicts::Verdicts;
-use crate::access::while_awaited;
+use crate::access::while_client_waits;
 use crate::config::Config;
 use crate::content::Digest;
-use crate::control::answers::Keep;
-use crate::control::audit::Act;
+use crate::control::kept_answers::AnswerKeeper;
+use crate::control::audit::AuditAction;
 use crate::control::{self, Control, Tx};
 use crate::deployments::publish::PublishError;
 use crate::deployments::{self, Deployments};
@@ -76,7 +76,7 @@ impl Backends {
         Ok(Self {
             databases: Arc::new(Databases::open(
                 &config.data,
-                &config.limits.databases(),
+                &config.limits.database_limits(),
                 clock.clone(),
             )?),
             verdicts: Verdicts::new(sandbox),
@@ -103,12 +103,12 @@ impl Backends {
         &self,
         project: &Project,
         new: NewBackend,
-        keep: Keep<Detail>,
+        keep: AnswerKeeper<Detail>,
     ) -> Result<Detail, BackendError> {
         if self.of_project(project.id).await?.is_some() {
             return Err(BackendError::Exists);
         }
-        let script = while_awaited(self.judged(new.ddl, None)).await??;
+        let script = while_client_waits(self.judged(new.ddl, None)).await??;
         self.check_room(project.workspace.id).await?;
         let backend = Backend {
             id: BackendId::new(&self.clock, &self.random).map_err(anyhow::Error::from)?,
@@ -158,7 +158,7 @@ impl Backends {
         &self,
         detail: Detail,
         workspace: WorkspaceId,
-        keep: Keep<Detail>,
+        keep: AnswerKeeper<Detail>,
     ) -> Result<Detail, BackendError> {
         let (config, now) = (Arc::clone(&self.config), self.clock.now());
         self.control
@@ -177,7 +177,7 @@ impl Backends {
                     store::append(tx, &backend.id, entry)?;
                 }
                 deployments::bind_backend(tx, &backend.project, &backend.id)?;
-                projects::did(tx, &backend.project, Act::BackendCreate, &backend.id, now)?;
+                projects::record_audit(tx, &backend.project, AuditAction::BackendCreate, &backend.id, now)?;
                 keep.keep(tx, &detail)?;
                 Ok(detail)
             })
@@ -304,7 +304,7 @@ impl Backends {
             .write(move |tx| {
                 let there = set(tx, &id)?;
                 if there {
-                    projects::did(tx, &project, Act::BackendUpdate, &id, now)?;
+                    projects::record_audit(tx, &project, AuditAction::BackendUpdate, &id, now)?;
                 }
                 Ok::<_, control::Error>(there)
             })
@@ -327,7 +327,7 @@ impl Backends {
                 deployments::backend_changed(tx, &project)?;
                 let removed = store::remove(tx, &project)?;
                 if let Some(id) = &removed {
-                    projects::did(tx, &project, Act::BackendDelete, id, now)?;
+                    projects::record_audit(tx, &project, AuditAction::BackendDelete, id, now)?;
                 }
                 Ok::<_, control::Error>(removed)
             })

@@ -37,7 +37,7 @@ impl Local {
     ///
     /// # Errors
     /// The disk's.
-    pub(super) fn free(&self) -> std::io::Result<u64> {
+    pub(super) fn free_bytes(&self) -> std::io::Result<u64> {
         disk::free(&self.directory)
     }
 

@@ -210,7 +210,7 @@ impl ReadyVariant {
         let whole = |policy: &HeaderMap| {
             let mut headers = policy.clone();
             headers.insert(header::CONTENT_TYPE, HTML);
-            document::describe(&mut headers, &etag, encoding);
+            document::add_variant_headers(&mut headers, &etag, encoding);
             headers
         };
         Self {

@@ -29,7 +29,7 @@ pub(super) enum Refusal {
 
 /// Identifies the caller by the credential in the headers.
 pub(super) async fn identify(services: &Tools, headers: &HeaderMap) -> Client {
-    match services.callers.identify(headers).await {
+    match services.authenticator.identify(headers).await {
         Ok(Identity::Nobody) => Client::Anonymous,
         Ok(Identity::Known(caller)) => Client::Known(caller),
         Ok(Identity::Invalid) => Client::Refused(challenged(services, credential_invalid(), true)),
@@ -44,7 +44,7 @@ pub(super) fn refusal(services: &Tools, client: &Client, tool: Option<&str>) -> 
         Client::Refused(problem) => Some(Refusal::Transport(problem.clone())),
         Client::Anonymous => match tool {
             // Clients begin to sign in on a 401 alone.
-            Some(tool) if !tools::is_open(tool) && services.callers.tokens().is_some() => Some(
+            Some(tool) if !tools::is_open(tool) && services.authenticator.tokens().is_some() => Some(
                 Refusal::Transport(challenged(services, anonymous(tool), false)),
             ),
             Some(tool) if !tools::is_open(tool) => Some(Refusal::Result(anonymous(tool))),

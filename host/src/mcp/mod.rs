@@ -18,7 +18,7 @@ mod transport;
 
 use std::sync::Arc;
 
-use crate::access::Callers;
+use crate::access::Authenticator;
 use crate::accounts::Accounts;
 use crate::backends::Backends;
 use crate::config::Config;
@@ -35,7 +35,7 @@ use svc_base::clock::Clock;
 #[derive(Clone, Debug)]
 pub struct Tools {
     /// Resolves credentials to callers.
-    pub callers: Callers,
+    pub authenticator: Authenticator,
     /// Workspaces with all that they own.
     pub accounts: Accounts,
     /// Envelopes of frontends.

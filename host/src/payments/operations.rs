@@ -6,7 +6,7 @@ use super::Payments;
 use super::requests::{AddPrice, ListSessions};
 use super::views::{CatalogView, PricedView, SessionList};
 use crate::access::{Editor, Viewer};
-use crate::control::answers::Keep;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::http::problem::Problem;
 use crate::projects::scope::ProjectScope;
 
@@ -27,7 +27,7 @@ pub async fn add_price(
     payments: Arc<Payments>,
     at: ProjectScope<Editor>,
     input: AddPrice,
-    keep: Keep<PricedView>,
+    keep: AnswerKeeper<PricedView>,
 ) -> Result<PricedView, Problem> {
     let new = input.checked()?;
     let keep = keep.of(|price| PricedView::from(price));

@@ -18,7 +18,7 @@ use requests::BatchedCall;
 use svc_database::values::{Params, Value};
 use svc_database::{Call, Pace, ResultJson, Step, StepParam};
 
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
 use crate::visitors::Identity;
 use svc_base::ids::BackendId;
 use svc_sandbox::Statement;
@@ -42,7 +42,7 @@ impl Backends {
             let (sql, pace) = (&row.sql, &action.pace);
             self.run(id, sql, &action.statement, &row.verdict, pace, given)
         };
-        self.entered(id, Act::BackendCall, writes(&row.verdict), run)
+        self.entered(id, AuditAction::BackendCall, writes(&row.verdict), run)
             .await
     }
 
@@ -82,7 +82,7 @@ impl Backends {
                 None => failure.error.into(),
             })
         };
-        self.entered(id, Act::BackendCall, written, run).await
+        self.entered(id, AuditAction::BackendCall, written, run).await
     }
 
     /// The action that a call names, if the call is one of it.
@@ -122,7 +122,7 @@ impl Backends {
         check_names(&query.verdict, &given)?;
         let verdict = &query.verdict;
         let run = || self.run(id, &text, &query.statement, verdict, &query.pace, given);
-        self.entered(id, Act::BackendQuery, writes(verdict), run)
+        self.entered(id, AuditAction::BackendQuery, writes(verdict), run)
             .await
     }
 

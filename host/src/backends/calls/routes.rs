@@ -12,12 +12,12 @@ use super::requests::{As, CallOrBatch, OpBody, OpRequest, RunQuery};
 use super::tokens::Tokens;
 use super::views::{OpAnswer, QueryResult};
 use crate::access::{
-    self, Authority, Callers, Editor, MaybeCaller, Viewer, credential_invalid, credential_missing,
-    to_the_end,
+    self, Authority, Authenticator, Editor, MaybeCaller, Viewer, credential_invalid, credential_missing,
+    run_to_completion,
 };
 use crate::backends::{BackendError, Backends};
 use crate::config::Config;
-use crate::control::audit::{Doer, done_by};
+use crate::control::audit::{Actor, with_actor};
 use crate::deployments::Deployments;
 use crate::deployments::pages::{Kind, Page};
 use crate::deployments::serve::LookupError;
@@ -45,7 +45,7 @@ pub struct Calls {
     /// Visitors who are somebody.
     pub visitors: Arc<Visitors>,
     /// Tells whose credentials are whose.
-    pub callers: Callers,
+    pub authenticator: Authenticator,
     /// Buckets that calls draw from.
     pub rate_limits: Arc<RateLimits>,
     /// Settings in effect.
@@ -125,7 +125,7 @@ async fn answer(
         }
         Err(_) => None,
     };
-    let body = UnreadBody::of(request, calls.config.limits.op_body_bytes)?;
+    let body = UnreadBody::new(request, calls.config.limits.op_body_bytes)?;
     let page = page?;
     let backend = bound(&page)?;
     let mut body = body.json::<OpBody>().await?.value;
@@ -150,8 +150,8 @@ async fn answer(
     // What an owner does is in the audit, and so is done to its end.
     let backends = Arc::clone(&calls.backends);
     let work = Box::pin(async move { run(&backends, backend, wanted, by).await });
-    let doer = Doer::new(owner.principal(), &context.request_id.into());
-    let done = Box::pin(done_by(doer, to_the_end(work)));
+    let actor = Actor::new(owner.principal(), &context.request_id.into());
+    let done = Box::pin(with_actor(actor, run_to_completion(work)));
     Ok(json_answer(done.await?))
 }
 
@@ -182,7 +182,7 @@ async fn named_by_owner(
         headers.append(header::AUTHORIZATION, value);
     }
     check_once(&headers, &[header::AUTHORIZATION])?;
-    let caller = match calls.callers.identify(&headers).await? {
+    let caller = match calls.authenticator.identify(&headers).await? {
         access::Identity::Known(caller) => caller,
         access::Identity::Nobody => return Err(credential_missing()),
         access::Identity::Invalid => return Err(credential_invalid()),
@@ -216,7 +216,7 @@ pub async fn query(
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let caller = owner(caller)?;
-    let body = body.at_most(calls.config.limits.op_body_bytes)?;
+    let body = body.with_limit(calls.config.limits.op_body_bytes)?;
     let (backend, at) = owned(&calls, &context, &slug, &caller).await?;
     let request = body.json::<RunQuery>().await?.value;
     let most = svc_sandbox::STATEMENT_BYTES;
@@ -227,13 +227,13 @@ pub async fn query(
         )));
     }
     let backends = Arc::clone(&calls.backends);
-    let may_write = at.raised::<Editor>().is_ok();
+    let may_write = at.require::<Editor>().is_ok();
     let work = async move {
         let query = backends.query(backend, request.sql, request.params.0, may_write);
         query.await
     };
-    let doer = Doer::new(caller.principal(), &context.request_id);
-    let done = caller.flow().scope(done_by(doer, work));
+    let actor = Actor::new(caller.principal(), &context.request_id);
+    let done = caller.flow().scope(with_actor(actor, work));
     Ok(json_answer(done.await?))
 }
 

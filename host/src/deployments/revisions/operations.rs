@@ -6,7 +6,7 @@ use super::model::{HistoryPage, RevisionKind};
 use super::requests::{CreateRevision, ReleaseRequest};
 use super::views::{ReleaseList, ReleaseView, RevisionCreated, RevisionList, RevisionView};
 use crate::access::{Editor, Viewer};
-use crate::control::answers::Keep;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::deployments::Deployments;
 use crate::deployments::frontends::scope::FrontendScope;
 use crate::http::problem::Problem;
@@ -48,7 +48,7 @@ pub async fn create(
     deployments: Arc<Deployments>,
     at: FrontendScope<Editor>,
     input: CreateRevision,
-    keep: Keep<RevisionCreated>,
+    keep: AnswerKeeper<RevisionCreated>,
 ) -> Result<RevisionCreated, Problem> {
     let (new, target) = (input.checked()?, at.target());
     let viewed = Arc::clone(&deployments);

@@ -69,13 +69,13 @@ async fn answer(
     request: Request,
 ) -> Result<Response, Problem> {
     let most = services.calls.config.limits.op_body_bytes;
-    let body = UnreadBody::of(request, most)?;
+    let body = UnreadBody::new(request, most)?;
     let page = page?;
     let backend = bound(&page)?;
     if !services.calls.backends.is_for_agents(backend).await? {
         return Err(closed());
     }
-    let (parts, body) = body.raw().await?;
+    let (parts, body) = body.read_with_head().await?;
     let mut message = match framing::look(body) {
         Ok(message) => message,
         Err(refused) => return Ok(refused.into_response()),
@@ -107,7 +107,7 @@ async fn instructions(services: &AppTools, slug: &str, page: &Page) -> Result<St
     let url = format!("{}/{slug}", calls.config.project_origin(host_label));
     let title = calls.deployments.title(page.id).await?;
     // The title last: what stands in it is nobody's placeholder.
-    let text = calls.config.limits.said(INSTRUCTIONS);
+    let text = calls.config.limits.fill_in(INSTRUCTIONS);
     Ok(text
         .replace("{{url}}", &url)
         .replace("{{title}}", &quoted(&title)))

@@ -15,7 +15,7 @@ use crate::backends::requests::{DefineActions, HowToChange};
 use crate::backends::scope::BackendScope;
 use crate::backends::views::{Defined, Updated};
 use crate::backends::{export, operations};
-use crate::control::answers::Keep;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
 use crate::mcp::arguments::{Action as _, Arguments, actions};
@@ -108,7 +108,7 @@ pub(super) async fn call(
     let given = &mut arguments;
     match wanted {
         Action::Create => {
-            let (at, keep) = (session.project(given).await?, Keep::nothing());
+            let (at, keep) = (session.project(given).await?, AnswerKeeper::none());
             answer(operations::create(backends, at, arguments.rest()?, keep).await?)
         }
         Action::Get => get(&session, arguments).await,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::find::Find;
 use super::{Harm, Session, answer, deleted, describe, string};
 use crate::access::Viewer;
-use crate::control::answers::Keep;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::deployments::Deployments;
 use crate::deployments::frontends::operations as frontends;
 use crate::deployments::frontends::requests::explain_share_fields;
@@ -103,7 +103,7 @@ pub(super) async fn call(
     let given = &mut arguments;
     match wanted {
         Action::Create => {
-            let (at, keep) = (session.project(given).await?, Keep::nothing());
+            let (at, keep) = (session.project(given).await?, AnswerKeeper::none());
             let input = arguments.rest().map_err(explain_share_fields)?;
             answer(frontends::create(deployments, at, input, keep).await?)
         }
@@ -133,7 +133,7 @@ pub(super) async fn call(
             deleted(frontends::delete(deployments, at, target).await)
         }
         Action::CreateRevision => {
-            let (at, keep) = (session.frontend(given).await?, Keep::nothing());
+            let (at, keep) = (session.frontend(given).await?, AnswerKeeper::none());
             answer(revisions::create(deployments, at, arguments.rest()?, keep).await?)
         }
         Action::ListRevisions => list_revisions(&session, arguments).await,

@@ -6,7 +6,7 @@ use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
 use super::{Harm, Session, answer, describe, string};
-use crate::control::answers::Keep;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::http::problem::Problem;
 use crate::mcp::arguments::{Action as _, Arguments, actions};
 use crate::payments::operations;
@@ -51,7 +51,7 @@ pub(super) async fn call(
         Action::AddPrice => {
             let at = session.project(&mut arguments).await?;
             let input = arguments.rest()?;
-            answer(operations::add_price(payments, at, input, Keep::nothing()).await?)
+            answer(operations::add_price(payments, at, input, AnswerKeeper::none()).await?)
         }
         Action::Catalog => {
             let at = session.project(&mut arguments).await?;

@@ -4,11 +4,11 @@ use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
 use super::{Harm, Session, answer, deleted, describe, string};
-use crate::access::{Asking, Floor};
+use crate::access::{WorkspaceChooser, MinimumRole};
 use crate::accounts::operations;
 use crate::accounts::requests::ListWorkspaces;
 use crate::accounts::scope::{UserScope, WorkspaceScope};
-use crate::control::answers::Keep;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::http::problem::Problem;
 use crate::mcp::arguments::{Action as _, Arguments, actions};
 
@@ -59,12 +59,12 @@ pub(super) async fn call(
     match wanted {
         Action::List => {
             let ListWorkspaces {} = arguments.rest()?;
-            let by = Asking::of(accounts.workspaces(), session.caller).await?;
+            let by = WorkspaceChooser::new(accounts.workspaces(), session.caller).await?;
             answer(operations::list(accounts, by).await?)
         }
         Action::Create => {
             let (by, input) = (UserScope::of(session.caller)?, arguments.rest()?);
-            answer(operations::create(accounts, by, input, Keep::nothing()).await?)
+            answer(operations::create(accounts, by, input, AnswerKeeper::none()).await?)
         }
         Action::Get => {
             let at = session.workspace(given).await?;
@@ -87,7 +87,7 @@ pub(super) async fn call(
         }
         Action::AddMember => {
             let at = session.workspace(given).await?;
-            let (input, keep) = (arguments.rest()?, Keep::nothing());
+            let (input, keep) = (arguments.rest()?, AnswerKeeper::none());
             answer(operations::add_member(accounts, at, input, keep).await?)
         }
         Action::SetRole => {
@@ -106,7 +106,7 @@ pub(super) async fn call(
 
 impl Session {
     /// A workspace that the caller has a role in.
-    async fn workspace<F: Floor>(
+    async fn workspace<F: MinimumRole>(
         &self,
         arguments: &mut Arguments,
     ) -> Result<WorkspaceScope<F>, Problem> {

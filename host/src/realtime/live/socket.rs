@@ -10,7 +10,7 @@ use super::listeners::Place;
 use super::opened::{Opened, Way};
 use super::protocol::{self, Frame, Refusal};
 use super::service::{Left, LiveError, SubscribeRequest};
-use crate::http::websocket::{Accepted, Close, Incoming};
+use crate::http::websocket::{AcceptedUpgrade, Close, Incoming};
 use crate::realtime::meter::{Draw, Meter};
 use svc_base::ids::BackendId;
 
@@ -22,18 +22,18 @@ const BACKLOG: usize = 64;
 /// Serves a socket whose handshake has been answered.
 pub(super) async fn serve(
     live: Live,
-    accepted: Accepted,
+    accepted: AcceptedUpgrade,
     (backend, client): (BackendId, IpAddr),
     (place, opened): (Place, Opened),
 ) {
     let limits = &live.config.limits;
     let bytes = usize::try_from(limits.frame_bytes).unwrap_or(usize::MAX);
     let queue = usize::try_from(limits.outbound_queue).unwrap_or(usize::MAX);
-    let Some(socket) = accepted.socket(bytes).await else {
+    let Some(socket) = accepted.into_socket(bytes).await else {
         return;
     };
     let (outbox, mut running) = socket.open(queue.saturating_add(SPARE));
-    outbox.listen();
+    outbox.let_client_begin();
     let seat = live.seat(backend, place, opened, Way::Socket(outbox));
     let backlog = Backlog::new(most_waiting(&live));
     let mut page = Page {
