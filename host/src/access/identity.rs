@@ -91,7 +91,10 @@ where
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        match Authenticator::from_ref(state).identify(&parts.headers).await? {
+        match Authenticator::from_ref(state)
+            .identify(&parts.headers)
+            .await?
+        {
             Identity::Nobody => Ok(Self(None)),
             Identity::Known(caller) => Ok(Self(Some(caller))),
             Identity::Invalid => Err(credential_invalid()),

@@ -146,7 +146,11 @@ impl App {
 
     fn assemble(services: Services) -> anyhow::Result<Self> {
         let infrastructure = &services.infrastructure;
-        let (config, clock, random) = (&infrastructure.config, &infrastructure.clock, &infrastructure.random);
+        let (config, clock, random) = (
+            &infrastructure.config,
+            &infrastructure.clock,
+            &infrastructure.random,
+        );
         let calls = services.calls();
         let metrics = Arc::clone(&services.metrics);
         Ok(Self {

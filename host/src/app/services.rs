@@ -9,7 +9,7 @@ use crate::accounts::{Accounts, Billing, Plans};
 use crate::backends::Backends;
 use crate::backends::calls::routes::Calls;
 use crate::config::Config;
-use crate::content::{StoreConnector, OneTimeFiles, ContentLocation};
+use crate::content::{ContentLocation, OneTimeFiles, StoreConnector};
 use crate::control::{Change, Control, Secrets};
 use crate::deployments::Deployments;
 use crate::deployments::operators::follow_content;
@@ -258,8 +258,14 @@ impl Services {
         let sandbox = infrastructure.sandbox()?;
         let deployments = infrastructure.deployments(&sandbox).await?;
         let realtime = infrastructure.realtime(&deployments);
-        let backends = infrastructure.backends(&deployments, &sandbox, &realtime).await?;
-        let (control, clock, random) = (&infrastructure.control, &infrastructure.clock, &infrastructure.random);
+        let backends = infrastructure
+            .backends(&deployments, &sandbox, &realtime)
+            .await?;
+        let (control, clock, random) = (
+            &infrastructure.control,
+            &infrastructure.clock,
+            &infrastructure.random,
+        );
         let workspaces = Workspaces::new(control.clone(), clock.clone(), random.clone());
         let projects = infrastructure.projects(&workspaces);
         let authenticator = infrastructure.authenticator(&workspaces)?;

@@ -138,7 +138,13 @@ impl Backends {
                     return Ok(false);
                 }
                 store::append(tx, &id, &entry)?;
-                projects::record_audit(tx, &project, AuditAction::BackendMigrate, &id, entry.applied_at)?;
+                projects::record_audit(
+                    tx,
+                    &project,
+                    AuditAction::BackendMigrate,
+                    &id,
+                    entry.applied_at,
+                )?;
                 Ok(true)
             })
             .await;

@@ -13,8 +13,8 @@ use super::verdicts::Verdicts;
 use crate::access::while_client_waits;
 use crate::config::Config;
 use crate::content::Digest;
-use crate::control::kept_answers::AnswerKeeper;
 use crate::control::audit::AuditAction;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::control::{self, Control, Tx};
 use crate::deployments::publish::PublishError;
 use crate::deployments::{self, Deployments};
@@ -177,7 +177,13 @@ impl Backends {
                     store::append(tx, &backend.id, entry)?;
                 }
                 deployments::bind_backend(tx, &backend.project, &backend.id)?;
-                projects::record_audit(tx, &backend.project, AuditAction::BackendCreate, &backend.id, now)?;
+                projects::record_audit(
+                    tx,
+                    &backend.project,
+                    AuditAction::BackendCreate,
+                    &backend.id,
+                    now,
+                )?;
                 keep.keep(tx, &detail)?;
                 Ok(detail)
             })

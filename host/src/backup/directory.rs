@@ -193,7 +193,9 @@ impl BackupDirectory {
 
     /// The objects.
     pub(super) fn content(&self) -> io::Result<ObjectDirectory> {
-        Ok(ObjectDirectory::new(disk::subdirectory(&self.dir, CONTENT)?))
+        Ok(ObjectDirectory::new(disk::subdirectory(
+            &self.dir, CONTENT,
+        )?))
     }
 
     /// The guests.
@@ -215,7 +217,11 @@ impl BackupDirectory {
     ///
     /// # Errors
     /// The disk's; the next backup goes on, and this one is complete without it.
-    pub(super) fn remove_unneeded(&self, manifest: &Manifest, content: &BTreeSet<Digest>) -> io::Result<()> {
+    pub(super) fn remove_unneeded(
+        &self,
+        manifest: &Manifest,
+        content: &BTreeSet<Digest>,
+    ) -> io::Result<()> {
         self.remove_states(Some(&manifest.state))?;
         fault::point("backup.tidying");
         self.content()?.retain_only(content)?;
@@ -244,10 +250,14 @@ mod tests {
             "link/backup",
             "data/../data/c",
         ] {
-            let refused = check_not_nested(&at(inside), &data).unwrap_err().to_string();
+            let refused = check_not_nested(&at(inside), &data)
+                .unwrap_err()
+                .to_string();
             assert!(refused.contains("inside the data directory"), "{refused}");
         }
-        let refused = check_not_nested(root.path(), &data).unwrap_err().to_string();
+        let refused = check_not_nested(root.path(), &data)
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains("of its own"), "{refused}");
     }
 
@@ -256,15 +266,21 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let (ours, other) = (root.path().join("ours"), root.path().join("other"));
         let first = BackupDirectory::open_for_writing(&ours).unwrap();
-        let second = BackupDirectory::open_for_writing(&ours).unwrap_err().to_string();
+        let second = BackupDirectory::open_for_writing(&ours)
+            .unwrap_err()
+            .to_string();
         assert!(second.contains("another backup"), "{second}");
         drop(first);
         BackupDirectory::open_for_writing(&ours).unwrap();
-        let unread = BackupDirectory::open_for_reading(&ours).unwrap_err().to_string();
+        let unread = BackupDirectory::open_for_reading(&ours)
+            .unwrap_err()
+            .to_string();
         assert!(unread.contains("no complete one"), "{unread}");
         std::fs::create_dir(&other).unwrap();
         std::fs::write(other.join("holiday.jpg"), b"").unwrap();
-        let refused = BackupDirectory::open_for_writing(&other).unwrap_err().to_string();
+        let refused = BackupDirectory::open_for_writing(&other)
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains("no backup"), "{refused}");
         std::fs::write(ours.join(MANIFEST), br#"{"format":2}"#).unwrap();
         assert!(BackupDirectory::open_for_writing(&ours).is_err());

@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use super::OperatorArgs;
 use super::actor::actor;
 use super::progress::Progress;
-use crate::backup::{self, CopyStats, BackupOutcome, last};
+use crate::backup::{self, BackupOutcome, CopyStats, last};
 use crate::control::Control;
 use crate::operators::{self, MakeBackup, Operation, ProgressSink};
 use svc_base::clock::Clock;
@@ -49,7 +49,11 @@ impl Backup {
 }
 
 /// Makes a backup where no server does.
-async fn offline(data: &Path, directory: &Path, progress: &Progress) -> anyhow::Result<BackupOutcome> {
+async fn offline(
+    data: &Path,
+    directory: &Path,
+    progress: &Progress,
+) -> anyhow::Result<BackupOutcome> {
     super::allow_many_files();
     let clock = Clock::system();
     let control = Control::open(data).with_context(|| format!("opening {}", data.display()))?;

@@ -12,9 +12,9 @@ use crate::content::ContentLocation;
 use crate::guests::status::{is_served, read as read_guests};
 use crate::log::LoggedError;
 use crate::operators::{Operation, ShowCounts};
-use crate::overview::status_file::{self, StatusFile};
 use crate::overview::sizes::{self, Sizes};
-use crate::overview::{self, Counts, CapUse};
+use crate::overview::status_file::{self, StatusFile};
+use crate::overview::{self, CapUse, Counts};
 use svc_base::clock::Timestamp;
 
 #[derive(Debug, clap::Args)]

@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 
 use super::publication::{Address, announce};
 use super::{Deployments, frontends, sharing, store};
-use crate::content::{Digest, ContentLock};
+use crate::content::{ContentLock, Digest};
 use crate::control;
 use crate::control::audit::AuditAction;
 use crate::projects;

@@ -17,7 +17,7 @@ use super::serve::LookupError;
 use super::views::Deployed;
 use super::{Deployments, forms};
 use crate::access::MaybeCaller;
-use crate::access::idempotency::{IdempotentRequest, IdempotencyScope};
+use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::http::context::Context;
 use crate::http::extract::UnreadBody;
 use crate::http::hosts::Host;

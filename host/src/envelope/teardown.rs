@@ -69,7 +69,8 @@ impl Teardown {
 
     /// Makes a project unreachable now, for whoever acts, and lets the rest of its end follow behind the answer.
     pub async fn end(&self, project: ProjectId) -> Result<(), ProjectError> {
-        self.begin_by(project, Some(AuditAction::ProjectDelete)).await?;
+        self.begin_by(project, Some(AuditAction::ProjectDelete))
+            .await?;
         let teardown = self.clone();
         tokio::spawn(async move {
             if let Err(error) = teardown.finish(project).await {

@@ -44,9 +44,13 @@ pub(super) fn refusal(services: &Tools, client: &Client, tool: Option<&str>) -> 
         Client::Refused(problem) => Some(Refusal::Transport(problem.clone())),
         Client::Anonymous => match tool {
             // Clients begin to sign in on a 401 alone.
-            Some(tool) if !tools::is_open(tool) && services.authenticator.tokens().is_some() => Some(
-                Refusal::Transport(challenged(services, anonymous(tool), false)),
-            ),
+            Some(tool) if !tools::is_open(tool) && services.authenticator.tokens().is_some() => {
+                Some(Refusal::Transport(challenged(
+                    services,
+                    anonymous(tool),
+                    false,
+                )))
+            }
             Some(tool) if !tools::is_open(tool) => Some(Refusal::Result(anonymous(tool))),
             _ => None,
         },

@@ -16,7 +16,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::installation::{Answer, Installation, ProgressStep, ProgressSink};
+use super::installation::{Answer, Installation, ProgressSink, ProgressStep};
 use super::{Operation, reach};
 use crate::app::SharedApp;
 use crate::guests::watch::Looks;
@@ -161,7 +161,10 @@ async fn write(stream: &mut UnixStream, reply: &Reply) {
         bytes.push(b'\n');
         stream.write_all(&bytes).await
     };
-    if !matches!(tokio::time::timeout(TRANSFER_TIMEOUT, written).await, Ok(Ok(()))) {
+    if !matches!(
+        tokio::time::timeout(TRANSFER_TIMEOUT, written).await,
+        Ok(Ok(()))
+    ) {
         tracing::debug!("a command did not take its answer");
     }
 }

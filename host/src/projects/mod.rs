@@ -14,4 +14,7 @@ mod store;
 
 pub use model::{Project, ProjectError};
 pub use service::{EndSessions, Projects};
-pub use store::{begin_end, begin_ends, record_audit, record_audit_as, record_audit_ahead, ids, is_live, note_visitor, offers};
+pub use store::{
+    begin_end, begin_ends, ids, is_live, note_visitor, offers, record_audit, record_audit_ahead,
+    record_audit_as,
+};

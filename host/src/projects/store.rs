@@ -6,7 +6,7 @@ use std::fmt::Display;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::Project;
-use crate::control::audit::{AuditAction, AuditEntryAhead, Actor};
+use crate::control::audit::{Actor, AuditAction, AuditEntryAhead};
 use crate::control::{Columns, Control, Error, Tx};
 use crate::workspaces::WorkspaceRef;
 use svc_base::clock::Timestamp;

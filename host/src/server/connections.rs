@@ -24,10 +24,10 @@ use tokio::time::{sleep, timeout};
 
 use super::admission::{Connections, Permit};
 use super::front;
-use super::handshakes::{Handshakes, HandshakeSlot};
+use super::handshakes::{HandshakeSlot, Handshakes};
 use crate::app::SharedApp;
+use crate::http::client_timeout::{AnswerTracker, SlowClientTimeout, TrackedAnswer};
 use crate::http::paths;
-use crate::http::client_timeout::{AnswerTracker, TrackedAnswer, SlowClientTimeout};
 use crate::http::problem::Problem;
 use crate::http::stall::StallTimeout;
 use crate::router::Routers;
@@ -212,7 +212,7 @@ impl Connection {
         } = self;
         let (seen, answers) = (Arc::<RequestState>::default(), AnswerTracker::default());
         let sees = Arc::clone(&seen);
-        let mut timeout = SlowClientTimeout::new(answers.clone(), STALL_TIME, IDLE_TIME);
+        let mut slow_client = SlowClientTimeout::new(answers.clone(), STALL_TIME, IDLE_TIME);
         let service = service_fn(move |request: Request<Incoming>| {
             sees.record(&request);
             let (app, routers) = (app.clone(), Arc::clone(&routers));
@@ -240,7 +240,7 @@ impl Connection {
             if !seen.has_requests.load(Ordering::Relaxed) {
                 return silent.as_mut().poll(context);
             }
-            if let Poll::Ready(ending) = timeout.poll_timeout(context) {
+            if let Poll::Ready(ending) = slow_client.poll_timeout(context) {
                 tracing::debug!(?ending, "a client of HTTP/2 is not waited for");
                 if is_closing {
                     return Poll::Ready(());

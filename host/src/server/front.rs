@@ -76,7 +76,10 @@ pub(super) async fn handle(
         Ok(Admitted::View(host)) => {
             let (parts, _) = request.into_parts();
             let answer = async move { router::view(app, &host, &parts).await };
-            (RequestKind::View, catch_panic(answer.instrument(span)).await)
+            (
+                RequestKind::View,
+                catch_panic(answer.instrument(span)).await,
+            )
         }
         Ok(Admitted::Call(host, client)) => {
             let context = CallContext {
@@ -88,7 +91,11 @@ pub(super) async fn handle(
             (RequestKind::Call, catch_panic(answer).await)
         }
         Ok(Admitted::Route(host, client)) => {
-            let answer = routers.for_host(&host).clone().call(request).instrument(span);
+            let answer = routers
+                .for_host(&host)
+                .clone()
+                .call(request)
+                .instrument(span);
             let answer = async { answer.await.unwrap_or_else(|never| match never {}) };
             // A route that asks for a credential makes it an owner's.
             let answer = Flow::stranger(client.0).scope(answer);
@@ -186,8 +193,8 @@ impl AnswerFormat {
     fn for_host(request: &Request) -> Self {
         let (path, headers) = (request.uri().path(), request.headers());
         // Who sends a form in a browser is shown a page, wherever the form goes.
-        let is_page =
-            !paths::is_for_programs(path) || (paths::takes_forms(path) && extract::is_form(headers));
+        let is_page = !paths::is_for_programs(path)
+            || (paths::takes_forms(path) && extract::is_form(headers));
         Self {
             options: request.method() == Method::OPTIONS,
             head: request.method() == Method::HEAD,

@@ -82,7 +82,8 @@ impl Backends {
                 None => failure.error.into(),
             })
         };
-        self.entered(id, AuditAction::BackendCall, written, run).await
+        self.entered(id, AuditAction::BackendCall, written, run)
+            .await
     }
 
     /// The action that a call names, if the call is one of it.

@@ -12,8 +12,8 @@ use super::requests::{As, CallOrBatch, OpBody, OpRequest, RunQuery};
 use super::tokens::Tokens;
 use super::views::{OpAnswer, QueryResult};
 use crate::access::{
-    self, Authority, Authenticator, Editor, MaybeCaller, Viewer, credential_invalid, credential_missing,
-    run_to_completion,
+    self, Authenticator, Authority, Editor, MaybeCaller, Viewer, credential_invalid,
+    credential_missing, run_to_completion,
 };
 use crate::backends::{BackendError, Backends};
 use crate::config::Config;

@@ -12,7 +12,7 @@ use super::service::Backends;
 use super::store;
 use crate::content::Digest;
 use crate::control;
-use crate::control::audit::{self, AuditAction, Actor};
+use crate::control::audit::{self, Actor, AuditAction};
 use crate::projects;
 use svc_base::clock::Timestamp;
 use svc_base::fault;
@@ -183,9 +183,14 @@ impl Backends {
                 store::append(tx, &id, &entry)?;
                 // The caller that records it need not be the one that did it.
                 match &actor {
-                    Some(actor) => {
-                        projects::record_audit_as(tx, actor, &project, AuditAction::BackendRestore, &id, now)
-                    }
+                    Some(actor) => projects::record_audit_as(
+                        tx,
+                        actor,
+                        &project,
+                        AuditAction::BackendRestore,
+                        &id,
+                        now,
+                    ),
                     None => Ok(()),
                 }
             })

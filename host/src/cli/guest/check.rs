@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::super::progress::Progress;
 use super::{Place, Site, bench};
 use crate::config::Config;
-use crate::content::{Content, OneTimeFiles, ContentLocation};
+use crate::content::{Content, ContentLocation, OneTimeFiles};
 use crate::guests::check::{Bench, Checked, candidate, check};
 use crate::guests::replay::{Counts, Differences, Replay, Replayed, hold};
 use svc_base::clock::Clock;

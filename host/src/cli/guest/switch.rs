@@ -11,7 +11,7 @@ use super::{Place, Site};
 use crate::guests::RecordError;
 use crate::guests::replay::Differences;
 use crate::guests::status::is_served;
-use crate::operators::{SwitchEffect, Operation, GuestChange, SwitchGuest, SwitchOutcome};
+use crate::operators::{GuestChange, Operation, SwitchEffect, SwitchGuest, SwitchOutcome};
 use svc_sandbox::{GuestDigest, World, read};
 
 #[derive(Debug, clap::Args)]

@@ -11,7 +11,7 @@ use super::operations;
 use super::requests::{CreateFrontend, Republish, WhichContent, explain_share_fields};
 use super::scope::{FrontendScope, TargetPath};
 use super::views::{ContentView, FrontendList, FrontendView};
-use crate::access::idempotency::{IdempotentRequest, IdempotencyScope};
+use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::access::{Editor, Viewer};
 use crate::deployments::Deployments;
 use crate::http::context::Context;

@@ -7,7 +7,7 @@ use http::request::Parts;
 use serde::Deserialize;
 
 use super::{Frontend, FrontendError, Target};
-use crate::access::{MinimumRole, HasMinimumRole};
+use crate::access::{HasMinimumRole, MinimumRole};
 use crate::config::Config;
 use crate::deployments::Deployments;
 use crate::http::problem::Problem;

@@ -6,9 +6,9 @@ use super::model::{
     Frontend, FrontendError, FrontendState, MemberSummary, NewContent, NewFrontend, Target,
 };
 use super::store;
-use crate::control::kept_answers::AnswerKeeper;
 use crate::control::audit::AuditAction;
 use crate::control::events::{self, Event};
+use crate::control::kept_answers::AnswerKeeper;
 use crate::control::{self, Tx};
 use crate::deployments::publication::{Address, announce, announce_slug};
 use crate::deployments::publish::PageSource;
@@ -122,7 +122,13 @@ impl Deployments {
                 }
                 frontend.state = FrontendState::Active;
                 frontend.source = Some(published.source);
-                projects::record_audit(tx, &project.id, AuditAction::FrontendCreate, &frontend.id, now)?;
+                projects::record_audit(
+                    tx,
+                    &project.id,
+                    AuditAction::FrontendCreate,
+                    &frontend.id,
+                    now,
+                )?;
                 keep.keep(tx, &frontend)?;
                 Ok(frontend)
             })
@@ -265,7 +271,13 @@ impl Deployments {
                 // One that is being created goes too: its creator will not find it any more.
                 deployments::store::remove(tx, &frontend.id, now)?;
                 announce(tx, &config, &address_of(&frontend, &project), now)?;
-                projects::record_audit(tx, &project.id, AuditAction::FrontendDelete, &frontend.id, now)?;
+                projects::record_audit(
+                    tx,
+                    &project.id,
+                    AuditAction::FrontendDelete,
+                    &frontend.id,
+                    now,
+                )?;
                 Ok::<_, FrontendError>(true)
             })
             .await?;

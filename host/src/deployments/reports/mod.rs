@@ -7,8 +7,8 @@ use utoipa::ToSchema;
 
 use super::views::Reported;
 use super::{Deployments, store};
-use crate::control::kept_answers::AnswerKeeper;
 use crate::control::audit::AuditAction;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::control::{Control, Error};
 use svc_base::clock::Timestamp;
 use svc_base::ids::ReportId;

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::operations;
 use super::requests::{CreateRevision, ReleaseRequest, WhichRevisions};
 use super::views::{ReleaseList, ReleaseView, RevisionCreated, RevisionList, RevisionView};
-use crate::access::idempotency::{IdempotentRequest, IdempotencyScope};
+use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::access::{Editor, Viewer};
 use crate::deployments::Deployments;
 use crate::deployments::answer::disabled_page;

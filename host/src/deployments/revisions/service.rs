@@ -10,8 +10,8 @@ use super::model::{
 use super::store;
 use crate::access::while_client_waits;
 use crate::content::Digest;
-use crate::control::kept_answers::AnswerKeeper;
 use crate::control::audit::AuditAction;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::control::{self, Tx};
 use crate::deployments::Deployments;
 use crate::deployments::frontends::{Frontend, FrontendError, Target};
@@ -289,7 +289,9 @@ impl Deployments {
         let most = usize::try_from(self.config.limits.body_bytes).unwrap_or(usize::MAX);
         let text = self.text_of(base).await?;
         let editing = self.sandbox.pages().run(move |_| apply(text, &edits, most));
-        let edited = while_client_waits(editing).await.map_err(PublishError::from)?;
+        let edited = while_client_waits(editing)
+            .await
+            .map_err(PublishError::from)?;
         edited.map_err(PublishError::from)?
     }
 }

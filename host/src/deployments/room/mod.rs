@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use super::Deployments;
 use super::publish::PublishError;
-use crate::config::{CapReached, CapHolder, CapPart};
+use crate::config::{CapHolder, CapPart, CapReached};
 use crate::workspaces::Caller;
 use svc_base::disk;
 use svc_base::ids::WorkspaceId;

@@ -4,7 +4,7 @@ use ring::hmac;
 use rusqlite::Connection;
 
 use super::Publisher;
-use crate::config::{CapReached, CapUsage, CapHolder, Limits, CapPart};
+use crate::config::{CapHolder, CapPart, CapReached, CapUsage, Limits};
 use crate::control;
 use crate::deployments::publish::PublishError;
 use crate::deployments::store;

@@ -4,7 +4,7 @@ use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
 use super::{Harm, Session, answer, deleted, describe, string};
-use crate::access::{WorkspaceChooser, MinimumRole};
+use crate::access::{MinimumRole, WorkspaceChooser};
 use crate::accounts::operations;
 use crate::accounts::requests::ListWorkspaces;
 use crate::accounts::scope::{UserScope, WorkspaceScope};

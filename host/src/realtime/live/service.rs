@@ -17,7 +17,7 @@ use super::query::{Outcome, Query};
 use super::subscriber::Subscriber;
 use crate::backends::{BackendError, Backends};
 use crate::config::Config;
-use crate::http::rate_limit::{Draw, RateLimits, Rule, BucketEmpty};
+use crate::http::rate_limit::{BucketEmpty, Draw, RateLimits, Rule};
 use crate::realtime::{Realtime, RoomError};
 use crate::visitors::Visitors;
 use svc_base::Stopwatch;
@@ -196,7 +196,9 @@ impl Live {
     /// Says what is left in the buckets that were drawn from.
     pub(super) fn announce(&self, left: Left, headers: &mut HeaderMap) {
         if let Some(draw) = left.of_client {
-            self.rate_limits.by_client(Rule::Op).add_headers(draw, headers);
+            self.rate_limits
+                .by_client(Rule::Op)
+                .add_headers(draw, headers);
         }
         if let Some(draw) = left.of_deployment {
             self.rate_limits.op_deployment.add_headers(draw, headers);

@@ -60,7 +60,11 @@ impl DevIssuer {
     ///
     /// # Errors
     /// When the system has no randomness.
-    pub fn of(config: &Config, clock: &Clock, random: &Random) -> Result<Option<Self>, SigningError> {
+    pub fn of(
+        config: &Config,
+        clock: &Clock,
+        random: &Random,
+    ) -> Result<Option<Self>, SigningError> {
         let mut providers = config.providers.iter();
         let Some(settings) = providers.find(|one| one.kind == ProviderKind::Dev) else {
             return Ok(None);

@@ -6,7 +6,7 @@ use url::Url;
 
 use super::oauth::{self, Client};
 use super::{CallbackAnswer, Exchange};
-use crate::config::{IssuerAddress, AddressError};
+use crate::config::{AddressError, IssuerAddress};
 use crate::issuers::{self, CALL_TIME, IdClaims, Issuer, IssuerError, Metadata};
 use crate::outbound::Answer;
 use crate::visitors::model::{AuthError, Failure, Profile, SignedIn};
@@ -91,7 +91,9 @@ impl Oidc {
             Failure::new(AuthError::ProviderError, cause)
         })?;
         let client_id = &self.client.settings.client_id;
-        let claims = self.issuer.verify_id_token(&id_token, client_id, &exchange.nonce);
+        let claims = self
+            .issuer
+            .verify_id_token(&id_token, client_id, &exchange.nonce);
         let claims = claims.await?;
         // One that stands for many tenants says in its answer which of them it is.
         if named.is_some_and(|named| named != claims.issuer) {
