@@ -1,6 +1,6 @@
 //! `Idempotency-Key`: a repeated POST answers what the first did, and does nothing more.
 //!
-//! The first answer is kept in the transaction of its effect (`control/answers.rs`), so that the two cannot
+//! The first answer is kept in the transaction of its effect (`control/kept_answers.rs`), so that the two cannot
 //! come apart. Two requests with one key never run at once.
 
 use std::collections::HashSet;
