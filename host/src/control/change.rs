@@ -1,27 +1,27 @@
-//! Changes that memory follows: noted in the transaction, delivered once it is durable and before its caller is answered.
+//! Changes that caches in memory follow: noted in the transaction, delivered once it is durable and before its caller is answered.
 
 use std::sync::{PoisonError, RwLock};
 
 use svc_base::ids::{BackendId, ProjectId};
 
-/// A change that whoever keeps something in memory must follow.
+/// A change after which state in memory must be updated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// A slug answers something else from now on, or nothing.
+    /// The content of a slug changed, or the slug ended.
     Slug(String),
-    /// A backend is no more.
+    /// A backend was deleted.
     BackendEnded(BackendId),
-    /// Nobody may be in the rooms of a backend any more.
+    /// Realtime was switched off for a backend: its rooms are closed.
     RealtimeOff(BackendId),
-    /// A visitor's session has ended; it is named by the SHA-256 of its token.
+    /// A visitor's session ended, given by the SHA-256 of its token.
     SessionEnded([u8; 32]),
-    /// Sessions of visitors of a project have ended, some or all.
+    /// Some or all sessions of a project's visitors ended.
     SessionsEnded(ProjectId),
 }
 
 type ChangeListener = Box<dyn Fn(&Change) + Send + Sync>;
 
-/// Followers of changes, in the order in which they came.
+/// Listeners to changes, in the order of their registration.
 #[derive(Default)]
 pub(super) struct ChangeListeners(RwLock<Vec<ChangeListener>>);
 

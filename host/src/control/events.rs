@@ -1,32 +1,32 @@
-//! Events of operators' commands that ran without a server: rows that stay until the next start has acted on them.
+//! Events of operators' commands that ran without a server: rows that stay until the next start has handled them.
 
 use rusqlite::Connection;
 
 use super::{Error, Tx};
 use svc_base::clock::Timestamp;
 
-/// Something that the next start must act on.
+/// An event that the next start must handle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A slug answers something else, which an edge in front is yet to forget.
+    /// The content of a slug changed: the edge cache must be purged.
     SlugChanged(String),
-    /// An operator did something, which the log is yet to say.
+    /// An operator ran a command: the server's log must have it.
     CommandRun(CommandRecord),
 }
 
-/// Event of an operator's command.
+/// A command that an operator ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandRecord {
-    /// The command, without what is secret in it.
+    /// The command line, without secrets.
     pub command: String,
-    /// The system's user who gave it.
+    /// The system's user who ran it.
     pub actor: String,
 }
 
 const SLUG_CHANGED: &str = "slug_changed";
 const NOTED: &str = "noted";
 
-/// Says in the log what an operator did.
+/// Writes an operator's command into the log.
 pub fn log_command(record: &CommandRecord) {
     tracing::info!(
         command = record.command,
@@ -35,7 +35,7 @@ pub fn log_command(record: &CommandRecord) {
     );
 }
 
-/// Tells the next start.
+/// Stores an event for the next start.
 pub fn record(tx: &Tx<'_>, event: &Event, now: Timestamp) -> Result<(), Error> {
     let (kind, subject, command, actor) = match event {
         Event::SlugChanged(slug) => (SLUG_CHANGED, slug.as_str(), "", ""),
@@ -48,7 +48,7 @@ pub fn record(tx: &Tx<'_>, event: &Event, now: Timestamp) -> Result<(), Error> {
     Ok(())
 }
 
-/// Events that no start has acted on, oldest first, each with its number. Kinds that this version does not tell are none.
+/// Reads the events that no start has handled, oldest first, each with its id. A kind that this version does not know is `None`.
 pub fn unhandled(c: &Connection) -> rusqlite::Result<Vec<(i64, Option<Event>)>> {
     c.prepare_cached("SELECT id, kind, subject, command, actor FROM operator_events ORDER BY id")?
         .query_map([], |row| {
@@ -66,13 +66,13 @@ pub fn unhandled(c: &Connection) -> rusqlite::Result<Vec<(i64, Option<Event>)>> 
         .collect()
 }
 
-/// Forgets an event, in the transaction that acted on it.
+/// Deletes an event, in the transaction that handles it.
 pub fn delete(tx: &Tx<'_>, id: i64) -> Result<(), Error> {
     tx.execute("DELETE FROM operator_events WHERE id = ?1", [id])?;
     Ok(())
 }
 
-/// Forgets all events, in a copy: they are for a server that has been running since.
+/// Deletes all events in a copy: the running server has handled them.
 pub fn delete_all(tx: &Tx<'_>) -> Result<(), Error> {
     tx.execute("DELETE FROM operator_events", [])?;
     Ok(())

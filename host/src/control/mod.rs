@@ -1,8 +1,8 @@
 //! The control database: one SQLite file with everything durable that is not content or a tenant's data, and beside it the
-//! file of what is counted.
+//! file of counters.
 //!
-//! One writer thread and several readers. Writes that queue up while a commit is under way share the next
-//! one: a savepoint each, one sync for all, and nobody is answered before it.
+//! One writer thread and several readers. Writes that queue up during a commit share the next one: a savepoint each, one sync for
+//! all, and callers are answered after it.
 
 pub mod audit;
 mod change;

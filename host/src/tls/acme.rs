@@ -1,4 +1,4 @@
-//! An authority that speaks ACME (RFC 8555): its account, and an order from its beginning to the certificate.
+//! An authority that speaks ACME (RFC 8555): the account there, and an order from its beginning to the certificate.
 
 use std::fmt;
 use std::pin::Pin;
@@ -25,16 +25,15 @@ use super::store::Store;
 use crate::config::Acme;
 use crate::outbound::{Outbound, OutboundError};
 
-/// How long an answer of the authority may take.
+/// Timeout of one request to the authority.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long the authority may take to look at a proof, and to issue.
+/// Timeout of the authority's validation of a challenge, and of the issuance.
 const VALIDATION_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long all of an order may take.
+/// Timeout of a whole order.
 const ORDER_TIMEOUT: Duration = Duration::from_secs(180);
-/// The most characters of what an authority says that are logged.
+/// Most characters of an authority's error that are logged.
 const MAX_LOGGED_CHARS: usize = 400;
 
-/// An authority.
 pub(super) struct AcmeAuthority {
     settings: Acme,
     outbound: Outbound,
@@ -50,7 +49,7 @@ impl fmt::Debug for AcmeAuthority {
     }
 }
 
-/// An account as it is kept.
+/// The account as it is stored.
 #[derive(Serialize, Deserialize)]
 struct StoredAccount {
     contact: Option<String>,
@@ -58,10 +57,10 @@ struct StoredAccount {
 }
 
 impl AcmeAuthority {
-    /// The authority of the settings.
+    /// Makes the authority of the settings.
     ///
     /// # Errors
-    /// When the certificates that it is believed by cannot be read.
+    /// When the file of its root certificates cannot be read.
     pub(super) fn new(
         settings: &Acme,
         store: Store,
@@ -111,7 +110,7 @@ impl AcmeAuthority {
         Ok(format!("{}{chain}", key.serialize_pem()))
     }
 
-    /// The account, made or read when it is first needed.
+    /// Returns the account, which is created or read when it is first needed.
     async fn account(&self) -> Result<Account, Failure> {
         let mut known = self.account.lock().await;
         if let Some(account) = &*known {
@@ -146,7 +145,7 @@ impl AcmeAuthority {
         let contact: Vec<&str> = self.settings.contact.as_deref().into_iter().collect();
         let new = NewAccount {
             contact: &contact,
-            // By `https` without files the operator does: the documents say so.
+            // The operator agrees by setting `https` without files, as the documents say.
             terms_of_service_agreed: true,
             only_return_existing: false,
         };
@@ -169,7 +168,7 @@ impl AcmeAuthority {
         Ok(keep.await.map_err(anyhow::Error::from)??)
     }
 
-    /// Forgets the account in memory, so that the next order reads the authority's directory anew; for good if the authority has.
+    /// Drops the account in memory, so that the next order reads the authority's directory again; `for_good` deletes the stored one, too.
     async fn forget_account(&self, for_good: bool) -> Result<(), Failure> {
         *self.account.lock().await = None;
         if for_good {
@@ -205,14 +204,14 @@ impl Authority for AcmeAuthority {
     }
 }
 
-/// A request for a certificate of a name, signed by the key.
+/// Makes a certificate signing request.
 fn certificate_request(name: &str, key: &KeyPair) -> anyhow::Result<Vec<u8>> {
     let mut params = CertificateParams::new(vec![name.to_owned()])?;
     params.distinguished_name = DistinguishedName::new();
     Ok(params.serialize_request(key)?.der().to_vec())
 }
 
-/// Why an order is not ready, as the authority says of its challenges.
+/// Reads from the challenges why an order failed.
 async fn failure_reason(order: &mut Order) -> String {
     let mut authorizations = order.authorizations();
     while let Some(authorization) = authorizations.next().await {
@@ -230,7 +229,7 @@ async fn failure_reason(order: &mut Order) -> String {
     "it does not say why".to_owned()
 }
 
-/// Why there is no certificate.
+/// Reason for a failed order.
 enum Failure {
     /// The authority knows no such account.
     NoAccount,
@@ -256,7 +255,7 @@ impl From<Error> for Failure {
                     .to_owned(),
             ),
             "rateLimited" => Self::Busy(problem.to_string()),
-            // An order that is not ready any more was finalized by a request whose answer was lost.
+            // `orderNotReady`: the order was finalized by a request whose answer was lost.
             "serverInternal" | "badNonce" | "orderNotReady" => Self::Unreached(problem.to_string()),
             _ => Self::Refused(problem.to_string()),
         }
@@ -277,7 +276,7 @@ impl From<std::io::Error> for Failure {
 
 impl From<Failure> for Refusal {
     fn from(failure: Failure) -> Self {
-        // One line of the log, whatever the other side writes.
+        // Escaped and shortened, so that it stays one line of the log.
         let short = |text: String| text.escape_debug().take(MAX_LOGGED_CHARS).collect();
         match failure {
             Failure::NoAccount => Self::Refused("it does not know the account".to_owned()),
@@ -288,7 +287,7 @@ impl From<Failure> for Refusal {
     }
 }
 
-/// Our one client of other servers, as the library asks for it.
+/// Adapter from the outbound client to the library's trait.
 struct AcmeClient(Outbound);
 
 impl HttpClient for AcmeClient {
@@ -308,8 +307,8 @@ impl HttpClient for AcmeClient {
                 request.headers(parts.headers.clone()).body(body.clone())
             };
             let mut answer = outbound.call(REQUEST_TIMEOUT, call).await;
-            // Once more: a connection that was used again may just have been closing. What came through all the same is refused the
-            // second time for its nonce, and then asked for once more by the library.
+            // Retried once: a pooled connection may just have been closing. If the first request has arrived all the same, the second is
+            // refused for its nonce, and the library retries that.
             let is_broken = |error: &OutboundError| {
                 matches!(
                     error,

@@ -1,6 +1,6 @@
-//! Budget of an authority's favours: so many new certificates of projects a week, and nothing for a while after it refused.
+//! Budget of requests to an authority: a number of new certificates for projects a week, and a backoff after a failure.
 //!
-//! It is remembered over restarts: an authority counts on, and a server that starts again and again would spend what it allows.
+//! It survives restarts: the authority's own limits do, and a server that restarts in a loop would exhaust them.
 
 use std::collections::HashMap;
 
@@ -11,68 +11,67 @@ use svc_base::clock::Timestamp;
 
 const MINUTE: i64 = 60 * 1_000;
 const WEEK: i64 = 7 * 24 * 60 * MINUTE;
-/// The rest after an authority refused a name, which doubles with every further refusal: four in the first hour, where Let's Encrypt
-/// allows five.
+/// Backoff after a refused name, doubled by every further refusal: four attempts in the first hour, where Let's Encrypt allows five.
 const FIRST_BACKOFF: i64 = 5 * MINUTE;
-/// The longest rest.
+/// The longest backoff.
 const MAX_BACKOFF: i64 = 6 * 60 * MINUTE;
-/// The rest where an authority was not reached, which costs nothing there.
+/// Backoff after an authority was not reached, which costs nothing there.
 const UNREACHED_BACKOFF: i64 = MINUTE;
-/// The rest of all names when an authority says that it was asked too often.
+/// Backoff of all names after an authority's rate limit.
 const RATE_LIMIT_BACKOFF: i64 = 60 * MINUTE;
-/// The rest after a certificate was issued: one that would be due at once, as where a clock is wrong, is not asked for again and again.
+/// Pause after a certificate was issued, so that one that is due at once, as with a wrong clock, is not ordered again and again.
 const REISSUE_INTERVAL: i64 = 24 * 60 * MINUTE;
-/// The most names whose rests are remembered.
+/// Most names whose backoffs are stored.
 const MAX_BACKOFFS: usize = 1_000;
 
 /// Why a certificate was not issued.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refusal {
-    /// The authority was not reached, or something here failed before it was asked.
+    /// The authority was not reached, or an error of ours came before the request.
     #[error("the authority was not reached: {0}")]
     Unreached(String),
-    /// It refused.
+    /// The authority refused the name.
     #[error("the authority refused: {0}")]
     Refused(String),
-    /// It was asked too often.
+    /// The authority's rate limit was reached.
     #[error("the authority was asked too often: {0}")]
     Busy(String),
 }
 
-/// Owner of a project's label, by whom new certificates are counted.
+/// Owner of a project's label; new certificates are counted by owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelOwner {
     /// Name of the principal that owns the project.
     pub principal: String,
-    /// Whether the principal neither pays nor was made by the operator.
+    /// Whether the principal is on a free plan and was not created by the operator.
     pub is_unproven: bool,
 }
 
-/// Counts of what was asked for, and the rests that follow.
+/// Spent certificates, and the backoffs of names.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Budget {
-    /// When everything spent has come back.
+    /// Time at which everything spent will have refilled.
     spent_until: Timestamp,
-    /// When everything has come back that those spent for whom no part is kept.
+    /// Time at which the spending of unproven owners will have refilled.
     #[serde(default = "never")]
     strangers_until: Timestamp,
-    /// When everything has come back that a principal spent.
+    /// Time at which a principal's spending will have refilled.
     #[serde(default)]
     owners_until: HashMap<String, Timestamp>,
-    /// Until when nothing is asked for.
+    /// Time until which no certificate is ordered, after a rate limit.
     #[serde(default)]
     busy_until: Option<Timestamp>,
-    /// Names that rest.
+    /// Backoffs by name.
     #[serde(default)]
     rests: HashMap<String, Backoff>,
 }
 
-/// A name that rests.
+/// Backoff of a name.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Backoff {
-    /// How often it was refused since it was last issued.
+    /// Refusals since the last certificate.
     times: u32,
-    /// Until when it is not asked for.
+    /// Time until which no certificate is ordered.
     until: Timestamp,
 }
 
@@ -89,7 +88,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Until when a name is not asked for; `None` if it may be.
+    /// Returns the time until which a name is not ordered; `None` if it may be.
     pub(super) fn blocked_until(&self, name: &str, now: Timestamp) -> Option<Timestamp> {
         let own = self.rests.get(name).map(|rest| rest.until);
         own.into_iter()
@@ -98,10 +97,10 @@ impl Budget {
             .filter(|until| now < *until)
     }
 
-    /// Takes one of a week's new certificates, which come back evenly.
+    /// Spends one of a week's new certificates, which refill evenly.
     ///
     /// # Errors
-    /// The part of them that is spent: all, all but what is kept, or the owner's.
+    /// The exhausted part: the whole, the part of unproven owners, or the owner's.
     pub(super) fn spend(
         &mut self,
         per_week: &Cap,
@@ -124,13 +123,13 @@ impl Budget {
         Ok(())
     }
 
-    /// Remembers that a name was issued.
+    /// Records an issued certificate.
     pub(super) fn record_success(&mut self, name: &str, now: Timestamp) {
         let until = Timestamp(now.0.saturating_add(REISSUE_INTERVAL));
         self.remember(name, Backoff { times: 0, until }, now);
     }
 
-    /// Remembers that a name was not issued; answers until when it rests.
+    /// Records a failure; returns the end of the name's backoff.
     pub(super) fn record_failure(
         &mut self,
         name: &str,
@@ -163,12 +162,12 @@ impl Budget {
     }
 }
 
-/// A time before all others.
+/// The earliest time.
 fn never() -> Timestamp {
     Timestamp(0)
 }
 
-/// Takes one of so many that come back evenly over a week; `None` if all are spent.
+/// Spends one of `per_week`, which refill evenly over a week; returns the new time of full refill, or `None` if all are spent.
 fn spend_one(until: Timestamp, per_week: u64, now: Timestamp) -> Option<Timestamp> {
     let per_week = i64::try_from(per_week).unwrap_or(i64::MAX);
     let each = WEEK.checked_div(per_week)?;

@@ -1,4 +1,4 @@
-//! A certificate and its key in two files of the operator's, which are read again when they change.
+//! A certificate and its key in two files of the operator, which are read again when they change.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -7,20 +7,20 @@ use anyhow::{Context as _, anyhow};
 
 use super::pair::{CertificatePair, PairError};
 
-/// Rights to the file of a key that others must not have; those of a group are for the operator to choose.
+/// Permissions of other users on the key's file, which must not be set; those of a group are the operator's choice.
 const OTHERS_MODE: u32 = 0o007;
 
-/// The two files, and what was last read in them.
+/// The two files, and the digest of their last content.
 #[derive(Debug)]
 pub(super) struct CertificateFiles {
     cert: PathBuf,
     key: PathBuf,
-    /// The digest of both.
+    /// Digest of both files when they were last read.
     seen: Option<[u8; 32]>,
 }
 
 impl CertificateFiles {
-    /// Files that have not been read yet.
+    /// Names the files; nothing is read yet.
     pub(super) fn new(cert: &Path, key: &Path) -> Self {
         Self {
             cert: cert.to_owned(),
@@ -29,10 +29,10 @@ impl CertificateFiles {
         }
     }
 
-    /// Reads both; `None` if they are as they were. Blocks.
+    /// Reads both files; `None` if they have not changed. Blocks.
     ///
     /// # Errors
-    /// When one cannot be read, or they are not a pair, naming the setting. That is said once for the same files.
+    /// When one cannot be read, or they are not a pair, naming the setting. The same content fails once.
     pub(super) fn read_if_changed(&mut self) -> anyhow::Result<Option<CertificatePair>> {
         let read = |name: &str, path: &Path| {
             std::fs::read(path).with_context(|| format!("{name}: reading {}", path.display()))
@@ -53,7 +53,7 @@ impl CertificateFiles {
         Ok(Some(pair))
     }
 
-    /// A sentence if others can read the key. Blocks.
+    /// Returns a warning if other users can read the key. Blocks.
     pub(super) fn exposure_warning(&self) -> Option<String> {
         let mode = std::fs::metadata(&self.key).ok()?.mode() & 0o7777;
         (mode & OTHERS_MODE != 0).then(|| {

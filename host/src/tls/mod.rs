@@ -1,6 +1,6 @@
 //! HTTPS by itself: certificates from files or from an authority, served by name, renewed in time.
 //!
-//! An authority is asked by ACME (`instant-acme`: `rustls-acme` has one fixed list of names, and names come here with projects).
+//! An authority speaks ACME, by `instant-acme`: `rustls-acme` needs one fixed list of names, and here each project adds one.
 
 mod acme;
 mod budget;
@@ -32,10 +32,10 @@ pub use budget::LabelOwner;
 pub use issuance::FindOwner;
 pub use names::{NameKind, Names};
 
-/// Protocols over TLS, the best first.
+/// ALPN protocols, the preferred first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
-/// HTTPS: what handshakes are answered with.
+/// The TLS side of the server.
 #[derive(Debug)]
 pub struct Tls {
     config: Arc<ServerConfig>,
@@ -43,7 +43,7 @@ pub struct Tls {
     source: CertificateSource,
 }
 
-/// Where certificates come from.
+/// Source of certificates.
 #[derive(Debug)]
 enum CertificateSource {
     Files(Arc<Mutex<CertificateFiles>>),
@@ -51,7 +51,7 @@ enum CertificateSource {
 }
 
 impl Tls {
-    /// Looks whether the files of the settings are a pair, before anything is made. Blocks.
+    /// Checks that the configured files are a pair, before a start makes anything. Blocks.
     ///
     /// # Errors
     /// When they are not, naming the setting.
@@ -64,7 +64,7 @@ impl Tls {
         }
     }
 
-    /// Opens what the settings say; `None` where they say plain HTTP. Blocks.
+    /// Opens the configured source of certificates; `None` for plain HTTP. Blocks.
     ///
     /// # Errors
     /// When files are no pair, or `data/tls` cannot be used.
@@ -112,7 +112,7 @@ impl Tls {
         };
         let mut server = server_config()?.with_cert_resolver(Arc::clone(&served) as _);
         server.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
-        // Kept by clients, so that a stranger cannot fill or empty what is remembered here.
+        // Stateless tickets: strangers cannot fill or evict sessions here.
         server.ticketer = Ticketer::new()?;
         Ok(Some(Self {
             config: Arc::new(server),
@@ -121,8 +121,8 @@ impl Tls {
         }))
     }
 
-    /// Configuration that answers a handshake, once there is a certificate for its name or will not be one in time; a handshake without a certificate
-    /// ends by an alert. `None` where an authority asks for a proof that is not due.
+    /// Returns the configuration for a handshake, once its name has a certificate or the wait is over; without a certificate the handshake
+    /// ends with an alert. `None` for a challenge that is not pending.
     pub async fn handshake_config(
         &self,
         name: Option<&str>,
@@ -138,17 +138,17 @@ impl Tls {
         Some(Arc::clone(&self.config))
     }
 
-    /// Asks for nothing any more.
+    /// Stops ordering certificates.
     pub async fn stop(&self) {
         if let CertificateSource::Authority(issuance, _) = &self.source {
             issuance.stop().await;
         }
     }
 
-    /// Follows what changes: files that were replaced, certificates that end.
+    /// Reloads replaced files, or renews expiring certificates.
     ///
     /// # Errors
-    /// When files that were replaced cannot be used: those before go on.
+    /// When replaced files cannot be used: the earlier ones are served on.
     pub async fn refresh(&self, now: Timestamp) -> anyhow::Result<()> {
         let files = match &self.source {
             CertificateSource::Authority(issuance, _) => {
@@ -179,7 +179,7 @@ fn warn_if_expired(ends: Timestamp, now: Timestamp) {
     }
 }
 
-/// Begins the configuration of a handshake with what all of them have in common.
+/// Begins a server configuration with the settings that all have in common.
 fn server_config() -> Result<ConfigBuilder<ServerConfig, WantsServerCert>, rustls::Error> {
     let builder = ServerConfig::builder_with_provider(Arc::new(default_provider()));
     let builder = builder.with_safe_default_protocol_versions()?;

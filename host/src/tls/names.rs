@@ -1,22 +1,22 @@
-//! The names that HTTPS is spoken for: which of a handshake's names are ours, and where plain HTTP is sent.
+//! The host names of HTTPS: which names of handshakes are ours, and where plain HTTP is redirected.
 
 use url::Url;
 
 use crate::config::Config;
 
-/// The most characters of a label (RFC 1035, section 2.3.4).
+/// Most characters of a label (RFC 1035, section 2.3.4).
 const MAX_LABEL: usize = 63;
 
 /// The names of an installation.
 #[derive(Clone, Debug)]
 pub struct Names {
-    /// Those of its own hosts, the API's first: each with the authority that leads there.
+    /// The installation's own hosts, the API's first: each with its authority.
     fixed: Vec<(String, String)>,
-    /// The domain of projects' origins with a dot before it, and what follows a host there: nothing, or a port.
+    /// The domain of projects' origins with a dot before it, and the port suffix of authorities there, if any.
     sites: Option<(String, String)>,
 }
 
-/// A name of ours.
+/// Kind of a name that is ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameKind<'a> {
     /// One of the installation's own hosts.
@@ -26,7 +26,7 @@ pub enum NameKind<'a> {
 }
 
 impl Names {
-    /// The names of a configuration.
+    /// Reads the names of a configuration.
     pub fn new(config: &Config) -> Self {
         let urls = [config.base_url.as_str(), config.sites_url.as_str()];
         let landing = config.landing_host.as_ref();
@@ -48,7 +48,7 @@ impl Names {
         }
     }
 
-    /// Tells what a name is to us, in lower case and without a port; `None` if it is not ours.
+    /// Classifies a name, which is in lower case and without a port; `None` if it is not ours.
     pub fn classify<'a>(&self, name: &'a str) -> Option<NameKind<'a>> {
         if self.fixed.iter().any(|(known, _)| known == name) {
             return Some(NameKind::Fixed);
@@ -67,7 +67,7 @@ impl Names {
     pub fn authority(&self, host: &str) -> Option<String> {
         let host = host.to_ascii_lowercase();
         let bare = match host.rsplit_once(':') {
-            // The last colon of an IPv6 address is no port's.
+            // The last colon of an IPv6 address does not begin a port.
             Some((bare, port)) if !port.ends_with(']') => bare,
             _ => &host,
         };
@@ -85,7 +85,7 @@ impl Names {
     }
 }
 
-/// The host of a URL of HTTPS, and its port as it follows a host.
+/// Returns the host of an HTTPS URL, and its port as a suffix.
 fn host_and_port(url: &str) -> Option<(String, String)> {
     let url = Url::parse(url).ok()?;
     let port = url
@@ -94,7 +94,7 @@ fn host_and_port(url: &str) -> Option<(String, String)> {
     Some((url.host_str()?.to_owned(), port))
 }
 
-/// Whether a text can be the label of a project: looking it up costs a read.
+/// Whether a text can be the label of a project: only then is a query worth its cost.
 fn is_label(text: &str) -> bool {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     (1..=MAX_LABEL).contains(&text.len()) && text.chars().all(allowed)

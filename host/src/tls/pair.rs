@@ -10,33 +10,32 @@ use rustls::{Error, InconsistentKeys};
 
 use super::validity::Validity;
 
-/// A certificate with those that it is believed by, and its key.
+/// A certificate chain and its private key.
 #[derive(Clone, Debug)]
 pub(super) struct CertificatePair {
-    /// Certificate and key as a handshake takes them.
+    /// Chain and key as rustls takes them.
     pub(super) key: Arc<CertifiedKey>,
-    /// From when to when the certificate is valid.
     pub(super) validity: Validity,
 }
 
-/// Texts that are not a certificate and its key.
+/// Error of two texts that are not a certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum PairError {
-    /// No certificate in the first.
+    /// The first text has no certificate.
     #[error("there is no certificate in PEM in it")]
     NoCertificate,
-    /// No key in the second.
+    /// The second text has no key.
     #[error("there is no private key in PEM in it")]
     SigningError,
-    /// A key of a kind that TLS does not take here.
+    /// The key's algorithm is not supported.
     #[error(
         "the private key is of a kind that is not supported: use ECDSA (P-256, P-384), Ed25519 or RSA"
     )]
     Kind,
-    /// The key is another's.
+    /// The key belongs to another certificate.
     #[error("the private key does not belong to the certificate")]
     Mismatch,
-    /// A certificate that cannot be used, whatever its key.
+    /// The certificate cannot be used, whatever its key.
     #[error("the certificate cannot be used: {0}")]
     Unusable(String),
 }
@@ -56,7 +55,7 @@ impl CertificatePair {
         let key = provider.key_provider.load_private_key(key);
         let key = CertifiedKey::new(chain, key.map_err(|_| PairError::Kind)?);
         match key.keys_match() {
-            // A key that tells nothing of itself is taken at the operator's word.
+            // Unknown means that the key cannot tell its public half: it is accepted.
             Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
             Err(Error::InconsistentKeys(_)) => return Err(PairError::Mismatch),
             Err(error) => return Err(PairError::Unusable(error.to_string())),

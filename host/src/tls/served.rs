@@ -10,23 +10,22 @@ use rustls::sign::CertifiedKey;
 use super::pair::CertificatePair;
 use super::validity::Validity;
 
-/// The certificates that are served.
 #[derive(Debug)]
 pub(super) struct ServedCertificates {
     pairs: ArcSwap<ServedPairs>,
-    /// The name that a client who names none means.
+    /// Name for clients that send no SNI.
     default_name: String,
 }
 
 #[derive(Clone, Debug, Default)]
 struct ServedPairs {
-    /// One for every name.
+    /// Certificate for all names.
     any: Option<CertificatePair>,
     by_name: HashMap<String, CertificatePair>,
 }
 
 impl ServedCertificates {
-    /// An empty one, where a client who names no host means `nameless`.
+    /// Makes an empty set; a client without SNI gets the certificate of `nameless`.
     pub(super) fn new(default_name: &str) -> Self {
         Self {
             pairs: ArcSwap::default(),
@@ -47,7 +46,7 @@ impl ServedCertificates {
         self.change(|pairs| pairs.insert(name.to_owned(), pair.clone()));
     }
 
-    /// Serves none for a name any more.
+    /// Stops serving the certificate of a name.
     pub(super) fn remove(&self, name: &str) {
         self.change(|pairs| pairs.remove(name));
     }
@@ -69,7 +68,7 @@ impl ServedCertificates {
         pairs.any.is_some() || pairs.by_name.contains_key(name)
     }
 
-    /// The names with certificates of their own, and how long these are valid.
+    /// Lists the names with a certificate of their own, and its validity.
     pub(super) fn names(&self) -> Vec<(String, Validity)> {
         let pairs = self.pairs.load();
         let names = pairs.by_name.iter();
@@ -78,7 +77,7 @@ impl ServedCertificates {
             .collect()
     }
 
-    /// The name that a client means.
+    /// Returns the name of a handshake, or the default one.
     pub(super) fn effective_name<'a>(&'a self, named: Option<&'a str>) -> &'a str {
         named.unwrap_or(&self.default_name)
     }
@@ -87,7 +86,7 @@ impl ServedCertificates {
 impl ResolvesServerCert for ServedCertificates {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let pairs = self.pairs.load();
-        // Names of a handshake are in lower case by then.
+        // rustls has brought the name into lower case.
         let own = pairs.by_name.get(self.effective_name(hello.server_name()));
         let pair = own.or(pairs.any.as_ref())?;
         Some(Arc::clone(&pair.key))

@@ -1,4 +1,4 @@
-//! When a certificate begins and ends to be valid, read from it.
+//! The validity period of a certificate, read from its DER.
 
 use rustls::pki_types::CertificateDer;
 use time::format_description::BorrowedFormatItem;
@@ -9,7 +9,7 @@ use svc_base::clock::Timestamp;
 
 const SEQUENCE: u8 = 0x30;
 const INTEGER: u8 = 0x02;
-/// `[0]`, which the version stands in.
+/// Tag `[0]`, which contains the version.
 const VERSION: u8 = 0xa0;
 /// Two digits for the year, of 1950 to 2049 (RFC 5280, section 4.1.2.5.1).
 const UTC_TIME: u8 = 0x17;
@@ -18,17 +18,17 @@ const GENERALIZED_TIME: u8 = 0x18;
 const TIME: &[BorrowedFormatItem<'_>] =
     format_description!("[year][month][day][hour][minute][second]Z");
 
-/// From when to when a certificate is valid.
+/// Validity period of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Validity {
-    /// The first moment.
+    /// Start of the period.
     pub(super) begins: Timestamp,
-    /// The last.
+    /// End of the period.
     pub(super) ends: Timestamp,
 }
 
 impl Validity {
-    /// Reads it; `None` if this is no certificate of X.509.
+    /// Reads the period; `None` if the bytes are not an X.509 certificate.
     pub(super) fn parse(certificate: &CertificateDer<'_>) -> Option<Self> {
         let (certificate, _) = take_value(certificate, SEQUENCE)?;
         let (signed, _) = take_value(certificate, SEQUENCE)?;
@@ -42,20 +42,20 @@ impl Validity {
         Some(Self { begins, ends })
     }
 
-    /// When it is time for the next one: after two thirds of it.
+    /// Returns the time of the renewal: after two thirds of the period.
     pub(super) fn renewal_time(&self) -> Timestamp {
         let lasts = self.ends.0.saturating_sub(self.begins.0).max(0);
         Timestamp(self.ends.0.saturating_sub(lasts / 3))
     }
 }
 
-/// Takes a value of a tag off DER (X.690, section 8.1): its content, and what follows.
+/// Splits off a DER value with a tag (X.690, section 8.1); returns its content and the rest.
 fn take_value(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (&found, rest) = bytes.split_first()?;
     let (&first, rest) = rest.split_first()?;
     let (length, rest) = match first {
         short @ ..=0x7f => (usize::from(short), rest),
-        // A certificate of 16 MB or more is none.
+        // Three bytes of length are enough: larger values are refused.
         0x81..=0x83 => {
             let (digits, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
             let length = digits

@@ -1,7 +1,7 @@
-//! Entries of changes that another database holds: no transaction has such a change and its entry.
+//! Audit entries of changes in another database: no transaction can hold both such a change and its entry.
 //!
-//! The entry is durable before the change begins, and is taken back if the change fails. So no crash leaves a change without its
-//! entry; one between the two leaves an entry of a change that may not have been made.
+//! The entry is durable before the change begins, and is deleted if the change fails. So a crash never leaves a change without its
+//! entry; a crash between the two leaves an entry of a change that may not have been made.
 
 use rusqlite::params;
 
@@ -10,7 +10,7 @@ use crate::control::{Error, Tx};
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
-/// An entry of a change that is yet to be made.
+/// An audit entry whose change has not been made yet.
 #[derive(Debug)]
 pub struct AuditEntryAhead {
     workspace: String,
@@ -18,7 +18,7 @@ pub struct AuditEntryAhead {
 }
 
 impl Tx<'_> {
-    /// Says what is about to be done, if somebody acts.
+    /// Adds the audit entry of a change that is about to be made, if the transaction has an actor.
     ///
     /// # Errors
     /// The database's.
@@ -37,7 +37,7 @@ impl Tx<'_> {
         Ok(Some(AuditEntryAhead { workspace, number }))
     }
 
-    /// Takes back the entry of what was not done after all.
+    /// Deletes the entry of a change that failed.
     ///
     /// # Errors
     /// The database's.

@@ -1,9 +1,9 @@
 //! Audit: who changed what and when, written in the transaction of the change.
 //!
-//! The actor travels with the task, as its span does: a door sets it once ([`done_by`]), and every transaction that begins under it
-//! takes it along, so that nothing between the door and the row can drop or forge it. The transaction says what it did
-//! ([`Tx::record_audit`]): its rows and the entry are kept or undone as one. What nobody asked for, such as the end of a project's
-//! time, has no actor and leaves no entry. What another database holds is said ahead (`audit/ahead.rs`).
+//! The actor travels with the task, as its span does: a door sets it once ([`with_actor`]), and every transaction that begins under it
+//! takes it along, so that nothing between the entry point and the row can drop or forge it. The transaction records its changes
+//! ([`Tx::record_audit`]): its rows and the entry are committed or rolled back together. A change without a request, such as the end of a project's
+//! lifetime, has no actor and leaves no entry. A change in another database is recorded ahead of it (`audit/ahead.rs`).
 
 mod ahead;
 mod retention;
@@ -23,7 +23,7 @@ pub use retention::forget_old;
 
 /// How long entries are kept, in seconds.
 pub const RETENTION_SECONDS: i64 = 90 * 24 * 3600;
-/// The principal of commands.
+/// Principal of operators' commands.
 const OPERATOR: &str = "operator";
 
 /// Actor of a change, and the request in which it acts.
@@ -34,7 +34,7 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// Somebody with a credential.
+    /// Makes the actor of a request with a credential.
     pub fn new(principal: &str, request_id: &Arc<str>) -> Self {
         Self {
             principal: principal.into(),
@@ -50,12 +50,12 @@ impl Actor {
         }
     }
 
-    /// The actor as a text that [`Actor::decode`] reads.
+    /// Writes the actor as a text that [`Actor::decode`] reads.
     pub fn encode(&self) -> String {
         format!("{} {}", self.principal, self.request_id)
     }
 
-    /// The actor that a text names.
+    /// Reads an actor from such a text.
     pub fn decode(text: &str) -> Option<Self> {
         let (principal, request_id) = text.split_once(' ')?;
         Some(Self {
@@ -69,7 +69,7 @@ tokio::task_local! {
     static DOER: Actor;
 }
 
-/// Does work on behalf of somebody.
+/// Runs a future on behalf of an actor.
 pub async fn with_actor<T>(actor: Actor, work: impl Future<Output = T>) -> T {
     DOER.scope(actor, work).await
 }
@@ -79,7 +79,7 @@ pub fn current_actor() -> Option<Actor> {
     DOER.try_with(Clone::clone).ok()
 }
 
-/// Work that goes on in a task of its own, on behalf of who acts in this one.
+/// Runs a future of another task on behalf of this task's actor.
 pub async fn carry_actor<T>(actor: Option<Actor>, work: impl Future<Output = T>) -> T {
     match actor {
         Some(actor) => with_actor(actor, work).await,
@@ -89,28 +89,26 @@ pub async fn carry_actor<T>(actor: Option<Actor>, work: impl Future<Output = T>)
 
 macro_rules! audit_actions {
     ($($name:ident $text:literal $about:literal,)+) => {
-        /// Acts that the audit names: `<domain>.<verb>`.
+        /// Actions that the audit records: `<domain>.<verb>`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum AuditAction {
             $(#[doc = $about] $name,)+
         }
 
         impl AuditAction {
-            /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$name,)+];
 
-            /// Returns the name.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $text,)+ }
             }
 
-            /// Whether it is about who may do what, and for which plan: nothing that editors do displaces such an entry.
+            /// Whether it is about permissions or the plan: the actions of editors never push out such an entry.
             pub fn is_about_access(self) -> bool {
                 let (domain, _) = self.as_str().split_once('.').unwrap_or_default();
                 ["workspace", "member", "key"].contains(&domain)
             }
 
-            /// Describes the act, and its target.
+            /// Describes the action and its target.
             pub fn about(self) -> &'static str {
                 match self { $(Self::$name => $about,)+ }
             }
@@ -156,7 +154,7 @@ audit_actions! {
 }
 
 impl Tx<'_> {
-    /// Says what this transaction does to something of a workspace, or of nobody's: an entry of the audit, if somebody acts.
+    /// Adds the audit entry of a change that this transaction makes, if it has an actor.
     pub fn record_audit(
         &self,
         act: AuditAction,
@@ -170,7 +168,7 @@ impl Tx<'_> {
         }
     }
 
-    /// Says what somebody else than who acts now has done: where a crash came between the change and its record.
+    /// Adds the audit entry of an earlier actor's change, where a crash came between the change and its record.
     pub fn record_audit_as(
         &self,
         actor: &Actor,
@@ -210,7 +208,7 @@ impl Tx<'_> {
     }
 }
 
-/// An entry.
+/// An audit entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Entry {
     /// When it was done.
@@ -228,16 +226,15 @@ pub struct Entry {
     pub request_id: String,
 }
 
-/// A page of entries, newest first, and the number before which the next one begins.
+/// A page of entries, newest first.
 #[derive(Clone, Debug)]
 pub struct Entries {
-    /// The entries.
     pub entries: Vec<Entry>,
-    /// Where the next page begins, if there is one.
+    /// Number before which the next page begins, if there is one.
     pub next: Option<u64>,
 }
 
-/// Entries of a workspace, or of none, that are not too old: before a number, newest first.
+/// Reads the entries of a workspace, or those without one, before a number: newest first.
 pub async fn entries(
     control: &Control,
     workspace: Option<WorkspaceId>,
@@ -279,7 +276,7 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<(u64, Entry)> {
     Ok((number.unsigned_abs(), entry))
 }
 
-/// A workspace as its entries name it.
+/// Value of the column `workspace_id`: empty for an entry without a workspace.
 fn workspace_column(workspace: Option<&WorkspaceId>) -> String {
     workspace.map(ToString::to_string).unwrap_or_default()
 }
@@ -316,7 +313,7 @@ mod tests {
         with_actor(actor.clone(), async {
             write("kept", Ok(())).await.unwrap();
             write("undone", Err(Error::Busy)).await.unwrap_err();
-            // A task of its own has no actor, unless it takes this one along.
+            // A spawned task has no actor, unless it carries this one along.
             let alone = control.clone();
             let alone = async move { alone.write(|tx| record_audit(tx, "alone", NOW)).await };
             tokio::spawn(alone).await.unwrap().unwrap();

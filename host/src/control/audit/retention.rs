@@ -1,7 +1,7 @@
-//! Life of entries: how long they are kept, and how many of a workspace and of a principal.
+//! Retention of audit entries: how long they are kept, and how many of a workspace and of a principal.
 //!
-//! Entries about access, and those of operators, are counted apart from all others: an editor who changes much displaces
-//! neither them nor, beyond a part of the room, what other principals did.
+//! Entries about access, and those of operators, are counted apart from all others. So an editor who makes many changes cannot
+//! push them out, and can push out only a part of the entries of other principals.
 
 use rusqlite::{Connection, params};
 
@@ -9,7 +9,7 @@ use super::RETENTION_SECONDS;
 use crate::control::{Control, Error};
 use svc_base::clock::Timestamp;
 
-/// Most entries of a kind that are kept: beyond them the oldest are forgotten.
+/// Largest numbers of entries of one kind; beyond them the oldest are deleted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Retention {
     /// Number of entries of a workspace.
@@ -23,10 +23,10 @@ const RETENTION: Retention = Retention {
     of_workspace: 100_000,
     of_principal: 20_000,
 };
-/// How many entries a transaction forgets at most, so that nobody waits for it long.
+/// Most entries that one transaction deletes, so that other writers do not wait long.
 const DELETE_BATCH: i64 = 2_000;
 
-/// Forgets entries that are kept long enough, and those beyond the most that are kept of a principal and of a workspace.
+/// Deletes entries that are too old, and the oldest of principals and workspaces that have too many.
 ///
 /// # Errors
 /// The database's.
@@ -58,7 +58,7 @@ pub(super) async fn forget(
     forget_before(control, workspaces.await?).await
 }
 
-/// Entries of one kind, of a workspace or of one principal in it, of which the oldest are forgotten.
+/// Entries of one kind, of a workspace or of one principal in it, of which the oldest are to be deleted.
 #[derive(Clone, Debug)]
 struct Excess {
     workspace: String,

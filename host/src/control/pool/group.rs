@@ -10,22 +10,22 @@ use crate::control::residue::Residue;
 use svc_base::fault;
 use svc_base::positions::{Position, Unacknowledged};
 
-/// How many queued writes share one commit at most.
+/// Most queued writes that share one commit.
 const MAX_GROUP: usize = 64;
 
-/// Runs inside the shared transaction, or learns why there is none.
+/// A write, run with the connection of the shared transaction, or with the error that prevented it.
 pub(super) type Job = Box<dyn FnOnce(Result<&Connection, Error>) -> FinishedJob + Send>;
-/// Tells a caller once the fate of the commit is known.
+/// Answers a caller once the commit has succeeded or failed.
 pub(super) type AnswerCaller = Box<dyn FnOnce(Result<(), Error>) + Send>;
 
 /// A job that has run.
 pub(super) struct FinishedJob {
-    /// The changes that it noted; `None` if what it did is to be undone.
+    /// Noted changes; `None` if the job's writes are rolled back.
     pub(super) kept: Option<Vec<Change>>,
     pub(super) tell: AnswerCaller,
 }
 
-/// Runs jobs in groups until nobody can send one. A group is committed, which is the first step; once that is acknowledged, its
+/// Runs jobs in groups until all senders are gone. A group is committed, which is the first step; once that is acknowledged, its
 /// changes are delivered, and then its callers are answered.
 pub(super) fn write_loop(
     connection: &Connection,
@@ -48,8 +48,8 @@ pub(super) fn write_loop(
             fault::point("commit.made");
         }
         waiting.committed(position, written);
-        // One machine has acknowledged a commit once it is synced: nothing is awaited. Where other machines follow this database,
-        // this is where they are, and the next group may run meanwhile.
+        // On one machine a synced commit is acknowledged at once. If other machines replicate this database, their acknowledgement
+        // is awaited here, and the next group may run meanwhile.
         let acknowledged = position;
         for written in waiting.acknowledged(acknowledged) {
             listeners.deliver(&written.changes);
@@ -59,7 +59,7 @@ pub(super) fn write_loop(
     }
 }
 
-/// A group whose fate is known, and whose callers wait for the second step.
+/// A group that was committed or has failed, and whose callers are not answered yet.
 struct CommittedGroup {
     /// Changes that are durable.
     changes: Vec<Change>,
@@ -96,7 +96,7 @@ fn run_group(connection: &Connection, group: Vec<Job>, residue: &Residue) -> Com
     if let Some(error) = &failure {
         tracing::error!(%error, "control database writes failed to commit");
         if !connection.is_autocommit() {
-            // The transaction is lost either way; what matters is that the next group can begin.
+            // The transaction is lost either way; the rollback lets the next group begin.
             let _ = connection.execute_batch("ROLLBACK");
         }
     }
@@ -110,8 +110,8 @@ fn run_group(connection: &Connection, group: Vec<Job>, residue: &Residue) -> Com
     }
 }
 
-/// Runs one job in a savepoint. A full disk or an I/O error can end the whole transaction under it: that is
-/// the `failure` of everybody in the group.
+/// Runs one job in a savepoint. A full disk or an I/O error can end the whole transaction: that is the `failure` of all jobs in
+/// the group.
 fn run_one(
     connection: &Connection,
     job: Job,
@@ -134,7 +134,7 @@ fn run_one(
     done
 }
 
-/// The error of a shared commit, for each of its callers.
+/// Copies the error of a shared commit for one of its callers.
 fn clone_error(error: &rusqlite::Error) -> Error {
     let (code, text) = match error {
         rusqlite::Error::SqliteFailure(code, text) => (*code, text.clone()),

@@ -1,4 +1,4 @@
-//! One writer, several readers.
+//! The connections to the control database: one writer, several readers.
 
 mod group;
 
@@ -22,11 +22,11 @@ use group::{AnswerCaller, FinishedJob, Job, write_loop};
 
 /// The name of the file in the data directory.
 pub(super) const FILE: &str = "control.db";
-/// How many readers may run at once.
+/// Most readers at once.
 const READERS: usize = 4;
-/// How long a statement waits for another process, which is an operator's command.
+/// How long a statement waits for another process, such as an operator's command.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// The write-ahead log is cut back to this after a checkpoint, in bytes.
+/// Size to which a checkpoint truncates the write-ahead log, in bytes.
 const WAL_BYTES: i64 = 16 << 20;
 
 /// A handle to the control database; clones share it.
@@ -60,7 +60,7 @@ impl Tx<'_> {
         self.changes.borrow_mut().push(change);
     }
 
-    /// Counts of the installation.
+    /// Returns the counters of the installation.
     pub fn counters(&self) -> &Counters {
         self.counters
     }
@@ -91,7 +91,7 @@ impl Control {
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.pragma_update(None, "foreign_keys", true)?;
         connection.pragma_update(None, "journal_size_limit", WAL_BYTES)?;
-        // What is deleted is overwritten: what burnt is not to be found in free space.
+        // Deleted rows are overwritten, so that a burnt share is not left in free space.
         connection.pragma_update(None, "secure_delete", true)?;
         let residue = Residue::default();
         residue.watch(&mut connection)?;
@@ -120,10 +120,10 @@ impl Control {
         })))
     }
 
-    /// Opens the database in `directory` to read it alone: a copy that nobody writes, which stays as it is.
+    /// Opens a copy in `directory` read-only.
     ///
     /// # Errors
-    /// When there is none.
+    /// When `directory` has no database.
     pub fn open_read_only(directory: &Path) -> Result<Self, Error> {
         let control = Self(Arc::new(Inner {
             path: directory.join(FILE),
@@ -140,13 +140,13 @@ impl Control {
         Ok(control)
     }
 
-    /// Has `follower` learn of every change that a write notes, before the write is answered. It runs on the writer's
-    /// thread: it only puts what it keeps in memory right.
+    /// Registers a listener to the changes that writes note. It is called before the write is answered, on the writer's thread, so it
+    /// may only update state in memory.
     pub fn on_change(&self, listener: impl Fn(&Change) + Send + Sync + 'static) {
         self.0.listeners.add(listener);
     }
 
-    /// Counts of the installation.
+    /// Returns the counters of the installation.
     pub fn counters(&self) -> Arc<Counters> {
         Arc::clone(&self.0.counters)
     }
@@ -156,7 +156,6 @@ impl Control {
         &self.0.residue
     }
 
-    /// Where the database is.
     pub(super) fn path(&self) -> &Path {
         &self.0.path
     }
@@ -196,7 +195,7 @@ impl Control {
                     Err(error) if keep => Err(error.into()),
                     _ => result,
                 };
-                // A caller that has gone away does not want the answer.
+                // The receiver is gone if the caller was cancelled.
                 let _ = answer.send(result);
             });
             FinishedJob {
@@ -259,7 +258,7 @@ impl Control {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         if let Some(thread) = thread {
-            // A writer that panicked has said so already; there is nothing left to finish.
+            // A panic of the writer is in the log already.
             let _ = thread.join();
         }
         self.0.counters.close();

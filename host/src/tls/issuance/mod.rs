@@ -1,8 +1,8 @@
 //! Issuance of certificates to names: the rules between handshakes of strangers and an authority that counts.
 //!
-//! A name that is not ours is never asked for, nor is a label that no project has. What is under way is waited for, not asked for twice;
-//! what was refused rests; new certificates of projects are counted by the week. Hosts of the installation's own are asked for at the
-//! start, and every certificate again when a third of its time is left.
+//! A certificate is never ordered for a foreign name, or for a label that no project has. Handshakes share a pending order; a refused
+//! name has a backoff; new certificates of projects are counted by the week. The installation's own hosts are ordered at the start,
+//! and every certificate is renewed when a third of its validity is left.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -24,18 +24,17 @@ use svc_base::clock::Clock;
 
 /// How long a handshake waits for its certificate.
 const HANDSHAKE_WAIT: Duration = Duration::from_secs(30);
-/// Orders that are made at once.
+/// Most orders at once.
 const MAX_ORDERS: usize = 4;
-/// The most names that are under way, those included that wait for their turn.
+/// Most pending names, including those that wait for a free order.
 const MAX_PENDING_NAMES: usize = 64;
 
-/// An issuer of certificates.
 pub(super) trait Authority: fmt::Debug + Send + Sync {
-    /// Has one issued for a name: the key and the chain, in PEM.
+    /// Issues a certificate for a name; returns the key and the chain, in PEM.
     fn issue<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, Refusal>>;
 }
 
-/// Tells who owns the project of a label, if there is one.
+/// Finds the owner of the project with a label, if there is one.
 pub type FindOwner =
     Arc<dyn Fn(String) -> BoxFuture<'static, anyhow::Result<Option<LabelOwner>>> + Send + Sync>;
 
@@ -47,7 +46,7 @@ enum EligibleName {
     Label(LabelOwner),
 }
 
-/// The certificates that an authority issues for us.
+/// Orders and renews the certificates of an authority.
 pub(super) struct Issuance {
     names: Names,
     served: Arc<ServedCertificates>,
@@ -59,18 +58,18 @@ pub(super) struct Issuance {
     per_week: Cap,
     orders: Semaphore,
     state: Mutex<State>,
-    /// Tasks that ask; `None` once nothing is asked for any more.
+    /// Tasks of pending orders; `None` after the stop.
     tasks: Mutex<Option<JoinSet<()>>>,
-    /// Held by who writes down what was spent, so that the last to write is the last to have looked.
+    /// Held while the budget is stored, so that the newest state is written last.
     writing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     budget: Budget,
-    /// Names that are asked for; each ends when its sender is dropped.
+    /// Pending names; an order ends when its sender is dropped.
     pending: HashMap<String, watch::Receiver<()>>,
-    /// Part of the week's certificates that was spent at the last look.
+    /// Part of the week's certificates that was exhausted at the last attempt, so that it is logged once.
     spent: Option<CapPart>,
 }
 
@@ -80,7 +79,6 @@ impl fmt::Debug for Issuance {
     }
 }
 
-/// Parts of an issuance.
 pub(super) struct IssuanceParts {
     pub(super) names: Names,
     pub(super) served: Arc<ServedCertificates>,
@@ -92,7 +90,7 @@ pub(super) struct IssuanceParts {
 }
 
 impl EligibleName {
-    /// The owner by whom a new certificate is counted.
+    /// Returns the owner whose budget a new certificate is counted in.
     fn owner(self) -> Option<LabelOwner> {
         match self {
             Self::Fixed => None,
@@ -102,7 +100,7 @@ impl EligibleName {
 }
 
 impl Issuance {
-    /// Goes on where the last server stopped. Blocks.
+    /// Opens the stored state. Blocks.
     ///
     /// # Errors
     /// The disk's, and files that are damaged.
@@ -110,7 +108,7 @@ impl Issuance {
         let budget = parts.store.budget().context("opening data/tls")?;
         let pairs = parts.store.pairs().context("opening data/tls")?;
         for (name, pair) in pairs {
-            // Names change with the settings: what is not ours any more is not served.
+            // Settings may have changed: certificates of foreign names are not served.
             if parts.names.classify(&name).is_some() {
                 parts.served.serve(&name, &pair);
             }
@@ -138,7 +136,7 @@ impl Issuance {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sees to a certificate for the name of a handshake, if it may have one; returns when it is there or will not be in time.
+    /// Waits for a certificate for the name of a handshake, if it may have one; returns after a timeout at the latest.
     pub(super) async fn ensure_certificate(self: &Arc<Self>, name: &str) {
         if self.served.has(name) {
             return;
@@ -149,7 +147,7 @@ impl Issuance {
         let pending = self.state().pending.get(name).cloned();
         let pending = match pending {
             Some(pending) => Some(pending),
-            // Looking up is for those alone for whom something may follow.
+            // The look-up costs a query, so names in backoff are skipped.
             None if self.is_resting(name) => None,
             None => match self.check_eligibility(kind).await {
                 Some(known) if !self.served.has(name) => self.start_order(name, known.owner()),
@@ -157,12 +155,12 @@ impl Issuance {
             },
         };
         if let Some(mut ended) = pending {
-            // It ends by an error: nothing is ever sent.
+            // The result is an error once the sender is dropped: nothing is ever sent.
             let _ = tokio::time::timeout(HANDSHAKE_WAIT, ended.changed()).await;
         }
     }
 
-    /// Asks for what is missing or will soon end, and forgets what nobody needs any more.
+    /// Orders missing and expiring certificates, and removes those of names that no longer exist.
     pub(super) async fn renew(self: &Arc<Self>) {
         let now = self.clock.now();
         for name in self.names.fixed() {
@@ -190,7 +188,7 @@ impl Issuance {
         self.state().budget.blocked_until(name, now).is_some()
     }
 
-    /// Looks whether a name may have a certificate.
+    /// Checks whether a name may have a certificate.
     async fn check_eligibility(&self, name: NameKind<'_>) -> Option<EligibleName> {
         let NameKind::Label(label) = name else {
             return Some(EligibleName::Fixed);
@@ -205,8 +203,8 @@ impl Issuance {
         }
     }
 
-    /// Begins to ask for a name, unless that is under way or there is no room; returns what ends with the order. A new
-    /// certificate of a project is counted by its owner.
+    /// Starts an order, unless one is pending or too many are; returns a receiver that closes with the order. A new certificate of a
+    /// project is counted in its owner's budget.
     fn start_order(
         self: &Arc<Self>,
         name: &str,
@@ -216,7 +214,7 @@ impl Issuance {
         if let Some(pending) = state.pending.get(name) {
             return Some(pending.clone());
         }
-        // Once more: another handshake may have ended meanwhile.
+        // Checked again under the lock: another order may have ended meanwhile.
         let now = self.clock.now();
         if state.pending.len() >= MAX_PENDING_NAMES
             || state.budget.blocked_until(name, now).is_some()
@@ -257,7 +255,7 @@ impl Issuance {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stops asking. What is under way is asked for by the next server.
+    /// Cancels pending orders: the next server starts them again.
     pub(super) async fn stop(&self) {
         let tasks = self.tasks().take();
         if let Some(mut tasks) = tasks {
@@ -274,12 +272,12 @@ impl Issuance {
         }
     }
 
-    /// Has a certificate issued, keeps it, and serves it.
+    /// Issues a certificate, stores it, and serves it.
     async fn issue(&self, name: &str) {
         let Ok(_turn) = self.orders.acquire().await else {
             return;
         };
-        // Before anything is asked for: a crash must not bring back what was spent.
+        // Stored before the order: a crash must not refill the budget.
         self.save_budget().await;
         let kept = match self.authority.issue(name).await {
             Ok(pem) => self.store_certificate(name, pem).await,
@@ -308,7 +306,7 @@ impl Issuance {
             store.put(&name, &pem)?;
             anyhow::Ok(pair)
         });
-        // It counts as refused: asking again at once would cost another certificate.
+        // Counted as refused: an order at once would cost another certificate.
         match kept.await {
             Ok(Ok(pair)) => Ok(pair),
             Ok(Err(error)) => Err(Refusal::Refused(format!("keeping it: {error:#}"))),
@@ -326,7 +324,7 @@ impl Issuance {
     }
 }
 
-/// A name that is asked for; whoever waits is told when this is dropped, however that comes.
+/// A pending order. Dropping it, for any reason, wakes those who wait.
 struct Order {
     name: String,
     issuance: Arc<Issuance>,
