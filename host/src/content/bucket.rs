@@ -1,7 +1,7 @@
-//! Content in a bucket of a store that speaks S3's protocol: how it is opened, and an installation's claim on it.
+//! Content in an S3 bucket: how it is opened, and an installation's claim on it.
 //!
-//! The claim is an object with the installation's name, written where there is none. Two that shared a prefix would each delete
-//! what only the other knows, and one that is another's or was emptied must not be taken for one that is new.
+//! The claim is an object with the installation's name, written where there is none. Two installations that shared a prefix would
+//! delete each other's objects, and an emptied prefix or another installation's must not be taken for a new one.
 
 use std::path::Path;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use super::store::digest_of_path;
 use crate::config::S3;
 use svc_base::random::Random;
 
-/// How often what fails for a moment is tried again, and until when such a trial may begin.
+/// Retries of transient failures, and the time within which the last one may begin.
 const RETRIES: usize = 3;
 const RETRY_TIME: Duration = Duration::from_secs(10);
 
@@ -30,10 +30,10 @@ const REFUSED: &str = "the store refuses these keys: check AWS_ACCESS_KEY_ID and
 const NO_BUCKET: &str = "there is no such bucket: make it, or check its name, the endpoint (AWS_ENDPOINT_URL) and the region (AWS_REGION)";
 const FAILING: &str = "the store does not answer as it should: check the endpoint (AWS_ENDPOINT_URL), the region (AWS_REGION), and, if this machine has no role of its own, that keys are set (AWS_ACCESS_KEY_ID)";
 
-/// A bucket with the prefix below which content lies.
+/// A bucket, restricted to the prefix of the content.
 pub(super) type Bucket = PrefixStore<object_store::aws::AmazonS3>;
 
-/// Opens the bucket that a URL names, and once more for what is sent once, whatever comes of it. Nothing is asked of it yet.
+/// Opens the bucket that a URL names twice: with retries, and without them for deletions. No request is sent yet.
 ///
 /// # Errors
 /// Settings that name no store.
@@ -67,7 +67,7 @@ fn open_with_retries(
         .with_bucket_name(url.host_str().context("the URL names no bucket")?)
         .with_http_connector(connector.clone())
         .with_retry(retry)
-        // Not every store takes the deletion of many at once, and content goes one by one.
+        // Not every store supports bulk deletion, and objects are deleted one by one.
         .with_disable_bulk_delete(true);
     for (name, value) in access.client_options() {
         builder = builder.with_config(name.parse()?, value);
@@ -75,11 +75,11 @@ fn open_with_retries(
     Ok(PrefixStore::new(builder.build()?, below))
 }
 
-/// Claims a bucket for the installation in `data`. One that `is_known` has its content already; another is new, or has nothing
-/// but what was copied from where content was before.
+/// Claims a bucket for the installation in `data`. One that `is_known` was claimed before; another is new, or has only content
+/// copied from the earlier location.
 ///
 /// # Errors
-/// A bucket that is another's, that is not as it was left, that has other objects, or that does not answer.
+/// A bucket of another installation, one that lost its claim, one with foreign objects, or one that does not answer.
 pub(super) async fn claim(
     store: &dyn ObjectStore,
     data: &Path,
@@ -107,7 +107,7 @@ pub(super) async fn claim(
     Ok(())
 }
 
-/// Name of the installation that a bucket belongs to, if there is one.
+/// Reads the name of the installation that a bucket belongs to, if there is one.
 async fn owner(store: &dyn ObjectStore) -> anyhow::Result<Option<bytes::Bytes>> {
     let found = async { store.get(&OWNER_FILE.into()).await?.bytes().await };
     match found.await {
@@ -117,19 +117,19 @@ async fn owner(store: &dyn ObjectStore) -> anyhow::Result<Option<bytes::Bytes>> 
     }
 }
 
-/// Writes the name of the installation, unless another was quicker.
+/// Writes the name of the installation, unless another one has written its own first.
 async fn write_owner(store: &dyn ObjectStore, own: &str) -> anyhow::Result<()> {
     let path = OWNER_FILE.into();
     let name = || own.to_owned().into();
     let create = || store.put_opts(&path, name(), PutMode::Create.into());
     let mut put = create().await;
     if matches!(put, Err(Error::Generic { .. })) {
-        // The library does not try again what has a condition. If the first has arrived, the second finds it there.
+        // The library does not retry conditional requests. If the first has arrived, the second finds the object.
         put = create().await;
     }
     match put {
         Ok(_) | Err(Error::AlreadyExists { .. }) => Ok(()),
-        // Some stores do not know the condition and say so. Then what is read afterwards has to do.
+        // Some stores do not support the condition and say so. Then the read afterwards decides.
         Err(error) if error.to_string().contains("NotImplemented") => {
             let put = store.put(&path, name()).await;
             put.map(|_| ()).map_err(with_advice)
@@ -138,7 +138,7 @@ async fn write_owner(store: &dyn ObjectStore, own: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Refuses a bucket with anything else than content.
+/// Refuses a bucket with foreign objects.
 async fn check_is_for_content(store: &dyn ObjectStore) -> anyhow::Result<()> {
     let mut objects = store.list(None).boxed();
     while let Some(object) = objects.try_next().await.map_err(with_advice)? {
@@ -150,10 +150,10 @@ async fn check_is_for_content(store: &dyn ObjectStore) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// An error with what to do.
+/// Adds to an error what to do about it.
 #[allow(clippy::needless_pass_by_value, reason = "of `map_err`")]
 fn with_advice(error: Error) -> anyhow::Error {
-    // Its text holds those of its causes, which is all that is told where a list fails.
+    // The text contains those of its causes: where a listing fails, it is the only information.
     let told = error.to_string();
     let advice = match error {
         Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => REFUSED,

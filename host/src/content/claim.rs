@@ -1,5 +1,5 @@
-//! Claim of an installation on a directory of content outside of its data. Two that shared one would each delete what only the
-//! other knows, and one that is not mounted must not be taken for one that is new.
+//! Claim of an installation on a directory of content outside of its data. Two installations that shared one would delete each
+//! other's objects, and a directory that is not mounted must not be taken for a new one.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Read as _, Write as _};
@@ -14,7 +14,7 @@ use svc_base::disk;
 use svc_base::file_lock::FileLock;
 use svc_base::random::Random;
 
-/// File of the data directory with the name under which it claims.
+/// File of the data directory with the name of the installation.
 const NAME_FILE: &str = "content.id";
 /// File of the claimed directory with the name of the installation that it belongs to.
 pub(super) const OWNER_FILE: &str = "installation";
@@ -26,11 +26,11 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// Claims `directory` for the installation in `data`. One that `is_known` has its content already; another is new, or has
-    /// nothing but what was copied from where content was before.
+    /// Claims `directory` for the installation in `data`. One that `is_known` was claimed before; another is new, or has only content
+    /// copied from the earlier location.
     ///
     /// # Errors
-    /// A directory that is another's, that is not there as it was, or that has other files; the disk's.
+    /// A directory of another installation, one that lost its claim, or one with foreign files; the disk's.
     pub(super) fn take(
         data: &Path,
         directory: &Path,
@@ -60,13 +60,13 @@ impl Claim {
                 path.display()
             );
         }
-        // What is copied by hand may be open to others.
+        // A copy made by hand may be readable by others.
         fs::set_permissions(directory, Permissions::from_mode(0o700))?;
         Ok(Self { _locked: locked })
     }
 }
 
-/// The name under which an installation claims, made when it is first needed.
+/// Reads the name of an installation, which is generated when it is first needed.
 pub(super) fn installation_name(data: &Path, random: &Random) -> anyhow::Result<String> {
     let path = data.join(NAME_FILE);
     match fs::read_to_string(&path) {
@@ -79,7 +79,7 @@ pub(super) fn installation_name(data: &Path, random: &Random) -> anyhow::Result<
     }
 }
 
-/// Refuses a directory with anything else than content.
+/// Refuses a directory with foreign files.
 fn check_is_for_content(directory: &Path) -> anyhow::Result<()> {
     for entry in fs::read_dir(directory)? {
         let name = entry?.file_name();

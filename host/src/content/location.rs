@@ -1,7 +1,7 @@
-//! Where an installation keeps its content: in a directory below its data, unless `content_url` names another store.
+//! Location of an installation's content: a directory below its data, unless `content_url` names another store.
 //!
-//! If it is elsewhere, a file in the data directory says where: for commands that know no settings, and for a start whose settings
-//! are others than those of the start before.
+//! Another location is recorded in a file of the data directory: for commands that have no settings, and for a start with other
+//! settings than the one before.
 
 use std::fs;
 use std::io;
@@ -20,21 +20,21 @@ use crate::config::S3;
 use svc_base::disk;
 use svc_base::random::Random;
 
-/// The directory of content below the data.
+/// Default directory of content in the data directory.
 const CONTENT_DIR: &str = "content";
-/// File that says where content is elsewhere.
+/// File that records another location.
 const URL_FILE: &str = "content.url";
 
-/// Place of an installation's content.
+/// Location of an installation's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContentLocation {
     data: PathBuf,
-    /// Store that is not below the data.
+    /// Store outside of the data directory.
     url: Option<Url>,
 }
 
 impl ContentLocation {
-    /// The place by the settings of a server.
+    /// Returns the location of a server's settings.
     pub fn new(data: &Path, url: Option<&Url>) -> Self {
         Self {
             data: data.to_owned(),
@@ -42,10 +42,10 @@ impl ContentLocation {
         }
     }
 
-    /// The place by what the last start has noted.
+    /// Returns the location that the last start has recorded.
     ///
     /// # Errors
-    /// The disk's, or a note that is no URL.
+    /// The disk's, or a record that is not a URL.
     pub fn read_recorded(data: &Path) -> anyhow::Result<Self> {
         let path = data.join(URL_FILE);
         let url = match fs::read_to_string(&path) {
@@ -59,7 +59,7 @@ impl ContentLocation {
         })
     }
 
-    /// Notes the place for commands and for later starts, durably.
+    /// Records the location for commands and for later starts, durably.
     ///
     /// # Errors
     /// The disk's.
@@ -71,13 +71,13 @@ impl ContentLocation {
         }
     }
 
-    /// Whether what was stored here before is sure to be here still: not in memory.
+    /// Whether stored content survives the process: not in memory.
     pub fn is_durable(&self) -> bool {
         let url = self.url.as_ref();
         url.is_none_or(|url| !matches!(scheme(url), Some(ObjectStoreScheme::Memory)))
     }
 
-    /// The directory of this machine that it is, if it is one.
+    /// Returns the directory, if the location is one on this machine.
     pub fn directory(&self) -> Option<PathBuf> {
         match &self.url {
             None => Some(self.data.join(CONTENT_DIR)),
@@ -86,10 +86,10 @@ impl ContentLocation {
         }
     }
 
-    /// Returns the directory of this machine that it is, for a command that needs one.
+    /// Returns the directory, for a command that needs one.
     ///
     /// # Errors
-    /// A store that is no directory.
+    /// When the location is not a directory.
     pub fn require_directory(&self) -> anyhow::Result<PathBuf> {
         match self.directory() {
             Some(directory) => Ok(directory),
@@ -100,7 +100,7 @@ impl ContentLocation {
         }
     }
 
-    /// Opens it, for the server that it belongs to and whose content was at `before`. What lies outside of the data is claimed; a
+    /// Opens the store for the server that owns it and whose content was at `before`. A location outside of the data is claimed; a
     /// bucket needs `access`.
     ///
     /// # Errors
@@ -139,7 +139,7 @@ fn is_bucket(url: &Url) -> bool {
 }
 
 impl std::fmt::Display for ContentLocation {
-    /// Never the URL itself, which may hold a credential.
+    /// Leaves out the URL itself, which may hold a credential.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.directory(), &self.url) {
             (Some(directory), _) => write!(f, "in {}", directory.display()),

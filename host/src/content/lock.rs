@@ -1,4 +1,4 @@
-//! Lock on taking content away: the collector or a restore holds it alone, and a backup shares it while it copies.
+//! Lock on the deletion of content: the collector or a restore holds it exclusively, and backups share it while they copy.
 
 use std::io;
 use std::path::Path;
@@ -8,19 +8,19 @@ use svc_base::file_lock::FileLock;
 
 /// The name of the file in the data directory.
 const FILE: &str = "content.lock";
-/// How often the lock is asked for, and how often at most: half a minute.
+/// Pause between two attempts at the lock, and most attempts: half a minute.
 const LOCK_POLL: Duration = Duration::from_millis(20);
 const LOCK_POLLS: u32 = 1500;
 
-/// A hold on a data directory's content, until it is dropped.
+/// The lock on the content of a data directory, held until it is dropped.
 #[derive(Debug)]
 pub struct ContentLock {
     _locked: FileLock,
 }
 
 impl ContentLock {
-    /// Keeps all content where it is. Waits for a collector, which needs a moment; `None` when it is a restore that has
-    /// the content. Blocks.
+    /// Takes the lock shared, so that nothing is deleted. Waits for a collector, which is quick; `None` while a restore has the
+    /// lock. Blocks.
     pub fn shared(data: &Path) -> io::Result<Option<Self>> {
         for _ in 0..LOCK_POLLS {
             if let Some(_locked) = FileLock::shared(FileLock::file(&data.join(FILE))?)? {
@@ -31,7 +31,7 @@ impl ContentLock {
         Ok(None)
     }
 
-    /// The right to take content away; `None` while somebody keeps it.
+    /// Takes the lock exclusively, for deletions; `None` while it is taken.
     pub fn exclusive(data: &Path) -> io::Result<Option<Self>> {
         let locked = FileLock::alone(FileLock::file(&data.join(FILE))?)?;
         Ok(locked.map(|_locked| Self { _locked }))

@@ -1,4 +1,4 @@
-//! Turns of those who are at one object: nobody waits for another object's store.
+//! Locks by object: tasks wait only for others that use the same object.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -7,12 +7,12 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::Digest;
 
-/// The objects that somebody is at, each with its lock.
+/// The locks in use, by object.
 #[derive(Debug, Default)]
 pub(super) struct ObjectLocks(Mutex<HashMap<Digest, Weak<tokio::sync::Mutex<()>>>>);
 
 impl ObjectLocks {
-    /// Waits for the turn at an object, which ends when what is returned is dropped.
+    /// Locks an object until the guard is dropped.
     pub(super) async fn lock(&self, digest: &Digest) -> OwnedMutexGuard<()> {
         let turn = self.lock_of(digest);
         turn.lock_owned().await
@@ -23,7 +23,7 @@ impl ObjectLocks {
         if let Some(turn) = turns.get(digest).and_then(Weak::upgrade) {
             return turn;
         }
-        // So that there are never more entries than those who are at an object, and one.
+        // Unused entries are removed, so that there is at most one more entry than locks in use.
         turns.retain(|_, turn| turn.strong_count() > 0);
         let turn = Arc::default();
         turns.insert(*digest, Arc::downgrade(&turn));

@@ -1,15 +1,15 @@
-//! Pins: what publishes rely on before a committed row refers to it.
+//! Pins: references of running publishes to objects that no committed row names yet.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Digest;
 
-/// How many publishes rely on an object.
+/// Number of pins by object.
 #[derive(Debug, Default)]
 pub(super) struct Pins(Mutex<HashMap<Digest, usize>>);
 
-/// Keeps an object from the collector until the row that refers to it is committed.
+/// Protects an object from the collector until the row that refers to it is committed.
 #[derive(Debug)]
 pub struct Pin {
     pins: Arc<Pins>,
@@ -17,7 +17,7 @@ pub struct Pin {
 }
 
 impl Pin {
-    /// The name of the pinned object.
+    /// Returns the digest of the pinned object.
     pub fn digest(&self) -> Digest {
         self.digest
     }
@@ -45,7 +45,6 @@ impl Pins {
         }
     }
 
-    /// Whether anybody relies on an object.
     pub(super) fn is_pinned(&self, digest: &Digest) -> bool {
         self.lock().contains_key(digest)
     }

@@ -1,4 +1,4 @@
-//! Requests to a store of other machines, by the one client that asks other servers: bounded in time and in bytes.
+//! HTTP requests to a remote store, by the host's outbound client: bounded in time and in bytes.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,27 +18,27 @@ use url::Url;
 
 use crate::outbound::{Answer, Outbound, OutboundError};
 
-/// How long one request may take, with its answer; one that writes takes a second more for each so many bytes.
+/// Timeout of a request with its answer; a write has a second more for each `BYTES_A_SECOND`.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 const BYTES_A_SECOND: usize = 256 << 10;
-/// The most bytes of an answer, however small pages may be by now; one that says no has a few words.
+/// Lower bound of the limit on an answer's bytes, however small pages may be; and the limit on an error's bytes.
 const MIN_ANSWER_LIMIT: usize = 64 << 20;
 const ERROR_LIMIT: usize = 64 << 10;
-/// How many requests are under way at once.
+/// Most requests at once.
 const MAX_CONCURRENT: usize = 64;
-/// Code of an object that is not there.
+/// S3's error code of a missing object.
 const NO_OBJECT: &str = "NoSuchKey";
-/// The most characters of an error that are told.
+/// Most characters of an error that are passed on.
 const MAX_ERROR_CHARS: usize = 200;
 
-/// Connector to a store of other machines.
+/// Connector to a remote store.
 #[derive(Clone, Debug)]
 pub struct StoreConnector(BoundedClient);
 
 impl StoreConnector {
-    /// A connector for a store of pages of at most so many bytes.
+    /// Makes a connector for a store of pages of at most `page_bytes`.
     pub fn new(outbound: Outbound, page_bytes: u64) -> Self {
-        // An object has a page as it is and compressed.
+        // An object has a page in all its encodings.
         let page_bytes = usize::try_from(page_bytes).unwrap_or(usize::MAX);
         Self(BoundedClient {
             outbound,
@@ -51,7 +51,7 @@ impl StoreConnector {
 impl HttpConnector for StoreConnector {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
         let service = self.0.clone();
-        // Connections live where they were made, and a command's thread with a runtime of its own ends before the server.
+        // Connections belong to the runtime that made them, and a command's own runtime ends before the server's.
         Ok(HttpClient::new(SpawnService::new(
             service,
             Handle::current(),
@@ -62,7 +62,7 @@ impl HttpConnector for StoreConnector {
 #[derive(Clone, Debug)]
 struct BoundedClient {
     outbound: Outbound,
-    /// The most bytes of an answer.
+    /// Most bytes of an answer.
     bytes: usize,
     turns: Arc<Semaphore>,
 }
@@ -100,7 +100,7 @@ impl BoundedClient {
             true => Bytes::from(error_summary(&answer.body)),
             false => answer.body.clone(),
         };
-        // Not of an object that is not there, but of a bucket, or by somebody else on the way.
+        // A 404 for another reason than a missing object: of the bucket, or from a proxy.
         let is_foreign_answer = is_read
             && answer.status == StatusCode::NOT_FOUND
             && xml_element(&answer.body, "Code").as_deref() != Some(NO_OBJECT);
@@ -134,12 +134,12 @@ fn is_error(status: StatusCode) -> bool {
     status.is_client_error() || status.is_server_error()
 }
 
-/// A status by which the store has answered and done nothing.
+/// A status by which the store has refused a request.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}: {1}")]
 struct RefusedRequest(StatusCode, String);
 
-/// Whether the library has no error of its own for a status that says no. It has one for each of these, or sends them again.
+/// Whether a status is a refusal that the library does not handle: it maps or retries the listed ones.
 fn is_refusal(status: StatusCode) -> bool {
     let known = matches!(
         status,
@@ -164,7 +164,7 @@ fn failed(error: OutboundError) -> HttpError {
     HttpError::new(kind, error)
 }
 
-/// Code and message of an error as the protocol writes them. The rest of the document may name a key and what was signed by it.
+/// Returns code and message of an S3 error document. The rest of it may name a key and a signed string.
 fn error_summary(body: &[u8]) -> String {
     let names = ["Code", "Message"].into_iter();
     let said = names.filter_map(|name| xml_element(body, name));
@@ -173,7 +173,7 @@ fn error_summary(body: &[u8]) -> String {
     printable.take(MAX_ERROR_CHARS).collect()
 }
 
-/// Text of an element of a document.
+/// Returns the text of an XML element.
 fn xml_element(body: &[u8], name: &str) -> Option<String> {
     let text = String::from_utf8_lossy(body);
     let (_, rest) = text.split_once(&format!("<{name}>"))?;

@@ -1,7 +1,7 @@
-//! The content store: objects named by their SHA-256, written once, durable before anything refers to them.
+//! The content store: objects named by their SHA-256, written once, durable before a row refers to them.
 //!
-//! Where they are is the business of an [`ObjectStore`]: a directory of this machine (`local.rs`), or any other. It promises
-//! that what it has answered to be written is durable.
+//! Objects are kept by an [`ObjectStore`]: a directory of this machine (`local.rs`), or a remote one. A write that it has answered
+//! is durable.
 
 use std::collections::HashMap;
 use std::object_path::Path;
@@ -19,7 +19,7 @@ use super::shared_objects::SharedObjects;
 use super::store_health::{StoreHealth, may_have_succeeded};
 use super::{Digest, Error};
 
-/// From this many bytes on the digest of what was read occupies a thread of its own.
+/// Smallest object whose digest is computed on a blocking thread, in bytes.
 const LARGE_BYTES: usize = 256 << 10;
 
 /// A handle to the content store; clones share it.
@@ -29,19 +29,19 @@ pub struct Content(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     store: Arc<dyn ObjectStore>,
-    /// Way to the same store for deletions, which nothing but the collector tries again.
+    /// The same store for deletions, without retries: the collector itself repeats them.
     deleting: Arc<dyn ObjectStore>,
-    /// The directory that the store is, if it is one.
+    /// The local directory, if the store is one.
     local: Option<Local>,
-    /// Claim on that directory, if it lies outside of the data.
+    /// Claim on that directory, if it is outside of the data.
     _claim: Option<Claim>,
-    /// Reach of a store that other machines have.
+    /// Health of a remote store.
     health: Option<StoreHealth>,
     pins: Arc<Pins>,
-    /// Writers and the collector of one object take turns, so that "it is there" means "it is durable".
+    /// Locks of writers and the collector by object, so that an existing object is always a durable one.
     write_locks: ObjectLocks,
     shared: SharedObjects,
-    /// Readers of one object take turns, so that those who come together read it once.
+    /// Locks of readers by object, so that concurrent readers load it once.
     read_locks: ObjectLocks,
 }
 
@@ -76,7 +76,7 @@ impl Content {
         Ok(Self::from_parts(Arc::new(store), Some(local), None))
     }
 
-    /// Opens the store in a claimed directory, and holds the claim.
+    /// Opens the store in a claimed directory, and keeps the claim.
     ///
     /// # Errors
     /// When the directory cannot be read.
@@ -85,12 +85,12 @@ impl Content {
         Ok(Self::from_parts(Arc::new(store), Some(local), Some(claim)))
     }
 
-    /// Opens a store that is no directory of this machine.
+    /// Wraps another store than a local directory.
     pub fn from_store(store: Arc<dyn ObjectStore>) -> Self {
         Self::from_parts(store, None, None)
     }
 
-    /// Opens a store of other machines, which may be out of reach for a while; by `deleting`, a deletion is sent once.
+    /// Wraps a remote store, which may be unavailable for a while; `deleting` sends each deletion once.
     pub(super) fn remote(store: Arc<dyn ObjectStore>, deleting: Arc<dyn ObjectStore>) -> Self {
         Self(Arc::new(Inner {
             deleting,
@@ -102,7 +102,7 @@ impl Content {
         Self(Arc::new(Inner::new(store, local, claim, None)))
     }
 
-    /// Stores a few `bytes` and answers when they are durable. What is there already is not written again.
+    /// Stores a few `bytes` durably. An object that is there already is not written again.
     ///
     /// # Errors
     /// [`Error::Full`] when there is no room.
@@ -110,7 +110,7 @@ impl Content {
         self.put_as(Digest::of(&bytes), bytes).await
     }
 
-    /// Stores bytes of any length, whose digest is taken where that may occupy a thread.
+    /// Stores bytes of any length, whose digest the caller has computed on a thread that may block.
     ///
     /// # Errors
     /// [`Error::Full`] when there is no room.
@@ -127,7 +127,7 @@ impl Content {
                 "a deletion of it may be under way".to_owned(),
             ));
         }
-        // Elsewhere what is written again is the same, can be sent again, and asks the store for nothing special.
+        // A remote object is overwritten with equal bytes: that can be retried, and needs no conditional request.
         let mode = match self.0.health {
             None => PutMode::Create,
             Some(_) => PutMode::Overwrite,
@@ -138,13 +138,13 @@ impl Content {
             .await?
         {
             Ok(_) => Ok(pin),
-            // Elsewhere it is any conflict, and what was put may not be there.
+            // A remote store answers so to any conflict, and the object may be missing.
             Err(object_store::Error::AlreadyExists { .. }) if self.0.health.is_none() => Ok(pin),
             Err(error) => Err(self.failed(error)),
         }
     }
 
-    /// Asks the store, unless it is one of other machines that has failed a moment ago.
+    /// Sends a request, unless the store is remote and has failed a moment ago.
     async fn ask<T>(
         &self,
         asking: impl Future<Output = object_store::Result<T>>,
@@ -167,7 +167,7 @@ impl Content {
         }
     }
 
-    /// The object of that name, if there is one.
+    /// Reads an object, if there is one.
     ///
     /// # Errors
     /// When the store cannot be read; [`Error::Damaged`].
@@ -181,7 +181,7 @@ impl Content {
         }
     }
 
-    /// An object as it was put: what other machines keep and networks carry is compared with its name.
+    /// Compares an object from a remote store with its digest.
     async fn verify(&self, digest: Digest, object: Bytes) -> Result<Bytes, Error> {
         if !self.is_remote() {
             return Ok(object);
@@ -199,12 +199,12 @@ impl Content {
         }
     }
 
-    /// Whether other machines have it, which may be out of reach for a while.
+    /// Whether the store is remote, and so may be unavailable for a while.
     pub fn is_remote(&self) -> bool {
         self.0.health.is_some()
     }
 
-    /// Reads an object for those who serve it: a large object is in memory once, however many are reading it.
+    /// Reads an object to be served: concurrent readers share one copy of a large object.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -217,8 +217,8 @@ impl Content {
         Ok(object.map(|object| self.0.shared.share(*digest, object)))
     }
 
-    /// Deletes an object unless a publish relies on it or `referenced` says that a row does; returns whether
-    /// it is gone. The look at the references happens while no publish can begin to rely on the object.
+    /// Deletes an object unless it is pinned or `referenced` finds a row that names it; returns whether it was deleted. No publish can
+    /// pin the object meanwhile.
     ///
     /// # Errors
     /// The look-up's, or the store's.
@@ -246,14 +246,14 @@ impl Content {
         }
     }
 
-    /// Notes deletions that were begun and may be done yet: what they are of is not put for a while.
+    /// Records deletions that were begun and may still be executed: their objects are not put for a while.
     pub fn expect_deletions(&self, digests: impl IntoIterator<Item = Digest>) {
         if let Some(health) = &self.0.health {
             health.add_pending_deletions(digests);
         }
     }
 
-    /// The names of all objects, and the paths of files that are none.
+    /// Lists the digests of all objects, and the paths of foreign files.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -267,7 +267,7 @@ impl Content {
         Ok((digests, foreign_paths))
     }
 
-    /// How many bytes each object has.
+    /// Lists the sizes of all objects, in bytes.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -278,7 +278,7 @@ impl Content {
         Ok(sizes)
     }
 
-    /// Lists what is there, with its bytes.
+    /// Calls `on` with the name and size of each object.
     async fn for_each_object(&self, mut on: impl FnMut(String, u64)) -> Result<(), Error> {
         let mut objects = self.0.store.list(None).boxed();
         loop {
@@ -293,7 +293,7 @@ impl Content {
         }
     }
 
-    /// Returns the free bytes where it is; a store that is no directory has room.
+    /// Returns the free bytes of the local disk; `u64::MAX` for other stores.
     ///
     /// # Errors
     /// The disk's.
@@ -304,7 +304,7 @@ impl Content {
             .map_or(Ok(u64::MAX), Local::free_bytes)
     }
 
-    /// Deletes uploads that a crash before this start left unfinished; a store that is no directory sees to that itself.
+    /// Deletes uploads that a crash before this start left unfinished; other stores do that themselves.
     pub async fn remove_stale_uploads(&self) -> std::io::Result<()> {
         let Some(local) = self.0.local.clone() else {
             return Ok(());
@@ -319,7 +319,7 @@ fn object_path(digest: &Digest) -> object_store::object_path::Path {
     object_store::object_path::Path::from_iter([shard, rest])
 }
 
-/// Digest of the object at a path, if an object of ours can be there.
+/// Reads the digest from an object's path; `None` for foreign paths.
 pub(super) fn digest_of_path(path: &str) -> Option<Digest> {
     Digest::from_hex(&path.replacen('/', "", 1))
 }

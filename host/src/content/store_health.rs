@@ -1,7 +1,7 @@
-//! Reach of a store of other machines, which may hang or be away for a while.
+//! Health of a remote store, which may hang or be unavailable for a while.
 //!
-//! Who comes then does not wait for it, one after the other. And a deletion that was never answered may be done at any time
-//! after: what it is of is not put until it is too late for that.
+//! After a failure, requests fail at once for a short time instead of waiting one after the other. A deletion that was not answered
+//! may still be executed later: its object is not put again until that is no longer possible.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,12 +13,12 @@ use object_store::client::{HttpError, HttpErrorKind};
 use super::Digest;
 use svc_base::Stopwatch;
 
-/// How long a store that has not answered as it should is not asked again.
+/// Time after a failure during which no request is sent.
 const BACKOFF: Duration = Duration::from_secs(1);
-/// How long a deletion may be under way that was never answered.
+/// Longest time after which an unanswered deletion may still be executed.
 const MAX_DELETION_DELAY: Duration = Duration::from_secs(60);
 
-/// Memory of what a store has not answered.
+/// Recent failures and unanswered deletions of a store.
 #[derive(Debug, Default)]
 pub(super) struct StoreHealth {
     failed: Mutex<Option<Stopwatch>>,
@@ -26,13 +26,13 @@ pub(super) struct StoreHealth {
 }
 
 impl StoreHealth {
-    /// Whether it has failed a moment ago.
+    /// Whether the last request failed a moment ago.
     pub(super) fn is_backing_off(&self) -> bool {
         let failed = lock(&self.failed);
         failed.as_ref().is_some_and(|it| it.elapsed() < BACKOFF)
     }
 
-    /// Notes whether it has answered; that it refuses something is an answer.
+    /// Records whether the store has answered; a refusal is an answer.
     pub(super) fn record_answer<T>(&self, answer: &Result<T, Error>) {
         *lock(&self.failed) = match answer {
             Err(error) if is_unavailable(error) => Some(Stopwatch::start()),
@@ -40,7 +40,7 @@ impl StoreHealth {
         };
     }
 
-    /// Notes deletions that may be done yet.
+    /// Records deletions that may still be executed.
     pub(super) fn add_pending_deletions(&self, digests: impl IntoIterator<Item = Digest>) {
         let mut deleting = lock(&self.deleting);
         deleting.retain(|_, since| since.elapsed() < MAX_DELETION_DELAY);
@@ -48,7 +48,7 @@ impl StoreHealth {
         deleting.extend(digests.map(|digest| (digest, Stopwatch::start())));
     }
 
-    /// Whether a deletion of an object that has failed may be done yet.
+    /// Whether an unanswered deletion of an object may still be executed.
     pub(super) fn may_be_deleted(&self, digest: &Digest) -> bool {
         let deleting = lock(&self.deleting);
         let since = deleting.get(digest);
@@ -56,7 +56,7 @@ impl StoreHealth {
     }
 }
 
-/// Whether an error says that the store does not answer, or not as it should.
+/// Whether an error means that the store is unavailable.
 fn is_unavailable(error: &Error) -> bool {
     match error {
         Error::NotFound { .. }
@@ -69,12 +69,12 @@ fn is_unavailable(error: &Error) -> bool {
     }
 }
 
-/// Whether what was asked for with this error may be done yet: it was sent, and not refused.
+/// Whether a request that failed with this error may still be executed: it was sent, and not refused.
 pub(super) fn may_have_succeeded(error: &Error) -> bool {
     is_unavailable(error) && http_error_kind(error) != Some(HttpErrorKind::Connect)
 }
 
-/// Kind of what has gone wrong with a request, if it was not a status that said so.
+/// Returns the kind of a request's transport error, if it did not fail by its status.
 fn http_error_kind(error: &Error) -> Option<HttpErrorKind> {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {

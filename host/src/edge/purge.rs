@@ -10,17 +10,17 @@ use crate::control::{Control, Error};
 use crate::outbound::Outbound;
 use svc_base::clock::Clock;
 
-/// Prefixes in one call, as the API allows.
+/// Most prefixes in one call of the API.
 const BATCH: u32 = 30;
-/// Between a purge and its repetition, in seconds.
+/// Pause between a purge and its repetition, in seconds.
 const REPEAT_AFTER: i64 = 10;
-/// The longest wait between two attempts, in seconds.
+/// Longest backoff between two attempts, in seconds.
 const MAX_BACKOFF_SECONDS: i64 = 300;
-/// After so many failures a purge is given up: the edge holds nothing for longer than its own limit.
+/// Attempts after which a purge is dropped: the edge's own expiry then removes the answer.
 const MAX_ATTEMPTS: u32 = 20;
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Sends purges.
+/// Sends the queued purges.
 #[derive(Debug)]
 pub struct Purger {
     control: Control,
@@ -30,17 +30,17 @@ pub struct Purger {
     token: String,
 }
 
-/// How a call went.
+/// Outcome of a call.
 enum PurgeOutcome {
     Purged,
-    /// Later, perhaps.
+    /// A transient failure: the purge is retried.
     Busy(String),
-    /// The edge will never take the purge.
+    /// A permanent failure: the purge is dropped.
     Refused(String),
 }
 
 impl Purger {
-    /// A sender for the configured zone.
+    /// Makes a sender for the configured zone.
     pub fn new(control: Control, clock: Clock, outbound: Outbound, edge: &Edge) -> Self {
         let base = edge.api_base.as_str().trim_end_matches('/');
         let url = format!("{base}/zones/{}/purge_cache", edge.zone_id);
@@ -53,7 +53,7 @@ impl Purger {
         }
     }
 
-    /// Sends what is due, a batch at a time; what fails comes again later.
+    /// Sends the due purges in batches; failed ones are retried later.
     pub async fn run(&self) -> anyhow::Result<()> {
         loop {
             let now = self.clock.now();

@@ -11,11 +11,11 @@ pub(super) struct Purge {
     pub(super) prefix: String,
     pub(super) attempts: u32,
     pub(super) repeats: u32,
-    /// Tells a newer request for the same prefix apart.
+    /// Number that a newer request for the same prefix increments.
     pub(super) generation: i64,
 }
 
-/// Queues a prefix, now and once more; what is queued already begins anew.
+/// Queues a prefix, to be purged twice; one that is queued already starts again.
 pub fn enqueue_purge(tx: &Tx<'_>, prefix: &str, now: Timestamp) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO purges (prefix, due_at, repeats) VALUES (?1, ?2, 1)
@@ -43,7 +43,7 @@ pub(super) fn due(c: &Connection, now: Timestamp, most: u32) -> rusqlite::Result
     .collect()
 }
 
-/// Puts a purge off, unless it was asked for anew meanwhile.
+/// Postpones a purge, unless it was queued again meanwhile.
 pub(super) fn reschedule(
     tx: &Tx<'_>,
     purge: &Purge,
@@ -65,7 +65,7 @@ pub(super) fn reschedule(
     Ok(())
 }
 
-/// Forgets a purge that is done, unless it was asked for anew meanwhile.
+/// Deletes a finished purge, unless it was queued again meanwhile.
 pub(super) fn delete(tx: &Tx<'_>, purge: &Purge) -> Result<(), Error> {
     tx.prepare_cached("DELETE FROM purges WHERE prefix = ?1 AND generation = ?2")?
         .execute(params![purge.prefix, purge.generation])?;

@@ -1,6 +1,6 @@
-//! An issuer that is asked over the network, remembered, and asked again within bounds.
+//! An issuer over the network: its documents are fetched, cached, and refreshed within bounds.
 //!
-//! All callers that wait for a slow or dead issuer share one call. No token causes more than one call a minute.
+//! Callers that wait for a slow or dead issuer share one fetch. Unknown keys cause one fetch a minute at most.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -18,25 +18,25 @@ use crate::config::IssuerAddress;
 use crate::outbound::{Outbound, OutboundError};
 use svc_base::clock::Clock;
 
-/// How long an issuer may take for a whole answer.
+/// Timeout of a request to an issuer.
 pub const CALL_TIME: Duration = Duration::from_secs(5);
-/// For so long nothing is asked again.
+/// Age at which a cached document is refreshed.
 const REFRESH_AFTER: Duration = Duration::from_secs(60 * 60);
-/// How long a kept document is used while the issuer does not answer.
+/// Age up to which a cached document is used while the issuer does not answer.
 const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
-/// Between two calls for a key that is not known, and between two that failed while something is known.
+/// Pause between two fetches for an unknown key, and between two that failed while a document is cached.
 const RETRY_PAUSE: Duration = Duration::from_secs(60);
 
-/// Why an issuer cannot say whether a token is its own, or that it is not.
+/// Error of checking a token with its issuer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IssuerError {
-    /// It does not answer in time.
+    /// The issuer does not answer in time.
     #[error("the issuer cannot be reached: {0}")]
     Unreachable(String),
-    /// It answers, but not as an issuer does.
+    /// The issuer's answer is not usable.
     #[error("the issuer's answer cannot be used: {0}")]
     Unusable(String),
-    /// The token is not one of its, for us, now.
+    /// The token is not valid.
     #[error("the token is not valid: {0}")]
     Token(#[from] TokenError),
 }
@@ -52,7 +52,7 @@ impl From<OutboundError> for IssuerError {
     }
 }
 
-/// An issuer of tokens.
+/// An OpenID Connect issuer, with its cached documents.
 #[derive(Debug)]
 pub struct Issuer {
     address: IssuerAddress,
@@ -63,7 +63,7 @@ pub struct Issuer {
 }
 
 impl Issuer {
-    /// The issuer at an address; nothing is asked yet.
+    /// Makes the issuer at an address; nothing is fetched yet.
     pub fn new(address: IssuerAddress, outbound: Outbound, clock: Clock) -> Self {
         Self {
             address,
@@ -79,7 +79,7 @@ impl Issuer {
         &self.address
     }
 
-    /// Counts the times that its keys were asked for: what an earlier set has signed may be refused since.
+    /// Returns how often the keys were fetched: tokens that an earlier set accepted may be invalid since.
     pub fn key_fetches(&self) -> u64 {
         self.keys.ended.load(Ordering::Acquire)
     }
@@ -107,7 +107,7 @@ impl Issuer {
         self.keys.get(&self.clock, fetch).await
     }
 
-    /// Checks a token as the answer to our own sign-in.
+    /// Verifies an ID token of a sign-in that we started.
     ///
     /// # Errors
     /// [`IssuerError`].
@@ -123,7 +123,7 @@ impl Issuer {
         Ok(token.verify_id(&metadata, &keys, client_id, nonce, self.clock.now())?)
     }
 
-    /// Checks a token that a program calls us with.
+    /// Verifies an access token of a request.
     ///
     /// # Errors
     /// [`IssuerError`].
@@ -138,7 +138,7 @@ impl Issuer {
         Ok(token.verify_access(&metadata, &keys, audience, self.clock.now())?)
     }
 
-    /// The keys, asked for once more if none of them can have signed the token.
+    /// Returns the keys, fetched once more if none of them can have signed the token.
     async fn keys_for(
         &self,
         token: &Token<'_>,
@@ -174,13 +174,13 @@ impl Issuer {
     }
 }
 
-/// A document of an issuer, kept between calls.
+/// A cached document of an issuer.
 #[derive(Debug)]
 struct CachedDocument<T> {
     value: RwLock<Option<CachedValue<T>>>,
-    /// Held during a call.
+    /// Held during a fetch.
     calls: Mutex<LastCalls>,
-    /// Counts the calls that have ended.
+    /// Number of finished fetches.
     ended: AtomicU64,
 }
 
@@ -190,11 +190,11 @@ struct CachedValue<T> {
     at: Duration,
 }
 
-/// Results of the last calls.
+/// Results of the last fetches.
 #[derive(Debug, Default)]
 struct LastCalls {
     failed: Option<(Duration, IssuerError)>,
-    /// The last call for a key that was not known.
+    /// Time of the last fetch for an unknown key.
     again: Option<Duration>,
 }
 
@@ -209,7 +209,7 @@ impl<T> Default for CachedDocument<T> {
 }
 
 impl<T> CachedDocument<T> {
-    /// Returns the document, if it is young enough to be used, with its age.
+    /// Returns the cached document with its age, if it is not too old.
     fn cached(&self, clock: &Clock) -> Option<(Arc<T>, Duration)> {
         let held = self.value.read().unwrap_or_else(PoisonError::into_inner);
         let held = held.as_ref()?;
@@ -217,7 +217,7 @@ impl<T> CachedDocument<T> {
         (age < MAX_AGE).then(|| (Arc::clone(&held.value), age))
     }
 
-    /// Returns the document; fetches it if there is none, or an old one.
+    /// Returns the document; fetches it if it is missing or old.
     async fn get(
         &self,
         clock: &Clock,
@@ -232,7 +232,7 @@ impl<T> CachedDocument<T> {
             None => self.calls.lock().await,
             Some(old) => match self.calls.try_lock() {
                 Ok(last_calls) => last_calls,
-                // Another caller fetches it, and the old one will do.
+                // Another caller is fetching it; the old one is used meanwhile.
                 Err(_) => return Ok(Arc::clone(old)),
             },
         };
@@ -250,7 +250,7 @@ impl<T> CachedDocument<T> {
         }
     }
 
-    /// Fetches the document although there is one, because it does not suffice; at most once in [`RETRY_PAUSE`].
+    /// Fetches the document although it is cached, because it lacks a key; at most once in [`RETRY_PAUSE`].
     async fn refetch(
         &self,
         clock: &Clock,
@@ -294,7 +294,7 @@ impl<T> CachedDocument<T> {
         outcome
     }
 
-    /// Returns the end of the last call.
+    /// Returns the result of the last fetch.
     fn last_outcome(&self, clock: &Clock, last_calls: &LastCalls) -> Result<Arc<T>, IssuerError> {
         match (&last_calls.failed, self.cached(clock)) {
             (Some((_, error)), _) => Err(error.clone()),

@@ -1,27 +1,27 @@
-//! An issuer's keys (RFC 7517): those that can verify a signature, and which of them may for a token.
+//! An issuer's key set (RFC 7517), and which of its keys may verify a token.
 
 use jsonwebtoken::{Algorithm, DecodingKey};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The most keys that are kept of a set: real ones have a handful.
+/// Most keys that are kept of a set: real ones have a handful.
 const MAX_KEYS: usize = 100;
 
-/// The keys of an issuer.
+/// The key set of an issuer.
 #[derive(Clone, Debug, Default)]
 pub struct Keys(Vec<Key>);
 
 #[derive(Clone, Debug)]
 struct Key {
     id: Option<String>,
-    /// Algorithms that it may verify.
+    /// Algorithms that the key may verify.
     algorithms: Vec<Algorithm>,
-    /// The issuer that it signs for, where the set says so.
+    /// The issuer that the key signs for, where the set says so.
     issuer: Option<String>,
     key: DecodingKey,
 }
 
-/// A key of a set, as it is written.
+/// A key in JSON.
 #[derive(Deserialize)]
 struct Jwk {
     kty: String,
@@ -44,10 +44,10 @@ struct Set {
 }
 
 impl Keys {
-    /// Reads a set. Keys that verify nothing are left out: a set may have keys for what is yet to be invented.
+    /// Reads a set. Keys of unknown types and those not for signatures are left out.
     ///
     /// # Errors
-    /// Why it is no set of keys.
+    /// A text that says why it is not a key set.
     pub fn parse(document: &[u8]) -> Result<Self, String> {
         let set: Set = serde_json::from_slice(document).map_err(|error| error.to_string())?;
         let keys = set.keys.into_iter();
@@ -55,12 +55,12 @@ impl Keys {
         Ok(Self(keys.take(MAX_KEYS).collect()))
     }
 
-    /// How many there are.
+    /// Returns the number of keys.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// The keys that may have signed what says that it is signed by `id` with `algorithm`, each with the issuer that it signs for.
+    /// Returns the keys that may have signed a token with this key id and algorithm, each with the issuer that it signs for.
     pub(super) fn candidates<'a>(
         &'a self,
         id: Option<&'a str>,

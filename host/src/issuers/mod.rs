@@ -1,7 +1,7 @@
-//! Issuers of tokens: what an OpenID Connect issuer says of itself, its keys, and whether a token is one of its tokens.
+//! Issuers of tokens: the metadata and keys of an OpenID Connect issuer, and the verification of its tokens.
 //!
-//! Everything that decides is pure: [`Metadata`], [`Keys`] and [`Token`] read what came and compare it with what was expected. [`Issuer`]
-//! fetches, remembers, and asks again within bounds.
+//! The decisions are pure: [`Metadata`], [`Keys`] and [`Token`] parse and compare. [`Issuer`] fetches, caches, and refreshes within
+//! bounds.
 
 mod cryptography;
 mod issuer;

@@ -1,4 +1,4 @@
-//! Making tokens: what the issuer inside the server does, and issuers of tests.
+//! Signing of tokens, for the issuer inside the server and for tests.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::cryptography;
 
-/// A key with which tokens are made, for the issuer inside the server and for tests.
+/// A private key that signs tokens.
 #[derive(Clone)]
 pub struct SigningKey {
     id: String,
@@ -26,13 +26,13 @@ impl fmt::Debug for SigningKey {
     }
 }
 
-/// The system gave no key.
+/// Key generation or signing failed.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("no key could be made")]
 pub struct SigningError;
 
 impl SigningKey {
-    /// Makes a new key for ES256.
+    /// Generates a key for ES256.
     ///
     /// # Errors
     /// When the system has no randomness.
@@ -49,7 +49,7 @@ impl SigningKey {
         })
     }
 
-    /// Returns the public half, as a member of a set of keys.
+    /// Returns the public key as a JWK.
     pub fn public_jwk(&self) -> Value {
         let (x, y) = self.point[1..].split_at(32);
         json!({
@@ -58,7 +58,7 @@ impl SigningKey {
         })
     }
 
-    /// Makes a token of these claims.
+    /// Signs a token with these claims.
     ///
     /// # Errors
     /// When they are no JSON object, or the system has no randomness.

@@ -1,6 +1,6 @@
 //! Audit: who changed what and when, written in the transaction of the change.
 //!
-//! The actor travels with the task, as its span does: a door sets it once ([`with_actor`]), and every transaction that begins under it
+//! The actor is a task-local, as the tracing span is: an entry point sets it once ([`with_actor`]), and every transaction under it
 //! takes it along, so that nothing between the entry point and the row can drop or forge it. The transaction records its changes
 //! ([`Tx::record_audit`]): its rows and the entry are committed or rolled back together. A change without a request, such as the end of a project's
 //! lifetime, has no actor and leaves no entry. A change in another database is recorded ahead of it (`audit/ahead.rs`).
