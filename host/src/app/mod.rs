@@ -1,4 +1,4 @@
-//! The application: every service, made from its parts, and what all handlers share.
+//! The application: all services, and the state that handlers share.
 
 mod services;
 
@@ -41,7 +41,7 @@ use svc_base::clock::Clock;
 use svc_base::random::Random;
 use svc_sandbox::Sandbox;
 
-/// The application as handlers share it: each takes the services that it uses.
+/// The shared application: each handler extracts the services that it uses.
 #[derive(Clone, Debug)]
 pub struct SharedApp(Arc<App>);
 
@@ -81,55 +81,55 @@ shared! {
     deployments: Arc<Deployments>,
     /// Projects' databases and their actions.
     backends: Arc<Backends>,
-    /// Rooms in which pages talk to each other.
+    /// Rooms of pages.
     realtime: Arc<Realtime>,
-    /// State that sockets of visitors need.
+    /// State of the routes of rooms.
     rooms: Rooms,
     /// Prices that projects sell, and payments of visitors.
     payments: Arc<Payments>,
-    /// State that visitors' payments need.
+    /// State of the routes of checkouts.
     checkout: CheckoutState,
-    /// Takes the payment provider's webhooks in, if one is configured.
+    /// Receiver of the payment provider's webhooks, if one is configured.
     webhooks: Option<Arc<Receiver>>,
-    /// The payment provider that this server itself is, while somebody tries things out.
+    /// The development stand-in for the payment provider.
     dev_provider: Option<Arc<DevProvider>>,
-    /// State that live queries of visitors need.
+    /// State of the routes of live queries.
     live_queries: LiveQueries,
-    /// Envelopes of frontends.
+    /// Projects, which contain frontends and a backend.
     projects: Projects,
-    /// Visitors who are somebody.
+    /// Signed-in visitors.
     visitors: Arc<Visitors>,
-    /// The issuer inside the server, while developing.
+    /// The development issuer, if there is one.
     dev_issuer: MaybeIssuer,
-    /// Projects with all that is in them.
+    /// Deletion of projects with their contents.
     teardown: Teardown,
-    /// State that calls of visitors need.
+    /// State of the routes of calls.
     calls: Calls,
-    /// State that tools need.
+    /// State of the tools.
     tools: Tools,
-    /// State that an app's own tools need.
+    /// State of the tools of apps.
     app_tools: AppTools,
-    /// Tells the edge what to forget, if there is one.
+    /// Sender of purges to the edge, if there is one.
     purger: Option<Arc<Purger>>,
     /// Accounts and their keys.
     workspaces: Workspaces,
-    /// Workspaces with all that they own.
+    /// Workspaces with their members, keys and plans.
     accounts: Accounts,
-    /// Tells who calls.
+    /// Authentication of callers.
     authenticator: Authenticator,
-    /// The landing page and what stands beside it.
+    /// The landing page and its files.
     landing: Arc<Landing>,
-    /// The names that we answer for.
+    /// Host names of the server.
     hosts: Arc<Hosts>,
-    /// The buckets of all clients.
+    /// Rate limits of all clients.
     rate_limits: Arc<RateLimits>,
-    /// First answers to repeated requests.
+    /// Stored answers of requests with an `Idempotency-Key`.
     idempotency: Idempotency,
-    /// Names for requests.
+    /// Generator of request ids.
     request_ids: Arc<RequestIds>,
     /// Metrics for operators.
     metrics: Arc<Metrics>,
-    /// Metrics that are read when they are asked for.
+    /// Metrics that are measured when they are read.
     gauges: Arc<Gauges>,
 }
 

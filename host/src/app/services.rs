@@ -1,4 +1,4 @@
-//! The services of the application: each is made of those before it, and opens what it has below the data directory.
+//! The services of the application, made in the order of their dependencies.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ use svc_base::clock::Clock;
 use svc_base::random::Random;
 use svc_sandbox::{FirstCode, Sandbox, SandboxConfig};
 
-/// Ground that services stand on.
+/// Values that all services need.
 pub(super) struct Infrastructure {
     pub(super) config: Arc<Config>,
     pub(super) clock: Clock,
@@ -71,7 +71,7 @@ pub(super) struct Services {
     pub(super) infrastructure: Infrastructure,
 }
 
-/// Services that take money.
+/// Services of payments.
 struct PaymentServices {
     payments: Arc<Payments>,
     billing: Billing,
@@ -148,7 +148,7 @@ impl Infrastructure {
         Ok(deployments)
     }
 
-    /// Makes the rooms, behind the pages: they look at those that a change is about.
+    /// Makes the rooms. Their listener must be registered after that of the pages, whose state it reads.
     fn realtime(&self, _: &Deployments) -> Arc<Realtime> {
         let limits = self.config.limits.clone();
         let realtime = Realtime::new(self.clock.clone(), self.random.clone(), limits);
@@ -231,7 +231,7 @@ impl Infrastructure {
             projects.clone(),
             provider,
         ));
-        // Everybody whom events of the payment provider may concern.
+        // The consumers of the payment provider's events.
         let consumers: Vec<Arc<dyn Consumer>> = vec![Arc::clone(&payments) as _, Arc::new(Plans)];
         let webhooks = stripe
             .map(|settings| Receiver::new(control.clone(), clock.clone(), settings, consumers))
@@ -317,7 +317,7 @@ impl Services {
         })
     }
 
-    /// State that calls of visitors need.
+    /// Returns the state of the routes of calls.
     pub(super) fn calls(&self) -> Calls {
         Calls {
             backends: Arc::clone(&self.backends),
@@ -330,7 +330,7 @@ impl Services {
         }
     }
 
-    /// State that tools need.
+    /// Returns the state of the tools.
     pub(super) fn tools(&self) -> Tools {
         Tools {
             authenticator: self.authenticator.clone(),
@@ -348,7 +348,7 @@ impl Services {
         }
     }
 
-    /// State that sockets of visitors need.
+    /// Returns the state of the routes of rooms.
     pub(super) fn rooms(&self) -> Rooms {
         Rooms {
             realtime: Arc::clone(&self.realtime),
@@ -359,7 +359,7 @@ impl Services {
         }
     }
 
-    /// State that visitors' payments need.
+    /// Returns the state of the routes of checkouts.
     pub(super) fn checkout(&self) -> CheckoutState {
         CheckoutState {
             payments: Arc::clone(&self.payments),
@@ -369,7 +369,7 @@ impl Services {
         }
     }
 
-    /// State that live queries of visitors need.
+    /// Returns the state of the routes of live queries.
     pub(super) fn live_queries(&self) -> LiveQueries {
         LiveQueries {
             live: Live::new(

@@ -4,19 +4,19 @@ use std::fmt;
 
 use url::{Host, Url};
 
-/// The address of an issuer as the operator wrote it: issuers are compared letter by letter.
+/// The address of an issuer as the operator wrote it: issuers are compared byte by byte.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IssuerAddress(String);
 
-/// An address that cannot be asked.
+/// Error of an issuer's address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// It is no URL, or one with parts that an issuer has not.
+    /// The text is not a URL, or has a query, a fragment or a user.
     #[error(
         "must be a URL such as https://accounts.example.com, without a query, a fragment or a user: {0:?}"
     )]
     NoUrl(String),
-    /// Anybody on the way could read and change what is asked.
+    /// Plain HTTP to another machine, which anybody on the network could read and change.
     #[error(
         "must be an https URL; http is for an issuer on this machine (localhost, 127.0.0.1) alone: {0:?}"
     )]
@@ -46,25 +46,24 @@ impl IssuerAddress {
         Ok(Self(text.to_owned()))
     }
 
-    /// As it was written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether the issuer is asked over http, which only one on this machine is.
+    /// Whether the issuer has an http URL, which only one on this machine may have.
     pub fn is_loopback(&self) -> bool {
         self.0
             .get(..5)
             .is_some_and(|start| start.eq_ignore_ascii_case("http:"))
     }
 
-    /// Where the issuer describes itself (OpenID Connect Discovery, section 4).
+    /// Returns the URL of the discovery document (OpenID Connect Discovery, section 4).
     pub fn discovery_url(&self) -> String {
         let base = self.0.trim_end_matches('/');
         format!("{base}/.well-known/openid-configuration")
     }
 
-    /// Reads an address that this issuer named: an issuer elsewhere never leads to this machine.
+    /// Parses an endpoint that this issuer named: a remote issuer cannot name this machine over http.
     ///
     /// # Errors
     /// [`AddressError`].
@@ -86,7 +85,7 @@ impl fmt::Display for IssuerAddress {
     }
 }
 
-/// Whether nobody on the way can read what is asked there.
+/// Whether the connection is encrypted or stays on this machine.
 fn is_confidential(url: &Url) -> bool {
     match url.scheme() {
         "https" => true,
@@ -95,7 +94,7 @@ fn is_confidential(url: &Url) -> bool {
     }
 }
 
-/// Whether a URL is of this machine.
+/// Whether a URL names this machine.
 pub(super) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),

@@ -1,24 +1,24 @@
-//! Where compiled guests lie unless the operator says so.
+//! The default directory of compiled guests.
 
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-/// The name of our directory in one that others share.
+/// Name of our directory in a shared cache directory.
 const DIR_NAME: &str = "svc";
 
-/// Variables that name the user's directories.
+/// Candidate directories from the environment.
 #[derive(Clone, Debug, Default)]
 struct CacheDirectories {
-    /// systemd's `CacheDirectory`.
+    /// systemd's `$CACHE_DIRECTORY`.
     service: Option<PathBuf>,
-    /// The XDG base directory specification's.
+    /// `$XDG_CACHE_HOME`.
     xdg: Option<PathBuf>,
     /// The user's home.
     home: Option<PathBuf>,
 }
 
-/// `svc/` in the cache directory of the service or of the user; in the data directory for a user who has none.
+/// Returns `svc/` in the cache directory of the service or the user, or `cache` in the data directory if there is none.
 #[allow(
     clippy::disallowed_methods,
     reason = "where the user's directories are is the environment's to say"
@@ -35,7 +35,7 @@ pub(super) fn default_cache(data: &Path) -> PathBuf {
     )
 }
 
-/// systemd lists several with colons between them.
+/// Returns the first directory of systemd's list, which is separated by colons.
 fn first(directories: &Path) -> Option<PathBuf> {
     let text = directories.to_str()?;
     text.split(':').next().map(PathBuf::from)
@@ -52,11 +52,11 @@ fn choose_cache(environment: CacheDirectories, data: &Path) -> PathBuf {
         .unwrap_or_else(|| data.join("cache"))
 }
 
-/// Whether this user can write to a directory, or make it.
+/// Whether the process can write to a directory, or make it.
 fn is_usable(cache: &Path) -> bool {
     let there = cache.ancestors().find(|path| path.exists());
     there.is_some_and(|path| path.is_dir() && access(path, Access::WRITE_OK | Access::EXEC_OK).is_ok())
-        // Nobody makes a home for a user who has none.
+        // The home of a user who has none is not created.
         && cache.ancestors().nth(2).is_some_and(Path::exists)
 }
 

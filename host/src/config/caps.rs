@@ -1,40 +1,39 @@
-//! Caps that all share, and the parts of them that others cannot take.
+//! Shared caps, and the parts of them that are reserved.
 //!
-//! Of each cap a part is kept for owners, and neither one client nor one owner passes a part of its own. So nobody who may
-//! publish without a credential keeps owners out, and no owner keeps out the others.
+//! A part of each cap is reserved for owners, and one client or one owner may hold only a part of it. So clients without a
+//! credential cannot keep owners out, and no owner can keep out the others.
 
 use super::Limits;
 
-/// A cap that all share, with its parts.
+/// A shared cap with its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cap {
     /// Key of the cap in the settings.
     pub key: &'static str,
-    /// The most that all hold together.
+    /// Most that all hold together.
     pub whole: u64,
-    /// The most that those hold together for whom no part is kept.
+    /// Most that holders without a reserved part hold together.
     pub strangers: u64,
-    /// The most that one client without a credential holds.
+    /// Most that one client without a credential holds.
     pub per_client: u64,
-    /// The most that one owner holds.
+    /// Most that one owner holds.
     pub per_owner: u64,
 }
 
-/// CapPart of a cap.
+/// Part of a cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CapPart {
-    /// All of it.
+    /// The whole cap.
     Whole,
-    /// All but what is kept for owners.
+    /// The part that is not reserved for owners.
     Strangers,
-    /// One client's.
+    /// The part of one client.
     Client,
-    /// One owner's.
+    /// The part of one owner.
     Owner,
 }
 
 impl CapPart {
-    /// Returns the name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Whole => "whole",
@@ -45,40 +44,40 @@ impl CapPart {
     }
 }
 
-/// Amounts that are held of a cap.
+/// Amounts in use of a cap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CapUsage {
     /// Amount that all hold together.
     pub all: u64,
-    /// Amount that those hold for whom no part is kept.
+    /// Amount of the holders without a reserved part.
     pub strangers: u64,
-    /// Amount that the one holds who asks for more.
+    /// Amount of the holder that asks for more.
     pub own: u64,
 }
 
-/// Kind of the one who asks for more of a cap.
+/// Kind of the holder that asks for more of a cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CapHolder {
     /// A client without a credential.
     Client,
-    /// An owner for whom no part is kept.
+    /// An owner without a reserved part.
     NewOwner,
-    /// An owner for whom a part is kept.
+    /// An owner with a reserved part.
     Owner,
 }
 
-/// A cap that is reached, by the part that is.
+/// Error of a reached cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{key}` is reached: {}", .part.as_str())]
 pub struct CapReached {
     /// Key of the cap in the settings.
     pub key: &'static str,
-    /// The part that is reached.
+    /// The reached part.
     pub part: CapPart,
 }
 
 impl Cap {
-    /// Refuses what would pass the cap, or the part of it that its holder may have.
+    /// Refuses an amount that would exceed the cap or the holder's part of it.
     ///
     /// # Errors
     /// The widest part that is reached.

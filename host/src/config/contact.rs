@@ -3,7 +3,7 @@
 use anyhow::bail;
 use url::Url;
 
-/// An address that people can follow: a URL, or an e-mail address as one.
+/// Parses a contact: a URL, or an e-mail address, which becomes a `mailto:` URL.
 pub(super) fn parse_contact(text: &str) -> anyhow::Result<String> {
     let is_url = Url::parse(text)
         .is_ok_and(|url| matches!(url.scheme(), "https" | "http" | "mailto" | "tel"));

@@ -180,7 +180,7 @@ limits! {
 }
 
 impl Limits {
-    /// Refuses parts that are more than the whole.
+    /// Refuses percentages above 100.
     fn check_percents(&self) -> anyhow::Result<()> {
         let percents = [
             ("cap_owners_percent", self.cap_owners_percent),
@@ -216,7 +216,7 @@ impl Limits {
         }
     }
 
-    /// Bounds of tenants' databases.
+    /// Returns the limits of tenants' databases.
     pub fn database_limits(&self) -> svc_database::Limits {
         svc_database::Limits {
             query_rows: self.query_rows,

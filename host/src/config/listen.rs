@@ -4,10 +4,10 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 
 use serde::{Deserialize, Deserializer};
 
-/// The address that a text means: `127.0.0.1:8080`, `localhost:8080`, or `:8080` for every interface.
+/// Parses an address: `127.0.0.1:8080`, `localhost:8080`, or `:8080` for every interface.
 ///
 /// # Errors
-/// What is missing, and how to write it.
+/// A text that says what is missing, and how to write it.
 pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {
         return Ok(address);
@@ -28,7 +28,7 @@ pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
         .parse()
         .map_err(|_| format!("{port:?} is not a port: {forms}"))?;
     if host.is_empty() {
-        // On all systems that we know it takes IPv4 connections, too.
+        // An IPv6 listener on all interfaces accepts IPv4 connections, too.
         return Ok(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)));
     }
     let found = (host, port)

@@ -41,7 +41,7 @@ mod providers;
 mod s3;
 mod stripe;
 
-/// Settings as an operator wrote them, in whichever place; `None` where nothing was written.
+/// Settings of one source: flags and environment, or the file. `None` means that the source does not have the setting.
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
@@ -170,7 +170,7 @@ impl Settings {
         toml::from_str(&text).with_context(|| format!("in {}", path.display()))
     }
 
-    /// These settings, and those of `file` where these are silent.
+    /// Merges the settings: those of `file` where these have none.
     #[must_use]
     pub fn or(self, file: Self) -> Self {
         Self {
@@ -196,7 +196,7 @@ impl Settings {
             redirect_listen: self.redirect_listen.or(file.redirect_listen),
             log_format: self.log_format.or(file.log_format),
             access_log: self.access_log.or(file.access_log),
-            // Flags and the environment have no limits.
+            // Limits can be set in the file alone.
             limits: file.limits,
             acme: file.acme,
             edge: file.edge,
@@ -208,20 +208,20 @@ impl Settings {
         }
     }
 
-    /// Where everything durable lives.
+    /// The data directory.
     pub fn data(&self) -> PathBuf {
         self.data.clone().unwrap_or_else(|| PathBuf::from("data"))
     }
 
-    /// Where installed guests lie.
+    /// Directory of the installed guests.
     pub fn guests(&self) -> PathBuf {
         let guests = self.guests.clone();
         guests.unwrap_or_else(|| self.data().join("guests"))
     }
 
-    /// The address to listen on.
+    /// Returns the address to listen on.
     pub fn listen(&self) -> SocketAddr {
-        // HTTPS is for others; plain HTTP is for this machine until somebody says otherwise.
+        // By default, HTTPS is served on all interfaces, and plain HTTP on this machine alone.
         self.listen.unwrap_or(match self.is_https() {
             true => SocketAddr::from((Ipv6Addr::UNSPECIFIED, https::PORT)),
             false => SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
@@ -240,7 +240,7 @@ impl Settings {
         }
     }
 
-    /// Everything decided, for a server that listens on `address`.
+    /// Resolves the settings of a server that listens on `address`.
     ///
     /// # Errors
     /// When settings contradict each other or a limit is out of range.
@@ -322,29 +322,29 @@ impl Settings {
 /// The effective settings of a running server.
 #[derive(Clone, Debug, Serialize)]
 pub struct Config {
-    /// The address that is listened on, its port known.
+    /// The address of the listener, with its actual port.
     pub listen: SocketAddr,
-    /// Where everything durable lives.
+    /// The data directory.
     pub data: PathBuf,
-    /// The store of content, if that is not below the data.
+    /// URL of the content store, if it is not in the data directory.
     pub content_url: Option<Url>,
-    /// The API host's origin, without a slash at its end.
+    /// Origin of the API host, without a trailing slash.
     pub base_url: String,
-    /// The sites host's origin, without a slash at its end.
+    /// Origin of the sites host, without a trailing slash.
     pub sites_url: String,
-    /// Below which every project has an origin of its own: a host, with its port where that is not the scheme's.
+    /// Domain of projects' origins, with its port unless that is the scheme's default.
     pub sites_domain: Option<String>,
     /// The host name of the landing page.
     pub landing_host: Option<String>,
-    /// Where people reach the operator, as a URI.
+    /// Contact of the operator, as a URI.
     pub contact: Option<String>,
-    /// Where installed guests lie.
+    /// Directory of the installed guests.
     pub guests: PathBuf,
-    /// Where compiled guests lie.
+    /// Directory of compiled guests.
     pub cache: PathBuf,
-    /// Networks whose `X-Forwarded-For` is believed.
+    /// Networks whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: Vec<IpNet>,
-    /// The operators' listener.
+    /// Address of the operators' listener.
     pub ops_listen: Option<SocketAddr>,
     /// Whether the server speaks TLS itself.
     pub https: bool,
@@ -352,9 +352,9 @@ pub struct Config {
     pub tls_cert: Option<PathBuf>,
     /// The file of its key.
     pub tls_key: Option<PathBuf>,
-    /// Where visitors of plain HTTP are sent from, if the operator says so.
+    /// Address of the listener that redirects plain HTTP, if it is set.
     pub redirect_listen: Option<SocketAddr>,
-    /// How log lines look.
+    /// Format of log lines.
     pub log_format: LogFormat,
     /// Whether each request that is answered is logged.
     pub access_log: bool,
@@ -362,18 +362,18 @@ pub struct Config {
     pub limits: Limits,
     /// Issuer of certificates.
     pub acme: Option<Acme>,
-    /// Where certificates come from; `None` where the server speaks plain HTTP.
+    /// Source of certificates; `None` for plain HTTP.
     #[serde(skip)]
     pub certificates: Option<Certificates>,
     /// The cache in front.
     pub edge: Option<Edge>,
     /// Issuer whose access tokens identify users.
     pub oauth: Option<Oauth>,
-    /// Access to the bucket that content lies in, if it lies in one.
+    /// Access to the bucket of the content, if it is in one.
     pub s3: Option<S3>,
     /// The payment provider.
     pub stripe: Option<Stripe>,
-    /// Whether somebody tries things out on this machine, with stand-ins for what is not configured.
+    /// Whether the server runs for development, with stand-ins for providers that are not configured.
     #[serde(skip)]
     pub dev: bool,
     /// Sign-in providers.
@@ -381,13 +381,13 @@ pub struct Config {
     /// `http` or `https`, from the base URL.
     #[serde(skip)]
     pub scheme: String,
-    /// Whether visitors come over https, so that cookies are `Secure`.
+    /// Whether the base URL is https, so that cookies are `Secure`.
     #[serde(skip)]
     pub secure: bool,
 }
 
 impl Config {
-    /// The origin of a project; the sites host where projects have none of their own.
+    /// Returns the origin of a project, or that of the sites host if projects have none of their own.
     pub fn project_origin(&self, host_label: &str) -> String {
         match &self.sites_domain {
             Some(domain) => format!("{}://{host_label}.{domain}", self.scheme),
@@ -396,7 +396,7 @@ impl Config {
     }
 }
 
-/// Where this server reaches itself, whatever its names lead to.
+/// Returns the URL under which the server reaches itself, independent of DNS.
 fn loopback_url(address: SocketAddr) -> String {
     let loopback = match address {
         SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::LOCALHOST),

@@ -1,5 +1,4 @@
-//! Numbers of the settings and types of content in texts for people and models: a text names a limit or a list, and gets what
-//! it is set to.
+//! Placeholders in texts for people and models: the name of a limit or of a list is replaced by its value.
 
 use serde_json::Value;
 use svc_sandbox::ContentType;
@@ -7,7 +6,7 @@ use svc_sandbox::ContentType;
 use super::Limits;
 
 impl Limits {
-    /// Puts limits and lists into a text, each in the place of its name: `{{body_bytes}}` becomes `1 MB`.
+    /// Replaces the placeholders of a text: `{{body_bytes}}` becomes `1 MB`.
     #[must_use]
     pub fn fill_in(&self, text: &str) -> String {
         let limits = match serde_json::to_value(self) {
@@ -31,13 +30,13 @@ impl Limits {
     }
 }
 
-/// Extensions of files by which their type is known.
+/// Lists the file extensions of all types.
 fn extensions() -> String {
     let all = ContentType::ALL.map(ContentType::extensions);
     all.concat().join(", ")
 }
 
-/// A limit as people say it, by the unit with which its name ends.
+/// Formats a limit for people, by the unit at the end of its name.
 pub fn format_limit(name: &str, value: u64) -> String {
     if name.ends_with("_seconds") {
         format_duration(value)
@@ -48,7 +47,7 @@ pub fn format_limit(name: &str, value: u64) -> String {
     }
 }
 
-/// A number of seconds as people say it.
+/// Formats a number of seconds for people.
 pub fn format_duration(seconds: u64) -> String {
     let units = [(86_400, "day"), (3_600, "hour"), (60, "minute")];
     let (count, name) = largest_whole_unit(seconds, &units).unwrap_or((seconds, "second"));
@@ -56,14 +55,14 @@ pub fn format_duration(seconds: u64) -> String {
     format!("{count} {name}{plural}")
 }
 
-/// A number of bytes as people say it.
+/// Formats a number of bytes for people.
 fn format_bytes(bytes: u64) -> String {
     let units = [(1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB")];
     let (count, name) = largest_whole_unit(bytes, &units).unwrap_or((bytes, "bytes"));
     format!("{count} {name}")
 }
 
-/// A number in the first of some units in which it is a whole one.
+/// Converts a number to the first unit that divides it.
 fn largest_whole_unit(number: u64, units: &[(u64, &'static str)]) -> Option<(u64, &'static str)> {
     let mut units = units.iter();
     let (unit, name) = units.find(|(unit, _)| number >= *unit && number.is_multiple_of(*unit))?;

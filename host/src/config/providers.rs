@@ -1,4 +1,4 @@
-//! Sign-in providers: what the operator has registered with, checked before the server starts.
+//! Settings of sign-in providers, checked before the server starts.
 
 use anyhow::bail;
 use serde::{Deserialize, Serialize};
@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use super::address::IssuerAddress;
 use super::masked;
 
-/// Name of the provider inside the server, for developing pages.
+/// Name of the development provider inside the server.
 const DEV: &str = "dev";
-/// The longest name.
+/// Most characters of a provider's name.
 const MAX_NAME: usize = 32;
 
-/// Kind of a provider: how it speaks.
+/// Kind of a provider: its protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProviderKind {
@@ -20,20 +20,20 @@ pub enum ProviderKind {
     Oidc,
     /// GitHub's OAuth, which has no ID tokens.
     Github,
-    /// The issuer inside the server; no file can name it.
+    /// The issuer inside the server, which no file can name.
     #[serde(skip_deserializing)]
     Dev,
 }
 
-/// Rules of a kind for its settings.
+/// Rules for the settings of a kind.
 struct KindRules {
-    /// Issuer, where the settings name none.
+    /// Default issuer.
     issuer: &'static str,
-    /// Scopes, where the settings name none.
+    /// Default scopes.
     scopes: &'static [&'static str],
-    /// Scope that settings cannot leave out, and the reason.
+    /// Required scope, and the reason.
     needed: Option<(&'static str, &'static str)>,
-    /// Whether the provider takes no client without a secret.
+    /// Whether the provider requires a client secret.
     needs_secret: bool,
 }
 
@@ -82,7 +82,7 @@ pub struct Provider {
     pub scopes: Vec<String>,
 }
 
-/// Checks the providers of a file, and fills in what is left out.
+/// Checks the providers of a file, and fills in the defaults.
 ///
 /// # Errors
 /// An error that names the key.
@@ -110,7 +110,7 @@ pub(super) fn checked(providers: Vec<Provider>) -> anyhow::Result<Vec<Provider>>
 }
 
 impl Provider {
-    /// The provider inside the server, whose issuer is at `issuer`.
+    /// Makes the development provider, whose issuer is at `issuer`.
     pub(super) fn dev(issuer: String) -> Self {
         Self {
             name: DEV.to_owned(),

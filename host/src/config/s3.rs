@@ -1,4 +1,4 @@
-//! Settings of a bucket that content lies in: `s3://` in `content_url`, at Amazon or at whoever speaks the same protocol.
+//! Settings of a bucket for content: `s3://` in `content_url`, at Amazon or another provider of the S3 protocol.
 
 use std::net::Ipv6Addr;
 
@@ -6,23 +6,23 @@ use anyhow::bail;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-/// Access to a bucket. The variables of the environment that every tool for S3 knows beat the file.
+/// Access to a bucket. The usual environment variables of S3 tools beat the file.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct S3 {
-    /// Where the protocol is spoken, without the bucket; Amazon's own place of the region if it is left out.
+    /// Endpoint URL without the bucket; Amazon's endpoint of the region by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<Url>,
     /// Region of the bucket.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
-    /// Name of the key.
+    /// Id of the access key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access_key_id: Option<String>,
-    /// The key itself.
+    /// Secret of the access key.
     #[serde(serialize_with = "super::masked")]
     pub secret_access_key: String,
-    /// Settings of the environment alone, by their names in lower case.
+    /// Settings that only the environment has, by their names in lower case.
     #[serde(skip)]
     more: Vec<(String, String)>,
 }
@@ -38,7 +38,7 @@ impl std::fmt::Debug for S3 {
 
 /// Variable that allows plain HTTP to another machine.
 const ALLOW_HTTP: &str = "AWS_ALLOW_HTTP";
-/// Rest of a temporary key.
+/// Variable of the session token of a temporary key.
 const SESSION: &str = "AWS_SESSION_TOKEN";
 /// Further variables of the environment: the role of a machine, a container or a cluster's account, and how
 /// the bucket is named in addresses.
@@ -54,12 +54,12 @@ const LIBRARY_VARIABLES: &[&str] = &[
     "AWS_METADATA_ENDPOINT",
 ];
 
-/// Addresses in IPv6 that a machine and a container of Amazon's are told their keys at.
+/// IPv6 addresses at which Amazon's machines and containers get their keys.
 const METADATA_IPV6: [Ipv6Addr; 2] = [
     Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254),
     Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23),
 ];
-/// Those of them that say where keys are given out.
+/// Settings that name endpoints of credentials.
 const CREDENTIAL_ENDPOINTS: &[&str] = &[
     "aws_endpoint_url_sts",
     "aws_container_credentials_full_uri",
@@ -67,7 +67,7 @@ const CREDENTIAL_ENDPOINTS: &[&str] = &[
 ];
 
 impl S3 {
-    /// Access to the bucket that content lies in, if it lies in one: the settings of the file with those of the environment.
+    /// Returns the access to the bucket of the content, if it is in one: the file's settings, overridden by the environment.
     ///
     /// # Errors
     /// When one of them cannot be used.
@@ -98,7 +98,7 @@ impl S3 {
         }
         self.region = first(&["AWS_REGION", "AWS_DEFAULT_REGION"]).or(self.region);
         let mut names = LIBRARY_VARIABLES.to_vec();
-        // A part of the environment's with a part of the file's would be nobody's key.
+        // Id and secret come from one source: halves of two keys would not work.
         if let Some(id) = variable("AWS_ACCESS_KEY_ID") {
             self.access_key_id = Some(id);
             self.secret_access_key = variable("AWS_SECRET_ACCESS_KEY").unwrap_or_default();
@@ -119,8 +119,8 @@ impl S3 {
         Ok(self)
     }
 
-    /// Refuses to ask another machine for keys where anybody on the way can read them. A container's and a machine's own role
-    /// are told at addresses of the link.
+    /// Refuses credential endpoints on other machines over plain HTTP. Link-local addresses are allowed: containers and machines get
+    /// their roles there.
     fn check_credential_endpoints(&self, allow_http: bool) -> anyhow::Result<()> {
         let places = self.more.iter();
         for (name, place) in places.filter(|it| CREDENTIAL_ENDPOINTS.contains(&&*it.0)) {
@@ -159,7 +159,7 @@ impl S3 {
         Ok(())
     }
 
-    /// The settings by the names that the store's library knows them by.
+    /// Lists the settings by the names of the store's library.
     pub fn client_options(&self) -> impl Iterator<Item = (&str, &str)> {
         let secret = Some(self.secret_access_key.as_str());
         let own = [
@@ -174,7 +174,7 @@ impl S3 {
     }
 }
 
-/// Whether a URL is of the link, or of the address by which Amazon's machines have it in IPv6.
+/// Whether a URL has a link-local address, or one of Amazon's IPv6 metadata addresses.
 fn is_link_local(url: &Url) -> bool {
     match url.host() {
         Some(url::Host::Ipv4(address)) => address.is_link_local(),

@@ -17,7 +17,7 @@ pub struct Stripe {
     /// with commas between several.
     #[serde(default)]
     pub webhook_secret: Secrets,
-    /// Where its API is.
+    /// Base URL of its API.
     #[serde(default = "default_api_base")]
     pub api_base: Url,
     /// The provider's price of the plan `pro`.
@@ -26,7 +26,7 @@ pub struct Stripe {
 }
 
 impl Stripe {
-    /// Whether real money moves: by the key's own word, at a provider and not at a stand-in on this machine.
+    /// Whether real money moves: with a live key, and a provider that is not a stand-in on this machine.
     pub fn is_live(&self) -> bool {
         let key = ["sk_live_", "rk_live_"];
         let live = key.iter().any(|prefix| self.secret_key.starts_with(prefix));
@@ -75,7 +75,7 @@ fn default_api_base() -> Url {
 }
 
 impl Stripe {
-    /// The settings with the secrets of the environment, which beat those of the file.
+    /// Overrides the secrets of the file with those of the environment, and checks the settings.
     ///
     /// # Errors
     /// When one is missing or cannot be used.

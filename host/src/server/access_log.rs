@@ -1,4 +1,4 @@
-//! The access log: a line for each request that is answered, once its answer has gone.
+//! The access log: a line for each answered request, written when its answer has been sent.
 //!
 //! It names routes and never addresses: a slug may be a secret, and a query may hold one.
 
@@ -20,7 +20,7 @@ use crate::log::ACCESS_TARGET;
 use crate::telemetry::MatchedRoute;
 use svc_base::clock::Clock;
 
-/// A line that is being written.
+/// The line of a request, which is written when this is dropped.
 #[derive(Debug)]
 pub(super) struct AccessLogLine {
     client: IpAddr,
@@ -34,7 +34,7 @@ pub(super) struct AccessLogLine {
 }
 
 impl AccessLogLine {
-    /// Begins the line of a request, if there is an access log.
+    /// Begins the line of a request, if the access log is on.
     pub(super) fn begin<B>(
         app: &App,
         peer: IpAddr,
@@ -53,7 +53,8 @@ impl AccessLogLine {
         })
     }
 
-    /// Has the line written when the answer has gone, or whoever asked has. A route that is not known is the answer's to say.
+    /// Attaches the line to the answer's body, so that it is written when the answer was sent or the client is gone. Without `route` the
+    /// answer's [`MatchedRoute`] names it.
     pub(super) fn attach(line: Option<Self>, route: Option<&str>, response: Response) -> Response {
         let Some(mut line) = line else {
             return response;

@@ -1,7 +1,7 @@
-//! Admission of connections: how many there may be of a client, of a network and in all, so that strangers who open them and
-//! say nothing keep nobody out.
+//! Admission of connections: how many there may be of a client, of a network and in all, so that idle connections of strangers keep
+//! nobody out.
 //!
-//! A part of the server's connections is kept for clients that have none: nobody who holds many can take it.
+//! A part of the server's connections is reserved for clients that have none yet.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -13,13 +13,13 @@ use ipnet::IpNet;
 use crate::config::Limits;
 use crate::http::client_ip::ClientIp;
 
-/// The most connections there may be.
+/// Largest numbers of connections.
 #[derive(Clone, Copy, Debug)]
 struct ConnectionLimits {
     per_client: u64,
-    /// Of an IPv6 /48, which has many clients in it.
+    /// Most of an IPv6 /48, which has many clients in it.
     per_network: u64,
-    /// Number beyond which only clients get one that have none.
+    /// Number beyond which only clients without a connection are admitted.
     unreserved: u64,
     total: u64,
 }
@@ -30,7 +30,7 @@ impl ConnectionLimits {
             .connections_total
             .saturating_add(limits.sockets_total);
         let cap = limits.cap("connections_total", all);
-        // WebSockets have limits of their own, within which a client's connections are never the narrower one.
+        // WebSockets have limits of their own, so they are added here.
         let per_client = limits
             .connections_per_client
             .saturating_add(limits.sockets_per_ip);
@@ -43,11 +43,11 @@ impl ConnectionLimits {
     }
 }
 
-/// Connections that are open.
+/// Counts of open connections, with their limits.
 #[derive(Debug)]
 pub(super) struct Connections {
     limits: ConnectionLimits,
-    /// Proxies, which open connections for many clients: theirs are not counted.
+    /// Trusted proxies, whose connections are not counted: they open them for many clients.
     proxies: Vec<IpNet>,
     open: Mutex<OpenConnections>,
 }
@@ -59,15 +59,15 @@ struct OpenConnections {
     by_network: HashMap<IpAddr, u64>,
 }
 
-/// Permit of a connection; dropping it gives the permit back.
+/// Permit of a connection; dropping it releases it.
 #[derive(Debug)]
 pub(super) struct Permit {
-    /// None for a trusted proxy.
+    /// `None` for a trusted proxy.
     counted: Option<(Arc<Connections>, ClientIp)>,
 }
 
 impl Connections {
-    /// Reads the limits; no connection is open yet.
+    /// Makes the admission with the configured limits.
     pub(super) fn new(limits: &Limits, proxies: &[IpNet]) -> Self {
         Self {
             limits: ConnectionLimits::new(limits),
@@ -76,7 +76,7 @@ impl Connections {
         }
     }
 
-    /// Makes the admission of a listener whose connections are short: so many at once, and so many of a client or a network.
+    /// Makes the admission of a listener with other limits: in all, and of a client or a network.
     pub(super) fn with_limits(total: u64, per_client: u64, proxies: &[IpNet]) -> Self {
         Self {
             limits: ConnectionLimits {

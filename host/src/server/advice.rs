@@ -1,4 +1,4 @@
-//! Advice at a start: what the server is and where, and which of its settings are unsafe.
+//! The log at a start: the server's addresses and settings, and warnings about unsafe ones.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,7 @@ use crate::guests::Folder;
 use crate::operators::warn_if_origin_is_shared;
 use svc_sandbox::World;
 
-/// Says what serves, and warns of what is unsafe.
+/// Logs the settings of the server, and warns of unsafe ones.
 pub(super) async fn log_startup(app: &App, ops: Option<SocketAddr>) -> anyhow::Result<()> {
     let config = &app.config;
     tracing::info!(
@@ -37,13 +37,13 @@ pub(super) async fn log_startup(app: &App, ops: Option<SocketAddr>) -> anyhow::R
     warn_if_origin_is_shared(app).await
 }
 
-/// A path as it is from anywhere.
+/// Returns an absolute path as a text.
 fn absolute_path(path: &std::path::Path) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     path.display().to_string()
 }
 
-/// Which guest was chosen for a world.
+/// Returns the digest of the guest that is chosen for a world.
 fn chosen_guest(config: &Config, world: World) -> String {
     match Folder::new(&config.guests, world).read() {
         Ok(record) => record

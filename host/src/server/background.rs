@@ -1,4 +1,4 @@
-//! Work beside requests: views are written down, expired pages swept, guests followed.
+//! Background tasks: they store views, delete expired pages, and follow the installed guests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,13 +21,13 @@ const PRESENCE_INTERVAL: Duration = Duration::from_millis(100);
 const COLLECT_INTERVAL: Duration = Duration::from_secs(15);
 const TIDY_INTERVAL: Duration = Duration::from_secs(60);
 const FORGET_INTERVAL: Duration = Duration::from_secs(3600);
-/// Four times a second, so that a fall is noticed within one.
+/// Four times a second, so that a failed guest is noticed within one.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The application, and the end of it.
+/// The application, and the signal to stop.
 type Task = (SharedApp, watch::Receiver<bool>);
 
-/// Starts all of it; each ends when `stop` becomes true.
+/// Starts all background tasks; each ends when `stop` becomes true.
 pub(super) fn start(
     app: &SharedApp,
     guests: (Watch, mpsc::Receiver<Asked>),
@@ -45,7 +45,7 @@ pub(super) fn start(
     tasks
 }
 
-/// Follows certificates: files that are replaced, and what is to be issued.
+/// Starts the task that reloads replaced certificates and renews expiring ones.
 pub(super) fn follow_certificates(
     tls: Arc<Tls>,
     app: &SharedApp,
@@ -107,7 +107,7 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
     }
 }
 
-/// Does `work` again and again; a failure is logged and the work tried again in its turn.
+/// Runs `work` periodically; a failure is logged, and the next run tries again.
 async fn run_periodically<F>(period: Duration, (app, mut stop): Task, what: &'static str, work: F)
 where
     F: AsyncFn(&App) -> anyhow::Result<()>,
@@ -125,7 +125,7 @@ where
     }
 }
 
-/// Collects content that nothing refers to; a server that stops does not wait for all of it.
+/// Deletes unreferenced content; a server that stops does not wait for all of it.
 async fn collect((app, stop): Task) {
     let stopping = stop.clone();
     let collect = async move |app: &App| {
@@ -141,7 +141,7 @@ async fn collect((app, stop): Task) {
     .await;
 }
 
-/// Marks what no row refers to, once. A store that does not answer is asked again.
+/// Marks orphaned content once. A store that does not answer is asked again.
 async fn mark_orphans((app, mut stop): Task) {
     loop {
         tokio::select! {
@@ -160,7 +160,7 @@ async fn mark_orphans((app, mut stop): Task) {
     }
 }
 
-/// Makes pages again where that was asked for, with rests in between that leave the threads to everybody else.
+/// Renders pages again on request, with pauses in between that leave the threads to other work.
 async fn rerender((app, mut stop): Task) {
     let mut rest = POLL_INTERVAL;
     loop {
@@ -178,7 +178,7 @@ async fn rerender((app, mut stop): Task) {
     }
 }
 
-/// Tells commands of new errors; once more at the end, of the last.
+/// Writes new errors into the status file, for commands; once more at the end.
 async fn write_status(mut status: StatusFile, (app, mut stop): Task) {
     let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
     let mut stopping = false;
@@ -193,7 +193,7 @@ async fn write_status(mut status: StatusFile, (app, mut stop): Task) {
             (status, told)
         });
         let Ok((back, told)) = told.await else {
-            // A panic has said so in the log.
+            // The panic is in the log.
             return;
         };
         status = back;
@@ -203,13 +203,13 @@ async fn write_status(mut status: StatusFile, (app, mut stop): Task) {
     }
 }
 
-/// Follows what operators choose of guests, on a thread that may block: in its turns, at once where a command asks, and once more
-/// at the end, to say what they did.
+/// Follows the operators' choice of guests on a blocking thread: periodically, at once when a command asks, and once more at the
+/// end, to report.
 async fn watch_guests(
     (mut guests, mut asked): (Watch, mpsc::Receiver<Asked>),
     (app, mut stop): Task,
 ) {
-    // Renderers that fell and whose rerender is not asked for again yet.
+    // Failed renderers whose pages are not requested to be rendered again yet.
     let mut remade = Vec::new();
     let mut ticks = tokio::time::interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -224,7 +224,7 @@ async fn watch_guests(
         let fallen = app.sandbox.take_fallen();
         let renderers = fallen.iter().filter(|one| one.world == World::Render);
         remade.extend(renderers.map(|one| one.guest));
-        // Before the fall is written down, so that a crash between the two forgets neither.
+        // Before the failure is recorded, so that a crash between the two loses neither.
         request_rerenders(&app, &mut remade).await;
         if let Some(asking) = &asking {
             guests.try_again(asking);
@@ -234,7 +234,7 @@ async fn watch_guests(
             (guests, looked)
         });
         let Ok((watch, looked)) = looked.await else {
-            // A panic has said so in the log.
+            // The panic is in the log.
             return;
         };
         guests = watch;
@@ -250,7 +250,7 @@ async fn watch_guests(
     }
 }
 
-/// Follows what operators did while no server ran: the edge remembers what memory does not. What fails is tried again.
+/// Handles the events of commands that ran without a server, such as purges of the edge. Failures are retried.
 async fn follow_operators((app, mut stop): Task) {
     while let Err(error) = app.deployments.follow_operators().await {
         tracing::error!(%error, "what operators did before the start is not followed yet");
@@ -261,7 +261,7 @@ async fn follow_operators((app, mut stop): Task) {
     }
 }
 
-/// Asks for the pages again that guests made in a rerender before they fell; what fails stays in the list.
+/// Requests new renderings of the pages that failed guests made; a request that fails stays in the list.
 async fn request_rerenders(app: &App, fallen: &mut Vec<GuestDigest>) {
     while let Some(guest) = fallen.last() {
         let (control, clock) = (&app.control, &app.clock);

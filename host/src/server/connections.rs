@@ -1,4 +1,4 @@
-//! Connections: accepted, spoken with in HTTP/1.1 or HTTP/2, and ended in good order.
+//! Connections: accepted, served in HTTP/1.1 or HTTP/2, and closed gracefully.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -33,20 +33,20 @@ use crate::http::stall::StallTimeout;
 use crate::router::Routers;
 use crate::tls::Tls;
 
-/// How long a request's head may take to arrive.
+/// Timeout of a request's head.
 pub(super) const HEAD_TIME: Duration = Duration::from_secs(15);
-/// How long a client may take none of what is written to it.
+/// Timeout of a client that reads nothing of its answers.
 pub(super) const STALL_TIME: Duration = Duration::from_secs(30);
-/// How long a client of HTTP/2 may ask for nothing; in HTTP/1.1 it is as long as a head may take.
+/// Idle timeout of an HTTP/2 connection; in HTTP/1.1 the timeout of the next head takes its place.
 const IDLE_TIME: Duration = Duration::from_secs(75);
-/// How long requests may take to finish when the server stops.
+/// Time that requests have to finish when the server stops.
 const STOP_TIME: Duration = Duration::from_secs(10);
-/// How long a stream of events, which ends with the server, may take to be read to that end.
+/// Time that clients have to read the end of an event stream when the server stops.
 const STREAM_TIME: Duration = Duration::from_secs(1);
-/// How long to wait when no connection can be accepted, as when file descriptors have run out.
+/// Pause after a connection could not be accepted, as when file descriptors have run out.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
-/// Speakers of HTTP: in the version that a client begins with, or in the one that a handshake has agreed on.
+/// Builders of HTTP connections: for the version that a client begins with, or the one that ALPN has selected.
 #[derive(Clone, Debug)]
 struct HttpBuilders {
     either: Builder<TokioExecutor>,
@@ -95,7 +95,7 @@ pub(super) async fn serve(
             tracing::debug!(peer = %peer.ip(), "a connection too many is closed");
             continue;
         };
-        // Answers are written whole: waiting to fill a segment only delays them. A socket that refuses works anyway.
+        // Answers are written whole, so Nagle's algorithm only delays them. A socket that refuses the option works anyway.
         let _ = stream.set_nodelay(true);
         let stream = StallTimeout::new(stream, STALL_TIME);
         let connection = Connection {
@@ -116,7 +116,7 @@ pub(super) async fn serve(
         }
     }
     drop(listener);
-    // Sockets are told first; requests finish meanwhile.
+    // WebSockets are closed while requests finish.
     let ended = async { tokio::join!(app.realtime.stop(), graceful.shutdown()) };
     if timeout(STOP_TIME, ended).await.is_err() {
         tracing::warn!("some requests or sockets did not finish in time");
@@ -143,7 +143,7 @@ pub(super) async fn accept(
     }
 }
 
-/// A connection that was accepted.
+/// An accepted connection.
 struct Connection {
     app: SharedApp,
     routers: Arc<Routers>,
@@ -152,23 +152,23 @@ struct Connection {
     stop: watch::Receiver<bool>,
     /// Held until the connection ends: the server's stop waits for it.
     watcher: Watcher,
-    /// Held until the connection ends or is a WebSocket, which has limits of its own.
+    /// Held until the connection ends or becomes a WebSocket, which has limits of its own.
     permit: Permit,
 }
 
-/// Knowledge of a connection's requests so far.
+/// State of a connection's requests, shared with the service.
 #[derive(Debug, Default)]
 struct RequestState {
-    /// Whether there was one.
+    /// Whether a request has arrived.
     has_requests: AtomicBool,
-    /// Whether the last is answered by a stream, and nothing else can be.
+    /// Whether the last request is answered by an event stream that occupies the connection.
     is_stream: AtomicBool,
 }
 
 impl RequestState {
     fn record(&self, request: &Request<Incoming>) {
         self.has_requests.store(true, Ordering::Relaxed);
-        // In HTTP/2 others may be answered beside it.
+        // HTTP/2 answers other requests beside it.
         let is_alone = request.version() != Version::HTTP_2;
         let is_stream = is_alone && paths::is_live_query(request.uri().path());
         self.is_stream.store(is_stream, Ordering::Relaxed);
@@ -226,7 +226,7 @@ impl Connection {
         let (mut connection, mut stopped) = (pin!(connection), pin!(stopped(stop.clone())));
         let (mut given_up, mut silent) = (pin!(stream_timeout(stop)), pin!(sleep(HEAD_TIME)));
         let mut is_closing = false;
-        // What few connections wait for is asked only where it can end one: it would cost every request of the others.
+        // Timers are polled only where they can end the connection: polling them costs every request.
         poll_fn(|context| {
             if !is_closing && stopped.as_mut().poll(context).is_ready() {
                 is_closing = true;
@@ -245,7 +245,7 @@ impl Connection {
                 if is_closing {
                     return Poll::Ready(());
                 }
-                // What the client has asked for meanwhile is answered, and others of its answers may end.
+                // Requests that arrived meanwhile are still answered.
                 is_closing = true;
                 connection.as_mut().graceful_shutdown();
                 context.waker().wake_by_ref();
@@ -261,11 +261,11 @@ impl Connection {
 
 /// Waits until the server stops.
 async fn stopped(mut stop: watch::Receiver<bool>) {
-    // A sender that is gone has stopped too.
+    // A dropped sender means stop.
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// Waits until a server that stops need not wait any more for a connection with a stream: nobody reads that.
+/// Waits until a stopping server gives up on a connection with an event stream.
 async fn stream_timeout(stop: watch::Receiver<bool>) {
     stopped(stop).await;
     sleep(STREAM_TIME).await;

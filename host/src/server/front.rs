@@ -1,7 +1,7 @@
-//! The front: what every request passes before and after its route.
+//! The front: steps before and after the route of every request.
 //!
-//! Before: an id, the host, the path in canonical form, CORS preflights. After: the problem written out, the
-//! headers that every answer has, and the count of it. One function, because each layer costs every page view.
+//! Before: an id, the host, the path in canonical form, CORS preflights. After: the problem as JSON or HTML, the headers of every
+//! answer, and the metrics. One function, because each layer costs every page view.
 
 use std::net::{IpAddr, SocketAddr};
 use std::panic::AssertUnwindSafe;
@@ -35,7 +35,7 @@ use svc_sandbox::Flow;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const ANY: HeaderValue = HeaderValue::from_static("*");
-/// Has browsers come over https alone, for a year.
+/// Has browsers use https alone, for a year.
 const HSTS: HeaderValue = HeaderValue::from_static("max-age=31536000");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const EXPOSED: HeaderValue = HeaderValue::from_static(
@@ -46,7 +46,7 @@ const ALLOWED_METHODS: HeaderValue =
 const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
     "Authorization, Content-Type, If-None-Match, If-Range, Range, Idempotency-Key, MCP-Protocol-Version, Mcp-Method, Mcp-Name",
 );
-/// Characters that a path segment keeps as they are: RFC 3986's unreserved ones.
+/// Characters that stay unencoded in a path segment: RFC 3986's unreserved ones.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -65,7 +65,7 @@ pub(super) async fn handle(
     let line = AccessLogLine::begin(app, peer, &request_id, &request);
     let mut request = linger::linger_on_drop(request);
     let admitted = admit(app, peer, &request_id, &mut request);
-    // By the path in canonical form, which is what the routes see.
+    // Computed from the canonical path, which the routes see, too.
     let format = AnswerFormat::of(&request);
     let span = tracing::debug_span!("request", id = request_id, method = %request.method());
     let (kind, mut response) = match admitted {
@@ -97,7 +97,7 @@ pub(super) async fn handle(
                 .call(request)
                 .instrument(span);
             let answer = async { answer.await.unwrap_or_else(|never| match never {}) };
-            // A route that asks for a credential makes it an owner's.
+            // A route that requires a credential changes the flow to the owner's.
             let answer = Flow::stranger(client.0).scope(answer);
             (RequestKind::Routed, catch_panic(answer).await)
         }
@@ -122,14 +122,14 @@ pub(super) async fn handle(
     AccessLogLine::attach(line, route, response)
 }
 
-/// Which kind a request took, for its count.
+/// Kind of a request, for its metrics.
 enum RequestKind {
     View,
     Call,
     Routed,
 }
 
-/// An answer, whatever happens in the handler.
+/// Answers 500 if the handler panics.
 fn catch_panic(answer: impl Future<Output = Response>) -> impl Future<Output = Response> {
     // No `async fn`: it would keep the answer's future twice, and views are the most requests.
     AssertUnwindSafe(answer).catch_unwind().map(|answer| {
@@ -159,7 +159,7 @@ fn misdirected() -> Problem {
     )
 }
 
-/// Completes every answer, to operators too: with an id, and with its problem written out.
+/// Completes the answers of the operators' listener: with an id, and with the problem's document.
 pub(super) async fn complete(
     State(app): State<SharedApp>,
     request: Request,
@@ -175,24 +175,24 @@ pub(super) async fn complete(
     response
 }
 
-/// Parts of a request that decide the form of its answer.
+/// Properties of a request that decide the format of its answer.
 #[derive(Clone, Copy, Debug)]
 struct AnswerFormat {
     options: bool,
-    /// Whether the answer has no body, whatever its headers say.
+    /// Whether this is a HEAD request, whose answer has no body.
     head: bool,
     /// Whether any origin may read the answer.
     cors: bool,
-    /// Whether an error is answered as an HTML page.
+    /// Whether errors are answered as HTML pages.
     html_errors: bool,
-    /// Whether this is the start page of its host.
+    /// Whether the path is `/`.
     is_start_page: bool,
 }
 
 impl AnswerFormat {
     fn for_host(request: &Request) -> Self {
         let (path, headers) = (request.uri().path(), request.headers());
-        // Who sends a form in a browser is shown a page, wherever the form goes.
+        // A form in a browser is answered with a page, whatever its path.
         let is_page = !paths::is_for_programs(path)
             || (paths::takes_forms(path) && extract::is_form(headers));
         Self {
@@ -223,17 +223,17 @@ impl AnswerFormat {
 }
 
 enum Admitted {
-    /// A CORS preflight, which is answered for every path of this host alike.
+    /// A CORS preflight, which is answered alike for every path of the host.
     Preflight(Host),
-    /// A page view, which needs nothing more.
+    /// A page view, which skips the router.
     View(Host),
-    /// A call of an action, likewise.
+    /// A call of an action, which skips the router, too.
     Call(Host, ClientIp),
-    /// On to the routes of this host.
+    /// Any other request, for the router of the host.
     Route(Host, ClientIp),
 }
 
-/// Headers that a request has once at most.
+/// Headers that a request may have only once.
 const SINGLE_HEADERS: [HeaderName; 3] = [
     header::AUTHORIZATION,
     header::ORIGIN,
@@ -249,7 +249,7 @@ fn admit(
 ) -> Result<Admitted, Problem> {
     let named = named_host(request)?;
     let probe = matches!(request.uri().path(), "/healthz" | "/readyz");
-    // Whoever names no host, as HTTP/1.0 may, means the address that the request came to.
+    // A request without a host, as HTTP/1.0 allows, is for the API host.
     let host = named.map_or(Some(Host::Api), |authority| app.hosts.classify(authority));
     let host = match host {
         Some(host) => host,
@@ -273,11 +273,11 @@ fn admit(
     if request.method() == Method::OPTIONS {
         return Ok(Admitted::Preflight(host));
     }
-    // Ranges are defined for GET alone (RFC 9110, section 14.2): a HEAD is of the whole.
+    // Ranges are defined for GET alone (RFC 9110, section 14.2).
     if request.method() != Method::GET {
         request.headers_mut().remove(header::RANGE);
     }
-    // Probes answer on every host, so they are routes of one.
+    // Probes answer on every host, and are routes of the API host.
     let host = if probe { Host::Api } else { host };
     request.extensions_mut().insert(Context {
         client,
@@ -288,8 +288,8 @@ fn admit(
     Ok(Admitted::Route(host, client))
 }
 
-/// The host that a request names: in its target, where that is in absolute form, else in `Host`; `None` if it names none
-/// and need not. HTTP/1.1 never goes without the header, whatever its target says (RFC 9112, section 3.2).
+/// Returns the host that a request names: in an absolute target, else in `Host`; `None` if it names none and need not. HTTP/1.1
+/// requires the header even with an absolute target (RFC 9112, section 3.2).
 fn named_host(request: &Request) -> Result<Option<&str>, Problem> {
     check_single_headers(request.headers(), &[header::HOST])?;
     let header = request.headers().get(header::HOST);
@@ -304,8 +304,7 @@ fn named_host(request: &Request) -> Result<Option<&str>, Problem> {
     Ok(named.or(needs_one.then_some("")))
 }
 
-/// A path with its percent-encoding decoded once, written in its only canonical form; `None` if it is that
-/// already. An encoded slash stays inside its segment, where no route expects one.
+/// Returns the canonical form of a path, percent-decoded once; `None` if the path has it already. Encoded slashes are refused.
 fn canonicalize(path: &str) -> Result<Option<String>, Problem> {
     let odd = |segment: &str| matches!(segment, "." | "..");
     let plain = !path.contains('%') && !path.contains("//") && !path.contains("/.");
@@ -342,7 +341,7 @@ fn with_path(uri: &Uri, path: &str) -> Result<Uri, Problem> {
     Uri::from_parts(parts).map_err(|_| Problem::not_found())
 }
 
-/// Tells the log about a failure of ours, and writes the answer's problem out, if it carries one.
+/// Logs and writes the problem of an answer, if it carries one.
 fn write_if_problem(app: &App, format: &AnswerFormat, request_id: &str, response: &mut Response) {
     let Some(problem) = response.extensions_mut().remove::<Box<Problem>>() else {
         return;
@@ -351,8 +350,7 @@ fn write_if_problem(app: &App, format: &AnswerFormat, request_id: &str, response
     write_problem(app, format, request_id, &problem, response);
 }
 
-/// Writes a problem into the answer that carries it: an HTML page for a browser on a page route, else the
-/// problem document.
+/// Writes a problem into the answer's body: an HTML page for a browser on a page route, else the problem document.
 fn write_problem(
     app: &App,
     format: &AnswerFormat,
@@ -361,7 +359,7 @@ fn write_problem(
     response: &mut Response,
 ) {
     let (body, kind) = if format.html_errors {
-        // Each host has a start page, but for a project that has published nothing.
+        // A 404 of the start page itself, as of a project that has published nothing, leads to the API host.
         let start = match format.is_start_page {
             true => app.config.base_url.as_str(),
             false => "/",

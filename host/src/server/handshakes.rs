@@ -1,4 +1,4 @@
-//! TLS handshakes: bounded in time and in count, so that strangers who open connections and say nothing keep nobody out.
+//! TLS handshakes: bounded in time and in count, so that idle connections of strangers keep nobody out.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -16,18 +16,18 @@ use crate::http::client_ip::ClientIp;
 use crate::http::stall::StallTimeout;
 use crate::tls::{Tls, challenges};
 
-/// How long a client may take for its first message, and for the rest of a handshake once it was answered.
+/// Timeout of a client's first message, and of the rest of the handshake after the answer.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Handshakes of one client at once.
+/// Most handshakes of one client at once.
 const MAX_PER_CLIENT: usize = 128;
-/// Handshakes at once.
+/// Most handshakes at once.
 const MAX_HANDSHAKES: usize = 2048;
 
-/// The handshakes that are under way.
+/// Counts of running handshakes.
 #[derive(Debug)]
 pub(super) struct Handshakes {
     tls: Arc<Tls>,
-    /// Proxies, which open connections for many clients: counted in all, not by address.
+    /// Trusted proxies, which open connections for many clients: their handshakes are counted in all, not by address.
     proxies: Vec<IpNet>,
     open: Mutex<OpenHandshakes>,
 }
@@ -38,7 +38,7 @@ struct OpenHandshakes {
     by_client: HashMap<IpAddr, usize>,
 }
 
-/// A handshake that counts until this is dropped.
+/// A counted handshake; dropping it releases the slot.
 #[derive(Debug)]
 pub(super) struct HandshakeSlot {
     handshakes: Arc<Handshakes>,
@@ -46,7 +46,6 @@ pub(super) struct HandshakeSlot {
 }
 
 impl Handshakes {
-    /// None yet.
     pub(super) fn new(tls: Arc<Tls>, proxies: &[IpNet]) -> Self {
         Self {
             tls,
@@ -59,7 +58,7 @@ impl Handshakes {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for one more; `None` if too many are under way, of this client or in all.
+    /// Reserves a slot for a handshake; `None` if too many are running, of this client or in all.
     pub(super) fn reserve_slot(self: &Arc<Self>, peer: IpAddr) -> Option<HandshakeSlot> {
         let peer = peer.to_canonical();
         let is_proxy = self.proxies.iter().any(|net| net.contains(&peer));
@@ -85,7 +84,7 @@ impl Handshakes {
 }
 
 impl HandshakeSlot {
-    /// Makes the handshake; `None` if it fails or takes too long, or was only to prove that a name leads here.
+    /// Performs the handshake; `None` if it fails, takes too long, or was an ACME challenge.
     pub(super) async fn perform(
         self,
         stream: StallTimeout<TcpStream>,
@@ -108,7 +107,7 @@ impl HandshakeSlot {
             .await
             .ok()?;
         let stream = stream.map_err(|error| log_failure(&error)).ok()?;
-        // Whoever asked for a proof has it.
+        // A challenge is complete with its handshake.
         (!is_challenge).then_some(stream)
     }
 }

@@ -1,4 +1,4 @@
-//! A running server: its listeners, its background work, and its end.
+//! A running server: its listeners, its background tasks, and its stop.
 
 mod access_log;
 mod admission;
@@ -32,7 +32,7 @@ use crate::tls::{FindOwner, LabelOwner, Names, Tls};
 use svc_base::clock::Clock;
 use svc_base::random::Random;
 
-/// A server that serves until it is stopped.
+/// A running server.
 #[derive(Debug)]
 pub struct Server {
     app: SharedApp,
@@ -46,7 +46,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Binds, opens the data directory, and serves.
+    /// Binds the listeners, opens the data directory, and starts serving.
     ///
     /// # Errors
     /// When a setting is wrong, an address is taken, or the data directory is held by another server.
@@ -68,7 +68,7 @@ impl Server {
         backup::finish_interrupted(&data)?;
         let address = listener.local_addr()?;
         lock.announce(address)?;
-        // Commands that come from now on wait here until the server is ready.
+        // Commands that connect from now on wait until the server is ready.
         let operators = Listener::bind(&data)?;
         let app = App::open(settings.resolve(address)?, clock, random).await?;
         let tls = Tls::open(&app.config, &app.clock, label_owners(&app))?.map(Arc::new);
@@ -111,17 +111,17 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address of the listener.
     pub fn address(&self) -> SocketAddr {
         self.app.config.listen
     }
 
-    /// Where operators' numbers are.
+    /// Returns the address of the operators' listener.
     pub fn ops_address(&self) -> Option<SocketAddr> {
         self.ops
     }
 
-    /// Where visitors of plain HTTP are sent to HTTPS from.
+    /// Returns the address of the listener that redirects plain HTTP.
     pub fn redirect_address(&self) -> Option<SocketAddr> {
         self.redirect
     }
@@ -140,7 +140,7 @@ impl Server {
         &self.app
     }
 
-    /// Stops accepting, finishes what is running, writes down what is counted, and lets the data directory go.
+    /// Stops accepting, finishes running requests, stores the counted views, and releases the data directory.
     ///
     /// # Errors
     /// When the last views could not be written.
@@ -148,7 +148,7 @@ impl Server {
         // No receiver is left.
         let _ = self.stop.send(true);
         for task in self.serving.into_iter().chain(self.background) {
-            // A task that panicked has said so in the log.
+            // A panic of the task is in the log.
             let _ = task.await;
         }
         if let Some(tls) = self.tls {
@@ -171,7 +171,7 @@ impl Server {
     }
 }
 
-/// Claim of a server on its directory and its addresses.
+/// Resources that a start takes: the data directory and the listeners.
 #[derive(Debug)]
 struct StartResources {
     guard: NewDirectoryGuard,
@@ -182,9 +182,9 @@ struct StartResources {
 }
 
 impl StartResources {
-    /// Takes them, in an order that makes nothing where something is in the way.
+    /// Takes the resources in an order that creates nothing if one of them is not available.
     async fn acquire(data: &Path, settings: &Settings) -> anyhow::Result<Self> {
-        // A mistake in the settings is found before anything is made.
+        // Mistakes in the settings are found before anything is created.
         Tls::check(&settings.clone().resolve(settings.listen())?)?;
         if data.exists()
             && let Some(was_open) = data_dir::restrict(data)?
@@ -192,7 +192,7 @@ impl StartResources {
             tracing::warn!("{was_open}");
         }
         let mut guard = NewDirectoryGuard::begin(data)?;
-        // Whoever starts twice is told that a server runs rather than that its port is taken.
+        // The lock comes before the port, so that a second start fails with "a server runs" rather than "port taken".
         let lock = match DataLock::file_exists(data) {
             true => Some(DataLock::take(data)?),
             false => None,
@@ -221,7 +221,7 @@ impl StartResources {
     }
 }
 
-/// Listens where visitors of plain HTTP are sent to HTTPS from; a port that nobody asked for may be another's.
+/// Opens the listener that redirects plain HTTP; the default port may be taken by another program.
 async fn listen_for_redirects(
     address: SocketAddr,
     is_requested: bool,
@@ -239,7 +239,7 @@ async fn listen_for_redirects(
     }
 }
 
-/// Finds the owner of a label, by whom new certificates are counted.
+/// Returns the look-up of labels' owners, by whom new certificates are counted.
 fn label_owners(app: &SharedApp) -> FindOwner {
     let projects = app.projects.clone();
     Arc::new(move |label| {
@@ -254,7 +254,7 @@ fn label_owners(app: &SharedApp) -> FindOwner {
     })
 }
 
-/// Listens; where a machine has no IPv6, every interface means those of IPv4.
+/// Opens a listener; on a machine without IPv6, all interfaces means those of IPv4.
 async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     let listener = match TcpListener::bind(address).await {
         Err(error) if address.ip() == Ipv6Addr::UNSPECIFIED && lacks_ipv6(&error) => {
@@ -265,7 +265,7 @@ async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     listener.with_context(|| format!("listening on {address}"))
 }
 
-/// Whether the machine has no such addresses, rather than none to give.
+/// Whether binding failed because the machine has no IPv6, rather than for a port that is taken or forbidden.
 fn lacks_ipv6(error: &io::Error) -> bool {
     !matches!(
         error.kind(),
