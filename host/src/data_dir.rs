@@ -1,4 +1,4 @@
-//! The data directory as commands find it: there or not, closed to others, and left as it was when a first start fails.
+//! The data directory: its layout, its permissions, and the clean-up after a failed first start.
 
 use std::fs;
 use std::io;
@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use crate::data_lock::DataLock;
 use crate::permissions::{self, DirectoryLayout};
 
-/// File by which a directory is known as one of ours.
+/// File by which a data directory is recognized.
 const DATABASE: &str = "control.db";
-/// Layout of a data directory, with the file of settings, which many keep there.
+/// Layout of a data directory, with the file of settings, which is often kept there.
 pub const LAYOUT: DirectoryLayout = DirectoryLayout {
     what: "data directory",
     names: &[
@@ -62,23 +62,23 @@ pub const LAYOUT: DirectoryLayout = DirectoryLayout {
     ],
 };
 
-/// The journal of a restore, which is there from its decision to its end.
+/// Journal of a restore, which exists from its commit to its end.
 pub const JOURNAL: &str = "restore.json";
 
-/// Whether a restore was decided here that is not finished.
+/// Whether a restore was committed here and is not finished.
 pub fn is_unfinished(data: &Path) -> bool {
     data.join(JOURNAL).exists()
 }
 
-/// Whether an installation is in a directory, or a restore of one that is to be finished.
+/// Whether a directory has an installation, or an unfinished restore of one.
 pub fn is_installation(data: &Path) -> bool {
     data.join(DATABASE).is_file() || is_unfinished(data)
 }
 
-/// Closes a data directory to other users; a line for the operator if it was open to them.
+/// Closes a data directory to other users; returns a warning if it was open to them.
 ///
 /// # Errors
-/// When it belongs to somebody else, or holds other things, or the disk's.
+/// When it belongs to another user, or is shared with foreign files, or the disk's.
 pub fn restrict(data: &Path) -> anyhow::Result<Option<String>> {
     let was = permissions::restrict(data, &LAYOUT)?;
     Ok(was.map(|mode| {
@@ -89,21 +89,21 @@ pub fn restrict(data: &Path) -> anyhow::Result<Option<String>> {
     }))
 }
 
-/// A start that may be the first: until it is [`NewDirectoryGuard::disarm`], dropping it removes what was made.
+/// Guard of a data directory that this start may create: dropping it without [`NewDirectoryGuard::disarm`] removes a new one.
 #[derive(Debug)]
 pub struct NewDirectoryGuard {
     data: PathBuf,
-    /// Directories that were not there, the innermost first.
+    /// Missing directories, the innermost first.
     missing: Vec<PathBuf>,
-    /// Whether what is there now was made by this start.
+    /// Whether this start has created the directory's content.
     ours: bool,
 }
 
 impl NewDirectoryGuard {
-    /// Looks before anything is made.
+    /// Notes which directories are missing, before any is created.
     ///
     /// # Errors
-    /// A current directory that is gone.
+    /// When the current directory does not exist.
     pub fn begin(data: &Path) -> io::Result<Self> {
         let path = std::path::absolute(data)?;
         let missing = path.ancestors().take_while(|path| !path.exists());
@@ -114,13 +114,13 @@ impl NewDirectoryGuard {
         })
     }
 
-    /// Looks once more, with the lock, which is the only thing there if nobody was here before.
+    /// Decides whether the directory is new: then the lock's file is the only one in it.
     pub fn check_if_new(&mut self, _: &DataLock) -> io::Result<()> {
         self.ours = fs::read_dir(&self.data)?.count() == 1;
         Ok(())
     }
 
-    /// Keeps what was made.
+    /// Keeps the directory.
     pub fn disarm(mut self) {
         self.ours = false;
     }
@@ -133,7 +133,7 @@ impl NewDirectoryGuard {
                 false => fs::remove_file(path),
             };
             match removed {
-                // A database that is being closed removes its log by itself.
+                // A database that is being closed removes its log itself.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 removed => removed?,
             }

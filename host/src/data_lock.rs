@@ -1,4 +1,4 @@
-//! The data directory belongs to one server, or to a command that replaces it, at a time.
+//! The lock of the data directory: one server, or one command that replaces it, has it at a time.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -12,24 +12,24 @@ use anyhow::{Context as _, bail};
 use svc_base::file_lock::FileLock;
 
 const FILE: &str = "lock";
-/// How the words of a holder begin that is a restore.
+/// Begin of the holder's description for a restore.
 const RESTORE_HOLDER: &str = "a restore";
-/// How the words of a holder begin that is an operator's command.
+/// Begin of the holder's description for an operator's command.
 const COMMAND_HOLDER: &str = "a command";
 /// How long a server waits for commands, which take milliseconds.
 const COMMAND_WAIT: Duration = Duration::from_secs(5);
-/// How long to wait between two looks.
+/// Pause between two attempts.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Holds the data directory until it is dropped, or the process ends.
+/// The lock of a data directory, held until it is dropped or the process ends.
 #[derive(Debug)]
 pub struct DataLock(FileLock);
 
 impl DataLock {
-    /// Takes the directory, which is made if it is missing.
+    /// Locks the directory, which is made if it is missing.
     ///
     /// # Errors
-    /// When another server has it; the error says which.
+    /// When another process has it; the error says which.
     pub fn take(data: &Path) -> anyhow::Result<Self> {
         let mut waited = Duration::ZERO;
         loop {
@@ -52,13 +52,13 @@ impl DataLock {
         let locked =
             FileLock::alone(file).with_context(|| format!("locking {}", path.display()))?;
         if let Some(locked) = locked {
-            // What the last holder said of itself does not hold for this one.
+            // The description of the last holder is out of date.
             locked
                 .set_len(0)
                 .with_context(|| format!("writing {}", path.display()))?;
             return Ok(Self(locked));
         }
-        // What the holder has not written yet cannot be told.
+        // The holder may not have described itself yet.
         let holder = std::fs::read_to_string(&path).unwrap_or_default();
         let holder = holder.trim();
         let holder = if holder.is_empty() {
@@ -72,22 +72,22 @@ impl DataLock {
         )
     }
 
-    /// Takes the directory for a command, which has no server to ask; a server that starts meanwhile waits for it.
+    /// Locks the directory for a command; a server that starts meanwhile waits for it.
     ///
     /// # Errors
-    /// When somebody else has it; the error says who.
+    /// When another process has it; the error says which.
     pub fn take_for_command(data: &Path) -> anyhow::Result<Self> {
         let lock = Self::try_take(data)?;
         lock.write_holder(&format!("{COMMAND_HOLDER}, process {}", std::process::id()))?;
         Ok(lock)
     }
 
-    /// Whether somebody has it, or had it.
+    /// Whether the lock's file exists: the directory was locked before.
     pub fn file_exists(data: &Path) -> bool {
         data.join(FILE).exists()
     }
 
-    /// Writes down who holds it, for whoever asks.
+    /// Describes the holder in the file: a server at an address.
     pub fn announce(&self, address: SocketAddr) -> anyhow::Result<()> {
         self.write_holder(&format!(
             "process {} on http://{address}",
@@ -95,7 +95,7 @@ impl DataLock {
         ))
     }
 
-    /// Announces a restore.
+    /// Describes the holder in the file: a restore.
     pub fn announce_restore(&self) -> anyhow::Result<()> {
         self.write_holder(&format!("{RESTORE_HOLDER}, process {}", std::process::id()))
     }
@@ -109,14 +109,13 @@ impl DataLock {
     }
 }
 
-/// Whether the holder is a command, or has not said yet what it is.
+/// Whether the holder is a command, or has not described itself yet.
 fn is_command(data: &Path) -> bool {
     let holder = std::fs::read_to_string(data.join(FILE)).unwrap_or_default();
     holder.is_empty() || holder.starts_with(COMMAND_HOLDER)
 }
 
-/// Refuses a data directory that a restore holds: what is changed in it now is about to be put aside. Beside a server
-/// there is no harm.
+/// Refuses a data directory that a restore holds: changes in it now would be lost. Beside a server there is no harm.
 ///
 /// # Errors
 /// When a restore holds it, or the disk's.
@@ -129,7 +128,7 @@ pub fn check_not_restoring(data: &Path) -> anyhow::Result<()> {
     let mut holder = String::new();
     file.read_to_string(&mut holder)
         .with_context(|| format!("reading {}", path.display()))?;
-    // The words of one that has ended stay; only then is the lock free for this moment.
+    // The description stays after the holder has ended, so the lock itself is tested, too.
     if holder.starts_with(RESTORE_HOLDER) && matches!(FileLock::shared(file), Ok(None)) {
         bail!(
             "{} has the data directory {}: run this again when it is done",
@@ -140,7 +139,7 @@ pub fn check_not_restoring(data: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes a data directory that is missing, durably: it holds secrets, so nobody else may look into it.
+/// Creates a missing directory durably, with mode 0700: it holds secrets.
 pub fn create_private_dir(data: &Path) -> io::Result<()> {
     let data = std::path::absolute(data)?;
     let missing: Vec<&Path> = data.ancestors().take_while(|path| !path.exists()).collect();

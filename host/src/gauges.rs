@@ -1,4 +1,4 @@
-//! Gauges of everything that has a cap, and of the process: read when the numbers are asked for.
+//! Gauges of everything that has a cap, and of the process: measured when `/metrics` is read.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
@@ -18,7 +18,6 @@ struct LimitLabels {
     limit: &'static str,
 }
 
-/// The gauges.
 #[derive(Debug, Default)]
 pub struct Gauges {
     used: Family<LimitLabels, Gauge>,
@@ -34,7 +33,7 @@ pub struct Gauges {
 }
 
 impl Gauges {
-    /// All of them, reported.
+    /// Makes and registers all gauges.
     pub fn register(registry: &mut Registry) -> Self {
         let gauges = Self::default();
         let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
@@ -78,10 +77,10 @@ impl Gauges {
         gauges
     }
 
-    /// Reads them anew.
+    /// Measures all gauges.
     ///
     /// # Errors
-    /// The database's or the disk's; the others have what they had.
+    /// The database's or the disk's; the gauges then keep their values.
     pub async fn measure(
         &self,
         config: &Config,
@@ -116,7 +115,7 @@ fn set(gauge: &Gauge, value: u64) {
     gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
 }
 
-/// The figures that every Prometheus client has of its process, by their customary names.
+/// The usual metrics of a process, by the names that Prometheus clients use.
 #[cfg(target_os = "linux")]
 mod process {
     use procfs::process::{LimitValue, Process as Proc};
@@ -130,7 +129,7 @@ mod process {
     #[derive(Debug)]
     pub(super) struct ProcessCollector;
 
-    /// Figures that are read.
+    /// Values read from `/proc`.
     struct ProcessFigures {
         cpu_seconds: f64,
         gauges: [(&'static str, &'static str, u64); 6],
@@ -180,7 +179,7 @@ mod process {
 
     impl Collector for ProcessCollector {
         fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-            // Where `/proc` is not to be read, there are no figures.
+            // Without access to `/proc` there are no values.
             let Ok(figures) = ProcessFigures::read() else {
                 return Ok(());
             };

@@ -1,4 +1,4 @@
-//! The log on standard error, and what of it an operator asks for first: the latest errors.
+//! The log on standard error, and the latest errors in memory.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -15,16 +15,16 @@ use tracing_subscriber::{EnvFilter, Layer};
 use crate::config::LogFormat;
 use svc_base::clock::{Clock, Timestamp};
 
-/// Target by which lines of the access log are filtered.
+/// `tracing` target of the access log.
 pub const ACCESS_TARGET: &str = "access";
-/// How many errors are remembered.
+/// Most errors in memory.
 const MAX_RECENT: usize = 10;
-/// The longest text of one, in bytes.
+/// Most bytes of an error's text.
 const MAX_TEXT_BYTES: usize = 1000;
 
 static RECENT: Mutex<VecDeque<LoggedError>> = Mutex::new(VecDeque::new());
 
-/// An error that was logged.
+/// A logged error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoggedError {
     /// Time of the line.
@@ -33,7 +33,7 @@ pub struct LoggedError {
     pub text: String,
 }
 
-/// Starts the log. What is logged is `SVC_LOG`'s to say, in the form of `tracing`'s filters; `info` by default.
+/// Starts the log. `SVC_LOG` is its filter, in the syntax of `tracing`; `info` by default.
 #[allow(
     clippy::disallowed_methods,
     reason = "the filter has a variable of its own, as loggers do"
@@ -52,23 +52,23 @@ pub fn init(format: LogFormat) {
         .with(filter)
         .with(lines)
         .with(RecentErrors);
-    // A log that somebody has started already, as tests do, stays.
+    // Fails if a log was started before, as by tests.
     let _ = log.try_init();
 }
 
-/// Composes the filter unless the operator says otherwise: of the library that speaks MCP, which has three lines for
-/// each call, only errors.
+/// Composes the filter: the operator's directives after the defaults. The MCP library logs three lines a call, so only its errors are
+/// logged by default.
 fn directives(wanted: &str) -> String {
     format!("info,rmcp=error,{ACCESS_TARGET}=info,{wanted}")
 }
 
-/// The latest errors of this process, oldest first.
+/// Returns the latest errors of this process, oldest first.
 pub fn recent_errors() -> Vec<LoggedError> {
     let recent = RECENT.lock().unwrap_or_else(PoisonError::into_inner);
     recent.iter().cloned().collect()
 }
 
-/// Remembers errors.
+/// Layer that keeps the latest errors in memory.
 struct RecentErrors;
 
 impl<S: Subscriber> Layer<S> for RecentErrors {
@@ -89,7 +89,7 @@ impl<S: Subscriber> Layer<S> for RecentErrors {
     }
 }
 
-/// The text of an event: its message, then its fields.
+/// Text of an event: its message, then its fields.
 #[derive(Default)]
 struct EventText {
     message: String,
@@ -113,7 +113,7 @@ impl Visit for EventText {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        // Text is written into memory, which does not fail.
+        // Writing to memory does not fail.
         let _ = match field.name() {
             "message" => write!(self.message, "{value:?}"),
             name => write!(self.fields, " {name}={value:?}"),

@@ -1,7 +1,7 @@
-//! Directories that hold secrets are closed to other users, whoever made them and however.
+//! File permissions: directories that hold secrets are closed to other users.
 //!
-//! A directory that exists keeps its mode: `mkdir` and systemd's `StateDirectory` give 0755. So every command works under a umask of
-//! 077, and closes what it opens with everything of ours in it.
+//! An existing directory keeps its mode, and `mkdir` and systemd's `StateDirectory` give 0755. So every command sets the umask 077, and
+//! closes the directories that it opens with all our files in them.
 
 use std::fs::{self, Metadata, Permissions};
 use std::io;
@@ -10,25 +10,25 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
-/// Permissions of other users, none of which is given.
+/// All permissions of group and others.
 const OTHERS_MODE: u32 = 0o077;
-/// Whether they can put something else in the place of what is there.
+/// Write permissions of group and others.
 const OTHERS_WRITE: u32 = 0o022;
-/// The mode of a directory in which each can only replace their own, as `/tmp`.
+/// Sticky bit: users can only replace their own files, as in `/tmp`.
 const STICKY: u32 = 0o1000;
-/// How many names a message has.
+/// Most names in a message.
 const MAX_NAMES: usize = 5;
 
-/// Layout of a directory: the names in it.
+/// Layout of a directory: the names of our files in it.
 #[derive(Clone, Copy, Debug)]
 pub struct DirectoryLayout {
     /// Name in messages.
     pub what: &'static str,
-    /// The names in it.
+    /// Names of entries.
     pub names: &'static [&'static str],
-    /// How further names begin.
+    /// Prefixes of further names.
     pub prefixes: &'static [&'static str],
-    /// Those that the user who works on it must own.
+    /// Entries that the running user must own.
     pub owned: &'static [&'static str],
 }
 
@@ -38,17 +38,17 @@ impl DirectoryLayout {
     }
 }
 
-/// Lets nobody else read what the process makes from now on.
+/// Has the process create files without permissions for other users.
 pub fn set_umask() {
     use rustix::fs::Mode;
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
 }
 
-/// Closes what is ours in a directory to other users, and the directory if nothing else is in it; returns the mode that it had if others
-/// could reach anything of ours. What is not ours stays as it is.
+/// Closes our files in a directory to other users, and the directory itself if it has no foreign files; returns its earlier mode if
+/// others could read one of our files. Foreign files stay as they are.
 ///
 /// # Errors
-/// When it belongs to somebody else, or others can replace what is in it, or the disk's.
+/// When it belongs to another user, or others can replace its files, or the disk's.
 pub fn restrict(directory: &Path, layout: &DirectoryLayout) -> anyhow::Result<Option<u32>> {
     let shown = directory.display();
     let found = fs::metadata(directory).with_context(|| format!("looking at {shown}"))?;
@@ -58,7 +58,7 @@ pub fn restrict(directory: &Path, layout: &DirectoryLayout) -> anyhow::Result<Op
     let pure = has_only_ours(directory, layout)?;
     if pure {
         check_owner(&found, &format!("the {} {shown}", layout.what))?;
-        // The door first: what is behind it is out of reach from then on.
+        // The directory first: its content is out of reach from then on.
         restrict_one(directory, &found)?;
     } else if found.mode() & OTHERS_WRITE != 0 && found.mode() & STICKY == 0 {
         bail!(
@@ -83,7 +83,7 @@ pub fn restrict(directory: &Path, layout: &DirectoryLayout) -> anyhow::Result<Op
     Ok(was_open.then_some(found.mode() & 0o7777))
 }
 
-/// Describes what other users can reach of a directory: a sentence, or nothing when it is closed.
+/// Describes which of our files in a directory other users can read; `None` if it is closed.
 pub fn describe_exposure(directory: &Path, layout: &DirectoryLayout) -> io::Result<Option<String>> {
     let found = fs::metadata(directory)?;
     if found.mode() & OTHERS_MODE == 0 {
@@ -123,9 +123,9 @@ pub fn describe_exposure(directory: &Path, layout: &DirectoryLayout) -> io::Resu
     )))
 }
 
-/// Whether nothing is in a directory that is not ours.
+/// Whether a directory has no foreign files.
 fn has_only_ours(directory: &Path, layout: &DirectoryLayout) -> io::Result<bool> {
-    // The root of a file system has a place for what was lost.
+    // The root of a file system has `lost+found`.
     let ours = |name: &str| layout.contains(name) || name == "lost+found";
     let entries = entries(directory)?;
     Ok(entries.iter().all(|(path, _)| ours(&name_of(path))))
@@ -146,7 +146,7 @@ fn restrict_below(path: &Path, found: &Metadata) -> anyhow::Result<()> {
     let mut open: Vec<(PathBuf, Metadata)> = vec![(path.to_owned(), found.clone())];
     let user = rustix::process::geteuid().as_raw();
     while let Some((path, found)) = open.pop() {
-        // A link has no mode, and leads to what is perhaps not ours.
+        // A symbolic link has no mode, and may lead to foreign files.
         if found.is_symlink() || found.uid() != user {
             continue;
         }
@@ -164,13 +164,13 @@ fn restrict_one(path: &Path, found: &Metadata) -> anyhow::Result<()> {
     }
     let mode = found.mode() & 0o7777 & !OTHERS_MODE;
     match fs::set_permissions(path, Permissions::from_mode(mode)) {
-        // Beside a server, files go away.
+        // A running server may have removed the file.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         done => done.with_context(|| format!("closing {} to other users", path.display())),
     }
 }
 
-/// Lists the entries of a directory; an entry that goes away meanwhile is left out.
+/// Lists the entries of a directory; those that are removed meanwhile are left out.
 fn entries(directory: &Path) -> io::Result<Vec<(PathBuf, Metadata)>> {
     let listed = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

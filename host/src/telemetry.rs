@@ -1,4 +1,4 @@
-//! Telemetry for operators: the numbers of `/metrics`.
+//! Telemetry for operators: the metrics of `/metrics`.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-/// From a tenth of a millisecond to ten seconds.
+/// Buckets of latencies in seconds, from a tenth of a millisecond to ten seconds.
 const LATENCY_BUCKETS: [f64; 16] = [
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
     5.0, 10.0,
 ];
 
-/// Which route answered; a handler's answer carries it to the front.
+/// Extension of an answer that tells the front which route was matched.
 #[derive(Clone, Debug)]
 pub struct MatchedRoute(pub axum::extract::MatchedPath);
 
@@ -45,7 +45,7 @@ struct ToolLabels {
     action: &'static str,
 }
 
-/// The numbers of the server.
+/// Metrics of the server.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -53,15 +53,15 @@ pub struct Metrics {
     latency: Family<RouteLabels, Histogram>,
     tools: Family<ToolCallLabels, Counter>,
     tool_latency: Family<ToolLabels, Histogram>,
-    /// Page views, by far the most requests, without a look-up each.
+    /// Page views, by far the most requests: counted without a look-up.
     pages: RouteMetrics,
-    /// Calls of actions, the next most.
+    /// Calls of actions, the second most: counted without a look-up.
     calls: RouteMetrics,
-    /// Connections that were closed because there were too many.
+    /// Connections that were refused because there were too many.
     pub connections_refused: Counter,
 }
 
-/// The numbers of a route whose usual answers are counted without a look-up.
+/// Metrics of a route whose common statuses are counted without a look-up.
 #[derive(Debug)]
 struct RouteMetrics {
     route: &'static str,
@@ -70,7 +70,7 @@ struct RouteMetrics {
 }
 
 impl Metrics {
-    /// All numbers at zero, with those that `register` adds.
+    /// Makes the metrics, and registers further ones by `register`.
     pub fn new(register: impl FnOnce(&mut Registry)) -> Self {
         let mut registry = Registry::default();
         let requests = Family::<RequestLabels, Counter>::default();
@@ -124,7 +124,7 @@ impl Metrics {
         }
     }
 
-    /// Counts an answered request, of a route that is known or that the answer says.
+    /// Counts an answered request; without `known` the answer's [`MatchedRoute`] names its route.
     pub fn count_request(&self, known: Option<&str>, response: &Response, took: Duration) {
         let status = response.status().as_u16();
         let said = response.extensions().get::<MatchedRoute>();
@@ -177,7 +177,7 @@ impl Metrics {
             .inc()
     }
 
-    /// All numbers in the OpenMetrics text format.
+    /// Encodes all metrics in the OpenMetrics text format.
     ///
     /// # Errors
     /// Never in practice: text is written into memory.
@@ -188,12 +188,12 @@ impl Metrics {
     }
 }
 
-/// The route of page views, as the router has it.
+/// Path of the route of page views.
 pub const PAGE_ROUTE: &str = "/{slug}";
-/// The route of calls, likewise.
+/// Path of the route of calls.
 pub const CALL_ROUTE: &str = "/{slug}/api/op";
 
-/// A number that is read when it is asked for.
+/// A gauge whose value is computed when it is read.
 pub struct PolledGauge {
     name: &'static str,
     help: &'static str,
@@ -201,7 +201,7 @@ pub struct PolledGauge {
 }
 
 impl PolledGauge {
-    /// A gauge with a name, a help text, and how it is read.
+    /// Makes a gauge with a name, a help text, and the function that computes it.
     pub fn new(
         name: &'static str,
         help: &'static str,

@@ -12,16 +12,16 @@ use crate::http::context::Context;
 use crate::http::problem::Problem;
 use crate::http::rate_limit::RateLimits;
 
-/// State that the layer needs to admit a request.
+/// State of the layer.
 #[derive(Clone, Debug)]
 pub struct Admission {
-    /// Tells whose credential it is.
+    /// Authenticates the credential.
     pub authenticator: Authenticator,
-    /// Has the bucket of each caller.
+    /// Has the callers' buckets.
     pub rate_limits: Arc<RateLimits>,
 }
 
-/// Admits a request with a valid credential and puts its caller where the extractors find it.
+/// Admits a request with a valid credential, and puts its caller into the extensions for the extractors.
 pub async fn admit(
     State(admission): State<Admission>,
     mut request: Request,

@@ -1,4 +1,4 @@
-//! Requests that change something run to their end, even if their client hangs up, which drops a handler half-way.
+//! Completion of requests that change something: they run to their end even if the client disconnects, which would drop the handler.
 
 use axum::extract::Request;
 use axum::middleware::Next;
@@ -10,7 +10,7 @@ use crate::control::audit;
 use crate::http::problem::{Code, Problem};
 use svc_sandbox::Flow;
 
-/// Runs requests to their end whose method may change something: a layer of routes.
+/// Layer of routes: runs requests with a method that may change something to completion.
 pub async fn finish_changes(request: Request, next: Next) -> Response {
     if request.method().is_safe() {
         return next.run(request).await;
@@ -21,7 +21,7 @@ pub async fn finish_changes(request: Request, next: Next) -> Response {
         .unwrap_or_else(IntoResponse::into_response)
 }
 
-/// Nobody waits for the outcome of an operation any more, and it has changed nothing yet.
+/// Error of an operation that was stopped before it changed anything, because its client disconnected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("nobody waits for the answer any more")]
 pub struct ClientGone;
@@ -36,12 +36,12 @@ impl From<ClientGone> for Problem {
 }
 
 tokio::task_local! {
-    /// Closed once the client of the operation that this task does has hung up.
+    /// Receiver that closes once the client of this task's operation has disconnected.
     static CLIENT: watch::Receiver<()>;
 }
 
-/// Does work to its end, on behalf of who asked for it, even if that client hangs up, which drops the handler half-way. Only what stands
-/// in [`while_client_waits`] stops then.
+/// Runs work to completion in a task of its own, with the caller's actor and flow, even if the client disconnects. Only parts in
+/// [`while_client_waits`] stop then.
 ///
 /// # Errors
 /// The work's, or that it panicked.
@@ -52,7 +52,7 @@ where
     Problem: From<E>,
 {
     if CLIENT.try_with(|_| ()).is_ok() {
-        // Already within work that runs to its end.
+        // Already inside of such a task.
         return Ok(work.await?);
     }
     let work = audit::carry_actor(audit::current_actor(), work);
@@ -60,24 +60,24 @@ where
     let (waits, client) = watch::channel(());
     let work = CLIENT.scope(client, work);
     let done = tokio::spawn(work.in_current_span()).await;
-    // Dropped earlier where the handler is.
+    // Dropped earlier if the handler is dropped.
     drop(waits);
     Ok(done.map_err(|error| Problem::internal(&error))??)
 }
 
-/// Does a part of an operation that comes before anything is changed, such as rendering: it ends early where the client has hung up.
+/// Runs a part of an operation that changes nothing, such as rendering: it is cancelled when the client disconnects.
 ///
 /// # Errors
-/// [`ClientGone`], then.
+/// [`ClientGone`] if it was cancelled.
 pub async fn while_client_waits<T>(work: impl Future<Output = T>) -> Result<T, ClientGone> {
     let Ok(mut client) = CLIENT.try_with(Clone::clone) else {
-        // A handler's own work ends with the handler.
+        // Outside of such a task, the work is dropped with its handler.
         return Ok(work.await);
     };
     tokio::select! {
         biased;
         done = work => Ok(done),
-        // Nothing is ever sent: it is an error, once the other end is gone.
+        // Nothing is ever sent: this ends with an error once the sender is dropped.
         _ = client.changed() => Err(ClientGone),
     }
 }

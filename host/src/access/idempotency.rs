@@ -1,7 +1,7 @@
-//! `Idempotency-Key`: a repeated POST answers what the first did, and does nothing more.
+//! `Idempotency-Key`: a repeated POST gets the answer of the first, and changes nothing more.
 //!
-//! The first answer is kept in the transaction of its effect (`control/kept_answers.rs`), so that the two cannot
-//! come apart. Two requests with one key never run at once.
+//! The first answer is stored in the transaction of its effect (`control/kept_answers.rs`), so that neither exists without the other.
+//! Two requests with one key never run at once.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,13 +23,13 @@ use svc_sandbox::Flow;
 
 const HEADER: &str = "idempotency-key";
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
-/// The longest key, in characters.
+/// Most characters of a key.
 pub const MAX_KEY_CHARS: usize = 128;
 
 /// How long first answers are kept, in seconds.
 const RETENTION_SECONDS: i64 = 24 * 3600;
 
-/// Keys whose first request is still running.
+/// Keys whose first request is running.
 type InFlight = Arc<Mutex<HashSet<InFlightKey>>>;
 
 /// Key as one caller uses it on one route.
@@ -40,7 +40,7 @@ struct InFlightKey {
     key: String,
 }
 
-/// The first answers to all keys.
+/// Service of idempotency keys.
 #[derive(Clone, Debug)]
 pub struct Idempotency {
     control: Control,
@@ -50,7 +50,7 @@ pub struct Idempotency {
 }
 
 impl Idempotency {
-    /// The answers in a control database, whose bodies are compared by means of `secret`.
+    /// Makes the service; request bodies are compared by a MAC with `secret`.
     pub fn new(control: Control, clock: Clock, secret: hmac::Key) -> Self {
         Self {
             control,
@@ -66,7 +66,7 @@ impl Idempotency {
         running.unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// Forgets answers that are kept long enough.
+    /// Deletes expired answers.
     pub async fn forget_old(&self) -> Result<(), control::Error> {
         let before = self.clock.now().plus_seconds(-RETENTION_SECONDS);
         self.control
@@ -82,7 +82,7 @@ impl Idempotency {
     }
 }
 
-/// A request that may be the repetition of another.
+/// A request that may have an `Idempotency-Key`.
 #[derive(Debug)]
 pub struct IdempotentRequest {
     idempotency: Idempotency,
@@ -107,20 +107,20 @@ where
     }
 }
 
-/// Operation and parent that tell a request from others with the same key.
+/// Scope of a key: requests with the same key in different scopes are independent.
 #[derive(Clone, Copy, Debug)]
 pub struct IdempotencyScope<'a> {
-    /// The route.
+    /// Name of the route.
     pub name: &'static str,
-    /// Identifiers in the route's path: a key used below one parent says nothing below another.
+    /// Identifiers in the route's path.
     pub parent: &'a str,
 }
 
 impl IdempotentRequest {
-    /// Answers what the first request with the key did, or does `work` and answers what it made with `status`.
+    /// Answers as the first request with the key did; or runs `work` and answers its result with `status`.
     ///
-    /// A key belongs to `by`, else to the client's address, and to a route. `work` is given what keeps its answer, in the
-    /// transaction of its effect.
+    /// A key belongs to `by`, else to the client's address, and to a route. `work` gets the keeper that stores its answer in the
+    /// transaction of the effect.
     ///
     /// # Errors
     /// `invalid_request` for a malformed key, `idempotency_conflict` for one that is used for something else or
@@ -138,7 +138,7 @@ impl IdempotentRequest {
         W: Future<Output = Result<T, E>>,
         Problem: From<E>,
     {
-        // A caller with a credential waits as an owner, on routes that take anybody, too.
+        // A caller with a credential has an owner's priority, even on public routes.
         let flow = by.map_or_else(Flow::current, Caller::flow);
         let Some(key) = self.key()? else {
             let made = flow.scope(work(AnswerKeeper::none()));
@@ -179,7 +179,7 @@ impl IdempotentRequest {
     }
 }
 
-/// The first request of a key, until it is dropped.
+/// Marks a key's first request as running until it is dropped.
 #[derive(Debug)]
 struct InFlightGuard {
     key: InFlightKey,
@@ -233,7 +233,7 @@ fn replay(kept: KeptAnswer, secret: &hmac::Key, body: &[u8]) -> Result<Response,
     Ok(response)
 }
 
-/// Answers what an operation made as JSON.
+/// Answers the result of an operation as JSON.
 ///
 /// # Errors
 /// `internal`: plain data always has a JSON form.
@@ -242,7 +242,7 @@ fn respond(status: StatusCode, made: &impl Serialize) -> Result<Response, Proble
     Ok(answer(status, body))
 }
 
-/// An answer in JSON. What was made is where it says.
+/// Makes a JSON answer. The `url` of a created resource becomes `Location`.
 fn answer(status: StatusCode, body: String) -> Response {
     #[derive(Deserialize)]
     struct CreatedLocation {

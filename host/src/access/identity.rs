@@ -1,5 +1,5 @@
-//! Identity of the caller, by the headers alone: a credential in an argument does not count. The only place where a key
-//! or a token becomes a caller.
+//! Authentication by the headers alone: a credential in an argument does not count. The only place where a key or a token becomes
+//! a caller.
 
 use std::sync::Arc;
 
@@ -12,18 +12,18 @@ use crate::http::extract::PresentedCredential;
 use crate::http::problem::{Code, Problem};
 use crate::workspaces::{Caller, Workspaces};
 
-/// Result of looking at a request's credential.
+/// Result of authenticating a request.
 #[derive(Clone, Debug)]
 pub enum Identity {
-    /// It has no credential, or an empty one.
+    /// The request has no credential, or an empty one.
     Nobody,
     /// The credential is valid.
     Known(Caller),
-    /// The credential is malformed, unknown, revoked or past its end.
+    /// The credential is malformed, unknown, revoked or expired.
     Invalid,
 }
 
-/// Tells who sends a request: by keys, and by the tokens of the operator's issuer if there is one.
+/// Authenticates requests by keys, and by the tokens of the operator's issuer if there is one.
 #[derive(Clone, Debug)]
 pub struct Authenticator {
     workspaces: Workspaces,
@@ -31,7 +31,7 @@ pub struct Authenticator {
 }
 
 impl Authenticator {
-    /// Callers with keys of these workspaces, or tokens.
+    /// Makes the authenticator of these workspaces' keys, and of tokens.
     pub fn new(workspaces: Workspaces, tokens: Option<TokenVerifier>) -> Self {
         Self {
             workspaces,
@@ -39,15 +39,15 @@ impl Authenticator {
         }
     }
 
-    /// The issuer of users' tokens, if the operator has named one.
+    /// Returns the verifier of users' tokens, if the operator has configured an issuer.
     pub fn tokens(&self) -> Option<&TokenVerifier> {
         self.tokens.as_deref()
     }
 
-    /// Tells who sends a request: the only way from a header to a caller.
+    /// Authenticates a request.
     ///
     /// # Errors
-    /// The database's; `provider_unavailable` if the issuer of a token cannot be asked; `forbidden` if the token is for less.
+    /// The database's; `provider_unavailable` if the issuer's keys cannot be fetched; `forbidden` if the token lacks a scope.
     pub async fn identify(&self, headers: &HeaderMap) -> Result<Identity, Problem> {
         let token = match PresentedCredential::from_headers(headers) {
             PresentedCredential::Missing => return Ok(Identity::Nobody),
@@ -76,10 +76,10 @@ impl Authenticator {
     }
 }
 
-/// Prefix of keys, with which no token begins.
+/// Prefix of keys; no token begins with it.
 const KEY: &str = "svc_";
 
-/// The caller, if the request has a credential: one that is present is valid.
+/// The caller, if the request has a credential; an invalid credential is refused.
 #[derive(Clone, Debug)]
 pub struct MaybeCaller(pub Option<Caller>);
 
@@ -102,14 +102,14 @@ where
     }
 }
 
-/// The caller of an owner route, proven by its layer (`admit.rs`).
+/// The caller of an owner route, authenticated by its layer (`admit.rs`).
 #[derive(Clone, Debug)]
 pub struct Authenticated(pub Caller);
 
 impl<S: Send + Sync> FromRequestParts<S> for Authenticated {
     type Rejection = Problem;
 
-    /// Without the layer there is no caller, and so no authority.
+    /// Refuses a request whose route lacks the layer.
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let caller = parts.extensions.get::<Caller>().cloned();
         caller.map(Self).ok_or_else(credential_missing)

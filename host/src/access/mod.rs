@@ -1,4 +1,4 @@
-//! From a request to a caller and its authority: what extractors and tools are made of.
+//! From a request to a caller and its authority, for extractors and tools.
 
 mod admit;
 mod authority;
