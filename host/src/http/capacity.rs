@@ -1,4 +1,4 @@
-//! Caps that are reached, as problems.
+//! Conversion of reached caps into problems.
 
 use super::problem::{Code, Problem};
 use crate::config::{CapPart, CapReached};

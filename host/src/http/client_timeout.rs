@@ -1,5 +1,5 @@
-//! Bounds on how long a client of HTTP/2 may take nothing of its answers, and ask for nothing. Its windows say how much may be sent, so
-//! that it can have answers wait in memory for ever while it answers pings; and pings alone would keep its connection.
+//! Timeouts of HTTP/2 clients that do not read their answers, or are idle. With flow control a client could keep answers in memory for
+//! ever while it answers pings, and pings alone would keep its connection open.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -16,10 +16,10 @@ use tokio::time::{Sleep, sleep};
 
 use svc_base::Stopwatch;
 
-/// The most bytes of a piece: even a slow client takes one within the time.
+/// Most bytes of a chunk: even a slow client reads one within the timeout.
 const CHUNK_BYTES: usize = 16 << 10;
 
-/// Answers of a connection, and the pieces that they are sent in: each is taken when it is on its way.
+/// Counts of a connection's answers and of their chunks; a chunk is sent when hyper drops it.
 #[derive(Clone, Debug, Default)]
 pub struct AnswerTracker(Arc<AnswerCounts>);
 
@@ -27,7 +27,7 @@ pub struct AnswerTracker(Arc<AnswerCounts>);
 struct AnswerCounts {
     asked: AtomicU64,
     ended: AtomicU64,
-    /// Pieces that nobody has taken yet, by their number, with when they were given.
+    /// Chunks that are not sent yet, by number, with the time of their creation.
     waiting: Mutex<BTreeMap<u64, Duration>>,
     given: AtomicU64,
     clock: Stopwatch,
@@ -40,14 +40,14 @@ impl AnswerCounts {
 }
 
 impl AnswerTracker {
-    /// Counts a request, until its answer has ended or is dropped.
+    /// Counts a request until its answer has ended or is dropped.
     pub fn track(&self) -> TrackedAnswer {
         self.0.asked.fetch_add(1, Ordering::Relaxed);
         TrackedAnswer(self.clone())
     }
 }
 
-/// A request that is being answered.
+/// A counted request, until this is dropped.
 #[derive(Debug)]
 pub struct TrackedAnswer(AnswerTracker);
 
@@ -58,7 +58,7 @@ impl Drop for TrackedAnswer {
 }
 
 impl TrackedAnswer {
-    /// Sends the answer of a request that is counted in pieces, which are counted, too.
+    /// Splits the answer of a counted request into counted chunks.
     #[must_use]
     pub fn wrap(tracked: Option<Self>, answer: Response) -> Response {
         let Some(tracked) = tracked else {
@@ -86,7 +86,7 @@ impl TrackedAnswer {
     }
 }
 
-/// A piece that waits until it is dropped.
+/// A chunk that counts as unsent until it is dropped.
 struct TrackedChunk {
     bytes: Bytes,
     number: u64,
@@ -105,7 +105,7 @@ impl Drop for TrackedChunk {
     }
 }
 
-/// A body in pieces.
+/// A body that is split into counted chunks.
 struct ChunkedBody {
     body: Body,
     rest: Bytes,
@@ -149,29 +149,29 @@ impl hyper::body::Body for ChunkedBody {
     }
 }
 
-/// Why a connection is to end.
+/// Reason for closing a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeoutReason {
-    /// The client does not take what waits for it.
+    /// The client does not read its answers.
     Stalled,
-    /// The client has asked for nothing for long.
+    /// The client has sent no request for too long.
     Idle,
 }
 
-/// SlowClientTimeout with the client of a connection.
+/// Timeouts of a connection's client.
 #[derive(Debug)]
 pub struct SlowClientTimeout {
     answers: AnswerTracker,
     stall: Duration,
     idle: Duration,
-    /// End that is waited for, and the piece that waits or the requests asked when the wait began.
+    /// Running timer: its reason, the chunk or the number of requests that it began with, and the sleep.
     wait: Option<(TimeoutReason, u64, Pin<Box<Sleep>>)>,
-    /// The piece that was waited for too long last.
+    /// The chunk whose timeout expired last.
     late: Option<u64>,
 }
 
 impl SlowClientTimeout {
-    /// Waits `stall` for each piece to be taken, whatever is taken of others, and `idle` for the next request.
+    /// Makes the timeouts: `stall` for each chunk, whatever is sent of others, and `idle` for the next request.
     pub fn new(answers: AnswerTracker, stall: Duration, idle: Duration) -> Self {
         Self {
             answers,
@@ -182,13 +182,13 @@ impl SlowClientTimeout {
         }
     }
 
-    /// Ready once the client was waited for too long; the wait begins anew then. To be asked whenever the connection is: what ends is
-    /// noticed then, at the latest when the connection pings its client.
+    /// Ready once a timeout has expired; the timer then starts again. Must be polled whenever the connection is: an end is noticed then, at
+    /// the latest when the connection pings its client.
     pub fn poll_timeout(&mut self, context: &mut Context<'_>) -> Poll<TimeoutReason> {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let counts = &self.answers.0;
         let asked = read(&counts.asked);
-        // An HTTP/1 connection counts nothing, and has bounds of its own.
+        // An HTTP/1 connection counts nothing, and has timeouts of its own.
         if asked == 0 {
             return Poll::Pending;
         }

@@ -1,4 +1,4 @@
-//! Finished documents as answers: the encoding that a client likes, validators, ranges (RFC 9110).
+//! Finished documents as answers: content negotiation, validators, ranges (RFC 9110).
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
@@ -9,13 +9,13 @@ use super::negotiate::{self, AcceptedEncodings, RequestedRange};
 use super::problem::{Code, Problem};
 use crate::content::{Artifact, Digest, Encoding};
 
-/// Asks caches to look every time.
+/// `Cache-Control` that has caches revalidate every time.
 pub const REVALIDATE: HeaderValue = HeaderValue::from_static("public, max-age=0, must-revalidate");
 
-/// A document of the platform's own: made once, in all its encodings.
+/// A document of the platform: made once, in all its encodings.
 #[derive(Debug)]
 pub struct Document {
-    /// In the server's order of preference, identity last.
+    /// Variants in the server's order of preference, identity last.
     variants: Vec<Variant>,
 }
 
@@ -28,7 +28,7 @@ struct Variant {
 }
 
 impl Document {
-    /// A document that is answered with `headers`. Compressing it costs milliseconds.
+    /// Makes a document that is answered with `headers`. Its compression costs milliseconds.
     ///
     /// # Errors
     /// Only when a compressor fails, which has no cause in the document.
@@ -41,7 +41,7 @@ impl Document {
         ))
     }
 
-    /// A document that is as small as can be, for tens of milliseconds of a worker.
+    /// Makes a document with the best compression, which costs tens of milliseconds.
     ///
     /// # Errors
     /// Like [`Document::new`].
@@ -68,7 +68,7 @@ impl Document {
         }
     }
 
-    /// Answers a request for it.
+    /// Answers a request for the document.
     ///
     /// # Errors
     /// `range_not_satisfiable`.
@@ -84,8 +84,7 @@ impl Document {
     }
 }
 
-/// Of several representations, in the server's order of preference with identity last, the one that a client likes
-/// best.
+/// Selects the variant that the client prefers; `variants` are in the server's order of preference, identity last.
 pub fn preferred_variant<'a, T>(
     variants: &'a [T],
     request: &HeaderMap,
@@ -93,7 +92,7 @@ pub fn preferred_variant<'a, T>(
 ) -> Option<&'a T> {
     let accepted = AcceptedEncodings::from_headers(request);
     let quality = |variant: &T| accepted.quality(encoding(variant));
-    // Of equals the first is the server's choice.
+    // Among equals, the first is the server's choice.
     let mut best = variants.first();
     for variant in variants {
         if best.is_none_or(|held| quality(variant) > quality(held)) {
@@ -103,7 +102,7 @@ pub fn preferred_variant<'a, T>(
     best
 }
 
-/// Adds the headers of one representation of several.
+/// Adds the headers of a variant: `ETag`, `Vary`, `Accept-Ranges`, `Content-Encoding`.
 pub fn add_variant_headers(headers: &mut HeaderMap, etag: &HeaderValue, encoding: Encoding) {
     headers.insert(header::ETAG, etag.clone());
     headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
@@ -114,15 +113,14 @@ pub fn add_variant_headers(headers: &mut HeaderMap, etag: &HeaderValue, encoding
     }
 }
 
-/// A strong entity tag: half of the digest names the page, the coding its representation.
+/// Makes a strong entity tag of half of the digest and the coding.
 pub fn etag(digest: &Digest, encoding: Encoding) -> HeaderValue {
     let digest = digest.to_string();
     let tag = format!("\"{}-{}\"", &digest[..32], encoding.as_str());
     HeaderValue::try_from(tag).unwrap_or(HeaderValue::from_static("\"\""))
 }
 
-/// All of a representation, the range that is wanted of it, or that the client has it already; `headers` are those of the
-/// whole.
+/// Answers a variant: 200, 206 for a range, or 304 if the client has it; `headers` are those of the 200.
 ///
 /// # Errors
 /// `range_not_satisfiable`.

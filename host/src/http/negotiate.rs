@@ -1,5 +1,4 @@
-//! Negotiation: which encodings a client accepts, which representation it has, and which range it wants (RFC 9110,
-//! sections 12.5, 13 and 14).
+//! Negotiation: accepted encodings, conditional requests and ranges (RFC 9110, sections 12.5, 13 and 14).
 
 use std::ops::Range;
 
@@ -8,7 +7,7 @@ use http_range_header::{RangeUnsatisfiableError, StartPosition};
 
 use crate::content::Encoding;
 
-/// The encodings that `Accept-Encoding` allows, as the quality of each; absent means identity alone.
+/// Qualities of the encodings by `Accept-Encoding`; without the header, identity alone is accepted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AcceptedEncodings {
     br: f32,
@@ -45,12 +44,12 @@ impl AcceptedEncodings {
             br: br.unwrap_or(rest),
             zstd: zstd.unwrap_or(rest),
             gzip: gzip.unwrap_or(rest),
-            // It will always do, and where nobody asks for it, anything else that is allowed is better.
+            // Identity is always acceptable, with the least quality unless it is named.
             identity: f32::max(identity, f32::MIN_POSITIVE),
         }
     }
 
-    /// How much the client likes an encoding; 0 is not at all.
+    /// Returns the quality of an encoding; 0 means not acceptable.
     pub fn quality(self, encoding: Encoding) -> f32 {
         match encoding {
             Encoding::Br => self.br,
@@ -77,11 +76,11 @@ pub fn if_none_match_has(headers: &HeaderMap, etag: &str) -> bool {
 /// Range that a request asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub enum RequestedRange {
-    /// The whole: no range, one that is not understood, several, or one of another version.
+    /// The whole body: no range, an unsupported one, several, or one for another version.
     Whole,
     /// These bytes.
     Part(Range<usize>),
-    /// Bytes that are not there.
+    /// A range outside of the body.
     Unsatisfiable,
 }
 
@@ -98,14 +97,14 @@ pub fn requested_range(headers: &HeaderMap, etag: &str, length: usize) -> Reques
     }
     let parsed = match http_range_header::parse_range_header(range) {
         Ok(parsed) => parsed,
-        // The last none of all bytes: understood, and never there (RFC 9110, section 14.1.2).
+        // A suffix of 0 bytes is valid and never satisfiable (RFC 9110, section 14.1.2).
         Err(RangeUnsatisfiableError::ZeroSuffix) => return RequestedRange::Unsatisfiable,
         Err(_) => return RequestedRange::Whole,
     };
     let [only] = parsed.ranges.as_slice() else {
         return RequestedRange::Whole;
     };
-    // A suffix longer than the body is all of it (RFC 9110, section 14.1.2).
+    // A suffix longer than the body means the whole body (RFC 9110, section 14.1.2).
     if matches!(only.start, StartPosition::FromLast(last) if last > length as u64) && length > 0 {
         return RequestedRange::Part(0..length);
     }
@@ -121,12 +120,12 @@ pub fn requested_range(headers: &HeaderMap, etag: &str, length: usize) -> Reques
     }
 }
 
-/// Whether the client is a browser that wants a page: its `Accept` names `text/html`.
+/// Whether the client is a browser: its `Accept` names `text/html`.
 pub fn wants_html(headers: &HeaderMap) -> bool {
     accepts_by_name(headers, "text/html")
 }
 
-/// Whether `Accept` names a media type, rather than allowing it among all, and does not name it to refuse it (`q=0`).
+/// Whether `Accept` names a media type itself, not by a wildcard, and without `q=0`.
 pub fn accepts_by_name(headers: &HeaderMap, wanted: &str) -> bool {
     headers
         .get_all(header::ACCEPT)
@@ -141,7 +140,7 @@ pub fn accepts_by_name(headers: &HeaderMap, wanted: &str) -> bool {
         })
 }
 
-/// The quality among the parameters of an item; one that is no number is the least, and none at all the most.
+/// Returns the quality of an item's parameters: 0 if it is not a number, and 1 if there is none.
 fn quality<'a>(mut parameters: impl Iterator<Item = &'a str>) -> f32 {
     parameters
         .find_map(|p| p.strip_prefix("q=").or_else(|| p.strip_prefix("Q=")))

@@ -1,4 +1,4 @@
-//! A bound on how long a client may take nothing of what is written to it: what it has asked for waits in memory.
+//! Timeout of writes to a client that reads nothing: its answers wait in memory.
 
 use std::future::Future;
 use std::io;
@@ -9,17 +9,17 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// A stream whose writes fail once the other side has taken nothing for so long.
+/// A stream whose writes fail once the peer has read nothing for a time.
 #[derive(Debug)]
 pub struct StallTimeout<S> {
     stream: S,
     most: Duration,
-    /// Runs while a write waits.
+    /// Timer, while a write is pending.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> StallTimeout<S> {
-    /// Of a stream whose other side may pause for `most`.
+    /// Wraps a stream whose peer may pause for `most`.
     pub fn new(stream: S, most: Duration) -> Self {
         Self {
             stream,
@@ -28,13 +28,12 @@ impl<S> StallTimeout<S> {
         }
     }
 
-    /// The stream itself, for whoever bounds its writes otherwise.
+    /// Unwraps the stream.
     pub fn into_inner(self) -> S {
         self.stream
     }
 
-    /// Bounds the pause of a write: one that goes on ends the pause, and one that waits is waited for no longer than
-    /// allowed.
+    /// Resets the timer if a write made progress, and fails a pending one when the timer expires.
     fn enforce_timeout<T>(
         &mut self,
         context: &mut Context<'_>,

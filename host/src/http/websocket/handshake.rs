@@ -1,4 +1,4 @@
-//! The handshake: from a request for an upgrade to a socket.
+//! The WebSocket handshake: from an upgrade request to a socket.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -19,26 +19,26 @@ use crate::http::extract::invalid;
 use crate::http::problem::Problem;
 use crate::http::stall::StallTimeout;
 
-/// GUID that a key is hashed with for the answer (RFC 6455, section 1.3).
+/// GUID that the key is hashed with for `Sec-WebSocket-Accept` (RFC 6455, section 1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-/// The one version that there is.
+/// The only version of the protocol.
 const VERSION: HeaderValue = HeaderValue::from_static("13");
 
-/// A request for an upgrade that can be accepted.
+/// A valid upgrade request.
 #[derive(Debug)]
 pub struct Upgrade {
     connection: OnUpgrade,
     answer: HeaderValue,
 }
 
-/// An upgrade that is under way.
+/// An accepted upgrade, whose answer is being sent.
 #[derive(Debug)]
 pub struct AcceptedUpgrade {
     connection: OnUpgrade,
 }
 
 impl Upgrade {
-    /// Whether a request asks for one, be it as it must be or not.
+    /// Whether a request asks for an upgrade, valid or not.
     pub fn is_requested(headers: &HeaderMap) -> bool {
         list_contains(headers, &header::UPGRADE, "websocket")
     }
@@ -75,7 +75,7 @@ impl Upgrade {
         Ok(Self { connection, answer })
     }
 
-    /// Accepts it: the answer to send, and the upgrade that follows it.
+    /// Accepts the upgrade; returns the answer to send, and the upgrade that follows it.
     pub fn accept(self) -> (Response, AcceptedUpgrade) {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
@@ -91,10 +91,10 @@ impl Upgrade {
 }
 
 impl AcceptedUpgrade {
-    /// The socket, once the answer is sent; `None` if the client has gone by then.
+    /// Returns the socket once the answer is sent; `None` if the client is gone by then.
     pub async fn into_socket(self, most: usize) -> Option<Socket> {
         let upgraded = self.connection.await.ok()?;
-        // A part of the connection's buffer would keep all of it.
+        // Copied, because a slice would keep the connection's whole buffer.
         let own = |early: Bytes| Bytes::copy_from_slice(&early);
         let upgraded = match upgrade::downcast::<TokioIo<StallTimeout<TcpStream>>>(upgraded) {
             Ok(parts) => {
@@ -111,7 +111,7 @@ impl AcceptedUpgrade {
     }
 }
 
-/// Whether a header's list has a name.
+/// Whether a header's comma-separated list has a token.
 fn list_contains(headers: &HeaderMap, name: &HeaderName, wanted: &str) -> bool {
     let lines = headers.get_all(name).iter().filter_map(|v| v.to_str().ok());
     lines
@@ -124,7 +124,7 @@ fn accept_key(key: &HeaderValue) -> Option<HeaderValue> {
     if decoded.len() != 16 {
         return None;
     }
-    // The protocol's choice, which protects nothing: it shows that the server speaks it.
+    // The protocol requires SHA-1, which protects nothing here: it shows that the server speaks the protocol.
     let mut digest = ring::digest::Context::new(&ring::digest::SHA1_FOR_LEGACY_USE_ONLY);
     digest.update(key.as_bytes());
     digest.update(GUID);

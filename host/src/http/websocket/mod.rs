@@ -1,7 +1,7 @@
 //! WebSockets (RFC 6455) as this server speaks them: text messages in, shared frames out.
 //!
-//! The protocol is tungstenite's. What is sent is our own ([`Outbox`]), because a relay encodes a frame once for everybody who gets it,
-//! and writes all that waits for a socket at once, from the thread that has it.
+//! tungstenite parses the protocol. Sending is our own ([`Outbox`]), because a relay encodes a frame once for all receivers, and writes
+//! all frames that wait for a socket at once, from any thread.
 
 mod close;
 pub mod frame;

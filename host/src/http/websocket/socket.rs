@@ -1,4 +1,4 @@
-//! A socket at work: read by one task, which waits for the client and for the kernel at once.
+//! A WebSocket connection: one task reads it, and writes the queued frames when the kernel accepts more.
 
 use std::future::poll_fn;
 use std::io;
@@ -12,14 +12,14 @@ use super::Outbox;
 use super::reader::{Event, ReadResult, Reader};
 use super::wire::Wire;
 
-/// Bytes that are read at once; on the stack.
+/// Size of the read buffer, which is on the stack.
 const READ_BYTES: usize = 4 * 1024;
-/// How long a client may take nothing of what is left for it, once its socket is closed.
+/// Timeout of writing the queued frames of a closed socket.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a client may take to close its side.
+/// Timeout of the client's own close.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Message of a client for the owner of the socket.
+/// Event of a socket for its handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Incoming<'a> {
     /// A message.
@@ -28,15 +28,15 @@ pub enum Incoming<'a> {
     Ping,
     /// A pong.
     Pong,
-    /// Nothing, but everything that it was sent is on its way.
+    /// All queued frames are written.
     Drained,
 }
 
-/// A WebSocket, from the upgrade to its end.
+/// An upgraded WebSocket that is not running yet.
 #[derive(Debug)]
 pub struct Socket {
     wire: Wire,
-    /// Bytes that came with the handshake.
+    /// Bytes that arrived with the handshake.
     early: Bytes,
     reader: Reader,
 }
@@ -50,7 +50,7 @@ impl Socket {
         }
     }
 
-    /// Splits the socket into its two halves: the outbox, of at most `queue` pieces, and the reader.
+    /// Splits the socket into the outbox, with a queue of at most `queue` messages, and the task.
     pub fn open(self, queue: usize) -> (Arc<Outbox>, SocketTask) {
         let outbox = Arc::new(Outbox::new(self.wire, queue));
         let running = SocketTask {
@@ -63,22 +63,21 @@ impl Socket {
     }
 }
 
-/// The half of a socket that its task has.
+/// The reading half of a socket, which its task runs.
 #[derive(Debug)]
 pub struct SocketTask {
     outbox: Arc<Outbox>,
     early: Bytes,
     reader: Reader,
-    /// Bytes that the kernel had taken when the owner was last told that all were.
+    /// Number of written bytes at the last [`Incoming::Drained`].
     drained_at: u64,
 }
 
-/// Receiver of what a client sends.
+/// Handler of a client's messages.
 type MessageHandler<'a> = dyn FnMut(Incoming<'_>) -> ReadResult + Send + 'a;
 
 impl SocketTask {
-    /// Reads and writes until either side closes or the connection breaks. What the client sends is read once it was
-    /// sent something: a socket begins with the server's first word.
+    /// Reads and writes until either side closes or the connection breaks. The client's messages are read once the server has sent one.
     pub async fn run(&mut self, handler: &mut MessageHandler<'_>) {
         if let Err(close) = poll_fn(|context| self.poll(context, handler)).await {
             self.outbox.close(close);
@@ -112,7 +111,7 @@ impl SocketTask {
                 self.feed(&early, handler)?;
                 continue;
             }
-            // What comes before the server's first word is kept for later, once.
+            // Bytes that arrive before the server's first message are kept, at most one buffer.
             if !self.early.is_empty() {
                 return Poll::Pending;
             }
@@ -137,7 +136,7 @@ impl SocketTask {
             Event::Ping => handler(Incoming::Ping),
             Event::Pong => handler(Incoming::Pong),
             Event::Answer(frame) => {
-                // A closed socket answers nothing.
+                // Fails if the socket is closed.
                 let _ = outbox.push(frame);
                 Ok(())
             }
@@ -148,8 +147,8 @@ impl SocketTask {
         })
     }
 
-    /// Ends a socket in good order: what waits is written, the client gets to read why, and its bytes are read on for a while,
-    /// because a connection that is closed on unread bytes is reset and takes what was sent with it.
+    /// Closes the connection gracefully: the queue is written, and the client's bytes are read for a while, because a connection that is
+    /// closed with unread bytes is reset, and the sent frames are lost.
     pub async fn end(self) {
         if !self.outbox.is_closed() {
             return;
@@ -159,12 +158,12 @@ impl SocketTask {
             return;
         }
         self.outbox.wire().shut_down();
-        // A client that has not closed by then is cut off.
+        // After the timeout the connection is dropped.
         let discarded = poll_fn(|context| self.poll_discarded(context));
         let _ = tokio::time::timeout(LINGER_TIMEOUT, discarded).await;
     }
 
-    /// Ready once everything is written, or nothing can be any more; returns whether it is written.
+    /// Ready once the queue is written, or the connection is broken; returns whether all is written.
     fn poll_written(&self, context: &mut Context<'_>) -> Poll<bool> {
         loop {
             let progress = self.outbox.advance(context.waker());
@@ -177,7 +176,7 @@ impl SocketTask {
         }
     }
 
-    /// Ready once the client has closed its side; what it sends until then is forgotten.
+    /// Ready once the client has closed its side; its bytes are discarded until then.
     fn poll_discarded(&self, context: &mut Context<'_>) -> Poll<()> {
         loop {
             let mut buffer = [0; READ_BYTES];
