@@ -44,15 +44,15 @@ pub(super) struct BackupDirectory {
     _lock: Option<FileLock>,
 }
 
-/// Whether a directory is that of a backup.
+/// Whether a directory has a complete backup.
 pub fn is_backup(directory: &Path) -> bool {
     directory.join(MANIFEST).is_file()
 }
 
-/// Refuses a backup inside of what it is a backup of, and the other way round.
+/// Refuses a backup inside of its data directory, and the other way round.
 ///
 /// # Errors
-/// Which of them lies where.
+/// A text that says which of them is inside of the other.
 pub(super) fn check_not_nested(place: &Path, data: &Path) -> anyhow::Result<()> {
     let (place, data) = (disk::resolved(place)?, disk::resolved(data)?);
     if place.starts_with(&data) {
@@ -76,7 +76,7 @@ impl BackupDirectory {
     /// Opens a directory to make a backup in: one that is missing or empty, or that of an earlier backup.
     ///
     /// # Errors
-    /// When it is none of these, or another backup is being made in it.
+    /// When it is something else, or another backup is being made in it.
     pub(super) fn open_for_writing(path: &Path) -> anyhow::Result<Self> {
         create_private_dir(path).with_context(|| format!("making {}", path.display()))?;
         let path = path.canonicalize()?;
@@ -98,7 +98,7 @@ impl BackupDirectory {
             _lock: Some(lock),
         };
         if is_backup(&place.path) {
-            // A newer program's is not ours to replace.
+            // A backup of a newer program must not be replaced.
             place.manifest()?;
         }
         Ok(place)
@@ -107,7 +107,7 @@ impl BackupDirectory {
     /// Opens a backup to read it.
     ///
     /// # Errors
-    /// When there is none, or one is being made.
+    /// When there is no complete backup, or one is being made.
     pub(super) fn open_for_reading(path: &Path) -> anyhow::Result<Self> {
         if !is_backup(path) {
             bail!(
@@ -125,7 +125,7 @@ impl BackupDirectory {
                         format!("{} is being written by a backup", path.display())
                     })?)
                 }
-                // A copy of a backup need not have it.
+                // A copy of a backup need not have the lock's file.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => None,
                 Err(error) => return Err(error.into()),
             };
@@ -158,7 +158,7 @@ impl BackupDirectory {
         Ok(name)
     }
 
-    /// Removes the databases of a backup that failed, unless it had become the complete one by then.
+    /// Removes the databases of a failed backup, unless it was published.
     ///
     /// # Errors
     /// The disk's; the next backup removes them.
@@ -169,7 +169,7 @@ impl BackupDirectory {
         Ok(disk::remove_directory(&self.dir, state)?)
     }
 
-    /// Removes the databases of all backups but one.
+    /// Removes all states but one.
     pub(super) fn remove_states(&self, but: Option<&str>) -> io::Result<()> {
         for entry in self.dir.entries()? {
             let name = entry?.file_name();
@@ -181,29 +181,29 @@ impl BackupDirectory {
         Ok(())
     }
 
-    /// Where a state's databases are.
+    /// Returns the directory of a state's databases.
     pub(super) fn state(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Where the objects are.
+    /// Returns the directory of the objects.
     pub(super) fn content_path(&self) -> PathBuf {
         self.path.join(CONTENT)
     }
 
-    /// The objects.
+    /// Opens the directory of the objects.
     pub(super) fn content(&self) -> io::Result<ObjectDirectory> {
         Ok(ObjectDirectory::new(disk::subdirectory(
             &self.dir, CONTENT,
         )?))
     }
 
-    /// The guests.
+    /// Opens the directory of the guests.
     pub(super) fn guests(&self) -> io::Result<ObjectDirectory> {
         Ok(ObjectDirectory::new(disk::subdirectory(&self.dir, GUESTS)?))
     }
 
-    /// Makes a state the complete backup: before this the last one is, and after it this one.
+    /// Makes a state the complete backup, atomically.
     pub(super) fn publish(&self, manifest: &Manifest) -> anyhow::Result<()> {
         disk::sync_all(&self.dir.open_dir(&manifest.state)?)?;
         disk::sync(&self.dir)?;
@@ -213,10 +213,10 @@ impl BackupDirectory {
         Ok(())
     }
 
-    /// Removes what the complete backup does not need.
+    /// Removes states, objects and guests that the complete backup does not need.
     ///
     /// # Errors
-    /// The disk's; the next backup goes on, and this one is complete without it.
+    /// The disk's; the backup is complete all the same, and the next one repeats this.
     pub(super) fn remove_unneeded(
         &self,
         manifest: &Manifest,

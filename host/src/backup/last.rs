@@ -1,4 +1,4 @@
-//! Record of the directory's backups: when and where the last one was made, and whether one has failed since.
+//! Record of the last backup of a data directory, and of a failure since.
 
 use std::io;
 use std::path::Path;
@@ -9,37 +9,37 @@ use super::outcome::BackupOutcome;
 use crate::overview::status_file;
 use svc_base::clock::Timestamp;
 
-/// The name of the file in the data directory. A restore leaves it as it is.
+/// Name of the file in the data directory, which a restore does not touch.
 const FILE: &str = "backup.status";
 
-/// The last backups.
+/// Record of the last backups.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct LastBackup {
-    /// The last that is whole.
+    /// The last complete backup.
     pub complete: Option<CompleteBackup>,
-    /// When one failed after it.
+    /// Time of a later failure.
     pub failed_at: Option<Timestamp>,
 }
 
-/// A backup that is whole.
+/// A complete backup.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CompleteBackup {
-    /// When the installation was as the backup has it.
+    /// Moment of the backup's state.
     pub moment: Timestamp,
-    /// Where it is.
+    /// Directory of the backup.
     pub directory: String,
     /// Size of the backup, in bytes.
     pub bytes: u64,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
 }
 
-/// Reads what is known.
+/// Reads the record.
 pub fn read(data: &Path) -> io::Result<LastBackup> {
     Ok(status_file::read_json(data, FILE)?.unwrap_or_default())
 }
 
-/// Writes down what became of a backup.
+/// Records the outcome of a backup.
 pub fn record(
     data: &Path,
     place: &Path,

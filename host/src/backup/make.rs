@@ -1,4 +1,4 @@
-//! Making a backup.
+//! Creation of a backup.
 
 use std::io;
 use std::path::Path;
@@ -28,14 +28,14 @@ use svc_sandbox::World;
 pub(super) const CONTROL: &str = "control.db";
 /// The directory of tenants' databases, in a backup as in a data directory.
 pub(super) const BACKENDS: &str = "backends";
-/// The directory of objects, likewise.
+/// Directory of objects, in a backup as in a data directory.
 pub(super) const CONTENT: &str = "content";
 
-/// Makes a backup of a data directory in `place`, beside a server that may be at work, whose content is `served`. Until it is
-/// complete, the backup that was there before is; from then on, this one. Blocks, beside what it awaits: it has a thread to itself.
+/// Makes a backup of a data directory in `place`, also beside a running server, whose content is `served`. It replaces the backup that
+/// was there before atomically, when it is complete. Blocks: callers run it on a thread of its own.
 ///
 /// # Errors
-/// When something cannot be read or written; the earlier backup is whole then.
+/// When something cannot be read or written; the earlier backup stays complete.
 pub async fn make(
     (data, control): (&Path, &Control),
     served: Option<Content>,
@@ -69,7 +69,7 @@ pub async fn make(
     done
 }
 
-/// Everything as it was at one moment.
+/// Snapshots of all databases at one moment.
 struct ConsistentView {
     at: Timestamp,
     control: Snapshot,
@@ -94,7 +94,7 @@ impl ConsistentView {
     }
 }
 
-/// Where the content of an installation is copied from: a store that is no directory is the server's alone.
+/// Opens the source of the content: a directory, or the running server's store.
 async fn source(data: &Path, served: Option<Content>) -> anyhow::Result<ObjectSource> {
     let stored = ContentLocation::read_recorded(data)?;
     match (stored.directory(), served) {
@@ -104,7 +104,7 @@ async fn source(data: &Path, served: Option<Content>) -> anyhow::Result<ObjectSo
         }
         _ => {
             let directory = stored.require_directory()?;
-            // An installation that never served has none.
+            // An installation that never served has no directory of content.
             std::fs::create_dir_all(&directory)?;
             Ok(ObjectSource::Directory(ObjectDirectory::new(disk::open(
                 &directory,
@@ -148,7 +148,7 @@ async fn copy(
     };
     let mut found = check(&stores, damaged, watch).await?;
     if !found.errors.is_empty() {
-        // What an earlier backup left may have been damaged since: then another copy mends it.
+        // Objects of an earlier backup may be damaged: they are copied again.
         let copying = source.copy_to(&mut content, &mut made.content, true, watch);
         let damaged = copying.await?;
         found = check(&stores, damaged, watch).await?;
@@ -177,7 +177,7 @@ async fn copy(
     Ok(made)
 }
 
-/// Looks at a copy, of which it is known already what is `damaged`.
+/// Checks a copy, and adds the objects known to be `damaged`.
 pub(super) async fn check(
     stores: &InstallationStores,
     damaged: Vec<String>,
@@ -190,7 +190,7 @@ pub(super) async fn check(
     Ok(found)
 }
 
-/// Copies all databases as they were at one moment; returns when that was, and the ids of tenants'.
+/// Copies all databases as they were at one moment; returns the moment and the ids of the tenants' databases.
 fn copy_databases(
     (data, control): (&Path, &Control),
     place: &BackupDirectory,
@@ -206,7 +206,7 @@ fn copy_databases(
     let all = moment.backends.len() as u64 + 1;
     let mut done = 0;
     watch(Stage::Databases, done, all);
-    // Tenants' first: while one is read at a moment that has gone, its log cannot be begun anew.
+    // Tenants' databases first: a long read transaction keeps a write-ahead log from being restarted.
     let ids = moment.backends.copy_to(&files, || {
         done += 1;
         watch(Stage::Databases, done, all);
@@ -217,7 +217,7 @@ fn copy_databases(
     Ok((moment.at, ids))
 }
 
-/// Copies installed guests, each in its folder; answers what they are called.
+/// Copies the installed guests; returns their entries for the manifest.
 fn copy_guests(
     from: &Path,
     to: &mut ObjectDirectory,
@@ -233,7 +233,7 @@ fn copy_guests(
         if !folder.file_type()?.is_dir() {
             continue;
         }
-        // What the record names is there until it has been copied.
+        // Held, so that the guests of the record are not removed.
         let installed = World::ALL
             .into_iter()
             .find(|world| *world.as_str() == *folder.file_name());
@@ -249,7 +249,7 @@ fn copy_guests(
             ) else {
                 continue;
             };
-            // One that is just being installed has no name yet.
+            // Skips files of a running installation.
             if !guest.file_type()?.is_file() || name.starts_with('.') {
                 continue;
             }

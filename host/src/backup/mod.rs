@@ -1,4 +1,4 @@
-//! Backups: a copy of everything durable as it was at one moment, made while the server runs, and put back whole.
+//! Backups: copies of all durable data as it was at one moment, made while the server runs, and restored atomically.
 //!
 //! The moment is the few milliseconds for which a backup keeps others from writing to the control database: within them
 //! it begins to read the control database and every tenant's. So each tenant's file is as the control database knows it:
@@ -34,14 +34,14 @@ pub enum Stage {
     Databases,
     /// Copying content, in bytes.
     Content,
-    /// Looking at the copy.
+    /// Checking the copy.
     Check,
 }
 
-/// Told how far a stage is, and how far it goes.
+/// Callback for progress: the stage, the finished amount, and the total.
 pub type ProgressFn<'w> = &'w dyn Fn(Stage, u64, u64);
 
-/// Whole milliseconds, as a command's answer has them.
+/// Converts a duration to whole milliseconds.
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -8,11 +8,11 @@ use super::{ProgressFn, Stage};
 use crate::content::{self, Content, Digest, ObjectDirectory, PutError};
 use svc_base::fault;
 
-/// Where objects are copied from.
+/// Source of objects.
 pub(super) enum ObjectSource {
     /// A directory.
     Directory(ObjectDirectory),
-    /// Another store, with the sizes of its objects.
+    /// A remote store, with the sizes of its objects.
     Store(Content, HashMap<Digest, u64>),
 }
 
@@ -25,17 +25,17 @@ impl ObjectSource {
     }
 }
 
-/// Objects to copy.
+/// A copy of objects from a source.
 pub(super) struct ObjectCopy<'o> {
-    /// Where they are.
+    /// Source of the objects.
     pub(super) from: ObjectSource,
-    /// Digests to copy.
+    /// Digests of the objects to copy.
     pub(super) wanted: &'o BTreeSet<Digest>,
 }
 
 impl ObjectCopy<'_> {
-    /// Copies what is not there yet, and if `thorough` what is there and not whole; answers of which there is
-    /// no whole one.
+    /// Copies missing objects, and with `thorough` also replaces damaged ones; returns an error line for each object that has no intact
+    /// source.
     pub(super) async fn copy_to(
         &self,
         to: &mut ObjectDirectory,
@@ -64,7 +64,7 @@ impl ObjectCopy<'_> {
         Ok(damaged)
     }
 
-    /// Answers how many bytes an object has and whether they were copied now; `None` if there is no whole one.
+    /// Copies an object if needed; returns its size and whether it was copied now, or `None` if there is no intact one.
     async fn copy_one(
         &self,
         digest: &Digest,
@@ -89,7 +89,7 @@ impl ObjectCopy<'_> {
         };
         match put {
             Ok(bytes) => Ok(Some((bytes, true))),
-            // Damage at the source need not be damage here.
+            // The earlier copy may be intact where the source is damaged.
             Err(PutError::Damaged) if to.is_whole(digest)? => {
                 to.sync_later(digest);
                 Ok(there.map(|bytes| (bytes, false)))

@@ -7,9 +7,9 @@ use svc_base::clock::Timestamp;
 /// Outcome of a backup.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BackupOutcome {
-    /// When the installation was as the backup has it.
+    /// Moment of the backup's state.
     pub moment: Timestamp,
-    /// Whether the copy is whole; one that is not takes no earlier one's place.
+    /// Whether the backup is complete; an incomplete one does not replace the earlier one.
     pub complete: bool,
     /// The control database, the counters and tenants' databases.
     pub databases: CopyStats,
@@ -17,18 +17,18 @@ pub struct BackupOutcome {
     pub content: CopyStats,
     /// Installed guests.
     pub guests: CopyStats,
-    /// One-time shares, whose pages are in no backup.
+    /// Number of one-time shares, which backups leave out.
     pub one_time_left_out: usize,
     /// Errors of the copy.
     pub errors: Vec<String>,
-    /// Notes for the operator; nothing in them makes the copy less whole.
+    /// Notes for the operator, which are not errors.
     pub notes: Vec<String>,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
 }
 
 impl BackupOutcome {
-    /// The outcome of a backup of which nothing is copied yet.
+    /// Makes the outcome of a backup that has copied nothing yet.
     pub(super) fn begun(moment: Timestamp, one_time_left_out: usize) -> Self {
         Self {
             moment,
@@ -44,7 +44,7 @@ impl BackupOutcome {
     }
 }
 
-/// Files that were copied, and files that had been before.
+/// Counts of a copy's files, and of those that were copied now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CopyStats {
     /// Number of files.

@@ -1,4 +1,4 @@
-//! Putting a backup back.
+//! Restore of a backup.
 
 use std::io;
 use std::path::{Component, Path};
@@ -30,11 +30,11 @@ const GUESTS: &str = "guests";
 /// Outcome of a restore.
 #[derive(Clone, Debug, Serialize)]
 pub struct RestoreOutcome {
-    /// When the installation was as it is now, RFC 3339 in UTC.
+    /// Moment of the restored state, RFC 3339 in UTC.
     pub moment: String,
-    /// Whether the data directory has the backup's state; else nothing has changed.
+    /// Whether the backup was restored; else nothing has changed.
     pub restored: bool,
-    /// The directory in the data directory that has what was there before, if anything was.
+    /// Subdirectory with the earlier state, if there was one.
     pub before: Option<String>,
     /// The control database, the counters and tenants' databases.
     pub databases: CopyStats,
@@ -44,14 +44,14 @@ pub struct RestoreOutcome {
     pub guests: CopyStats,
     /// Errors of the backup.
     pub errors: Vec<String>,
-    /// Parts that could not be looked at; nothing in them keeps the backup from being restored.
+    /// Notes on parts that could not be checked; they do not prevent the restore.
     pub notes: Vec<String>,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
 }
 
-/// Puts the state of the backup in `place` into a data directory that no server holds. What was there before is kept
-/// beside it. Until everything is copied and found whole nothing changes. Blocks, like making one.
+/// Restores the backup in `place` into a data directory that no server holds. The earlier state is kept beside it. Nothing changes
+/// until everything is copied and checked. Blocks.
 ///
 /// # Errors
 /// When a server has the directory, or something cannot be read or written.
@@ -98,14 +98,14 @@ pub async fn restore(
     done
 }
 
-/// Removes what was begun, unless the new state is the one that counts by now.
+/// Removes the new state, or finishes the switch to it if that was committed.
 fn clean_up(data: &Path) {
     if let Err(error) = switch::finish_interrupted(data) {
         tracing::warn!(error = format!("{error:#}"), "whatever runs next goes on");
     }
 }
 
-/// Copies a backup and looks at the copy.
+/// Copies a backup into the new state, and checks the copy.
 async fn prepare(
     place: &BackupDirectory,
     manifest: &Manifest,

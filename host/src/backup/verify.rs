@@ -1,4 +1,4 @@
-//! Whether a backup is whole, by itself.
+//! Verification of a backup.
 
 use std::io;
 use std::path::Path;
@@ -13,10 +13,10 @@ use crate::permissions;
 use svc_base::ids::BackendId;
 use svc_database::Files;
 
-/// Looks at a backup, which nothing changes.
+/// Checks a backup without changing it.
 ///
 /// # Errors
-/// When it cannot be read at all.
+/// When the backup cannot be read at all.
 pub async fn verify(place: &Path) -> anyhow::Result<Findings> {
     let place = BackupDirectory::open_for_reading(place)?;
     let manifest = place.manifest()?;
@@ -36,14 +36,14 @@ pub async fn verify(place: &Path) -> anyhow::Result<Findings> {
     };
     let mut found = stores.check().await?;
     found.errors.extend(damaged);
-    // Where a copy of it lies is not ours to decide.
+    // Permissions are only a note: a copy may be anywhere.
     found
         .notes
         .extend(permissions::describe_exposure(&place.path, &LAYOUT)?);
     Ok(found)
 }
 
-/// The files that are not as the manifest describes them, a line each.
+/// Returns a line for each file that differs from the manifest.
 fn damaged_files(place: &BackupDirectory, manifest: &Manifest) -> anyhow::Result<Vec<String>> {
     let mut damaged = Vec::new();
     let state = place.state(&manifest.state);

@@ -1,7 +1,7 @@
 //! The guides of `docs/` and a reference of the API, as pages below `/_svc/docs/`, where no slug can be.
 //!
-//! Each is rendered as Markdown that somebody shares is, by the guest that serves: at the first request for it, and again
-//! when another guest serves. Where the guest is not loaded yet or fails, the text is answered as it is written.
+//! Each is rendered like shared Markdown, by the serving guest: at the first request for it, and again when another guest serves.
+//! While the guest is not loaded, or if it fails, the Markdown is answered.
 
 mod reference;
 mod rewriting;
@@ -20,22 +20,22 @@ use crate::http::document::{Document, REVALIDATE};
 use crate::openapi::Description;
 use svc_sandbox::{ContentType, Flow, GuestDigest, RenderFailure, Sandbox, Source};
 
-/// The name of the page that describes every call.
+/// Name of the page of the API's reference.
 const REFERENCE: &str = "api-reference";
-/// The name of the page that lists the others: it is at the folder itself.
+/// Name of the list of pages, which is at the folder itself.
 const INDEX: &str = "";
 
-/// A page may do nothing but show itself.
+/// Content-Security-Policy of the pages: no scripts, no requests.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 );
 
-/// A guide as it lies in `docs/`.
+/// A guide of `docs/`.
 #[derive(Clone, Copy, Debug)]
 pub struct Guide {
-    /// The name of its file without the ending, and of its page.
+    /// Name of its page, and of its file without the extension.
     pub name: &'static str,
-    /// For whom it is.
+    /// Sentence that says for whom it is.
     pub about: &'static str,
     text: &'static str,
 }
@@ -91,7 +91,7 @@ impl Guide {
     }
 }
 
-/// All pages of an installation.
+/// The pages of an installation.
 #[derive(Debug)]
 pub struct Guides {
     sandbox: Sandbox,
@@ -101,7 +101,7 @@ pub struct Guides {
 
 type GuidePages = BTreeMap<&'static str, GuidePage>;
 
-/// A page, and the text that it is made of.
+/// A page with its Markdown.
 #[derive(Debug)]
 struct GuidePage {
     text: String,
@@ -109,7 +109,7 @@ struct GuidePage {
     page: Mutex<Option<RenderedPage>>,
 }
 
-/// A page with the guest that served when it was made; none, if that guest cannot make it.
+/// A rendered page with the guest that rendered it; without a document if that guest failed.
 #[derive(Debug)]
 struct RenderedPage {
     by: GuestDigest,
@@ -120,12 +120,12 @@ struct RenderedPage {
 #[derive(Debug)]
 enum PageAnswer<'a> {
     Page(Arc<Document>),
-    /// The text as it is written, which stands in for the page until that can be made.
+    /// The Markdown, while the page cannot be rendered.
     Text(&'a str),
 }
 
 impl Guides {
-    /// The pages of an installation, none of which is made yet.
+    /// Makes the pages of an installation, none of which is rendered yet.
     pub fn new(sandbox: Sandbox, config: Arc<Config>, description: Arc<Description>) -> Self {
         let make = move || entries(&config, &description);
         Self {
@@ -135,7 +135,7 @@ impl Guides {
         }
     }
 
-    /// The page of a name, if there is one.
+    /// Returns a page, if there is one of that name.
     ///
     /// # Errors
     /// Only when a compressor fails.
@@ -170,7 +170,7 @@ impl Guides {
         Ok(Some(document.map_or(text, PageAnswer::Page)))
     }
 
-    /// A picture of the guides, if there is one.
+    /// Returns a picture of the guides, if there is one of that name.
     ///
     /// # Errors
     /// Only when a compressor fails.
@@ -189,7 +189,7 @@ impl Guides {
         image.get_or_try_init(make).await.map(Some)
     }
 
-    /// The Markdown of a page, if there is one.
+    /// Returns the Markdown of a page, if there is one of that name.
     ///
     /// # Errors
     /// Only when a compressor fails.
@@ -215,7 +215,7 @@ impl Guides {
             foot: None,
             is_private: false,
         };
-        // It is ours, whoever is the first to look at it.
+        // Rendered as the server's own work, whoever requests it first.
         let rendering = Flow::Server.scope(self.sandbox.render(source));
         Ok(rendering.await?.html)
     }

@@ -11,7 +11,7 @@ use utoipa_axum::routes;
 use super::{Guides, INDEX, PageAnswer};
 use crate::http::problem::Problem;
 
-/// The routes, which want the guides as their state.
+/// Returns the routes, whose state is the guides.
 pub fn router() -> OpenApiRouter<Arc<Guides>> {
     OpenApiRouter::new()
         .routes(routes!(index))

@@ -1,4 +1,4 @@
-//! The landing page's form: what to publish, how it looks, and what becomes of it. It works without scripts, too.
+//! The landing page's form: content, preview and result. It works without scripts, too.
 
 use maud::{Markup, html};
 
@@ -9,13 +9,13 @@ use svc_sources::LANGUAGES;
 
 const SHARE: &str = include_str!("../../assets/connect/share.sh");
 
-/// The type that the form begins with.
+/// Type that is selected at first.
 const DEFAULT_TYPE: ContentType = ContentType::Markdown;
 
-/// Lives that a share may be given, beside the longest, in seconds.
+/// Lifetimes that the form offers beside the longest, in seconds.
 const LIFETIMES: [u64; 3] = [24 * 3600, 3600, 600];
 
-/// The whole form; `api` is where its script finds the API, and `keeps` whether it may keep anything in the browser.
+/// Makes the form; `api` is the API's base URL for its script, and `keeps` whether it may store anything in the browser.
 pub(super) fn share(config: &Config, api: &str, keeps: bool) -> Markup {
     let languages: Vec<_> = LANGUAGES
         .iter()
@@ -58,7 +58,7 @@ pub(super) fn share(config: &Config, api: &str, keeps: bool) -> Markup {
     }
 }
 
-/// The types of content, the one that the form begins with first.
+/// Lists the types of content, the default first.
 fn types() -> impl Iterator<Item = ContentType> {
     let others = ContentType::ALL
         .into_iter()

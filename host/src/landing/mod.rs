@@ -39,7 +39,7 @@ const ICON_SVG: &str = include_str!("../../assets/favicon.svg");
 const ICON_ICO: &[u8] = include_bytes!("../../assets/favicon.ico");
 const STAGE_SCRIPT: &str = include_str!("../../assets/stage.js");
 
-/// How long browsers may keep icons and pictures without asking.
+/// `Cache-Control` of icons and pictures.
 const CACHE_A_DAY: HeaderValue = HeaderValue::from_static("public, max-age=86400");
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -51,7 +51,7 @@ pub struct Landing {
     documents: OnceCell<Documents>,
 }
 
-/// Finished bytes.
+/// The finished documents.
 #[derive(Debug)]
 pub struct Documents {
     /// The landing page on a host that serves the API.
@@ -73,7 +73,7 @@ pub struct Documents {
 }
 
 impl Landing {
-    /// The landing page of an installation.
+    /// Makes the landing page of an installation.
     pub fn new(config: Arc<Config>) -> Self {
         Self {
             config,
@@ -81,7 +81,7 @@ impl Landing {
         }
     }
 
-    /// The landing page of a server whose guests are still being compiled: its form says how far that is.
+    /// Answers the landing page while the guests are being compiled, with their progress in the form.
     pub fn while_preparing(&self, is_elsewhere: bool, preparing: &Preparing) -> Response {
         let api = match is_elsewhere {
             true => page::ApiHost::OtherHost,
@@ -99,7 +99,7 @@ impl Landing {
         (headers, page.html.replacen(send, &noted, 1)).into_response()
     }
 
-    /// The documents, made at the first call: a start need not wait for their compression.
+    /// Returns the documents, which are made at the first call: a start need not wait for their compression.
     ///
     /// # Errors
     /// Only when a compressor fails, or the process ends meanwhile.
@@ -119,7 +119,7 @@ impl Documents {
         let page = |api| {
             let page = page::landing(config, api);
             let headers = page_headers(page.policy, REVALIDATE);
-            // What a stranger waits for fits into the first flight of a connection.
+            // Compressed densely, so that the page fits into the first flight of a connection.
             Document::compressed_densely(Bytes::from(page.html), &headers)
         };
         let guide = at_origin(&config.limits.fill_in(GUIDE), &config.base_url);
@@ -143,12 +143,11 @@ impl Documents {
     }
 }
 
-/// A text of ours with the installation's address in place of the sample's.
+/// Replaces the sample's origin in a text with the installation's.
 fn at_origin(text: &str, base_url: &str) -> String {
     text.replace(SAMPLE_ORIGIN, base_url)
 }
 
-/// Headers of the landing page.
 fn page_headers(policy: HeaderValue, cache: HeaderValue) -> HeaderMap {
     let mut headers = headers(HTML, cache, Some(policy));
     // Without scripts the form's POST must carry its origin, which `no-referrer` would turn into `null`.
@@ -174,7 +173,7 @@ fn headers(kind: HeaderValue, cache: HeaderValue, policy: Option<HeaderValue>) -
     headers
 }
 
-/// The stage is an origin of its own, and only the landing page may hold it.
+/// Makes the frame of previews: an opaque origin, which only the landing page may embed.
 fn stage(config: &Config) -> io::Result<Document> {
     let page = html! {
         (DOCTYPE)
@@ -189,7 +188,7 @@ fn stage(config: &Config) -> io::Result<Document> {
     };
     let mut ancestors = String::from("'self'");
     if let Some(host) = &config.landing_host {
-        // It answers on whatever port it is reached by.
+        // The landing host answers on any port.
         ancestors.push_str(&format!(" {}://{host}:*", config.scheme));
     }
     let policy = format!("sandbox allow-scripts; frame-ancestors {ancestors}");

@@ -1,4 +1,4 @@
-//! The landing page itself: what this is, a form to share something at once, and how agents and owners begin.
+//! The landing page: an introduction, the form, and the first steps of agents and owners.
 
 use std::sync::LazyLock;
 
@@ -18,7 +18,7 @@ use svc_sandbox::ContentType;
 const OWN_STYLE: &str = include_str!("../../assets/landing.css");
 /// The script as it is served.
 static SCRIPT: LazyLock<String> = LazyLock::new(|| strip_comments(SCRIPT_PARTS));
-/// Parts of the script, which are one scope.
+/// Parts of the script, which share one scope.
 const SCRIPT_PARTS: &str = concat!(
     include_str!("../../assets/landing/form.js"),
     include_str!("../../assets/landing/preview.js"),
@@ -36,18 +36,18 @@ const CURSOR_JSON: &str = include_str!("../../assets/connect/cursor.json");
 const OWNER_CLAUDE_CODE: &str = include_str!("../../assets/connect/owner-claude-code.sh");
 const OWNER_MCP_JSON: &str = include_str!("../../assets/connect/owner-mcp.json");
 const OWNER_CURSOR_JSON: &str = include_str!("../../assets/connect/owner-cursor.json");
-/// Style that hides what is for scripts alone, where there are none.
+/// Style that hides elements for scripts, where scripts are off.
 const UNSCRIPTED: &str = ".scripted{display:none}";
 
 const TITLE: &str = "svc: publish a page, get a link";
 const DESCRIPTION: &str = "Publish {{content_types}}, and pass the link on. No account needed. Agents and owners publish by API, with a database for what lasts.";
 
-/// Where the page finds the API.
+/// Host of the API for the page.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ApiHost {
-    /// On the host that serves the page, under any of its names.
+    /// The host that serves the page.
     ThisHost,
-    /// On the API host.
+    /// The API host, for a page of the landing host.
     OtherHost,
 }
 
@@ -65,7 +65,7 @@ pub(super) fn landing(config: &Config, api: ApiHost) -> Page {
         ApiHost::ThisHost => "",
         ApiHost::OtherHost => config.base_url.as_str(),
     };
-    // Else owners' pages are of the same origin, and what is kept there is theirs.
+    // Otherwise owners' pages have the same origin, and could read what is stored.
     let keeps = !api.is_empty() || config.sites_domain.is_some();
     let page = html! {
         (DOCTYPE)
@@ -112,8 +112,8 @@ fn strip_comments(script: &str) -> String {
     lean
 }
 
-/// Composes the policy of the page: its own style and script by their digests, calls, previews and codes of the API,
-/// the form's own way, and nothing else.
+/// Composes the page's Content-Security-Policy: its style and script by their digests, the API's calls, previews and QR codes, and the
+/// form.
 fn policy(style: &str, api: &str) -> HeaderValue {
     let (api, images) = match api {
         "" => ("'self'", "'self'".to_owned()),
@@ -129,7 +129,7 @@ fn policy(style: &str, api: &str) -> HeaderValue {
     HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
 }
 
-/// A text as a source of a Content-Security-Policy.
+/// Returns the hash source of a text for a Content-Security-Policy.
 fn source(text: &str) -> String {
     let digest = STANDARD.encode(digest(&SHA256, text.as_bytes()));
     format!("sha256-{digest}")
@@ -158,7 +158,7 @@ fn head(config: &Config, style: &str) -> Markup {
     }
 }
 
-/// Texts that connect one kind of client: without a credential, and with one.
+/// Setup texts of an MCP client: without a credential, and with one.
 struct Connection {
     name: &'static str,
     anyone: &'static str,
@@ -217,7 +217,7 @@ fn owners(base_url: &str, api: &str) -> Markup {
     }
 }
 
-/// Content that is shown once its summary is opened.
+/// Makes content that is shown when its summary is opened.
 fn folded(summary: &str, content: &Markup) -> Markup {
     html! { details.folded { summary { (summary) } (content) } }
 }
@@ -235,7 +235,7 @@ fn footer(config: &Config, api: &str) -> Markup {
     }
 }
 
-/// A text of ours below its heading, which can be copied.
+/// Makes a text with a heading and a button that copies it.
 pub(super) fn snippet(heading: &Markup, label: &str, text: &str, base_url: &str) -> Markup {
     html! {
         div.snippet {

@@ -1,4 +1,4 @@
-//! Pictures of what can be made, for the landing page: real pages of this service, which `just screenshots` takes anew.
+//! Screenshots of examples for the landing page: real pages of this service, which `just screenshots` takes.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use crate::http::document::Document;
 /// Size of each picture, in CSS pixels.
 const SIZE: (u32, u32) = (640, 400);
 
-/// Something that can be made.
+/// An example with its pictures.
 struct Example {
     /// Name of its pictures.
     name: &'static str,
@@ -78,7 +78,7 @@ const EXAMPLES: [Example; 3] = [
     },
 ];
 
-/// Shows all examples; `api` is where the guides are.
+/// Makes the section of examples; `api` is the base URL of the guides.
 pub(super) fn gallery(api: &str) -> Markup {
     html! {
         section aria-labelledby="makes" {

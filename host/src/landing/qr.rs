@@ -1,13 +1,13 @@
-//! The code of a link, for phones: made on the server, so that the page needs no library and none is needed without scripts.
+//! QR codes of links, made on the server, so that the page needs no library, and works without scripts.
 
 use std::fmt::Write as _;
 
 use qrcodegen::{DataTooLong, QrCode, QrCodeEcc};
 
-/// Light modules around the code, so that readers find it (ISO/IEC 18004).
+/// Width of the light border in modules, which readers need (ISO/IEC 18004).
 const QUIET_ZONE: i32 = 4;
 
-/// A text as a QR code, drawn as one SVG: dark on light in every scheme, because that is what readers expect.
+/// Draws a text as a QR code in SVG: dark on light in every colour scheme, because readers expect that.
 ///
 /// # Errors
 /// When the text is longer than a code holds.

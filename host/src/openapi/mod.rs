@@ -1,4 +1,4 @@
-//! The machine-readable description, from the code: routes from their handlers, problems from their table.
+//! The OpenAPI description, made from the code: routes from their handlers, problems from their table.
 
 mod examples;
 mod links;
@@ -23,7 +23,7 @@ use crate::http::problem::Problem;
 
 pub use self::parts::{Description, DescriptionQuery};
 
-/// The least role that an operation takes, in the description.
+/// Extension with the minimum role of an operation.
 const ROLE: &str = "x-role";
 
 #[derive(utoipa::OpenApi)]
@@ -51,7 +51,7 @@ const ROLE: &str = "x-role";
 )]
 struct DescriptionBase;
 
-/// The description's head.
+/// Makes the head of the description.
 pub fn base() -> OpenApi {
     let mut about = DescriptionBase::openapi();
     let mut bearer = Http::new(HttpAuthScheme::Bearer);
@@ -64,8 +64,8 @@ pub fn base() -> OpenApi {
     about
 }
 
-/// The whole description: the server's address and numbers, the problem schema, and of each operation its examples, its
-/// problems and where its answers lead.
+/// Completes the description: the server's address and limits, the problem schema, and the examples, problems and links of each
+/// operation.
 pub fn complete(description: OpenApi, config: &Config) -> Description {
     let base_url = config.base_url.as_str();
     let mut document = serde_json::to_value(description).unwrap_or_default();
@@ -90,7 +90,7 @@ pub fn complete(description: OpenApi, config: &Config) -> Description {
     Description::new(&document, &config.limits)
 }
 
-/// Every operation, with its path.
+/// Iterates over all operations with their paths.
 fn operations(document: &mut Value) -> impl Iterator<Item = (&String, &mut Map<String, Value>)> {
     let paths = document["paths"].as_object_mut().into_iter().flatten();
     paths.flat_map(|(path, item)| {

@@ -1,4 +1,4 @@
-//! The description as it is answered: whole, or the part of one tag. Each is made and compressed at the first request for it.
+//! The documents of the description: the whole, and one for each tag. Each is made and compressed at its first request.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::http::extract::invalid;
 use crate::http::problem::Problem;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-/// Where references to components begin.
+/// Prefix of references to components.
 const COMPONENTS: &str = "#/components/";
 
 /// Which part of the description.
@@ -26,7 +26,7 @@ pub struct DescriptionQuery {
     pub tag: Option<String>,
 }
 
-/// The whole description and its parts.
+/// The description with its documents.
 #[derive(Debug)]
 pub struct Description {
     value: Arc<Value>,
@@ -35,7 +35,7 @@ pub struct Description {
 }
 
 impl Description {
-    /// A finished description, with the numbers of the settings in their places.
+    /// Takes a complete description, and fills in its placeholders.
     pub(super) fn new(value: &Value, limits: &Limits) -> Self {
         let said = limits.fill_in(&value.to_string());
         let value: Value = serde_json::from_str(&said).unwrap_or_default();
@@ -47,15 +47,15 @@ impl Description {
         }
     }
 
-    /// The whole, as a value.
+    /// Returns the whole description as JSON.
     pub fn value(&self) -> &Value {
         &self.value
     }
 
-    /// The whole, or the part of a tag.
+    /// Returns the document of the whole description, or of a tag.
     ///
     /// # Errors
-    /// `invalid_request` for an unknown tag, naming those that there are.
+    /// `invalid_request` for an unknown tag, naming the known ones.
     pub(super) async fn document(&self, tag: Option<&str>) -> Result<&Document, Problem> {
         let cell = match tag {
             None => &self.whole,
@@ -63,7 +63,7 @@ impl Description {
         };
         let make = async || {
             let (value, tag) = (Arc::clone(&self.value), tag.map(str::to_owned));
-            // Compressing takes a while.
+            // Compression takes a while.
             let made = tokio::task::spawn_blocking(move || match tag {
                 None => to_document(&value),
                 Some(tag) => to_document(&filter_by_tag(&value, &tag)),
@@ -84,7 +84,7 @@ impl Description {
     }
 }
 
-/// The names of the tags, in their order.
+/// Lists the names of the tags, in their order.
 pub(super) fn tags(description: &Value) -> impl Iterator<Item = &str> {
     let tags = description["tags"].as_array().into_iter().flatten();
     tags.filter_map(|tag| tag["name"].as_str())
@@ -98,7 +98,7 @@ fn to_document(value: &Value) -> std::io::Result<Document> {
     Document::new(value.to_string().into(), &headers)
 }
 
-/// The part of a tag: its operations, their links among each other, and the components that they use.
+/// Filters the description by a tag: its operations, the links between them, and the components that they use.
 fn filter_by_tag(whole: &Value, tag: &str) -> Value {
     let mut part = whole.clone();
     let mut kept = BTreeSet::new();
@@ -144,7 +144,7 @@ fn retain(object: &mut Value, mut stays: impl FnMut(&str, &mut Value) -> bool) {
     }
 }
 
-/// The components that these paths use, and those that they use in turn.
+/// Collects the components that these paths use, transitively.
 fn used_components(whole: &Value, paths: &Value) -> BTreeSet<String> {
     let mut used = BTreeSet::new();
     let mut unread = vec![paths];
@@ -167,7 +167,7 @@ fn used_components(whole: &Value, paths: &Value) -> BTreeSet<String> {
     used
 }
 
-/// Lists what an object refers to: by reference, or as an operation to the schemes of its security.
+/// Lists the components that an object refers to: by `$ref`, or as the security schemes of an operation.
 fn references(object: &Map<String, Value>) -> Vec<String> {
     let reference = object.get("$ref").and_then(Value::as_str);
     let security = object.get("security").and_then(Value::as_array);

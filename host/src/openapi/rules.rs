@@ -1,4 +1,4 @@
-//! Rules about requests that a type cannot say: members that depend on each other, texts of a form.
+//! Rules of requests that types cannot express: dependent members, and patterns of texts.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::config::Limits;
 const NON_BLANK: &str =
     "[^\\t-\\r \\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]";
 
-/// Adds the rules to the whole description.
+/// Adds the rules to the description.
 pub(super) fn apply(document: &mut Value, limits: &Limits) {
     let tags: Vec<String> = parts::tags(document).map(str::to_owned).collect();
     for (_, operation) in super::operations(document) {
@@ -40,7 +40,7 @@ pub(super) fn apply(document: &mut Value, limits: &Limits) {
     }
     schemas["DeployRequest"]["properties"]["expires_in"]["maximum"] =
         limits.quick_share_seconds.into();
-    // All of the schema and of its rule, as generated clients then have it, too.
+    // `allOf` keeps the schema's own members for generated clients.
     schemas["CreateProject"]["allOf"] = json!([{ "oneOf": expiry_alternatives() }]);
     let changes = ["name", "description", "allowed_providers", "home"].map(non_null_member);
     schemas["UpdateProject"]["allOf"] = json!([{ "anyOf": changes }]);
@@ -60,7 +60,7 @@ pub(super) fn apply(document: &mut Value, limits: &Limits) {
     schemas["GivenValue"] = sql_value(true);
 }
 
-/// A JSON-RPC request or notification. What the protocol's later versions add to it is left to them.
+/// Returns the schema of a JSON-RPC request or notification. Additions of later protocol versions are allowed.
 fn rpc_message() -> Value {
     json!({
         "description": "A JSON-RPC request or, without `id`, a notification.",
@@ -78,12 +78,12 @@ fn idempotency_key() -> Value {
     json!({ "type": "string", "minLength": 1, "maxLength": idempotency::MAX_KEY_CHARS, "pattern": "^[!-~]+$" })
 }
 
-/// A member that is there and not null.
+/// Returns a schema that requires a member that is not null.
 fn non_null_member(member: &str) -> Value {
     json!({ "required": [member], "properties": { member: { "not": { "type": "null" } } } })
 }
 
-/// A project lives for good, or for as long as it says.
+/// Returns the alternatives of a project's lifetime: permanent, or a time to live.
 fn expiry_alternatives() -> Value {
     json!([
         { "properties": { "ttl_seconds": { "type": "null" }, "permanent": { "enum": [true, null] } } },
@@ -91,7 +91,7 @@ fn expiry_alternatives() -> Value {
     ])
 }
 
-/// A whole source, or edits of the base's.
+/// Returns the alternatives of a draft's source: a whole source, or edits of the base's.
 fn draft_alternatives() -> Value {
     json!([
         { "required": ["content"], "properties": { "content": { "type": "string" }, "edits": { "type": "null" } } },
@@ -99,7 +99,7 @@ fn draft_alternatives() -> Value {
     ])
 }
 
-/// A migration, or a switch alone.
+/// Returns the alternatives of a change of a backend: a migration, or one switch alone.
 fn backend_change_alternatives() -> Value {
     json!([
         { "required": ["ddl"], "properties": { "ddl": { "type": "string" }, "realtime": { "type": "null" }, "agents": { "type": "null" } } },
@@ -108,7 +108,7 @@ fn backend_change_alternatives() -> Value {
     ])
 }
 
-/// A value of a row or a param; in a batch, also one that an earlier op answers.
+/// Returns the schema of a value of a row or a param; in a batch, also a reference to the result of an earlier op.
 fn sql_value(in_batch: bool) -> Value {
     let mut kinds = vec![
         json!({ "type": ["null", "string"] }),
@@ -133,6 +133,6 @@ fn sql_value(in_batch: bool) -> Value {
     json!({ "description": "A value of a row or a param.", "anyOf": kinds })
 }
 
-/// Base64 with its padding, without bits that say nothing.
+/// Pattern of canonical base64 with padding.
 const BASE64: &str =
     "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";

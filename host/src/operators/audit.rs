@@ -42,7 +42,7 @@ impl Audit {
     }
 }
 
-/// The id of a workspace; of one that is gone, too, whose entries are still kept.
+/// Finds the id of a workspace, also of a deleted one, whose entries are still kept.
 async fn find_workspace_id(workspaces: &Workspaces, name: &str) -> anyhow::Result<WorkspaceId> {
     match workspaces.find(name).await {
         Ok(workspace) => Ok(workspace.id),

@@ -44,13 +44,13 @@ pub enum Deployment {
 struct DeploymentWithSizes {
     #[serde(flatten)]
     deployment: overview::Deployment,
-    /// Bytes of its source; a share that is read once has none.
+    /// Size of its source in bytes; a one-time share has none.
     source_bytes: Option<u64>,
-    /// Bytes of its page.
+    /// Size of its page in bytes.
     page_bytes: Option<u64>,
 }
 
-/// Everything about a deployment.
+/// Details of a deployment.
 #[derive(Debug, Serialize)]
 struct DeploymentDetail {
     #[serde(flatten)]
@@ -99,7 +99,7 @@ async fn list(
     };
     let found = overview::deployments(&at.control, at.clock.now(), filter).await?;
     let data = at.data.clone();
-    // A look at a file for each: nothing for a thread that serves.
+    // Reads a file's size for each, so it runs on a blocking thread.
     let sized = tokio::task::spawn_blocking(move || {
         let sized = found
             .into_iter()
@@ -197,7 +197,7 @@ fn kind(kind: DeploymentKind) -> &'static str {
     }
 }
 
-/// Describes the unusual state of a deployment.
+/// Describes the special states of a deployment.
 fn state(one: &overview::Deployment) -> String {
     let special = [
         (one.disabled_at.is_some(), "disabled"),

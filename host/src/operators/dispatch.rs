@@ -1,4 +1,4 @@
-//! The way from a command to the installation: through the server where one runs, else by its files.
+//! Dispatch of a command: to the running server, else to the files of the installation.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,18 +17,18 @@ use svc_base::clock::Clock;
 use svc_base::fault;
 use svc_base::random::Random;
 
-/// How long a server may take from its lock to its socket, or an earlier one to its end.
+/// Most time between a server's lock and its socket, or until an earlier server's end.
 const START_WAIT: Duration = Duration::from_secs(20);
-/// Error for a server that has the directory and no socket.
+/// Error for a server that has the directory's lock and no socket.
 const NO_ANSWER: &str =
     "the server does not answer commands: if it is of an earlier version, restart it";
-/// How long to wait between two looks.
+/// Pause between two attempts.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Runs an operation on the installation in `data`, as `actor`: by the server, if one runs.
+/// Runs an operation on the installation in `data`, as `actor`: on the server, if one runs.
 ///
 /// # Errors
-/// The operation's, as a text for its operator; or a server that has the directory and does not answer.
+/// The operation's, as a text for the operator; or a server that has the directory and does not answer.
 pub async fn run_command(
     data: &Path,
     operation: Operation,
@@ -68,11 +68,11 @@ pub async fn run_command(
     answer
 }
 
-/// Has the server run an operation that only reads the installation's files, as `actor`, and tells how far it is; `None` where
-/// no server runs. Waits for one that is just starting.
+/// Has the server run an operation that only reads the installation's files, as `actor`, with reports of its progress; `None` if no
+/// server runs. Waits for a server that is just starting.
 ///
 /// # Errors
-/// The operation's, as a text for its operator; or a server that has the directory and does not answer.
+/// The operation's, as a text for the operator; or a server that has the directory and does not answer.
 pub async fn run_on_server(
     data: &Path,
     operation: &Operation,
@@ -95,13 +95,13 @@ pub async fn run_on_server(
     }
 }
 
-/// Runs an operation and has the log know of it.
+/// Runs an operation, and logs its command.
 pub(super) async fn run(
     operation: Operation,
     at: &Installation,
     actor: String,
 ) -> anyhow::Result<Answer> {
-    // The audit knows a command by an id as that of a request.
+    // The audit names a command by an id like a request's.
     let prefix = u32::from_le_bytes(at.random.bytes()?);
     let actor = Actor::operator(&RequestIds::new(prefix).next());
     let answer = with_actor(actor, operation.run(at)).await?;

@@ -1,4 +1,4 @@
-//! Operators' choice of who serves: `svc guest install` and `svc guest rollback`, once the component lies in its folder.
+//! The operators' choice of the serving guest: `svc guest install` and `svc guest rollback`, once the component is in its folder.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,36 +15,36 @@ use svc_base::clock::Timestamp;
 use svc_base::disk;
 use svc_sandbox::{GuestDigest, World, built_in};
 
-/// How often the server looks at what was chosen, until it has loaded its first guests: ten seconds.
+/// Most looks of the server at the choice, until it has loaded its first guests: ten seconds.
 const MAX_POLLS: u32 = 200;
-/// How long it waits between two looks.
+/// Pause between two looks.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Has another guest serve.
+/// Operation that has another guest serve.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SwitchGuest {
     /// Directory of the installed guests: an absolute path.
     pub guests: PathBuf,
-    /// Which guest.
+    /// Kind of the guest.
     pub world: World,
     /// Change that is to be made.
     pub change: GuestChange,
 }
 
-/// Change of who serves.
+/// Change of the serving guest.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GuestChange {
-    /// A component of the folder is to serve.
+    /// Serve a component of the folder.
     Install {
         /// The component.
         digest: GuestDigest,
-        /// Where it came from.
+        /// Source of the component.
         from: String,
     },
-    /// The guest before it is to serve again.
+    /// Serve the previous guest again.
     RollBack {
-        /// The guest that loses its place: this one and no other.
+        /// The guest to be replaced: the change is refused if another one serves.
         from: GuestDigest,
     },
 }
@@ -53,13 +53,13 @@ pub enum GuestChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SwitchEffect {
-    /// It serves.
+    /// The guest serves.
     Switched,
-    /// No server runs: from the next start on.
+    /// No server runs: the guest serves from the next start on.
     NextStart,
-    /// The server has not said yet.
+    /// The server has not reported yet.
     Pending,
-    /// The server cannot follow, or another change came after it.
+    /// The server cannot load the guest, or another change came later.
     Failed,
     /// Nothing was changed.
     Refused,
@@ -68,38 +68,38 @@ pub enum SwitchEffect {
 /// Outcome of a change.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SwitchOutcome {
-    /// Absent for a component that is no guest.
+    /// Kind of the guest; absent for a component that is not a guest.
     pub world: Option<World>,
-    /// Digest of the guest that is to serve; of a component that was refused, its own.
+    /// Digest of the chosen guest, or of the refused component.
     pub digest: GuestDigest,
-    /// Whether that is the guest which this program carries.
+    /// Whether it is the built-in guest.
     pub built_in: bool,
-    /// Digest of the guest before it; absent where nothing was changed.
+    /// Digest of the previous guest; absent if nothing was changed.
     pub previous: Option<GuestDigest>,
     /// Time of the change.
     pub at: Option<Timestamp>,
-    /// Whether it serves.
+    /// Effect of the change.
     pub effect: SwitchEffect,
-    /// Why it has no effect: a sentence each.
+    /// Reasons for having no effect: a sentence each.
     pub failures: Vec<String>,
 }
 
-/// A change that the record has.
+/// A recorded change.
 #[derive(Clone, Copy, Debug)]
 struct RecordedChange {
     world: World,
-    /// Digest of the guest that is to serve since.
+    /// Digest of the chosen guest.
     digest: GuestDigest,
     built_in: bool,
-    /// Digest of the guest before it.
+    /// Digest of the previous guest.
     previous: GuestDigest,
     at: Timestamp,
-    /// The number of the change.
+    /// Number of the change.
     sequence: u64,
 }
 
 impl SwitchGuest {
-    /// Changes the record; where a server runs, answers once it serves by that.
+    /// Changes the record; where a server runs, answers once it follows the record.
     pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
         if let Some(app) = &at.server {
             check_guests_directory(&app.config.guests, &self.guests)?;
@@ -120,7 +120,7 @@ impl SwitchGuest {
             .write(move |tx| tx.record_audit(AuditAction::GuestSwitch, None, &world, now))
             .await;
         let (effect, mut failures) = wait_for_server(at, &folder, &changed).await;
-        // The change is made, whatever becomes of the entry.
+        // The change is made, even if the audit entry fails.
         let unnoted = noted.err();
         failures.extend(unnoted.map(|error| format!("the audit log does not have it: {error}")));
         let outcome = SwitchOutcome {
@@ -136,10 +136,10 @@ impl SwitchGuest {
     }
 }
 
-/// Refuses a directory of guests that the server does not follow.
+/// Refuses a directory of guests that is not the server's.
 ///
 /// # Errors
-/// The text for the operator.
+/// A text for the operator.
 pub fn check_guests_directory(theirs: &Path, ours: &Path) -> anyhow::Result<()> {
     let (theirs, ours) = (disk::resolved(theirs)?, disk::resolved(ours)?);
     if theirs != ours {
@@ -152,7 +152,7 @@ pub fn check_guests_directory(theirs: &Path, ours: &Path) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// A change with its command for the log, or why nothing was changed.
+/// A recorded change with its command for the log, or the outcome of a refused one.
 type ChangeResult = Result<(RecordedChange, String), SwitchOutcome>;
 
 fn install(
@@ -162,7 +162,7 @@ fn install(
     now: Timestamp,
 ) -> anyhow::Result<ChangeResult> {
     let (record, previous) = match folder.choose(digest, from, now) {
-        // Whoever repeats a command wants what it does, and has it.
+        // A repeated command succeeds: its effect is there already.
         Err(RecordError::Serves) => (folder.read()?, digest),
         chosen => {
             let record = chosen?;
@@ -208,7 +208,7 @@ fn roll_back(
     Ok(Ok((changed, deed)))
 }
 
-/// The outcome where a guest had lost its place already: nothing is changed.
+/// Returns the outcome of a rollback of a guest that does not serve any more: nothing is changed.
 fn refused_outcome(world: World, seen: GuestDigest, record: &Record) -> SwitchOutcome {
     let why = format!(
         "guest {seen} does not serve any more: {}",
@@ -225,7 +225,7 @@ fn refused_outcome(world: World, seen: GuestDigest, record: &Record) -> SwitchOu
     }
 }
 
-/// The guest that is built in.
+/// Returns the digest of the built-in guest.
 fn built_in_digest(world: World) -> GuestDigest {
     GuestDigest::of(built_in(world))
 }
@@ -237,8 +237,8 @@ fn serving_digest(record: &Record, world: World) -> GuestDigest {
         .map_or_else(|| built_in_digest(world), |top| top.digest)
 }
 
-/// Has the server of this process follow the record, and waits until it has loaded what it is to serve; with why, where it
-/// cannot.
+/// Has the server of this process follow the record, and waits until it has loaded the chosen guest; returns the effect and the
+/// reasons of a failure.
 async fn wait_for_server(
     at: &Installation,
     folder: &Folder,
@@ -249,7 +249,7 @@ async fn wait_for_server(
     };
     for _ in 0..MAX_POLLS {
         let Some(said) = looks.look(change.world).await else {
-            // It is stopping.
+            // The server is stopping.
             return (SwitchEffect::NextStart, Vec::new());
         };
         let record = match folder.read() {
@@ -263,7 +263,7 @@ async fn wait_for_server(
         if let Some(done) = reported_effect(change, record.sequence, &said) {
             return done;
         }
-        // It looks at every record at once, and says where it cannot.
+        // The server reports a record that it cannot read.
         if !said.failures.is_empty() {
             return (SwitchEffect::Failed, said.failures);
         }

@@ -1,4 +1,4 @@
-//! Operations on everything that is stored, a backup and a check, which the server works on beside its other work.
+//! Operations on all stored data, a backup and a check, which the server runs beside its other work.
 
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
@@ -14,10 +14,10 @@ use crate::check::InstallationStores;
 use crate::content::{Content, ContentLocation, OneTimeFiles};
 use svc_database::Files;
 
-/// Makes a backup: `svc backup`.
+/// Operation of `svc backup`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct MakeBackup {
-    /// Where it goes: an absolute path.
+    /// Target directory: an absolute path.
     pub directory: PathBuf,
 }
 
@@ -50,7 +50,7 @@ impl MakeBackup {
     }
 }
 
-/// Whether the system forbids what was tried.
+/// Whether an error is a missing permission.
 fn is_forbidden(error: &anyhow::Error) -> bool {
     let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
     matches!(
@@ -59,7 +59,7 @@ fn is_forbidden(error: &anyhow::Error) -> bool {
     )
 }
 
-/// Looks at everything that is stored: `svc check`.
+/// Operation of `svc check`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct CheckAll {}
 
@@ -80,8 +80,7 @@ impl CheckAll {
     }
 }
 
-/// Runs what takes long, and may block, on a thread of its own. A server that stops does not wait for it: what is left of it is as
-/// a crash would leave it.
+/// Runs long and blocking work on a thread of its own. A server that stops does not wait for it, so the work must survive a crash.
 async fn run_on_thread<T: Send + 'static>(
     at: &Installation,
     name: &str,
@@ -95,7 +94,7 @@ async fn run_on_thread<T: Send + 'static>(
         let done = runtime
             .context("starting a runtime")
             .and_then(|runtime| runtime.block_on(work()));
-        // Nobody waits for it where the server has stopped.
+        // Fails if the server has stopped.
         let _ = answer.send(done);
     };
     let thread = thread::Builder::new().name(format!("operators-{name}"));

@@ -1,4 +1,4 @@
-//! Operators' commands on an installation, each once: the server runs it where one runs, else it works on the files.
+//! Operators' commands on an installation, each written once: a running server runs it, else it works on the files.
 //!
 //! A command of the terminal becomes an [`Operation`]. [`run_command`] sends it to the server over a socket in the data directory,
 //! and the server answers when the operation is in effect; where no server runs, `run_command` holds the data directory's lock
@@ -141,10 +141,10 @@ operations! {
 }
 
 impl Operation {
-    /// Whether an installation may begin with it: the first namespace is made before the first start.
+    /// Whether the operation may create an installation: the first namespace is made before the first start.
     ///
     /// # Errors
-    /// What is wrong with it, before anything is made.
+    /// Invalid arguments, before anything is made.
     pub fn creates_installation(&self) -> anyhow::Result<bool> {
         match self {
             Self::Namespace(namespace) => namespace.creates_installation(),

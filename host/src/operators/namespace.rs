@@ -38,7 +38,7 @@ pub enum Namespace {
 }
 
 impl Namespace {
-    /// Whether an installation may begin with it.
+    /// Whether the command may create an installation.
     pub(super) fn creates_installation(&self) -> anyhow::Result<bool> {
         if let Self::Create { name, .. } = self {
             Workspaces::check_name(name)?;
@@ -69,7 +69,7 @@ impl Namespace {
     }
 }
 
-/// Warns where owners who do not know each other share an origin.
+/// Warns if several namespaces share one origin.
 pub async fn warn_if_origin_is_shared(app: &App) -> anyhow::Result<()> {
     if app.config.sites_domain.is_none() && app.workspaces.list().await?.len() > 1 {
         tracing::warn!(

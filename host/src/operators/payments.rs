@@ -28,9 +28,9 @@ pub enum Payments {
 #[derive(Debug, Serialize)]
 struct Rebuilt {
     project: ProjectId,
-    /// How many sessions the project has.
+    /// Number of the project's sessions.
     sessions: usize,
-    /// How many of them said something else before.
+    /// Number of sessions whose state changed.
     changed: usize,
 }
 
@@ -41,7 +41,7 @@ struct ProviderEvent {
     id: String,
     #[serde(rename = "type")]
     kind: String,
-    /// When it happened, by the provider's clock.
+    /// Time of the event by the provider's clock.
     at: Timestamp,
     received_at: Timestamp,
     fact: Fact,
@@ -87,7 +87,7 @@ async fn events(at: &Installation, named: &str) -> anyhow::Result<Answer> {
             event.at.to_string(),
             event.kind.clone(),
             event.session.to_string(),
-            // What a provider wrote must not steer the terminal.
+            // Escaped: text of a provider must not control the terminal.
             event.id.escape_debug().to_string(),
         ]
     });

@@ -24,7 +24,7 @@ pub enum Project {
     },
 }
 
-/// Everything about a project.
+/// Details of a project.
 #[derive(Debug, Serialize)]
 struct ProjectDetail {
     #[serde(flatten)]
@@ -40,9 +40,9 @@ struct ProjectDetail {
 struct Backend {
     #[serde(flatten)]
     backend: overview::Backend,
-    /// Bytes of the database with its log.
+    /// Size of the database with its log, in bytes.
     bytes: u64,
-    /// Bytes of its history.
+    /// Size of the history, in bytes.
     history_bytes: u64,
 }
 

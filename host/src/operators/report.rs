@@ -48,7 +48,7 @@ async fn list(at: &Installation, all: bool) -> anyhow::Result<Answer> {
         }
         for (name, said) in [("details", &report.details), ("contact", &report.contact)] {
             if let Some(said) = said {
-                // What a stranger wrote must not steer the terminal.
+                // Escaped: text of a stranger must not control the terminal.
                 writeln!(text, "    {name}: {}", said.escape_debug())?;
             }
         }

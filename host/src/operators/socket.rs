@@ -1,5 +1,5 @@
-//! The socket in the data directory, over which a running server takes operations: one a connection, as JSON. While one takes
-//! long, the server says how far it is.
+//! The Unix socket in the data directory, over which a running server takes operations: one a connection, as JSON. The server reports
+//! the progress of long ones.
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -23,18 +23,18 @@ use crate::guests::watch::Looks;
 
 /// The name of the socket in the data directory.
 pub const FILE: &str = "operators.sock";
-/// It is its owner's alone.
+/// Mode of the socket: for its owner alone.
 const MODE: u32 = 0o600;
-/// The longest path that every system takes for a socket, in bytes.
+/// Longest path of a socket that every system supports, in bytes.
 const PATH_BYTES: usize = 100;
 /// The longest request, in bytes.
 const REQUEST_BYTES: u64 = 64 * 1024;
-/// How many steps of an operation wait to be told; further ones are left out.
+/// Most progress steps that are queued; further ones are dropped.
 const MAX_QUEUED_STEPS: usize = 4;
-/// How long a request or its answer may take on the way.
+/// Timeout of sending a request or its answer.
 const TRANSFER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A request as it is written.
+/// A request to be sent.
 #[derive(Debug, Serialize)]
 struct OutgoingRequest<'a> {
     version: &'a str,
@@ -42,7 +42,7 @@ struct OutgoingRequest<'a> {
     operation: &'a Operation,
 }
 
-/// A request as it is read: an operation of another version may have another form.
+/// A received request: the operation is parsed after the version was compared.
 #[derive(Debug, Deserialize)]
 struct IncomingRequest {
     version: String,
@@ -50,7 +50,7 @@ struct IncomingRequest {
     operation: Box<RawValue>,
 }
 
-/// Reply of the server, a line each: how far it is, and at last the outcome.
+/// A line of the server's answer: progress, or at last the outcome.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Reply {
@@ -67,7 +67,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens in a data directory whose lock the caller holds, in the place of whoever had it before.
+    /// Listens in a data directory whose lock the caller holds; replaces the socket of an earlier server.
     ///
     /// # Errors
     /// The system's.
@@ -86,7 +86,7 @@ impl Listener {
         Ok(Self { listener, path })
     }
 
-    /// Answers operations until `stop` becomes true, and finishes those that have begun.
+    /// Answers operations until `stop` becomes true, then finishes the running ones.
     pub async fn serve(self, app: SharedApp, looks: Looks, mut stop: watch::Receiver<bool>) {
         let mut connections = JoinSet::new();
         loop {
@@ -105,7 +105,7 @@ impl Listener {
                 () = stopped(&mut stop) => break,
             }
         }
-        // A command that comes now finds no socket, and waits for the lock.
+        // Later commands find no socket, and wait for the lock.
         if let Err(error) = fs::remove_file(&self.path) {
             tracing::warn!(%error, "the socket for commands is left behind");
         }
@@ -129,7 +129,7 @@ async fn answer(
         Ok((operation, actor)) => {
             let (steps, mut told) = mpsc::channel(MAX_QUEUED_STEPS);
             let progress = ProgressSink::new(move |step| {
-                // Where the last one is not told yet, the next is soon enough.
+                // If the queue is full, the step is dropped.
                 let _ = steps.try_send(step);
             });
             let mut done = tokio::spawn(async move {
@@ -145,7 +145,7 @@ async fn answer(
             match done {
                 Ok(Ok(answer)) => Reply::Answer(answer),
                 Ok(Err(error)) => Reply::Error(format!("{error:#}")),
-                // The panic has said so in the log.
+                // The panic is in the log.
                 Err(_) => Reply::Error("the server failed: its log says why".to_owned()),
             }
         }
@@ -154,7 +154,7 @@ async fn answer(
     write(&mut stream, &reply).await;
 }
 
-/// Writes a line of the answer; whoever does not take it is not waited for.
+/// Writes a line of the answer, with a timeout.
 async fn write(stream: &mut UnixStream, reply: &Reply) {
     let written = async {
         let mut bytes = serde_json::to_vec(reply)?;
@@ -198,7 +198,7 @@ async fn read(stream: &mut UnixStream) -> anyhow::Result<(Operation, String)> {
     Ok((operation, request.actor))
 }
 
-/// Sends an operation to the server that listens in a data directory; `None` if nobody does.
+/// Sends an operation to the server that listens in a data directory; `None` if there is none.
 ///
 /// # Errors
 /// The operation's, or a server that ended before it answered.
@@ -245,7 +245,7 @@ pub(super) async fn send(
     bail!(ended)
 }
 
-/// Does something with the path of the socket, by a shorter one where it is too long for a socket's address.
+/// Runs `work` with the path of the socket, or a shorter one by `/proc` if it is too long for a socket's address.
 fn with_socket_path<T>(data: &Path, work: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
     let path = data.join(FILE);
     if path.as_os_str().len() <= PATH_BYTES {

@@ -9,7 +9,7 @@ use crate::terminal::table;
 use crate::visitors::operators;
 use crate::visitors::views::VisitorView;
 
-/// Visitors that a list has at most, if the command does not say.
+/// Default length of a list.
 const DEFAULT_LIMIT: u32 = 1_000;
 
 #[derive(Debug, clap::Subcommand, Serialize, Deserialize)]

@@ -119,7 +119,7 @@ fn last_owner(workspace: &str, user_id: &str) -> anyhow::Result<Answer> {
     bail!("{user_id} is the last owner of {workspace}: make somebody else an owner first")
 }
 
-/// The user that an argument names.
+/// Parses the id of a user.
 fn user(id: &str) -> anyhow::Result<UserId> {
     let read = id.parse().ok();
     read.with_context(|| {

@@ -1,4 +1,4 @@
-//! How much disk an installation takes, and how much there is.
+//! Disk usage of an installation, and free space.
 
 use std::io;
 use std::path::Path;
@@ -11,26 +11,26 @@ use svc_base::disk;
 use svc_base::ids::{BackendId, DeploymentId};
 use svc_database::Files;
 
-/// Bytes on the disk.
+/// Sizes on the disk, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sizes {
     /// The control database with its log.
     pub control: u64,
     /// Sources and pages.
     pub content: u64,
-    /// Shares that are read once.
+    /// Private files of one-time shares.
     pub once: u64,
     /// Projects' databases with their logs.
     pub databases: u64,
     /// Size of the databases' histories, in bytes.
     pub history: u64,
-    /// Everything in the data directory, whatever it is.
+    /// Everything in the data directory.
     pub total: u64,
     /// Free bytes where the data directory is.
     pub free: u64,
 }
 
-/// The sizes of an installation, beside a server that may be at work. Blocks.
+/// Measures an installation, also beside a running server. Blocks.
 pub fn measure(data: &Path) -> io::Result<Sizes> {
     let dir = disk::open(data)?;
     let mut sizes = Sizes {
@@ -66,7 +66,7 @@ pub fn measure(data: &Path) -> io::Result<Sizes> {
     Ok(sizes)
 }
 
-/// The bytes of a database with its log; of one that has just gone, none.
+/// Returns the size of a database with its log; 0 if it was just deleted.
 fn database_bytes(files: &Files, id: &BackendId) -> io::Result<u64> {
     match files.bytes(id) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
@@ -74,7 +74,7 @@ fn database_bytes(files: &Files, id: &BackendId) -> io::Result<u64> {
     }
 }
 
-/// The bytes of a backend: of its database, and of its history.
+/// Returns the sizes of a backend's database and of its history.
 pub fn backend_bytes(data: &Path, id: &BackendId) -> io::Result<(u64, u64)> {
     let files = Files::open(&data.join("backends"))?;
     let bytes = database_bytes(&files, id)?;
@@ -82,7 +82,7 @@ pub fn backend_bytes(data: &Path, id: &BackendId) -> io::Result<(u64, u64)> {
     Ok((bytes, all.saturating_sub(bytes)))
 }
 
-/// The bytes of an object, if it is there.
+/// Returns the size of an object, if it is there.
 pub fn object_bytes(data: &Path, digest: Option<&Digest>) -> io::Result<Option<u64>> {
     let Some(digest) = digest else {
         return Ok(None);
@@ -90,7 +90,7 @@ pub fn object_bytes(data: &Path, digest: Option<&Digest>) -> io::Result<Option<u
     content_directory(data)?.map_or(Ok(None), |dir| ObjectDirectory::new(dir).bytes(digest))
 }
 
-/// The directory of content, if content is in one.
+/// Opens the directory of content, if content is in one.
 fn content_directory(data: &Path) -> io::Result<Option<Dir>> {
     let place = ContentLocation::read_recorded(data).map_err(io::Error::other)?;
     match place.directory().map(|at| disk::open(&at)).transpose() {
@@ -99,7 +99,7 @@ fn content_directory(data: &Path) -> io::Result<Option<Dir>> {
     }
 }
 
-/// The bytes of the page of a share that is read once.
+/// Returns the size of a one-time share's page.
 pub fn one_time_share_bytes(data: &Path, id: &DeploymentId) -> io::Result<u64> {
     file_bytes(&disk::open(&data.join("once"))?, &id.to_string())
 }
@@ -119,7 +119,7 @@ fn bytes_below(dir: &Dir) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// The length of a file; of one that has just gone, none.
+/// Returns the length of a file; 0 if it was just deleted.
 fn file_bytes(dir: &Dir, name: &str) -> io::Result<u64> {
     match dir.symlink_metadata(name) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),

@@ -121,7 +121,7 @@ pub(super) fn history(
     )
 }
 
-/// Projects that live, oldest first.
+/// Lists the active projects, oldest first.
 pub(super) fn projects(
     c: &Connection,
     counters: &Counters,
@@ -161,7 +161,7 @@ pub(super) fn projects(
     .collect()
 }
 
-/// Reads the content of a backend.
+/// Reads a backend.
 pub(super) fn backend(c: &Connection, id: &BackendId) -> rusqlite::Result<Option<Backend>> {
     let made = c
         .query_row(

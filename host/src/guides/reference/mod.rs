@@ -20,7 +20,7 @@ struct Operation<'a> {
     definition: &'a Members,
 }
 
-/// The whole reference.
+/// Writes the reference as Markdown.
 pub(super) fn markdown(description: &Value, base_url: &str) -> String {
     let operations = operations(description);
     let mut out = format!(
@@ -50,14 +50,14 @@ pub(super) fn markdown(description: &Value, base_url: &str) -> String {
     out
 }
 
-/// The tags with what they are about.
+/// Lists the tags with their descriptions.
 fn tags(description: &Value) -> Vec<(&str, &str)> {
     let tags = description["tags"].as_array().into_iter().flatten();
     tags.map(|tag| (text(&tag["name"]), text(&tag["description"])))
         .collect()
 }
 
-/// All operations by path, and of a path by method.
+/// Lists all operations by path, then by method.
 fn operations(description: &Value) -> Vec<Operation<'_>> {
     let paths = description["paths"].as_object().into_iter().flatten();
     paths
@@ -111,7 +111,7 @@ impl Operation<'_> {
         self.example(out, base_url);
     }
 
-    /// Authority that the call needs.
+    /// Describes the authority that the call needs.
     fn needed_authority(&self) -> String {
         let schemes = self.schemes();
         match self.text_of("x-role") {
@@ -131,14 +131,14 @@ impl Operation<'_> {
         }
     }
 
-    /// The credentials that it takes.
+    /// Lists the security schemes of the operation.
     fn schemes(&self) -> Vec<&str> {
         let security = self.definition.get("security").and_then(Value::as_array);
         let security = security.into_iter().flatten().filter_map(Value::as_object);
         security.flat_map(Map::keys).map(String::as_str).collect()
     }
 
-    /// Whether it takes none, too.
+    /// Whether the operation works without a credential, too.
     fn is_open(&self) -> bool {
         let security = self.definition.get("security").and_then(Value::as_array);
         let is_none = |one: &Value| one.as_object().is_some_and(Map::is_empty);
@@ -210,7 +210,7 @@ impl Operation<'_> {
         responses.into_iter().flatten()
     }
 
-    /// Shell command, and the answer to it.
+    /// Writes an example: a shell command and its answer.
     fn example(&self, out: &mut String, base_url: &str) {
         let body = self
             .definition
@@ -248,7 +248,7 @@ impl Operation<'_> {
     }
 }
 
-/// Bodies that may be sent or answered: each media type with its type.
+/// Lists the possible bodies by media type.
 fn bodies(content: Option<&Value>) -> Vec<String> {
     let content = content.and_then(Value::as_object).into_iter().flatten();
     let bodies = content.map(|(media, is)| match media.as_str() {
@@ -258,13 +258,13 @@ fn bodies(content: Option<&Value>) -> Vec<String> {
     bodies.collect()
 }
 
-/// The first example of a body.
+/// Returns the first example of a body.
 fn example(media: &Value) -> Option<&Value> {
     let examples = media["examples"].as_object()?;
     examples.values().next().map(|first| &first["value"])
 }
 
-/// A path with variables of the shell for its parameters.
+/// Replaces the parameters of a path with shell variables.
 fn with_shell_variables(path: &str) -> String {
     let mut parts = path.split('{');
     let mut done = parts.next().unwrap_or_default().to_owned();
@@ -279,7 +279,7 @@ fn is_error(status: &str) -> bool {
     status.starts_with(['4', '5'])
 }
 
-/// A text with a capital at its beginning.
+/// Capitalizes the first letter of a text.
 fn capitalize(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(|first| first.to_ascii_uppercase());

@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::text;
 
-/// Where references to types begin.
+/// Prefix of references to types.
 const TYPES: &str = "#/components/schemas/";
 
-/// All types, each with its members.
+/// Writes all types, each with its members.
 pub(super) fn types(out: &mut String, description: &Value) {
     out.push_str("## Types\n\n");
     let types = description["components"]["schemas"].as_object();
@@ -31,7 +31,7 @@ pub(super) fn types(out: &mut String, description: &Value) {
     }
 }
 
-/// A row for each member of an object.
+/// Returns a table row for each member of an object.
 fn members(schema: &Value) -> Vec<String> {
     let required = schema["required"].as_array();
     let is_required = |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
@@ -53,7 +53,7 @@ fn members(schema: &Value) -> Vec<String> {
     members.map(row).collect()
 }
 
-/// A type in a few words, for a cell of a table.
+/// Describes a type in a few words, for a table cell.
 pub(super) fn type_text(schema: &Value) -> String {
     if let Some(name) = text(&schema["$ref"]).strip_prefix(TYPES) {
         return format!("[{name}](#type-{name})");
@@ -88,7 +88,7 @@ pub(super) fn type_text(schema: &Value) -> String {
     }
 }
 
-/// A type by its name, with what its items are or what form it has.
+/// Describes a JSON type by its name, with its items, format or bounds.
 fn named_type_text(name: &str, schema: &Value) -> String {
     let more = match name {
         "array" => format!(" of {}", type_text(&schema["items"])),
@@ -102,7 +102,7 @@ fn named_type_text(name: &str, schema: &Value) -> String {
     format!("{name}{more}")
 }
 
-/// Bounds of a number, if it has some.
+/// Describes the bounds of a number, if it has some.
 fn bounds(schema: &Value) -> String {
     let (least, most) = (&schema["minimum"], &schema["maximum"]);
     match (least.is_null(), most.is_null()) {
@@ -123,7 +123,7 @@ fn join_alternatives(ways: impl Iterator<Item = String>) -> String {
     known.join(" or ")
 }
 
-/// A value as it is written in a table.
+/// Writes a value for a table.
 fn value_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -131,12 +131,12 @@ fn value_text(value: &Value) -> String {
     }
 }
 
-/// A text of the description in a cell of a table.
+/// Escapes a text of the description for a table cell.
 pub(super) fn table_cell(said: &str) -> String {
     escape_markup(said).replace('\n', " ").replace('|', "\\|")
 }
 
-/// A text of the description, in which `<` outside of code begins no markup.
+/// Escapes `<` outside of code in a text of the description.
 pub(super) fn escape_markup(said: &str) -> String {
     let mut done = String::with_capacity(said.len());
     let mut is_code = false;

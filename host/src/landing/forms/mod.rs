@@ -1,4 +1,4 @@
-//! Pages that work without scripts: what the form answers.
+//! Pages that answer the form without scripts.
 
 pub mod routes;
 
@@ -11,14 +11,14 @@ use crate::deployments::forms::contact;
 use crate::deployments::views::Deployed;
 use crate::http::problem_page::shell;
 
-/// Result of a form that was published without scripts.
+/// A share that was published by the form without scripts.
 pub(super) struct PublishedShare<'a> {
     pub(super) deployed: &'a Deployed,
     pub(super) password: Option<&'a str>,
     pub(super) one_time: bool,
 }
 
-/// The page that answers the form: the link, what is to be known about it, and how to take it back.
+/// Makes the page that answers the form: the link, its details, and a form that deletes the share.
 pub(super) fn published(shared: &PublishedShare<'_>, config: &Config) -> Markup {
     let PublishedShare {
         deployed,
@@ -59,7 +59,7 @@ pub(super) fn published(shared: &PublishedShare<'_>, config: &Config) -> Markup 
     )
 }
 
-/// Says that a share is gone.
+/// Makes the page after a deletion.
 pub(super) fn deleted() -> Markup {
     shell(
         "Deleted",

@@ -24,7 +24,7 @@ use crate::landing::qr;
 use svc_base::clock::Clock;
 use svc_sandbox::ContentType;
 
-/// How long `security.txt` may be believed, in seconds: less than a year (RFC 9116, section 2.5.5).
+/// Time until `security.txt` expires, in seconds: less than a year (RFC 9116, section 2.5.5).
 const SECURITY_TXT_SECONDS: i64 = 180 * 24 * 3600;
 
 /// The landing page's form, as a browser without scripts sends it: what is empty was left out.
