@@ -139,18 +139,14 @@ impl App {
     /// # Errors
     /// When something below the data or cache directory cannot be opened.
     pub async fn open(config: Config, clock: Clock, random: Random) -> anyhow::Result<SharedApp> {
-        let infrastructure = Infrastructure::open(config, clock, random)?;
-        let app = Self::assemble(Services::open(infrastructure).await?)?;
+        let infra = Infrastructure::open(config, clock, random)?;
+        let app = Self::assemble(Services::open(infra).await?)?;
         Ok(SharedApp(Arc::new(app)))
     }
 
     fn assemble(services: Services) -> anyhow::Result<Self> {
-        let infrastructure = &services.infrastructure;
-        let (config, clock, random) = (
-            &infrastructure.config,
-            &infrastructure.clock,
-            &infrastructure.random,
-        );
+        let infra = &services.infra;
+        let (config, clock, random) = (&infra.config, &infra.clock, &infra.random);
         let calls = services.calls();
         let metrics = Arc::clone(&services.metrics);
         Ok(Self {
@@ -165,7 +161,7 @@ impl App {
             hosts: Arc::new(Hosts::new(config)),
             request_ids: Arc::new(RequestIds::new(u32::from_le_bytes(random.bytes()?))),
             idempotency: Idempotency::new(
-                infrastructure.control.clone(),
+                infra.control.clone(),
                 clock.clone(),
                 services.deployments.secrets.idempotency.clone(),
             ),
@@ -186,9 +182,9 @@ impl App {
             rate_limits: services.rate_limits,
             metrics: services.metrics,
             gauges: services.gauges,
-            config: services.infrastructure.config,
-            clock: services.infrastructure.clock,
-            control: services.infrastructure.control,
+            config: services.infra.config,
+            clock: services.infra.clock,
+            control: services.infra.control,
         })
     }
 }

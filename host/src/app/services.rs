@@ -68,7 +68,7 @@ pub(super) struct Services {
     pub(super) rate_limits: Arc<RateLimits>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) gauges: Arc<Gauges>,
-    pub(super) infrastructure: Infrastructure,
+    pub(super) infra: Infrastructure,
 }
 
 /// Services of payments.
@@ -254,23 +254,17 @@ impl Infrastructure {
 
 impl Services {
     /// Opens everything below the data directory. Guests go on loading in the background.
-    pub(super) async fn open(infrastructure: Infrastructure) -> anyhow::Result<Self> {
-        let sandbox = infrastructure.sandbox()?;
-        let deployments = infrastructure.deployments(&sandbox).await?;
-        let realtime = infrastructure.realtime(&deployments);
-        let backends = infrastructure
-            .backends(&deployments, &sandbox, &realtime)
-            .await?;
-        let (control, clock, random) = (
-            &infrastructure.control,
-            &infrastructure.clock,
-            &infrastructure.random,
-        );
+    pub(super) async fn open(infra: Infrastructure) -> anyhow::Result<Self> {
+        let sandbox = infra.sandbox()?;
+        let deployments = infra.deployments(&sandbox).await?;
+        let realtime = infra.realtime(&deployments);
+        let backends = infra.backends(&deployments, &sandbox, &realtime).await?;
+        let (control, clock, random) = (&infra.control, &infra.clock, &infra.random);
         let workspaces = Workspaces::new(control.clone(), clock.clone(), random.clone());
-        let projects = infrastructure.projects(&workspaces);
-        let authenticator = infrastructure.authenticator(&workspaces)?;
-        let visitors = infrastructure.visitors(&projects, &deployments)?;
-        let paying = infrastructure.paying(&projects)?;
+        let projects = infra.projects(&workspaces);
+        let authenticator = infra.authenticator(&workspaces)?;
+        let visitors = infra.visitors(&projects, &deployments)?;
+        let paying = infra.paying(&projects)?;
         let settled = paying.payments.settle_begun().await;
         settled.context("settling interrupted checkouts")?;
         backends.ask_what_is_behind(paying.payments.what_is_behind());
@@ -286,7 +280,7 @@ impl Services {
             workspaces.clone(),
             teardown.clone(),
             paying.billing,
-            Arc::clone(&infrastructure.config),
+            Arc::clone(&infra.config),
         );
         let mut gauges = Gauges::default();
         let metrics = Metrics::new(|registry| {
@@ -296,11 +290,11 @@ impl Services {
             realtime.register(registry);
         });
         Ok(Self {
-            purger: infrastructure.purger(),
+            purger: infra.purger(),
             payments: paying.payments,
             webhooks: paying.webhooks,
             dev_provider: paying.dev_provider,
-            rate_limits: Arc::new(RateLimits::new(&infrastructure.config.limits, clock)),
+            rate_limits: Arc::new(RateLimits::new(&infra.config.limits, clock)),
             metrics: Arc::new(metrics),
             gauges: Arc::new(gauges),
             sandbox,
@@ -313,7 +307,7 @@ impl Services {
             visitors,
             teardown,
             accounts,
-            infrastructure,
+            infra,
         })
     }
 
@@ -326,7 +320,7 @@ impl Services {
             visitors: Arc::clone(&self.visitors),
             authenticator: self.authenticator.clone(),
             rate_limits: Arc::clone(&self.rate_limits),
-            config: Arc::clone(&self.infrastructure.config),
+            config: Arc::clone(&self.infra.config),
         }
     }
 
@@ -343,8 +337,8 @@ impl Services {
             realtime: Arc::clone(&self.realtime),
             payments: Arc::clone(&self.payments),
             metrics: Arc::clone(&self.metrics),
-            clock: self.infrastructure.clock.clone(),
-            config: Arc::clone(&self.infrastructure.config),
+            clock: self.infra.clock.clone(),
+            config: Arc::clone(&self.infra.config),
         }
     }
 
@@ -355,7 +349,7 @@ impl Services {
             backends: Arc::clone(&self.backends),
             deployments: Arc::clone(&self.deployments),
             visitors: Arc::clone(&self.visitors),
-            config: Arc::clone(&self.infrastructure.config),
+            config: Arc::clone(&self.infra.config),
         }
     }
 
@@ -365,7 +359,7 @@ impl Services {
             payments: Arc::clone(&self.payments),
             deployments: Arc::clone(&self.deployments),
             visitors: Arc::clone(&self.visitors),
-            config: Arc::clone(&self.infrastructure.config),
+            config: Arc::clone(&self.infra.config),
         }
     }
 
@@ -377,7 +371,7 @@ impl Services {
                 Arc::clone(&self.backends),
                 Arc::clone(&self.visitors),
                 Arc::clone(&self.rate_limits),
-                Arc::clone(&self.infrastructure.config),
+                Arc::clone(&self.infra.config),
             ),
             deployments: Arc::clone(&self.deployments),
         }

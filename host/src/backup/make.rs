@@ -113,6 +113,7 @@ async fn source(data: &Path, served: Option<Content>) -> anyhow::Result<ObjectSo
     }
 }
 
+/// Copies everything into a new state, and checks the copy; objects of an earlier backup that are damaged are copied again.
 async fn copy(
     (data, control): (&Path, &Control),
     served: Option<Content>,
@@ -132,10 +133,8 @@ async fn copy(
         from,
         wanted: &wanted,
     };
-    let (mut content, mut made) = (
-        place.content()?,
-        BackupOutcome::begun(at, one_time_left_out),
-    );
+    let mut content = place.content()?;
+    let mut made = BackupOutcome::begun(at, one_time_left_out);
     let copying = source.copy_to(&mut content, &mut made.content, false, watch);
     let damaged = copying.await?;
     fault::point("backup.content");
@@ -148,7 +147,6 @@ async fn copy(
     };
     let mut found = check(&stores, damaged, watch).await?;
     if !found.errors.is_empty() {
-        // Objects of an earlier backup may be damaged: they are copied again.
         let copying = source.copy_to(&mut content, &mut made.content, true, watch);
         let damaged = copying.await?;
         found = check(&stores, damaged, watch).await?;

@@ -12,7 +12,7 @@ const DIR_NAME: &str = "svc";
 struct CacheDirectories {
     /// systemd's `$CACHE_DIRECTORY`.
     service: Option<PathBuf>,
-    /// `$XDG_CACHE_HOME`.
+    /// Directory of `$XDG_CACHE_HOME`.
     xdg: Option<PathBuf>,
     /// The user's home.
     home: Option<PathBuf>,

@@ -29,7 +29,7 @@ pub struct Content(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     store: Arc<dyn ObjectStore>,
-    /// The same store for deletions, without retries: the collector itself repeats them.
+    /// Handle for deletions, without retries: the collector itself repeats them.
     deleting: Arc<dyn ObjectStore>,
     /// The local directory, if the store is one.
     local: Option<Local>,

@@ -105,7 +105,7 @@ impl Routers {
     }
 
     /// Returns the router of a host.
-    pub fn for_host(&self, host: &Host) -> &Router {
+    pub fn get(&self, host: &Host) -> &Router {
         match host {
             Host::Api | Host::Sites => &self.api,
             Host::Project(_) => &self.project,

@@ -75,11 +75,8 @@ pub(super) async fn handle(
         },
         Ok(Admitted::View(host)) => {
             let (parts, _) = request.into_parts();
-            let answer = async move { router::view(app, &host, &parts).await };
-            (
-                RequestKind::View,
-                catch_panic(answer.instrument(span)).await,
-            )
+            let answer = async move { router::view(app, &host, &parts).await }.instrument(span);
+            (RequestKind::View, catch_panic(answer).await)
         }
         Ok(Admitted::Call(host, client)) => {
             let context = CallContext {
@@ -91,11 +88,7 @@ pub(super) async fn handle(
             (RequestKind::Call, catch_panic(answer).await)
         }
         Ok(Admitted::Route(host, client)) => {
-            let answer = routers
-                .for_host(&host)
-                .clone()
-                .call(request)
-                .instrument(span);
+            let answer = routers.get(&host).clone().call(request).instrument(span);
             let answer = async { answer.await.unwrap_or_else(|never| match never {}) };
             // A route that requires a credential changes the flow to the owner's.
             let answer = Flow::stranger(client.0).scope(answer);
