@@ -70,7 +70,7 @@ impl<F: MinimumRole> Authority<F> {
     ///
     /// # Errors
     /// `Foreign` for a caller that is not a member, `Role` where the role does not suffice; both name the workspace as `named`.
-    pub async fn of(
+    pub async fn in_workspace(
         workspaces: &Workspaces,
         caller: &Caller,
         workspace: WorkspaceId,
@@ -128,7 +128,7 @@ impl<F: MinimumRole> WorkspaceChooser<F> {
     ///
     /// # Errors
     /// `Role` or `None` where no role of the caller suffices.
-    pub async fn of(workspaces: &Workspaces, caller: Caller) -> Result<Self, WorkspaceError> {
+    pub async fn new(workspaces: &Workspaces, caller: Caller) -> Result<Self, WorkspaceError> {
         // Every role may read.
         if F::ROLE > Viewer::ROLE {
             let highest = workspaces.highest_role(&caller).await?;
@@ -202,6 +202,6 @@ where
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let Authenticated(caller) = Authenticated::from_request_parts(parts, state).await?;
         DeclaredLength::from_request_parts(parts, state).await?;
-        Ok(Self::of(&Workspaces::from_ref(state), caller).await?)
+        Ok(Self::new(&Workspaces::from_ref(state), caller).await?)
     }
 }

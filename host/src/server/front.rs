@@ -66,7 +66,7 @@ pub(super) async fn handle(
     let mut request = linger::linger_on_drop(request);
     let admitted = admit(app, peer, &request_id, &mut request);
     // Computed from the canonical path, which the routes see, too.
-    let format = AnswerFormat::of(&request);
+    let format = AnswerFormat::for_request(&request);
     let span = tracing::debug_span!("request", id = request_id, method = %request.method());
     let (kind, mut response) = match admitted {
         Ok(Admitted::Preflight(host)) => match router::check_label(app, &host).await {
@@ -159,7 +159,7 @@ pub(super) async fn complete(
     next: Next,
 ) -> Response {
     let request_id = app.request_ids.next();
-    let format = AnswerFormat::of(&request);
+    let format = AnswerFormat::for_request(&request);
     let mut response = next.run(request).await;
     write_if_problem(&app, &format, &request_id, &mut response);
     if let Ok(value) = HeaderValue::try_from(request_id) {
@@ -183,7 +183,7 @@ struct AnswerFormat {
 }
 
 impl AnswerFormat {
-    fn for_host(request: &Request) -> Self {
+    fn for_request(request: &Request) -> Self {
         let (path, headers) = (request.uri().path(), request.headers());
         // A form in a browser is answered with a page, whatever its path.
         let is_page = !paths::is_for_programs(path)
