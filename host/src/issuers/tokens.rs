@@ -222,7 +222,7 @@ impl<'a> Token<'a> {
     ///
     /// # Errors
     /// [`TokenError`].
-    pub fn id(
+    pub fn verify_id(
         &self,
         metadata: &Metadata,
         keys: &Keys,
@@ -256,7 +256,7 @@ impl<'a> Token<'a> {
     ///
     /// # Errors
     /// [`TokenError`].
-    pub fn access(
+    pub fn verify_access(
         &self,
         metadata: &Metadata,
         keys: &Keys,
