@@ -113,7 +113,7 @@ impl World {
     async fn renew(&self) {
         self.issuance.renew().await;
         loop {
-            let under_way = self.issuance.state().under_way.values().next().cloned();
+            let under_way = self.issuance.state().pending.values().next().cloned();
             let Some(mut ended) = under_way else { return };
             let _ = ended.changed().await;
             tokio::task::yield_now().await;
@@ -336,6 +336,6 @@ async fn so_many_names_are_under_way() {
             .issuance
             .begin(&format!("{number}.pages.example.com"), Some(acme()));
     }
-    assert_eq!(world.issuance.state().under_way.len(), MAX_PENDING_NAMES);
+    assert_eq!(world.issuance.state().pending.len(), MAX_PENDING_NAMES);
     drop(gate);
 }
