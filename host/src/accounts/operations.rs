@@ -53,7 +53,7 @@ pub async fn create(
         free: limits.free_workspaces_per_user,
     };
     let as_seen = caller.clone();
-    let keep = keep.of(move |seen| WorkspaceView::new(seen, &as_seen));
+    let keep = keep.map_view(move |seen| WorkspaceView::new(seen, &as_seen));
     let workspaces = accounts.workspaces();
     let seen = workspaces
         .found(by.user, display_name, slug, most, keep)
@@ -119,7 +119,7 @@ pub async fn add_member(
     keep: AnswerKeeper<MemberView>,
 ) -> Result<MemberView, Problem> {
     let (given, at) = (input.checked()?, at.authority);
-    let keep = keep.of(|member: &crate::workspaces::Member| MemberView::from(member.clone()));
+    let keep = keep.map_view(|member: &crate::workspaces::Member| MemberView::from(member.clone()));
     let workspaces = accounts.workspaces();
     let member = workspaces.add_member(at.workspace, Some(at.caller), given, keep);
     Ok(member.await?.into())

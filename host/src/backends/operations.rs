@@ -27,7 +27,7 @@ pub async fn create(
     keep: AnswerKeeper<BackendView>,
 ) -> Result<BackendView, Problem> {
     let config = Arc::clone(backends.config());
-    let keep = keep.of(move |detail| BackendView::new(detail, &config));
+    let keep = keep.map_view(move |detail| BackendView::new(detail, &config));
     let detail = backends.create(&at.project, input.checked(), keep).await?;
     Ok(BackendView::new(&detail, backends.config()))
 }

@@ -184,7 +184,7 @@ impl Backends {
                     &backend.id,
                     now,
                 )?;
-                keep.keep(tx, &detail)?;
+                keep.store(tx, &detail)?;
                 Ok(detail)
             })
             .await

@@ -134,7 +134,7 @@ async fn copy(
         wanted: &wanted,
     };
     let mut content = place.content()?;
-    let mut made = BackupOutcome::begun(at, one_time_left_out);
+    let mut made = BackupOutcome::new(at, one_time_left_out);
     let copying = source.copy_to(&mut content, &mut made.content, false, watch);
     let damaged = copying.await?;
     fault::point("backup.content");

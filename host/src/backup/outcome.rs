@@ -29,7 +29,7 @@ pub struct BackupOutcome {
 
 impl BackupOutcome {
     /// Makes the outcome of a backup that has copied nothing yet.
-    pub(super) fn begun(moment: Timestamp, one_time_left_out: usize) -> Self {
+    pub(super) fn new(moment: Timestamp, one_time_left_out: usize) -> Self {
         Self {
             moment,
             complete: false,

@@ -12,13 +12,13 @@ pub(super) const MARKER: &str = ".opened";
 
 /// A directory of objects.
 #[derive(Clone, Debug)]
-pub(super) struct Local {
+pub(super) struct LocalDirectory {
     directory: PathBuf,
     /// Time of opening by the file system's clock, which also stamps its files.
     opened: SystemTime,
 }
 
-impl Local {
+impl LocalDirectory {
     /// Opens `directory`, which is made if it is missing. The store syncs its files and their parent directories.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use futures_util::{StreamExt, TryStreamExt};
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutPayload};
 
 use super::claim::{Claim, OWNER_FILE};
-use super::local::{Local, MARKER};
+use super::local::{LocalDirectory, MARKER};
 use super::object_locks::ObjectLocks;
 use super::pins::{Pin, Pins};
 use super::shared_objects::SharedObjects;
@@ -32,7 +32,7 @@ struct Inner {
     /// Handle for deletions, without retries: the collector itself repeats them.
     deleting: Arc<dyn ObjectStore>,
     /// The local directory, if the store is one.
-    local: Option<Local>,
+    local: Option<LocalDirectory>,
     /// Claim on that directory, if it is outside of the data.
     _claim: Option<Claim>,
     /// Health of a remote store.
@@ -48,7 +48,7 @@ struct Inner {
 impl Inner {
     fn new(
         store: Arc<dyn ObjectStore>,
-        local: Option<Local>,
+        local: Option<LocalDirectory>,
         claim: Option<Claim>,
         health: Option<StoreHealth>,
     ) -> Self {
@@ -72,7 +72,7 @@ impl Content {
     /// # Errors
     /// When the directory cannot be made or read.
     pub fn open(directory: &Path) -> anyhow::Result<Self> {
-        let (store, local) = Local::open(directory)?;
+        let (store, local) = LocalDirectory::open(directory)?;
         Ok(Self::from_parts(Arc::new(store), Some(local), None))
     }
 
@@ -81,7 +81,7 @@ impl Content {
     /// # Errors
     /// When the directory cannot be read.
     pub(super) fn open_claimed(directory: &Path, claim: Claim) -> anyhow::Result<Self> {
-        let (store, local) = Local::open(directory)?;
+        let (store, local) = LocalDirectory::open(directory)?;
         Ok(Self::from_parts(Arc::new(store), Some(local), Some(claim)))
     }
 
@@ -98,7 +98,11 @@ impl Content {
         }))
     }
 
-    fn from_parts(store: Arc<dyn ObjectStore>, local: Option<Local>, claim: Option<Claim>) -> Self {
+    fn from_parts(
+        store: Arc<dyn ObjectStore>,
+        local: Option<LocalDirectory>,
+        claim: Option<Claim>,
+    ) -> Self {
         Self(Arc::new(Inner::new(store, local, claim, None)))
     }
 
@@ -301,7 +305,7 @@ impl Content {
         self.0
             .local
             .as_ref()
-            .map_or(Ok(u64::MAX), Local::free_bytes)
+            .map_or(Ok(u64::MAX), LocalDirectory::free_bytes)
     }
 
     /// Deletes uploads that a crash before this start left unfinished; other stores do that themselves.

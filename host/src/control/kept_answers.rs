@@ -130,7 +130,7 @@ impl<T> AnswerKeeper<T> {
     }
 
     /// Stores an answer.
-    pub fn keep(self, tx: &Tx<'_>, answer: &T) -> Result<(), Error> {
+    pub fn store(self, tx: &Tx<'_>, answer: &T) -> Result<(), Error> {
         self.0.map_or(Ok(()), |keeper| keeper(tx, answer))
     }
 }
@@ -146,7 +146,7 @@ impl<T: Serialize + 'static> AnswerKeeper<T> {
     }
 
     /// Converts the operation's result to the view that is stored and answered.
-    pub fn of<U>(self, view: impl FnOnce(&U) -> T + Send + 'static) -> AnswerKeeper<U> {
+    pub fn map_view<U>(self, view: impl FnOnce(&U) -> T + Send + 'static) -> AnswerKeeper<U> {
         AnswerKeeper(
             self.0
                 .map(|keeper| -> Keeper<U> { Box::new(move |tx, made| keeper(tx, &view(made))) }),

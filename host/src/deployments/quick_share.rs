@@ -104,7 +104,7 @@ impl Deployments {
             deployment.artifact = Some(published.artifact);
             let holder = room.for_share(tx, &by, published.bytes)?;
             store::insert(tx, &deployment, &published.by, &holder, published.bytes)?;
-            keep.keep(tx, &deployed)?;
+            keep.store(tx, &deployed)?;
             Ok(deployed)
         })
         .await
@@ -149,7 +149,7 @@ impl Deployments {
         let committing = self.control.write(move |tx| {
             let holder = room.for_share(tx, &by, bytes)?;
             store::insert(tx, &deployment, &page.by, &holder, bytes)?;
-            keep.keep(tx, &deployed)?;
+            keep.store(tx, &deployed)?;
             Ok(deployed)
         });
         let added = self.timings.time(Stage::Commit, committing).await;

@@ -34,7 +34,7 @@ impl Document {
     /// Only when a compressor fails, which has no cause in the document.
     pub fn new(bytes: Bytes, headers: &HeaderMap) -> std::io::Result<Self> {
         let digest = Digest::of(&bytes);
-        Ok(Self::of(
+        Ok(Self::from_artifact(
             &digest,
             Artifact::compress(bytes, || true)?,
             headers,
@@ -48,10 +48,10 @@ impl Document {
     pub fn compressed_densely(bytes: Bytes, headers: &HeaderMap) -> std::io::Result<Self> {
         let digest = Digest::of(&bytes);
         let artifact = Artifact::compress_densely(bytes)?;
-        Ok(Self::of(&digest, artifact, headers))
+        Ok(Self::from_artifact(&digest, artifact, headers))
     }
 
-    fn of(digest: &Digest, artifact: Artifact, headers: &HeaderMap) -> Self {
+    fn from_artifact(digest: &Digest, artifact: Artifact, headers: &HeaderMap) -> Self {
         let variants = artifact.variants.into_iter().map(|variant| {
             let etag = etag(digest, variant.encoding);
             let mut headers = headers.clone();

@@ -30,7 +30,7 @@ pub async fn add_price(
     keep: AnswerKeeper<PricedView>,
 ) -> Result<PricedView, Problem> {
     let new = input.checked()?;
-    let keep = keep.of(|price| PricedView::from(price));
+    let keep = keep.map_view(|price| PricedView::from(price));
     let price = payments.add_price(at.project.id, new, keep).await?;
     Ok(PricedView::from(&price))
 }

@@ -25,7 +25,7 @@ pub async fn create(
         .await?;
     let new = input.checked()?;
     let config = Arc::clone(projects.config());
-    let keep = keep.of(move |project| ProjectView::new(project, &config));
+    let keep = keep.map_view(move |project| ProjectView::new(project, &config));
     let project = projects.create(authority.workspace, new, keep).await?;
     Ok(ProjectView::new(&project, projects.config()))
 }

@@ -111,7 +111,7 @@ impl Projects {
                     &project.id,
                     now,
                 )?;
-                keep.keep(tx, &project)?;
+                keep.store(tx, &project)?;
                 Ok(project)
             })
             .await

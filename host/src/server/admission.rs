@@ -61,7 +61,7 @@ struct OpenConnections {
 
 /// Permit of a connection; dropping it releases it.
 #[derive(Debug)]
-pub(super) struct Permit {
+pub(super) struct ConnectionPermit {
     /// `None` for a trusted proxy.
     counted: Option<(Arc<Connections>, ClientIp)>,
 }
@@ -95,10 +95,10 @@ impl Connections {
     }
 
     /// Admits a connection; `None` if there are too many already.
-    pub(super) fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<Permit> {
+    pub(super) fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<ConnectionPermit> {
         let client = ClientIp(peer.to_canonical());
         if self.proxies.iter().any(|net| net.contains(&client.0)) {
-            return Some(Permit { counted: None });
+            return Some(ConnectionPermit { counted: None });
         }
         let mut open = self.open();
         let of = |count: Option<&u64>| count.copied().unwrap_or(0);
@@ -114,13 +114,13 @@ impl Connections {
         *open.by_client.entry(client.bucket()).or_default() += 1;
         *open.by_network.entry(client.network()).or_default() += 1;
         drop(open);
-        Some(Permit {
+        Some(ConnectionPermit {
             counted: Some((Arc::clone(self), client)),
         })
     }
 }
 
-impl Drop for Permit {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let Some((connections, client)) = &self.counted else {
             return;

@@ -22,7 +22,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use super::admission::{Connections, Permit};
+use super::admission::{ConnectionPermit, Connections};
 use super::front;
 use super::handshakes::{HandshakeSlot, Handshakes};
 use crate::app::SharedApp;
@@ -153,7 +153,7 @@ struct Connection {
     /// Held until the connection ends: the server's stop waits for it.
     watcher: Watcher,
     /// Held until the connection ends or becomes a WebSocket, which has limits of its own.
-    permit: Permit,
+    permit: ConnectionPermit,
 }
 
 /// State of a connection's requests, shared with the service.

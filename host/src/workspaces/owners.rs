@@ -102,7 +102,7 @@ impl Workspaces {
                     role: Role::Owner,
                     projects: 0,
                 };
-                keep.keep(tx, &seen)?;
+                keep.store(tx, &seen)?;
                 Ok(seen)
             })
             .await

@@ -54,7 +54,7 @@ pub(super) fn write_loop(
         for written in waiting.acknowledged(acknowledged) {
             listeners.deliver(&written.changes);
             fault::point("commit.delivered");
-            written.tell();
+            written.answer_callers();
         }
     }
 }
@@ -68,7 +68,7 @@ struct CommittedGroup {
 }
 
 impl CommittedGroup {
-    fn tell(self) {
+    fn answer_callers(self) {
         let failure = self.failure.as_ref();
         for tell in self.tells {
             tell(failure.map_or(Ok(()), |error| Err(clone_error(error))));

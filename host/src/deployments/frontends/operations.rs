@@ -25,7 +25,7 @@ pub async fn create(
     let new = input.checked()?;
     let (project, config) = (at.project, Arc::clone(&deployments.config));
     let owner = project.clone();
-    let keep = keep.of(move |frontend| FrontendView::new(frontend, &owner, &config));
+    let keep = keep.map_view(move |frontend| FrontendView::new(frontend, &owner, &config));
     let frontend = deployments
         .create_frontend(project.clone(), new, keep)
         .await?;

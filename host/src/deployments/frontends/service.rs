@@ -129,7 +129,7 @@ impl Deployments {
                     &frontend.id,
                     now,
                 )?;
-                keep.keep(tx, &frontend)?;
+                keep.store(tx, &frontend)?;
                 Ok(frontend)
             })
             .await?;

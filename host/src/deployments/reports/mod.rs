@@ -110,7 +110,7 @@ impl Deployments {
                 }
                 store::insert_report(tx, &id, &report, now)?;
                 let reported = Reported { id };
-                keep.keep(tx, &reported)?;
+                keep.store(tx, &reported)?;
                 Ok(reported)
             })
             .await

@@ -52,7 +52,7 @@ pub async fn create(
 ) -> Result<RevisionCreated, Problem> {
     let (new, target) = (input.checked()?, at.target());
     let viewed = Arc::clone(&deployments);
-    let keep = keep.of(move |drafted| RevisionCreated::new(drafted, &viewed));
+    let keep = keep.map_view(move |drafted| RevisionCreated::new(drafted, &viewed));
     let drafted = deployments
         .create_draft(at.at.project, target, new, keep)
         .await?;

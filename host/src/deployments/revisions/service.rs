@@ -260,7 +260,7 @@ impl Deployments {
                     revision: Self::revision_in(tx, &deployment, &id)?,
                     deduplicated,
                 };
-                keep.keep(tx, &drafted)?;
+                keep.store(tx, &drafted)?;
                 Ok(drafted)
             })
             .await

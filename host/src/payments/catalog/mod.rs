@@ -41,7 +41,7 @@ impl Payments {
                 }
                 let made = store::insert_price(tx, &project, &new, &ids, now)?;
                 projects::record_audit(tx, &project, AuditAction::PriceCreate, &ids.price, now)?;
-                keep.keep(tx, &made)?;
+                keep.store(tx, &made)?;
                 Ok(made)
             })
             .await

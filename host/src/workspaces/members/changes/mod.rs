@@ -39,7 +39,7 @@ impl Workspaces {
                 }
                 let member = give(tx, &workspace, (own, has), (&user, role), now)?;
                 tx.record_audit(AuditAction::MemberAdd, Some(&workspace), &user, now)?;
-                keep.keep(tx, &member)?;
+                keep.store(tx, &member)?;
                 Ok(member)
             })
             .await
