@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Layers of `host/src`, from the ground up, as ARCHITECTURE draws them: a part may use the layers below its own. Parts of one
 /// layer do not know each other.
 const LAYERS: &[&[&str]] = &[
-    &["config", "data_lock", "private", "telemetry"],
+    &["config", "data_lock", "permissions", "telemetry"],
     &["content", "control", "data_dir", "issuers", "log", "tls"],
     &["edge", "http", "overview"],
     &["stripe", "workspaces"],

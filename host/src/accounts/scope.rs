@@ -6,7 +6,7 @@ use axum::extract::{FromRef, FromRequestParts, Path};
 use http::request::Parts;
 use serde::Deserialize;
 
-use crate::access::{Authenticated, Authority, Floor, HasFloor, Viewer};
+use crate::access::{Authenticated, Authority, HasMinimumRole, MinimumRole, Viewer};
 use crate::config::Config;
 use crate::http::extract::{self, DeclaredLength};
 use crate::http::problem::Problem;
@@ -29,12 +29,12 @@ impl<F: Floor> WorkspaceScope<F> {
         name: &str,
     ) -> Result<Self, WorkspaceError> {
         let found = workspaces.find(name).await?;
-        let authority = Authority::of(workspaces, caller, found.id, name).await?;
+        let authority = Authority::in_workspace(workspaces, caller, found.id, name).await?;
         Ok(Self { authority })
     }
 }
 
-impl<F: Floor> HasFloor for WorkspaceScope<F> {
+impl<F: MinimumRole> HasMinimumRole for WorkspaceScope<F> {
     const ROLE: Role = F::ROLE;
 }
 
@@ -82,7 +82,7 @@ struct WorkspacePath {
     id: String,
 }
 
-impl<F: Floor, S> FromRequestParts<S> for WorkspaceScope<F>
+impl<F: MinimumRole, S> FromRequestParts<S> for WorkspaceScope<F>
 where
     S: Send + Sync,
     Workspaces: FromRef<S>,

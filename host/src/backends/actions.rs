@@ -11,10 +11,10 @@ use super::model::{
 };
 use super::service::Backends;
 use super::{store, verdicts};
-use crate::access::while_awaited;
+use crate::access::while_client_waits;
 use crate::content::Digest;
 use crate::control;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
 use crate::projects;
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
@@ -92,7 +92,7 @@ impl Backends {
                     return Err(BackendError::definitions_full(most));
                 }
                 if changed {
-                    projects::did(tx, &project, Act::BackendDefine, &id, now)?;
+                    projects::record_audit(tx, &project, AuditAction::BackendDefine, &id, now)?;
                 }
                 Ok(store::actions(tx, &id).map_err(control::Error::from)?)
             })

@@ -5,7 +5,7 @@ use super::migrations;
 use super::model::{ActionRow, BackendError, DryRun, MigrationStatus, NewAction, writes};
 use super::service::Backends;
 use super::store;
-use crate::access::while_awaited;
+use crate::access::while_client_waits;
 use crate::control;
 use svc_base::ids::{BackendId, ProjectId};
 use svc_database::{DryRunInput, DryRunOutcome, DryRunStatement, MigrationOutcome};

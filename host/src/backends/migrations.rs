@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::model::{BackendError, LedgerEntry, MigrationResult, MigrationStatus};
 use super::service::Backends;
 use super::{store, verdicts};
-use crate::access::while_awaited;
+use crate::access::while_client_waits;
 use crate::content::Digest;
 use crate::control;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
 use crate::projects;
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
@@ -139,7 +139,13 @@ impl Backends {
                     return Ok(false);
                 }
                 store::append(tx, &id, &entry)?;
-                projects::did(tx, &project, Act::BackendMigrate, &id, entry.applied_at)?;
+                projects::record_audit(
+                    tx,
+                    &project,
+                    AuditAction::BackendMigrate,
+                    &id,
+                    entry.applied_at,
+                )?;
                 Ok(true)
             })
             .await;

@@ -6,7 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::occupancy::Occupancy;
-use crate::access::Abandoned;
+use crate::access::ClientGone;
 use crate::config::CapReached;
 use crate::control;
 use svc_base::clock::Timestamp;

@@ -10,11 +10,11 @@ use super::model::{Backend, BackendDetail, BackendError, LedgerEntry};
 use super::occupancy::Occupancy;
 use super::store;
 use super::verdicts::Verdicts;
-use crate::access::while_awaited;
+use crate::access::while_client_waits;
 use crate::config::Config;
 use crate::content::Digest;
-use crate::control::answers::Keep;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::control::{self, Control, Tx};
 use crate::deployments::publish::PublishError;
 use crate::deployments::{self, Deployments};
@@ -76,7 +76,7 @@ impl Backends {
         Ok(Self {
             databases: Arc::new(Databases::open(
                 &config.data,
-                &config.limits.databases(),
+                &config.limits.database_limits(),
                 clock.clone(),
             )?),
             verdicts: Verdicts::new(sandbox),
@@ -178,8 +178,14 @@ impl Backends {
                     store::append(tx, &backend.id, entry)?;
                 }
                 deployments::bind_backend(tx, &backend.project, &backend.id)?;
-                projects::did(tx, &backend.project, Act::BackendCreate, &backend.id, now)?;
-                keep.keep(tx, &detail)?;
+                projects::record_audit(
+                    tx,
+                    &backend.project,
+                    AuditAction::BackendCreate,
+                    &backend.id,
+                    now,
+                )?;
+                keep.store(tx, &detail)?;
                 Ok(detail)
             })
             .await
@@ -310,7 +316,7 @@ impl Backends {
             .write(move |tx| {
                 let there = set(tx, &id)?;
                 if there {
-                    projects::did(tx, &project, Act::BackendUpdate, &id, now)?;
+                    projects::record_audit(tx, &project, AuditAction::BackendUpdate, &id, now)?;
                 }
                 Ok::<_, control::Error>(there)
             })
@@ -333,7 +339,7 @@ impl Backends {
                 deployments::backend_changed(tx, &project)?;
                 let removed = store::remove(tx, &project)?;
                 if let Some(id) = &removed {
-                    projects::did(tx, &project, Act::BackendDelete, id, now)?;
+                    projects::record_audit(tx, &project, AuditAction::BackendDelete, id, now)?;
                 }
                 Ok::<_, control::Error>(removed)
             })

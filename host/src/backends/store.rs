@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{ActionRow, Backend, BackendError, LedgerEntry};
-use crate::config::{Config, Held, Holder};
+use crate::config::{CapHolder, CapUsage, Config};
 use crate::control::{Change, Columns, Error, Tx};
 use crate::workspaces::Principal;
 use svc_base::ids::{BackendId, ProjectId, WorkspaceId};
@@ -67,7 +67,7 @@ pub(super) fn count_held(c: &Connection, workspaces: &[WorkspaceId]) -> rusqlite
     )?
     .query_row([list], |row| {
         let number = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
-        Ok(Held {
+        Ok(CapUsage {
             all: number(0)?,
             strangers: number(1)?,
             own: number(2)?,

@@ -180,7 +180,7 @@ limits! {
 }
 
 impl Limits {
-    /// Refuses parts that are more than the whole.
+    /// Refuses percentages above 100.
     fn check_percents(&self) -> anyhow::Result<()> {
         let percents = [
             ("cap_owners_percent", self.cap_owners_percent),
@@ -216,8 +216,8 @@ impl Limits {
         }
     }
 
-    /// Bounds of tenants' databases.
-    pub fn databases(&self) -> svc_database::Limits {
+    /// Returns the limits of tenants' databases.
+    pub fn database_limits(&self) -> svc_database::Limits {
         svc_database::Limits {
             query_rows: self.query_rows,
             result_bytes: self.result_bytes,
@@ -229,7 +229,7 @@ impl Limits {
     }
 
     /// Returns the budgets of guests' calls.
-    pub fn guests(&self) -> GuestLimits {
+    pub fn guest_limits(&self) -> GuestLimits {
         let of = |fuel, bytes, millis| svc_sandbox::Limits {
             fuel,
             memory_bytes: usize::try_from(bytes).unwrap_or(usize::MAX),

@@ -210,7 +210,7 @@ impl ReadyVariant {
         let whole = |policy: &HeaderMap| {
             let mut headers = policy.clone();
             headers.insert(header::CONTENT_TYPE, HTML);
-            document::describe(&mut headers, &etag, encoding);
+            document::add_variant_headers(&mut headers, &etag, encoding);
             headers
         };
         Self {
@@ -249,7 +249,7 @@ fn headers_of(cache: HeaderValue, sandbox: Option<HeaderValue>, hidden: bool) ->
 }
 
 /// How many parts the cache has: each must hold the heaviest page, with encodings that are as large as it together.
-/// What weighs more, as what does not compress may, is not kept; its readers share it (`content/held.rs`).
+/// What weighs more, as what does not compress may, is not kept; its readers share it (`content/shared_objects.rs`).
 fn shards(bytes: u64, page_bytes: u64) -> usize {
     let heaviest = page_bytes.saturating_mul(2).saturating_add(ENTRY_BYTES);
     let fits = |shards: &usize| bytes / *shards as u64 >= heaviest;

@@ -21,7 +21,7 @@ const SELECT: &str = "SELECT d.id, d.slug, d.content_type, d.title, d.one_time, 
 const RESOLVES: &str = "d.state = 'active' AND p.state = 'active'";
 
 fn deployment(row: &Row<'_>) -> rusqlite::Result<Deployment> {
-    let row = Columns::of(row);
+    let row = Columns::new(row);
     Ok(Deployment {
         id: row.get("id")?,
         slug: row.get("slug")?,

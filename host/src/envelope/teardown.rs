@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::backends::Backends;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
 use crate::deployments::Deployments;
 use crate::payments::Payments;
 use crate::projects::{ProjectError, Projects};

@@ -18,7 +18,7 @@ mod transport;
 
 use std::sync::Arc;
 
-use crate::access::Callers;
+use crate::access::Authenticator;
 use crate::accounts::Accounts;
 use crate::backends::Backends;
 use crate::config::Config;

@@ -10,7 +10,7 @@ use super::model::{COOKIE_SECONDS, PaymentError, Session};
 use super::store;
 use super::verdict::verdict;
 use super::views::MatchedBy;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
 use crate::control::{self, Control, Tx};
 use crate::deployments::pages::{Kind, Page};
 use crate::projects::{self, ProjectError, Projects};

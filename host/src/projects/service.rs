@@ -8,10 +8,10 @@ use super::label::host_label;
 use super::model::{NewProject, Project, ProjectChanges, ProjectError};
 use super::scope::ProjectScope;
 use super::store;
-use crate::access::{Authority, Floor};
+use crate::access::{Authority, MinimumRole};
 use crate::config::Config;
-use crate::control::answers::Keep;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::control::{Control, Error, Tx};
 use crate::workspaces::{Caller, Principal, WorkspaceError, WorkspaceRef, Workspaces};
 use svc_base::clock::Clock;
@@ -68,7 +68,7 @@ impl Projects {
         &self,
         workspace: WorkspaceId,
         new: NewProject,
-        keep: Keep<Project>,
+        keep: AnswerKeeper<Project>,
     ) -> Result<Project, ProjectError> {
         let owner = self
             .workspaces
@@ -102,8 +102,14 @@ impl Projects {
                     }
                 }
                 store::insert(tx, &project)?;
-                store::did(tx, &project.id, Act::ProjectCreate, &project.id, now)?;
-                keep.keep(tx, &project)?;
+                store::record_audit(
+                    tx,
+                    &project.id,
+                    AuditAction::ProjectCreate,
+                    &project.id,
+                    now,
+                )?;
+                keep.store(tx, &project)?;
                 Ok(project)
             })
             .await
@@ -128,7 +134,9 @@ impl Projects {
             .await?;
         let project = found.ok_or(ProjectError::NotFound)?;
         let owner = project.workspace.id;
-        match Authority::of(&self.workspaces, caller, owner, &project.workspace.slug).await {
+        match Authority::in_workspace(&self.workspaces, caller, owner, &project.workspace.slug)
+            .await
+        {
             Ok(authority) => Ok(ProjectScope { authority, project }),
             Err(WorkspaceError::Foreign(_)) => Err(ProjectError::Forbidden),
             Err(error) => Err(ProjectError::Workspace(error)),
@@ -237,7 +245,7 @@ impl Projects {
                 }
                 project.updated_at = now;
                 store::update(tx, &project)?;
-                store::did(tx, &id, Act::ProjectUpdate, &id, now)?;
+                store::record_audit(tx, &id, AuditAction::ProjectUpdate, &id, now)?;
                 Ok(project)
             })
             .await

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::Project;
-use crate::control::audit::{Act, Ahead, Doer};
+use crate::control::audit::{Actor, AuditAction, AuditEntryAhead};
 use crate::control::{Columns, Control, Error, Tx};
 use crate::workspaces::WorkspaceRef;
 use svc_base::clock::Timestamp;
@@ -210,7 +210,7 @@ pub fn offers_provider(
 pub fn did(
     tx: &Tx<'_>,
     project: &ProjectId,
-    act: Act,
+    act: AuditAction,
     target: &dyn Display,
     now: Timestamp,
 ) -> Result<(), Error> {
@@ -221,9 +221,9 @@ pub fn did(
 /// Records an action of another actor than this task's in the audit log.
 pub fn did_by(
     tx: &Tx<'_>,
-    doer: &Doer,
+    actor: &Actor,
     project: &ProjectId,
-    act: Act,
+    act: AuditAction,
     target: &dyn Display,
     now: Timestamp,
 ) -> Result<(), Error> {
@@ -238,7 +238,7 @@ pub fn did_by(
 pub fn does(
     tx: &Tx<'_>,
     project: &ProjectId,
-    act: Act,
+    act: AuditAction,
     target: &dyn Display,
     now: Timestamp,
 ) -> Result<Option<Ahead>, Error> {

@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 
 use super::client::Client;
 use super::protocol::{self, Message};
-use crate::http::websocket::{Close, Full, Outbox, frame};
+use crate::http::websocket::{Close, Outbox, OutboxClosed, frame};
 use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
 

@@ -21,7 +21,7 @@ pub(super) async fn serve(
     let limits = &ticket.hub().limits;
     let bytes = usize::try_from(limits.frame_bytes).unwrap_or(usize::MAX);
     let queue = usize::try_from(limits.outbound_queue).unwrap_or(usize::MAX);
-    let Some(socket) = accepted.socket(bytes).await else {
+    let Some(socket) = accepted.into_socket(bytes).await else {
         return;
     };
     let (outbox, mut running) = socket.open(queue);

@@ -1,4 +1,4 @@
-//! The routes of probes, and of what a problem's `type` means.
+//! The routes of probes, and of the pages at problems' `type` URLs.
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};

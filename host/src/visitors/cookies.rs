@@ -39,7 +39,7 @@ pub(super) fn session_cookie(
     secure: bool,
 ) -> Result<HeaderValue, Problem> {
     let seconds = if token.is_empty() { 0 } else { SESSION_SECONDS };
-    HostCookie::of_page(&session_name(deployment), slug, secure).give(token, seconds)
+    HostCookie::for_page(&session_name(deployment), slug, secure).set_header(token, seconds)
 }
 
 /// Returns the `Set-Cookie` header that ties a browser to the sign-ins that it begins.

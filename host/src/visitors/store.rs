@@ -95,7 +95,7 @@ pub(super) fn session(
          WHERE s.token_sha256 = ?1 AND s.expires_at > ?2",
     )?
     .query_row(params![key, now], |row| {
-        let row = Columns::of(row);
+        let row = Columns::new(row);
         Ok(Session {
             key: *key,
             visitor: VisitorId::from_stored(row.get("id")?),
@@ -171,7 +171,7 @@ pub(super) fn forget(
         .execute(params![project, id])?;
     tx.note(Change::SessionsEnded(*project));
     if gone > 0 {
-        projects::did(tx, project, Act::VisitorForget, &id, now)?;
+        projects::record_audit(tx, project, AuditAction::VisitorForget, &id, now)?;
     }
     Ok(gone > 0)
 }

@@ -8,8 +8,8 @@ use super::members::{insert_first_owner, require_role};
 use super::model::{Caller, Plan, Role, UserId, Workspace, WorkspaceAccess};
 use super::service::{Workspaces, begin_deletion_in};
 use super::{store, subscriptions};
-use crate::control::answers::Keep;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::control::{Error, Tx};
 use svc_base::counted;
 use svc_base::ids::WorkspaceId;
@@ -100,7 +100,7 @@ impl Workspaces {
                     role: Role::Owner,
                     projects: 0,
                 };
-                keep.keep(tx, &seen)?;
+                keep.store(tx, &seen)?;
                 Ok(seen)
             })
             .await

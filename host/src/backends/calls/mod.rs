@@ -20,7 +20,7 @@ use requests::BatchedCall;
 use svc_database::values::{Params, Value};
 use svc_database::{BatchStep, ResultJson, StatementCall, StatementTiming, StepParam};
 
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
 use crate::visitors::Identity;
 use svc_base::ids::BackendId;
 use svc_sandbox::Statement;

@@ -12,12 +12,12 @@ use super::requests::{As, CallOrBatch, OpBody, OpRequest, RunQuery};
 use super::tokens::Tokens;
 use super::views::{OpAnswer, QueryResult};
 use crate::access::{
-    self, Authority, Callers, Editor, MaybeCaller, Viewer, credential_invalid, credential_missing,
-    to_the_end,
+    self, Authenticator, Authority, Editor, MaybeCaller, Viewer, credential_invalid,
+    credential_missing, run_to_completion,
 };
 use crate::backends::{BackendError, Backends};
 use crate::config::Config;
-use crate::control::audit::{Doer, done_by};
+use crate::control::audit::{Actor, with_actor};
 use crate::deployments::Deployments;
 use crate::deployments::pages::{Kind, Page};
 use crate::deployments::serve::LookupError;
@@ -121,7 +121,7 @@ async fn answer(
         }
         Err(_) => None,
     };
-    let body = UnreadBody::of(request, calls.config.limits.op_body_bytes)?;
+    let body = UnreadBody::new(request, calls.config.limits.op_body_bytes)?;
     let page = page?;
     let backend = bound_backend(&page)?;
     let mut body = body.json::<OpBody>().await?.value;
@@ -180,7 +180,7 @@ async fn authenticate_owner(
         headers.append(header::AUTHORIZATION, value);
     }
     check_once(&headers, &[header::AUTHORIZATION])?;
-    let caller = match calls.callers.identify(&headers).await? {
+    let caller = match calls.authenticator.identify(&headers).await? {
         access::Identity::Known(caller) => caller,
         access::Identity::Nobody => return Err(credential_missing()),
         access::Identity::Invalid => return Err(credential_invalid()),
@@ -225,7 +225,7 @@ pub async fn query(
         )));
     }
     let backends = Arc::clone(&calls.backends);
-    let may_write = at.raised::<Editor>().is_ok();
+    let may_write = at.require::<Editor>().is_ok();
     let work = async move {
         let query = backends.query(backend, request.sql, request.params.0, may_write);
         query.await

@@ -12,7 +12,7 @@ use super::service::Backends;
 use super::store;
 use crate::content::Digest;
 use crate::control;
-use crate::control::audit::{self, Act, Doer};
+use crate::control::audit::{self, Actor, AuditAction};
 use crate::projects;
 use svc_base::clock::Timestamp;
 use svc_base::fault;
@@ -133,7 +133,7 @@ impl Backends {
             marker: MigrationMarker { version, checksum },
             sql,
             made_at,
-            made_by: audit::doer().as_ref().map(Doer::written),
+            made_by: audit::current_actor().as_ref().map(Actor::encode),
         }
     }
 
@@ -166,8 +166,8 @@ impl Backends {
         id: BackendId,
         record: RestoreRecord,
     ) -> Result<(), control::Error> {
-        let (doer, now) = (
-            record.made_by.as_deref().and_then(Doer::read),
+        let (actor, now) = (
+            record.made_by.as_deref().and_then(Actor::decode),
             record.made_at,
         );
         let entry = LedgerEntry {

@@ -6,9 +6,9 @@ use super::model::{
     Frontend, FrontendError, FrontendState, MemberSummary, NewContent, NewFrontend, Target,
 };
 use super::store;
-use crate::control::answers::Keep;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
 use crate::control::events::{self, Event};
+use crate::control::kept_answers::AnswerKeeper;
 use crate::control::{self, Tx};
 use crate::deployments::publication::{Address, announce, announce_slug};
 use crate::deployments::publish::PageSource;
@@ -25,8 +25,8 @@ impl Deployments {
     /// The database's; the events that it did not follow are there still, then.
     pub async fn follow_operators(&self) -> Result<(), control::Error> {
         for (id, event) in self.control.read(events::unhandled).await? {
-            if let Some(Event::Noted(deed)) = &event {
-                events::log(deed);
+            if let Some(Event::CommandRun(record)) = &event {
+                events::log_command(record);
             }
             let (config, now) = (Arc::clone(&self.config), self.clock.now());
             let followed: Result<(), control::Error> = self
@@ -35,7 +35,7 @@ impl Deployments {
                     if let Some(Event::SlugChanged(slug)) = event {
                         announce_slug(tx, &config, &slug, now)?;
                     }
-                    events::handled(tx, id)
+                    events::delete(tx, id)
                 })
                 .await;
             followed?;
@@ -51,7 +51,7 @@ impl Deployments {
         &self,
         project: Project,
         new: NewFrontend,
-        keep: Keep<Frontend>,
+        keep: AnswerKeeper<Frontend>,
     ) -> Result<Frontend, FrontendError> {
         self.check_frontend_room(project.workspace.id).await?;
         let slug = self.reserve_slug(new.requested_slug.as_deref()).await?;
@@ -97,7 +97,7 @@ impl Deployments {
         mut frontend: Frontend,
         name: Option<String>,
         content: String,
-        keep: Keep<Frontend>,
+        keep: AnswerKeeper<Frontend>,
     ) -> Result<Frontend, FrontendError> {
         let source = PageSource {
             content_type: frontend.content_type,
@@ -122,8 +122,14 @@ impl Deployments {
                 }
                 frontend.state = FrontendState::Active;
                 frontend.source = Some(published.source);
-                projects::did(tx, &project.id, Act::FrontendCreate, &frontend.id, now)?;
-                keep.keep(tx, &frontend)?;
+                projects::record_audit(
+                    tx,
+                    &project.id,
+                    AuditAction::FrontendCreate,
+                    &frontend.id,
+                    now,
+                )?;
+                keep.store(tx, &frontend)?;
                 Ok(frontend)
             })
             .await?;
@@ -226,7 +232,7 @@ impl Deployments {
                     published,
                 };
                 revisions::release(tx, &frontend, &released, now)?;
-                projects::did(tx, &project.id, Act::FrontendPublish, &id, now)?;
+                projects::record_audit(tx, &project.id, AuditAction::FrontendPublish, &id, now)?;
                 Self::active_in(tx, &project.id, &id)
             })
             .await?;
@@ -265,7 +271,13 @@ impl Deployments {
                 // One that is being created goes too: its creator will not find it any more.
                 deployments::store::remove(tx, &frontend.id, now)?;
                 announce(tx, &config, &address_of(&frontend, &project), now)?;
-                projects::did(tx, &project.id, Act::FrontendDelete, &frontend.id, now)?;
+                projects::record_audit(
+                    tx,
+                    &project.id,
+                    AuditAction::FrontendDelete,
+                    &frontend.id,
+                    now,
+                )?;
                 Ok::<_, FrontendError>(true)
             })
             .await?;

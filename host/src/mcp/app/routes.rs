@@ -69,7 +69,7 @@ async fn answer(
     request: Request,
 ) -> Result<Response, Problem> {
     let most = services.calls.config.limits.op_body_bytes;
-    let body = UnreadBody::of(request, most)?;
+    let body = UnreadBody::new(request, most)?;
     let page = page?;
     let backend = bound_backend(&page)?;
     if !services.calls.backends.allows_agents(backend).await? {

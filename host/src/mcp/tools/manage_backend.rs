@@ -15,7 +15,7 @@ use crate::backends::requests::{ChangeMode, DefineActions};
 use crate::backends::scope::BackendScope;
 use crate::backends::views::{Defined, Updated};
 use crate::backends::{export, operations};
-use crate::control::answers::Keep;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
 use crate::mcp::arguments::{Arguments, ToolAction as _, actions};

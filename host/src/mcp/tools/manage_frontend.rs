@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::find::SourceSearch;
 use super::{DataRisk, ToolSession, deletion_result, describe, string_argument, to_json};
 use crate::access::Viewer;
-use crate::control::answers::Keep;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::deployments::Deployments;
 use crate::deployments::frontends::operations as frontends;
 use crate::deployments::frontends::requests::explain_share_fields;

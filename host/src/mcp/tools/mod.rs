@@ -73,7 +73,7 @@ macro_rules! tools {
                         let call = deploy_asset::call(services, publisher, arguments);
                         CallOutcome {
                             action: NO_ACTION,
-                            result: to_the_end(call).await,
+                            result: run_to_completion(call).await,
                         }
                     }
                     (_, None) => CallOutcome::refused(auth::credential_required(self.name())),
@@ -120,7 +120,7 @@ async fn run(
     if operations::only_reads(tool, action) {
         return call.await;
     }
-    to_the_end(call).await
+    run_to_completion(call).await
 }
 
 /// Outcome of a call.
@@ -152,12 +152,12 @@ pub(super) fn list_tools(limits: &Limits) -> Vec<Description> {
     let said = |tool: &Description| {
         let mut tool = tool.clone();
         let text = tool.description.as_deref();
-        tool.description = text.map(|text| limits.said(text).into());
+        tool.description = text.map(|text| limits.fill_in(text).into());
         let schema = Arc::make_mut(&mut tool.input_schema);
         if let Some(Value::Object(arguments)) = schema.get_mut("properties") {
             for argument in arguments.values_mut() {
                 if let Some(Value::String(about)) = argument.get_mut("description") {
-                    *about = limits.said(about);
+                    *about = limits.fill_in(about);
                 }
             }
         }

@@ -117,7 +117,7 @@ async fn open(
             "Live queries come in two ways: over a WebSocket, or as server-sent events, for which `Accept` names `text/event-stream` and the query has `action` and `params`.",
         ));
     }
-    if !origin::is_own(&live.config.scheme, &context.authority, request.headers()) {
+    if !origin::is_same_origin(&live.config.scheme, &context.authority, request.headers()) {
         return Err(Problem::new(
             Code::OriginRefused,
             "The socket was opened from a page of another origin. Open it from the page itself.",

@@ -17,7 +17,7 @@ use super::query::{Outcome, Query};
 use super::subscriber::Subscriber;
 use crate::backends::{BackendError, Backends};
 use crate::config::Config;
-use crate::http::rate_limit::{Draw, RateLimits, Rule, Spent};
+use crate::http::rate_limit::{BucketEmpty, Draw, RateLimits, Rule};
 use crate::realtime::{Realtime, RoomError};
 use crate::visitors::Visitors;
 use svc_base::Stopwatch;
@@ -170,7 +170,7 @@ impl Live {
         left.of_client = Some(draw);
         match draw {
             Draw::Left(_) => Ok(()),
-            Draw::Empty => Err(bucket.spent().into()),
+            Draw::Empty => Err(bucket.empty_error().into()),
         }
     }
 
@@ -210,10 +210,12 @@ impl Live {
     /// Adds the rate limit headers of the buckets that were drawn from.
     pub(super) fn announce(&self, left: DrawnTokens, headers: &mut HeaderMap) {
         if let Some(draw) = left.of_client {
-            self.rate_limits.by_client(Rule::Op).announce(draw, headers);
+            self.rate_limits
+                .by_client(Rule::Op)
+                .add_headers(draw, headers);
         }
         if let Some(draw) = left.of_deployment {
-            self.rate_limits.op_deployment.announce(draw, headers);
+            self.rate_limits.op_deployment.add_headers(draw, headers);
         }
     }
 
@@ -231,7 +233,7 @@ impl Live {
         left.of_deployment = Some(draw);
         match draw {
             Draw::Left(_) => Ok(()),
-            Draw::Empty => Err(bucket.spent().into()),
+            Draw::Empty => Err(bucket.empty_error().into()),
         }
     }
 

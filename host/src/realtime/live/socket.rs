@@ -22,14 +22,14 @@ const MIN_BACKLOG: usize = 64;
 /// Serves a socket after the handshake.
 pub(super) async fn serve(
     live: Live,
-    accepted: Accepted,
+    accepted: AcceptedUpgrade,
     (backend, client): (BackendId, IpAddr),
     (place, opened): (Admission, ConnectionContext),
 ) {
     let limits = &live.config.limits;
     let bytes = usize::try_from(limits.frame_bytes).unwrap_or(usize::MAX);
     let queue = usize::try_from(limits.outbound_queue).unwrap_or(usize::MAX);
-    let Some(socket) = accepted.socket(bytes).await else {
+    let Some(socket) = accepted.into_socket(bytes).await else {
         return;
     };
     let (outbox, mut running) = socket.open(queue.saturating_add(SPARE_OUTBOX_CAPACITY));

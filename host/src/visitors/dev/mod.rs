@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::state::challenge;
 use crate::config::{Config, Provider, ProviderKind};
-use crate::issuers::{NoKey, SigningKey};
+use crate::issuers::{SigningError, SigningKey};
 use crate::workspaces::credential;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::random::Random;
@@ -98,7 +98,7 @@ impl DevIssuer {
     }
 
     fn keys(&self) -> Value {
-        json!({ "keys": [self.key.public()] })
+        json!({ "keys": [self.key.public_jwk()] })
     }
 
     /// Issues an authorization code for a person; `None` if there are too many codes, or no randomness.

@@ -110,7 +110,7 @@ async fn submit_form(
 ) -> Result<Response, Problem> {
     let issuer = require_issuer(issuer)?;
     let request = authorization_request(&issuer, uri.query())?;
-    let (_, raw) = body.raw().await?;
+    let (_, raw) = body.read_with_head().await?;
     let form: SignInForm = serde_urlencoded::from_bytes(&raw)
         .map_err(|error| invalid(format!("In the form: {error}.")))?;
     let state = request.state.clone();

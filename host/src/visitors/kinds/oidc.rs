@@ -53,7 +53,7 @@ impl Oidc {
         clock: &Clock,
         stored_issuer: Option<&'static str>,
     ) -> Result<Self, AddressError> {
-        let address = Address::parse(&client.settings.issuer)?;
+        let address = IssuerAddress::parse(&client.settings.issuer)?;
         Ok(Self {
             issuer: Issuer::new(address, client.outbound.clone(), clock.clone()),
             client,
@@ -91,7 +91,9 @@ impl Oidc {
             SignInFailure::new(AuthError::ProviderError, cause)
         })?;
         let client_id = &self.client.settings.client_id;
-        let claims = self.issuer.id_token(&id_token, client_id, &exchange.nonce);
+        let claims = self
+            .issuer
+            .verify_id_token(&id_token, client_id, &exchange.nonce);
         let claims = claims.await?;
         // An issuer of many tenants names the tenant in its answer.
         if named.is_some_and(|named| named != claims.issuer) {

@@ -1,7 +1,7 @@
 //! Changes of memberships. Each reads the roles inside its own transaction.
 
-use crate::control::answers::Keep;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::control::{Error, Tx};
 use crate::workspaces::error::WorkspaceError;
 use crate::workspaces::members::store;
@@ -23,7 +23,7 @@ impl Workspaces {
         workspace: WorkspaceId,
         by: Option<Caller>,
         (user, role): (UserId, Role),
-        keep: Keep<Member>,
+        keep: AnswerKeeper<Member>,
     ) -> Result<Member, WorkspaceError> {
         let now = self.clock.now();
         self.control
@@ -91,7 +91,7 @@ impl Workspaces {
                 let (_, owners) = store::count_members(tx, &workspace).map_err(Error::from)?;
                 check_change(own, Some(has), None, owners)?;
                 store::remove(tx, &workspace, &user)?;
-                tx.did(Act::MemberRemove, Some(&workspace), &user, now)?;
+                tx.record_audit(AuditAction::MemberRemove, Some(&workspace), &user, now)?;
                 Ok(())
             })
             .await

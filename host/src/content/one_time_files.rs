@@ -1,4 +1,4 @@
-//! The private files of one-time shares: one a share, so that unlinking it is the end of its content.
+//! The private files of one-time shares: one a share, so that unlinking it deletes the content.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -9,11 +9,11 @@ use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 
 use svc_base::ids::DeploymentId;
 
-/// The directory of the private files; clones share it. Its functions block on the disk.
+/// The directory of the private files; clones share it. Functions block on the disk.
 #[derive(Clone, Debug)]
-pub struct OnceFiles(Arc<Dir>);
+pub struct OneTimeFiles(Arc<Dir>);
 
-impl OnceFiles {
+impl OneTimeFiles {
     /// Opens `directory`, which is made if it is missing.
     ///
     /// # Errors
@@ -26,7 +26,7 @@ impl OnceFiles {
         )?)))
     }
 
-    /// Writes a share's page and answers when it is durable. A write that fails leaves no file.
+    /// Writes a share's page durably. A failed write leaves no file.
     pub fn write(&self, id: &DeploymentId, page: &[u8]) -> io::Result<()> {
         let name = id.to_string();
         let mut options = OpenOptions::new();
@@ -53,7 +53,7 @@ impl OnceFiles {
         }
     }
 
-    /// Removes a share's page and answers when that is durable.
+    /// Removes a share's page durably.
     pub fn burn(&self, id: &DeploymentId) -> io::Result<()> {
         match self.0.remove_file(id.to_string()) {
             Ok(()) => self.sync(),
@@ -62,7 +62,7 @@ impl OnceFiles {
         }
     }
 
-    /// The shares that have a file; names that are no id of ours are left alone.
+    /// Lists the shares that have a file; files with other names are ignored.
     pub fn list(&self) -> io::Result<Vec<DeploymentId>> {
         let mut ids = Vec::new();
         for entry in self.0.entries()? {
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn a_burnt_file_is_gone() {
         let directory = tempfile::tempdir().unwrap();
-        let files = OnceFiles::open(directory.path()).unwrap();
+        let files = OneTimeFiles::open(directory.path()).unwrap();
         let id = DeploymentId::new(&Clock::system(), &Random::system()).unwrap();
         files.write(&id, b"secret").unwrap();
         assert!(

@@ -1,5 +1,5 @@
-//! The first answers to idempotency keys, kept in the transaction of their effect, and sealed: an answer may hold a secret
-//! that is shown once, and only who sends the same request again has the key to it.
+//! The first answers to idempotency keys, stored in the transaction of their effect, and encrypted: an answer may hold a secret
+//! that is shown once. The encryption key is derived from the request, so only a client that repeats it can read the answer.
 
 use std::collections::HashSet;
 
@@ -14,18 +14,17 @@ use super::{Error, Tx};
 use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
 
-/// Key of an answer: who asked, where, with which key, and for what.
+/// Key of a stored answer: caller, route, idempotency key and request body.
 #[derive(Clone)]
 pub struct AnswerKey {
-    /// A principal, or an anonymous client's address.
+    /// Caller: a principal, or the address of an anonymous client.
     pub principal: String,
-    /// The route.
     pub route: String,
-    /// The client's key.
+    /// Value of `Idempotency-Key`.
     pub key: String,
     /// A keyed hash of the request's body.
     pub body_mac: Vec<u8>,
-    /// Seal of the answer: made of the request's body, and stored nowhere.
+    /// Encryption key of the answer: derived from the request's body, and stored nowhere.
     seal: [u8; 32],
 }
 
@@ -38,7 +37,7 @@ impl std::fmt::Debug for AnswerKey {
 }
 
 impl AnswerKey {
-    /// The name of the answer to a request with this body.
+    /// Derives the key of the answer to a request with this body.
     pub fn new(
         secret: &hmac::Key,
         principal: String,
@@ -47,7 +46,7 @@ impl AnswerKey {
         body: &[u8],
     ) -> Self {
         let mut seal = hmac::Context::with_key(secret);
-        // No body that is compared begins like this, because none that is read begins with a zero byte.
+        // The prefix separates this MAC from the one of a body: no accepted body begins with a zero byte.
         for part in [
             &b"\0seal"[..],
             principal.as_bytes(),
@@ -69,18 +68,18 @@ impl AnswerKey {
         }
     }
 
-    /// Seals an answer. One key has one answer at a time, so the time makes its nonce.
-    fn sealed(&self, body: &str, now: Timestamp) -> Result<String, Error> {
+    /// Encrypts an answer. A key has one answer at a time, so the time can be the nonce.
+    fn encrypt_answer(&self, body: &str, now: Timestamp) -> Result<String, Error> {
         let mut sealed = body.as_bytes().to_vec();
-        let key = self.cipher().ok_or(Error::Sealed)?;
+        let key = self.cipher().ok_or(Error::SealingFailed)?;
         key.seal_in_place_append_tag(nonce(now), Aad::empty(), &mut sealed)
-            .map_err(|_| Error::Sealed)?;
+            .map_err(|_| Error::SealingFailed)?;
         Ok(STANDARD.encode(sealed))
     }
 
-    /// Opens a sealed answer, if it was sealed for this request.
-    fn opened(&self, text: &str, at: Timestamp) -> Option<String> {
-        // As it was kept before answers were sealed.
+    /// Decrypts an answer, if it was encrypted for this request.
+    fn decrypt_answer(&self, text: &str, at: Timestamp) -> Option<String> {
+        // Stored by a version that did not encrypt answers.
         if text.starts_with('{') {
             return Some(text.to_owned());
         }
@@ -103,43 +102,42 @@ fn nonce(at: Timestamp) -> Nonce {
     Nonce::assume_unique_for_key(nonce)
 }
 
-/// Readable part of an answer: the id of what it is about.
+/// Part of an answer that is stored readable: the id of the created resource.
 #[derive(Deserialize)]
-struct Made {
+struct CreatedResource {
     id: Option<String>,
 }
 
-/// A kept answer.
+/// A stored answer.
 #[derive(Clone, Debug)]
 pub struct KeptAnswer {
-    /// Of the body that it answered.
+    /// Keyed hash of the request body that it answered.
     pub body_mac: Vec<u8>,
-    /// The HTTP status.
     pub status: u16,
     /// The JSON body; `None` if it answered another request.
     pub body: Option<String>,
 }
 
-/// Keeps what an operation answers, in the transaction of its effect; or nothing, where nobody can ask for it again.
-pub struct Keep<T>(Option<Keeper<T>>);
+/// Stores the answer of an operation in the transaction of its effect; or nothing, for a request without an idempotency key.
+pub struct AnswerKeeper<T>(Option<Keeper<T>>);
 
 type Keeper<T> = Box<dyn FnOnce(&Tx<'_>, &T) -> Result<(), Error> + Send>;
 
-impl<T> Keep<T> {
-    /// Keeps nothing.
-    pub fn nothing() -> Self {
+impl<T> AnswerKeeper<T> {
+    /// Makes a keeper that stores nothing.
+    pub fn none() -> Self {
         Self(None)
     }
 
-    /// Keeps an answer.
-    pub fn keep(self, tx: &Tx<'_>, answer: &T) -> Result<(), Error> {
+    /// Stores an answer.
+    pub fn store(self, tx: &Tx<'_>, answer: &T) -> Result<(), Error> {
         self.0.map_or(Ok(()), |keeper| keeper(tx, answer))
     }
 }
 
-impl<T: Serialize + 'static> Keep<T> {
-    /// Keeps an answer as JSON, with its HTTP status, under a key.
-    pub fn under(key: AnswerKey, status: u16, now: Timestamp) -> Self {
+impl<T: Serialize + 'static> AnswerKeeper<T> {
+    /// Makes a keeper that stores an answer as JSON, with its HTTP status, under a key.
+    pub fn for_key(key: AnswerKey, status: u16, now: Timestamp) -> Self {
         Self(Some(Box::new(move |tx, answer| {
             let body = serde_json::to_string(answer)
                 .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
@@ -147,23 +145,23 @@ impl<T: Serialize + 'static> Keep<T> {
         })))
     }
 
-    /// Keeps, of what the operation made, the view that is answered.
-    pub fn of<U>(self, view: impl FnOnce(&U) -> T + Send + 'static) -> Keep<U> {
-        Keep(
+    /// Converts the operation's result to the view that is stored and answered.
+    pub fn map_view<U>(self, view: impl FnOnce(&U) -> T + Send + 'static) -> AnswerKeeper<U> {
+        AnswerKeeper(
             self.0
                 .map(|keeper| -> Keeper<U> { Box::new(move |tx, made| keeper(tx, &view(made))) }),
         )
     }
 }
 
-impl<T> std::fmt::Debug for Keep<T> {
+impl<T> std::fmt::Debug for AnswerKeeper<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Keep").finish_non_exhaustive()
+        f.debug_struct("AnswerKeeper").finish_non_exhaustive()
     }
 }
 
-/// The answer kept for a key since `after`.
-pub fn kept(
+/// Finds the answer stored for a key after a time.
+pub fn find(
     c: &Connection,
     key: &AnswerKey,
     after: Timestamp,
@@ -176,7 +174,7 @@ pub fn kept(
         Ok(KeptAnswer {
             body_mac: row.get(0)?,
             status: row.get(1)?,
-            body: key.opened(&row.get::<_, String>(2)?, row.get(3)?),
+            body: key.decrypt_answer(&row.get::<_, String>(2)?, row.get(3)?),
         })
     })
     .optional()
@@ -200,24 +198,24 @@ fn keep(
         key.key,
         key.body_mac,
         status,
-        key.sealed(body, now)?,
+        key.encrypt_answer(body, now)?,
         now,
-        serde_json::from_str::<Made>(body)
+        serde_json::from_str::<CreatedResource>(body)
             .ok()
             .and_then(|made| made.id),
     ])?;
     Ok(())
 }
 
-/// Forgets answers from before `before`.
-pub fn forget(tx: &Tx<'_>, before: Timestamp) -> Result<(), Error> {
+/// Deletes answers stored before a time.
+pub fn delete_before(tx: &Tx<'_>, before: Timestamp) -> Result<(), Error> {
     tx.execute("DELETE FROM idempotency WHERE created_at <= ?1", [before])?;
     Ok(())
 }
 
-/// Forgets what a route answered about deployments that are not there, in a copy that has not got the shares that are read
-/// once: `there` are those that are. An answer that is sealed says nothing to anybody but its own client, and stays.
-pub fn forget_absent(tx: &Tx<'_>, route: &str, there: &HashSet<DeploymentId>) -> Result<(), Error> {
+/// Deletes a route's answers about deployments that are not in `there`: a backup leaves out one-time shares, and so the answers
+/// that name them.
+pub fn delete_absent(tx: &Tx<'_>, route: &str, there: &HashSet<DeploymentId>) -> Result<(), Error> {
     tx.execute(
         "DELETE FROM idempotency WHERE route = ?1 AND made IS NULL",
         [route],
@@ -258,10 +256,10 @@ mod tests {
             Timestamp(1_795_176_000_000),
         );
         let first = key("ip:1", b"{}");
-        let sealed = first.sealed(answer, at).unwrap();
+        let sealed = first.encrypt_answer(answer, at).unwrap();
         assert!(!sealed.contains("svcd"), "{sealed}");
         assert_eq!(
-            key("ip:1", b"{}").opened(&sealed, at).as_deref(),
+            key("ip:1", b"{}").decrypt_answer(&sealed, at).as_deref(),
             Some(answer)
         );
         for (other, when) in [
@@ -269,12 +267,12 @@ mod tests {
             (key("ip:2", b"{}"), at),
             (key("ip:1", b"{}"), Timestamp(at.0 + 1)),
         ] {
-            assert_eq!(other.opened(&sealed, when), None);
+            assert_eq!(other.decrypt_answer(&sealed, when), None);
         }
-        assert_eq!(first.opened("no base64", at), None);
-        // As it was kept before answers were sealed.
+        assert_eq!(first.decrypt_answer("no base64", at), None);
+        // Stored by a version that did not encrypt answers.
         assert_eq!(
-            first.opened("{\"id\":1}", at).as_deref(),
+            first.decrypt_answer("{\"id\":1}", at).as_deref(),
             Some("{\"id\":1}")
         );
     }

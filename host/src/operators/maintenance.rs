@@ -1,4 +1,4 @@
-//! Operations on everything that is stored, a backup and a check, which the server works on beside its other work.
+//! Operations on all stored data, a backup and a check, which the server runs beside its other work.
 
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
@@ -10,14 +10,14 @@ use tokio::sync::oneshot;
 
 use super::installation::{Answer, Installation};
 use crate::backup::{self, last};
-use crate::check::Parts;
-use crate::content::{Content, OnceFiles, Place};
-use svc_database::DatabaseFiles;
+use crate::check::InstallationStores;
+use crate::content::{Content, ContentLocation, OneTimeFiles};
+use svc_database::Files;
 
-/// Makes a backup: `svc backup`.
+/// Operation of `svc backup`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct MakeBackup {
-    /// Where it goes: an absolute path.
+    /// Target directory: an absolute path.
     pub directory: PathBuf,
 }
 
@@ -28,12 +28,12 @@ impl MakeBackup {
         let directory = self.directory.clone();
         let served = at.server.as_ref();
         let served = served.map(|app| app.deployments.content.clone());
-        let made = aside(at, "backup", async move || {
-            let watch = |stage, done, all| progress.tell(stage, done, all);
+        let made = run_on_thread(at, "backup", async move || {
+            let watch = |stage, done, all| progress.report(stage, done, all);
             backup::make((&data, &control), served, &directory, &clock, &watch).await
         })
         .await;
-        let noted = last::note(
+        let noted = last::record(
             &at.data,
             &self.directory,
             made.as_ref().ok(),
@@ -50,7 +50,7 @@ impl MakeBackup {
     }
 }
 
-/// Whether the system forbids what was tried.
+/// Whether an error is a missing permission.
 fn is_forbidden(error: &anyhow::Error) -> bool {
     let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
     matches!(
@@ -59,7 +59,7 @@ fn is_forbidden(error: &anyhow::Error) -> bool {
     )
 }
 
-/// Looks at everything that is stored: `svc check`.
+/// Operation of `svc check`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct CheckAll {}
 
@@ -67,22 +67,21 @@ impl CheckAll {
     pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
         let content = match &at.server {
             Some(app) => app.deployments.content.clone(),
-            None => Content::open(&Place::noted(&at.data)?.require_directory()?)?,
+            None => Content::open(&ContentLocation::read_recorded(&at.data)?.require_directory()?)?,
         };
-        let parts = Parts {
+        let stores = InstallationStores {
             control: at.control.clone(),
             content,
-            once: Some(OnceFiles::open(&at.data.join("once"))?),
-            files: DatabaseFiles::open(&at.data.join("backends"))?,
+            once: Some(OneTimeFiles::open(&at.data.join("once"))?),
+            files: Files::open(&at.data.join("backends"))?,
         };
-        let found = aside(at, "check", async move || parts.check().await).await?;
+        let found = run_on_thread(at, "check", async move || stores.check().await).await?;
         Answer::new(&found, "")
     }
 }
 
-/// Runs what takes long, and may block, on a thread of its own. A server that stops does not wait for it: what is left of it is as
-/// a crash would leave it.
-async fn aside<T: Send + 'static>(
+/// Runs long and blocking work on a thread of its own. A server that stops does not wait for it, so the work must survive a crash.
+async fn run_on_thread<T: Send + 'static>(
     at: &Installation,
     name: &str,
     work: impl AsyncFnOnce() -> anyhow::Result<T> + Send + 'static,
@@ -95,7 +94,7 @@ async fn aside<T: Send + 'static>(
         let done = runtime
             .context("starting a runtime")
             .and_then(|runtime| runtime.block_on(work()));
-        // Nobody waits for it where the server has stopped.
+        // Fails if the server has stopped.
         let _ = answer.send(done);
     };
     let thread = thread::Builder::new().name(format!("operators-{name}"));

@@ -7,54 +7,56 @@ use arc_swap::ArcSwap;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use super::pair::Pair;
+use super::pair::CertificatePair;
 use super::validity::Validity;
 
-/// The certificates that are served.
 #[derive(Debug)]
-pub(super) struct Shelf {
-    pairs: ArcSwap<Pairs>,
-    /// The name that a client who names none means.
-    nameless: String,
+pub(super) struct ServedCertificates {
+    pairs: ArcSwap<ServedPairs>,
+    /// Name for clients that send no SNI.
+    default_name: String,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Pairs {
-    /// One for every name.
-    any: Option<Pair>,
-    by_name: HashMap<String, Pair>,
+struct ServedPairs {
+    /// Certificate for all names.
+    any: Option<CertificatePair>,
+    by_name: HashMap<String, CertificatePair>,
 }
 
-impl Shelf {
-    /// An empty one, where a client who names no host means `nameless`.
-    pub(super) fn new(nameless: &str) -> Self {
+impl ServedCertificates {
+    /// Makes an empty set; a client without SNI gets the certificate of `nameless`.
+    pub(super) fn new(default_name: &str) -> Self {
         Self {
             pairs: ArcSwap::default(),
-            nameless: nameless.to_owned(),
+            default_name: default_name.to_owned(),
         }
     }
 
     /// Serves a certificate for every name.
-    pub(super) fn put_for_all(&self, pair: &Pair) {
-        self.pairs.rcu(|pairs| Pairs {
+    pub(super) fn serve_for_all(&self, pair: &CertificatePair) {
+        self.pairs.rcu(|pairs| ServedPairs {
             any: Some(pair.clone()),
             by_name: pairs.by_name.clone(),
         });
     }
 
     /// Serves a certificate for a name.
-    pub(super) fn put(&self, name: &str, pair: &Pair) {
+    pub(super) fn serve(&self, name: &str, pair: &CertificatePair) {
         self.change(|pairs| pairs.insert(name.to_owned(), pair.clone()));
     }
 
-    /// Serves none for a name any more.
+    /// Stops serving the certificate of a name.
     pub(super) fn remove(&self, name: &str) {
         self.change(|pairs| pairs.remove(name));
     }
 
-    fn change(&self, change: impl Fn(&mut HashMap<String, Pair>) -> Option<Pair>) {
+    fn change(
+        &self,
+        change: impl Fn(&mut HashMap<String, CertificatePair>) -> Option<CertificatePair>,
+    ) {
         self.pairs.rcu(|pairs| {
-            let mut pairs = Pairs::clone(pairs);
+            let mut pairs = ServedPairs::clone(pairs);
             change(&mut pairs.by_name);
             pairs
         });
@@ -66,7 +68,7 @@ impl Shelf {
         pairs.any.is_some() || pairs.by_name.contains_key(name)
     }
 
-    /// The names with certificates of their own, and how long these are valid.
+    /// Lists the names with a certificate of their own, and its validity.
     pub(super) fn names(&self) -> Vec<(String, Validity)> {
         let pairs = self.pairs.load();
         let names = pairs.by_name.iter();
@@ -75,17 +77,17 @@ impl Shelf {
             .collect()
     }
 
-    /// The name that a client means.
-    pub(super) fn meant<'a>(&'a self, named: Option<&'a str>) -> &'a str {
-        named.unwrap_or(&self.nameless)
+    /// Returns the name of a handshake, or the default one.
+    pub(super) fn effective_name<'a>(&'a self, named: Option<&'a str>) -> &'a str {
+        named.unwrap_or(&self.default_name)
     }
 }
 
-impl ResolvesServerCert for Shelf {
+impl ResolvesServerCert for ServedCertificates {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let pairs = self.pairs.load();
-        // Names of a handshake are in lower case by then.
-        let own = pairs.by_name.get(self.meant(hello.server_name()));
+        // rustls has brought the name into lower case.
+        let own = pairs.by_name.get(self.effective_name(hello.server_name()));
         let pair = own.or(pairs.any.as_ref())?;
         Some(Arc::clone(&pair.key))
     }

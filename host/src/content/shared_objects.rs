@@ -1,4 +1,4 @@
-//! Large objects in memory: one copy for all who are reading one, for as long as the last of them does.
+//! Large objects in memory: concurrent readers share one copy, which lives as long as the last of them needs it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -7,14 +7,14 @@ use bytes::Bytes;
 
 use super::Digest;
 
-/// From this many bytes on an object is worth an entry.
-const LARGE: usize = 256 * 1024;
+/// Smallest object that is shared, in bytes.
+const LARGE_BYTES: usize = 256 * 1024;
 
-/// The large objects that somebody holds.
+/// Weak references to the large objects in memory.
 #[derive(Debug, Default)]
-pub(super) struct Held(Mutex<HashMap<Digest, Weak<Bytes>>>);
+pub(super) struct SharedObjects(Mutex<HashMap<Digest, Weak<Bytes>>>);
 
-/// Owner that keeps an object in memory: every slice of it does.
+/// Owner of an object's bytes: every slice keeps it alive.
 struct Owner(Arc<Bytes>);
 
 impl AsRef<[u8]> for Owner {
@@ -23,22 +23,22 @@ impl AsRef<[u8]> for Owner {
     }
 }
 
-impl Held {
-    /// An object that somebody holds.
+impl SharedObjects {
+    /// Returns an object that is in memory already.
     pub(super) fn get(&self, digest: &Digest) -> Option<Bytes> {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let object = held.get(digest)?.upgrade()?;
         Some(Bytes::from_owner(Owner(object)))
     }
 
-    /// The object, to be found by others while it or a slice of it lives.
-    pub(super) fn hold(&self, digest: Digest, object: Bytes) -> Bytes {
-        if object.len() < LARGE {
+    /// Registers an object, so that other readers find it while it or a slice of it lives.
+    pub(super) fn share(&self, digest: Digest, object: Bytes) -> Bytes {
+        if object.len() < LARGE_BYTES {
             return object;
         }
         let object = Arc::new(object);
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // So that there are never more entries than large objects in memory, and one.
+        // Dead entries are removed, so that there is at most one more entry than large objects in memory.
         held.retain(|_, object| object.strong_count() > 0);
         held.insert(digest, Arc::downgrade(&object));
         Bytes::from_owner(Owner(object))
@@ -51,17 +51,17 @@ mod tests {
 
     #[test]
     fn readers_share_a_large_object_until_the_last_is_done() {
-        let held = Held::default();
-        let large = Bytes::from(vec![7; LARGE]);
+        let held = SharedObjects::default();
+        let large = Bytes::from(vec![7; LARGE_BYTES]);
         let digest = Digest::of(&large);
-        let first = held.hold(digest, large).slice(10..20);
+        let first = held.share(digest, large).slice(10..20);
         let second = held.get(&digest).unwrap();
         assert_eq!(second.slice(10..20).as_ptr(), first.as_ptr());
         drop(second);
         assert!(held.get(&digest).is_some(), "a slice holds it");
         drop(first);
         assert!(held.get(&digest).is_none());
-        held.hold(Digest::of(b"small"), Bytes::from_static(b"small"));
+        held.share(Digest::of(b"small"), Bytes::from_static(b"small"));
         assert!(held.get(&Digest::of(b"small")).is_none());
     }
 }

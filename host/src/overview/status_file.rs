@@ -1,4 +1,4 @@
-//! Status of a server, for the commands beside it: a small file in the data directory.
+//! The status file of a server in the data directory, for commands.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,11 +8,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, Limits};
-use crate::log::{self, Logged};
+use crate::log::{self, LoggedError};
 use svc_base::clock::Timestamp;
 use svc_base::disk;
 
-/// The name of the file; it stays when its server ends.
+/// Name of the file, which stays when its server ends.
 const FILE: &str = "server.status";
 
 /// Status of a server.
@@ -20,30 +20,30 @@ const FILE: &str = "server.status";
 pub struct StatusFile {
     /// Version of the server.
     pub version: String,
-    /// The system's number of its process.
+    /// Process id.
     pub process: u32,
-    /// When it began.
+    /// Time of the start.
     pub started_at: Timestamp,
-    /// Where it listens.
+    /// Address of the listener.
     pub address: SocketAddr,
-    /// Whether it speaks TLS there.
+    /// Whether the listener speaks TLS.
     #[serde(default)]
     pub tls: bool,
-    /// Where its numbers are.
+    /// Address of the operators' listener.
     pub ops_address: Option<SocketAddr>,
-    /// The origin of its API.
+    /// Origin of the API.
     pub base_url: String,
-    /// The domain of projects' origins.
+    /// Domain of projects' origins.
     pub sites_domain: Option<String>,
     /// Limits of the server.
     pub limits: Limits,
-    /// The latest errors that it logged, oldest first.
-    pub errors: Vec<Logged>,
+    /// Latest logged errors, oldest first.
+    pub errors: Vec<LoggedError>,
 }
 
 impl StatusFile {
-    /// Of a server that begins.
-    pub fn of(config: &Config, ops_address: Option<SocketAddr>, started_at: Timestamp) -> Self {
+    /// Makes the status of a starting server.
+    pub fn new(config: &Config, ops_address: Option<SocketAddr>, started_at: Timestamp) -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             process: std::process::id(),
@@ -54,13 +54,13 @@ impl StatusFile {
             base_url: config.base_url.clone(),
             sites_domain: config.sites_domain.clone(),
             limits: config.limits.clone(),
-            errors: log::recent(),
+            errors: log::recent_errors(),
         }
     }
 
-    /// Says it again if there are new errors. Blocks.
-    pub fn say(&mut self, data: &Path) -> io::Result<()> {
-        let errors = log::recent();
+    /// Writes the file again if there are new errors. Blocks.
+    pub fn write_if_changed(&mut self, data: &Path) -> io::Result<()> {
+        let errors = log::recent_errors();
         if self.errors != errors {
             self.errors = errors;
             write(data, FILE, self)?;
@@ -68,18 +68,18 @@ impl StatusFile {
         Ok(())
     }
 
-    /// Says it whatever is there.
-    pub fn begin(&self, data: &Path) -> io::Result<()> {
+    /// Writes the file.
+    pub fn write(&self, data: &Path) -> io::Result<()> {
         write(data, FILE, self)
     }
 }
 
-/// Reads what the server, or the last one, said. What another version of this program has written says nothing.
+/// Reads the status of the running or the last server; `None` if another version has written it in an unknown form.
 pub fn read(data: &Path) -> io::Result<Option<StatusFile>> {
     read_json(data, FILE)
 }
 
-/// Reads a small file of ours, if it is there and in a form that we know.
+/// Reads a JSON file; `None` if it is missing or in an unknown form.
 pub fn read_json<T: DeserializeOwned>(data: &Path, name: &str) -> io::Result<Option<T>> {
     match std::fs::read(data.join(name)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -87,7 +87,7 @@ pub fn read_json<T: DeserializeOwned>(data: &Path, name: &str) -> io::Result<Opt
     }
 }
 
-/// Writes a small file that nobody relies on after a power cut, so it is not synced; a reader finds the old one or the new one.
+/// Replaces a JSON file atomically. It is not synced: it is not needed after a power cut.
 pub fn write(data: &Path, name: &str, content: &impl Serialize) -> io::Result<()> {
     disk::refresh(data, name, &serde_json::to_vec(content)?)
 }

@@ -1,4 +1,4 @@
-//! Guides as a server shows them: their links lead from page to page, and their addresses are the server's own.
+//! Rewriting of guides for a server: links between pages, and the server's own addresses.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -6,11 +6,11 @@ use std::fmt::Write as _;
 use super::{GUIDES, IMAGES, INDEX, REFERENCE};
 use crate::config::Config;
 
-/// The address of the server that the guides show their commands with, and what stands before its projects' origins.
+/// Address of the sample server in the guides, and domain of its projects' origins.
 const SAMPLE: &str = "localhost:8080";
 
-/// The text that a page is rendered from: in the language that it is in, and with a link to the list of all.
-pub(super) fn whole(name: &str, text: &str) -> String {
+/// Returns the Markdown that a page is rendered from: with its language, and a link to the list of all guides.
+pub(super) fn page_source(name: &str, text: &str) -> String {
     let way_back = match name {
         INDEX => "",
         _ => "<nav><a href=\"./\">All guides</a></nav>\n\n",
@@ -18,7 +18,7 @@ pub(super) fn whole(name: &str, text: &str) -> String {
     format!("---\nlang: en\n---\n{way_back}{text}")
 }
 
-/// The list of all pages, which a phone shows without a table's columns.
+/// Returns the Markdown of the list of all pages: a list, since tables are hard to read on phones.
 pub(super) fn index() -> String {
     let mut text = String::from("# Guides\n\n");
     for guide in GUIDES {
@@ -35,28 +35,28 @@ pub(super) fn index() -> String {
     text
 }
 
-/// A guide for a server's readers.
-pub(super) fn guide(text: &str, config: &Config) -> String {
+/// Rewrites a guide for a server.
+pub(super) fn rewrite_guide(text: &str, config: &Config) -> String {
     let mut served = String::with_capacity(text.len());
     let mut is_code = false;
     for line in text.lines() {
-        // What tests read.
+        // A comment for tests.
         if line.starts_with("<!-- ") && line.ends_with(" -->") {
             continue;
         }
         is_code ^= line.starts_with("```");
         let line = match is_code {
             true => Cow::Borrowed(line),
-            false => links(line),
+            false => rewrite_links(line),
         };
         served.push_str(&line);
         served.push('\n');
     }
-    addressed(&served, config)
+    replace_server_address(&served, config)
 }
 
-/// A line whose links lead to other pages by their addresses; what has no page is its text alone.
-fn links(line: &str) -> Cow<'_, str> {
+/// Rewrites the links of a line; a link without a page becomes its text.
+fn rewrite_links(line: &str) -> Cow<'_, str> {
     if !line.contains("](") {
         return Cow::Borrowed(line);
     }
@@ -64,7 +64,7 @@ fn links(line: &str) -> Cow<'_, str> {
     let mut done = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let (target, rest) = part.split_once(')').unwrap_or((part, ""));
-        match address(target) {
+        match resolve_link(target) {
             Some(address) => {
                 let _ = write!(done, "]({address}){rest}");
             }
@@ -79,8 +79,8 @@ fn links(line: &str) -> Cow<'_, str> {
     Cow::Owned(done)
 }
 
-/// Where a link of a guide leads, if there is something.
-fn address(target: &str) -> Option<Cow<'_, str>> {
+/// Returns the address of a link's target, if there is one.
+fn resolve_link(target: &str) -> Option<Cow<'_, str>> {
     if target.contains("://") || target.starts_with(['#', '/']) {
         return Some(Cow::Borrowed(target));
     }
@@ -100,17 +100,17 @@ fn address(target: &str) -> Option<Cow<'_, str>> {
     })
 }
 
-/// A text with this server's addresses in place of the sample's.
-fn addressed(text: &str, config: &Config) -> String {
+/// Replaces the sample's addresses with the server's.
+fn replace_server_address(text: &str, config: &Config) -> String {
     let text = text.replace(&format!("http://{SAMPLE}"), &config.base_url);
     match &config.sites_domain {
         None => text,
-        Some(domain) => projects_at(&text, &format!("{}://", config.scheme), domain),
+        Some(domain) => replace_project_origins(&text, &format!("{}://", config.scheme), domain),
     }
 }
 
-/// A text in which the origins of the sample's projects are below another domain.
-fn projects_at(text: &str, scheme: &str, domain: &str) -> String {
+/// Replaces the domain of the sample's projects.
+fn replace_project_origins(text: &str, scheme: &str, domain: &str) -> String {
     let mut parts = text.split("http://");
     let mut done = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -154,7 +154,7 @@ mod tests {
             ("[a](nowhere.md), [b](client.md)", "a, [b](client)"),
             ("![a](images/page.webp)", "![a](images/page.webp)"),
         ] {
-            assert_eq!(links(line), expected);
+            assert_eq!(rewrite_links(line), expected);
         }
     }
 
@@ -162,7 +162,7 @@ mod tests {
     fn origins_of_projects_are_the_servers_own() {
         let text = "http://web-shop-dev.localhost:8080/shop http://x.example/ http://localhost:8080/ http://";
         assert_eq!(
-            projects_at(text, "https://", "pages.example"),
+            replace_project_origins(text, "https://", "pages.example"),
             "https://web-shop-dev.pages.example/shop http://x.example/ http://localhost:8080/ http://"
         );
     }

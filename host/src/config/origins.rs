@@ -1,16 +1,16 @@
-//! Origins and hosts as operators write them.
+//! Parsing of origins and hosts that operators write.
 
 use anyhow::bail;
 use url::Url;
 
-/// Host and, where it is not the scheme's own, port.
+/// Returns the host of a URL, with its port unless that is the scheme's default.
 pub fn authority(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port()
         .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-/// An http or https URL that is an origin and nothing more.
+/// Checks that an http or https URL is an origin without a path, and returns it without a trailing slash.
 pub(super) fn origin(name: &str, url: &Url) -> anyhow::Result<String> {
     let bare = url.path() == "/"
         && url.query().is_none()
@@ -22,10 +22,10 @@ pub(super) fn origin(name: &str, url: &Url) -> anyhow::Result<String> {
     Ok(format!("{}://{}", url.scheme(), authority(url)))
 }
 
-/// A host, with its port where it has one, and nothing more.
+/// Checks that a text is a host with an optional port, and returns it in lower case.
 pub(super) fn host(name: &str, text: &str) -> anyhow::Result<String> {
     let host = text.to_ascii_lowercase();
-    // A scheme of which no port is left out.
+    // A scheme without a default port, so that the port stays.
     let url = Url::parse(&format!("svc://{host}"));
     if !url.is_ok_and(|url| url.authority() == host && !host.contains('@') && !host.is_empty()) {
         bail!(

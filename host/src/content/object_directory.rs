@@ -1,4 +1,4 @@
-//! Objects in a directory, as the store lays them out: for copying them from one directory to another.
+//! Objects in a directory, in the layout of the content store: for copying them between directories.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -10,13 +10,13 @@ use super::Digest;
 use super::local::MARKER;
 use svc_base::disk;
 
-/// How the name of an object begins that is not whole yet.
-const UNFINISHED: &str = ".new-";
+/// Prefix of the names of unfinished objects.
+const PARTIAL_PREFIX: &str = ".new-";
 
-/// Why an object was not put.
+/// Error of putting an object.
 #[derive(Debug, thiserror::Error)]
 pub enum PutError {
-    /// The bytes are not those that the name promises.
+    /// The bytes do not match the digest.
     #[error("its bytes are not what its name says")]
     Damaged,
     /// The disk's.
@@ -24,16 +24,16 @@ pub enum PutError {
     Io(#[from] io::Error),
 }
 
-/// A directory of objects. Whatever is in it by name is whole. Its functions block on the disk.
+/// A directory of objects. An object under its final name is complete. Functions block on the disk.
 #[derive(Debug)]
-pub struct Shelf {
+pub struct ObjectDirectory {
     dir: Dir,
-    /// The directories whose names [`Shelf::sync`] makes durable.
+    /// Subdirectories whose entries [`ObjectDirectory::sync`] makes durable.
     unsynced: BTreeSet<String>,
 }
 
-impl Shelf {
-    /// The objects in a directory.
+impl ObjectDirectory {
+    /// Wraps a directory.
     pub fn new(dir: Dir) -> Self {
         Self {
             dir,
@@ -41,7 +41,7 @@ impl Shelf {
         }
     }
 
-    /// How many bytes an object has, if it is there.
+    /// Returns the size of an object in bytes, if it is there.
     pub fn bytes(&self, digest: &Digest) -> io::Result<Option<u64>> {
         let (shard, rest) = digest.names();
         match self.dir.metadata(Path::new(&shard).join(rest)) {
@@ -61,7 +61,7 @@ impl Shelf {
         }
     }
 
-    /// Whether an object is there and its bytes are what its name says.
+    /// Whether an object is there and its bytes match its digest.
     pub fn is_whole(&self, digest: &Digest) -> io::Result<bool> {
         let Some(file) = self.get(digest)? else {
             return Ok(false);
@@ -69,15 +69,15 @@ impl Shelf {
         Ok(Digest::of_copied(file, io::sink())?.0 == *digest)
     }
 
-    /// Puts an object here under its name, in place of one that is there already. It is whole by then, and durable with
-    /// [`Shelf::sync`].
+    /// Writes an object, replacing one that is there already. It appears complete, and is durable after
+    /// [`ObjectDirectory::sync`].
     ///
     /// # Errors
-    /// [`PutError`]; what was there stays.
+    /// [`PutError`]; an earlier object stays.
     pub fn put(&mut self, digest: &Digest, from: impl io::Read) -> Result<u64, PutError> {
         let (shard, rest) = digest.names();
         let dir = disk::subdirectory(&self.dir, &shard)?;
-        let unfinished = format!("{UNFINISHED}{rest}");
+        let unfinished = format!("{PARTIAL_PREFIX}{rest}");
         disk::remove_file(&dir, &unfinished)?;
         let mut file = dir.open_with(&unfinished, &disk::new_file())?;
         let (copied, bytes) = Digest::of_copied(from, &mut file)?;
@@ -91,13 +91,12 @@ impl Shelf {
         Ok(bytes)
     }
 
-    /// Counts on an object that is there already, put by whoever may have died before making its name durable:
-    /// [`Shelf::sync`] does that.
-    pub fn rely_on(&mut self, digest: &Digest) {
+    /// Has [`ObjectDirectory::sync`] sync the name of an object that is there already: its writer may have crashed before its own sync.
+    pub fn sync_later(&mut self, digest: &Digest) {
         self.unsynced.insert(digest.names().0);
     }
 
-    /// Makes the names of what was put or relied on durable.
+    /// Makes the names of put objects, and of those for [`ObjectDirectory::sync_later`], durable.
     pub fn sync(&mut self) -> io::Result<()> {
         for shard in std::mem::take(&mut self.unsynced) {
             disk::sync(&self.dir.open_dir(shard)?)?;
@@ -105,8 +104,8 @@ impl Shelf {
         disk::sync(&self.dir)
     }
 
-    /// Removes all but `kept`, and whatever is no object.
-    pub fn keep_only(&self, kept: &BTreeSet<Digest>) -> io::Result<()> {
+    /// Removes all objects but `kept`, and foreign files.
+    pub fn retain_only(&self, kept: &BTreeSet<Digest>) -> io::Result<()> {
         for shard in self.dir.entries()? {
             let shard = shard?;
             let name = shard.file_name();
@@ -137,7 +136,7 @@ mod tests {
     #[test]
     fn an_object_is_put_whole_or_not_at_all() {
         let directory = tempfile::tempdir().unwrap();
-        let mut shelf = Shelf::new(disk::open(directory.path()).unwrap());
+        let mut shelf = ObjectDirectory::new(disk::open(directory.path()).unwrap());
         let (one, two) = (Digest::of(b"one"), Digest::of(b"two"));
         assert_eq!(shelf.put(&one, &b"one"[..]).unwrap(), 3);
         assert!(matches!(
@@ -157,7 +156,7 @@ mod tests {
         shelf.put(&one, &b"one"[..]).unwrap();
         assert!(shelf.is_whole(&one).unwrap());
         shelf.put(&two, &b"two"[..]).unwrap();
-        shelf.keep_only(&BTreeSet::from([two])).unwrap();
+        shelf.retain_only(&BTreeSet::from([two])).unwrap();
         assert!(shelf.get(&one).unwrap().is_none() && shelf.get(&two).unwrap().is_some());
     }
 }

@@ -1,11 +1,11 @@
-//! The part of `svc status` that the control database knows.
+//! The counts of `svc status`, from the control database.
 
 use serde::{Deserialize, Serialize};
 
 use super::installation::{Answer, Installation};
 use crate::overview;
 
-/// Counts what there is.
+/// Counts the resources of the installation.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct ShowCounts;
 

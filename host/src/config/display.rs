@@ -1,17 +1,17 @@
-//! Forms of what is shown: lines of the log, and secrets among settings.
+//! Display of settings: the format of log lines, and masked secrets.
 
 use serde::{Deserialize, Serialize};
 
-/// Shows that there is a secret, and nothing of it.
+/// Serializes a secret as asterisks, or as an empty text if there is none.
 pub(super) fn masked<S: serde::Serializer>(secret: &str, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(if secret.is_empty() { "" } else { "********" })
 }
 
-/// How log lines look.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// For people.
+    /// Text for people.
     Text,
     /// One JSON object a line.
     Json,
