@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use serde_json::{Value, json};
-use svc_tests::Numbers;
+use svc_tests::SeededRng;
 
 use super::beside::Crowd;
 use super::client::{self, Client};
@@ -55,7 +55,7 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
 
 /// A flowchart that takes most of a second to draw.
 fn large_diagram(seed: u64) -> String {
-    let mut numbers = Numbers::new(seed);
+    let mut numbers = SeededRng::new(seed);
     let mut text = "flowchart TD\n".to_owned();
     for edge in 0..450_u64 {
         let (from, to) = (edge % 300, numbers.draw() % 300);
@@ -116,7 +116,7 @@ fn costly() -> Vec<(&'static str, Value)> {
 
 /// Text that no compressor makes smaller by much.
 fn noise(bytes: usize) -> String {
-    let mut numbers = Numbers::new(3);
+    let mut numbers = SeededRng::new(3);
     let mut text = String::with_capacity(bytes + 16);
     while text.len() < bytes {
         let _ = write!(text, "{:x}", numbers.draw());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 use svc_sandbox::{World, built_in};
-use svc_tests::guests::again;
+use svc_tests::guests::with_other_digest;
 
 use super::report::{Goals, median, quantile, say, title};
 use super::server::Bench;
@@ -43,7 +43,7 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     for run in 0..RUNS {
         // The same guest under another digest: its pages are made again, and are what they were.
         let path = bench.directory("again.wasm");
-        std::fs::write(&path, again(built_in(World::Render), run))?;
+        std::fs::write(&path, with_other_digest(built_in(World::Render), run))?;
         let path = path.to_str().context("a path that is text")?;
         bench.guest(DATA, ["install", path])?;
         svc.await_rest()?;

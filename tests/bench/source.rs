@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use svc_tests::Numbers;
+use svc_tests::SeededRng;
 
 const WORDS: [&str; 48] = [
     "river", "the", "of", "and", "a", "to", "in", "lantern", "window", "paper", "morning", "that",
@@ -14,11 +14,11 @@ const WORDS: [&str; 48] = [
 
 /// Writes sources; two with the same seed write the same.
 #[derive(Debug)]
-pub(crate) struct Author(Numbers);
+pub(crate) struct Author(SeededRng);
 
 impl Author {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(Numbers::new(seed))
+        Self(SeededRng::new(seed))
     }
 
     fn number(&mut self) -> u64 {

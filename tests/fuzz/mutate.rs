@@ -1,6 +1,6 @@
 //! Changes texts at random, the same way for the same seed.
 
-use svc_tests::Numbers;
+use svc_tests::SeededRng;
 
 /// The longest text that is made, in bytes.
 const LONGEST: usize = 4096;
@@ -66,11 +66,11 @@ const TOKENS: [&str; 56] = [
 ];
 
 /// A source of changes.
-pub(crate) struct Mutator(Numbers);
+pub(crate) struct Mutator(SeededRng);
 
 impl Mutator {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(Numbers::new(seed))
+        Self(SeededRng::new(seed))
     }
 
     fn next(&mut self) -> u64 {

@@ -4,7 +4,7 @@ use http::Method;
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 use svc::workspaces::Plan;
-use svc_tests::{Answer, Ask, TestServer};
+use svc_tests::{Answer, ReadAnswer, TestServer};
 
 /// A workspace that calls with its credential.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! A machine without certificates of authorities: everything but HTTPS works there, and what needs it says what is missing.
 
 use serde_json::json;
-use svc_tests::{finish, until};
+use svc_tests::{run_command, wait_until};
 use tempfile::TempDir;
 
 use crate::svc;
@@ -12,8 +12,10 @@ const NOBODY: (&str, &str) = ("SSL_CERT_FILE", "/dev/null");
 #[tokio::test]
 async fn a_server_starts_and_warns_without_authorities() {
     let data = TempDir::new().unwrap();
-    let server = svc().serve_with(&[NOBODY], &[], data.path(), &[]).await;
-    let warned = until("the warning", async || {
+    let server = svc()
+        .serve_with_environment(&[NOBODY], &[], data.path(), &[])
+        .await;
+    let warned = wait_until("the warning", async || {
         let said = server.stderr();
         said.lines()
             .find(|line| line.contains("ca-certificates"))
@@ -26,7 +28,7 @@ async fn a_server_starts_and_warns_without_authorities() {
         let answer = server.json("/api/v1/deploy", &share).await;
         (answer.status == 201).then_some(())
     };
-    until("the guests to load", publish).await;
+    wait_until("the guests to load", publish).await;
     assert!(server.get("/here").await.expect(200).text().contains("<h1"));
 }
 
@@ -42,7 +44,7 @@ async fn calls_without_authorities_name_what_is_missing() {
         let mut command = svc().command();
         command.args(arguments).env("XDG_CONFIG_HOME", data.path());
         command.env(NOBODY.0, NOBODY.1);
-        finish(command).await
+        run_command(command).await
     };
 
     let check = ["provider", "check", "acme", "--config", settings];

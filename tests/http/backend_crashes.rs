@@ -5,7 +5,7 @@ use std::path::Path;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Process, until};
+use svc_tests::{Process, wait_until};
 use tempfile::TempDir;
 
 use crate::account::text;
@@ -47,7 +47,7 @@ fn arguments(data: &Path) -> [String; 2] {
 async fn serve(data: &Path, fault: Option<&str>) -> Process {
     let arguments = arguments(data);
     let arguments = arguments.each_ref().map(String::as_str);
-    svc().serve_until(fault, data, &arguments).await
+    svc().serve_to_fault(fault, data, &arguments).await
 }
 
 /// A project with its page, and with a backend unless the deed is to make one; returns the backend's path.
@@ -310,7 +310,7 @@ async fn whatever_the_point_of_a_backends_death_it_can_be_gone_on_with() {
         let (method, path, body) = deed(deed_of(&point), &backend, &first);
         // Its answer may have left before the end, which goes on behind it.
         let _ = dying.ask(method, &path, body).await;
-        let (status, _) = dying.process.ended().await;
+        let (status, _) = dying.process.wait_for_exit().await;
         assert!(!status.success(), "{point}: it did not die");
 
         let process = serve(data.path(), None).await;
@@ -331,7 +331,7 @@ async fn whatever_the_point_of_a_backends_death_it_can_be_gone_on_with() {
             assert_eq!(found["errors"], json!([]), "{point}");
             (found["leftovers"] == json!([])).then_some(())
         };
-        until("nothing to be left over", whole).await;
+        wait_until("nothing to be left over", whole).await;
         site.process.kill().await;
     }
 }

@@ -51,7 +51,7 @@ async fn run(data: &Path, command: &str, backup: &Path) -> Output {
 
 async fn dies(point: &str, data: &Path, command: &str, backup: &Path) {
     let died = svc()
-        .run_until(point, data, &[command, backup.to_str().unwrap()])
+        .run_to_fault(point, data, &[command, backup.to_str().unwrap()])
         .await;
     assert!(!died.success && died.stdout.is_empty(), "{point}: {died:?}");
     assert!(!died.stderr.contains("error"), "{point}: {died:?}");
@@ -59,14 +59,14 @@ async fn dies(point: &str, data: &Path, command: &str, backup: &Path) {
 
 /// The server of a data directory dies at a point while it makes a backup, of one more page: its command says that it ended.
 async fn server_dies(point: &str, data: &Path, page: &str, backup: &Path) {
-    let server = svc().serve_until(Some(point), data, &[]).await;
+    let server = svc().serve_to_fault(Some(point), data, &[]).await;
     publish(&server, page).await;
     let told = run(data, "backup", backup).await;
     assert!(!told.success, "{point}: {told:?}");
     let said = "the server ended before it answered";
     assert!(told.stderr.contains(said), "{point}: {told:?}");
     assert!(told.stdout.contains(said), "{point}: {told:?}");
-    let (status, _) = server.ended().await;
+    let (status, _) = server.wait_for_exit().await;
     assert!(!status.success(), "{point}");
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 use tempfile::TempDir;
 
 use crate::account::{Owner, text};
@@ -60,7 +60,9 @@ fn put_before(data: &Path) {
 async fn taken_over() -> House {
     let server = TestServer::start().await;
     server.advance(3 * 24 * 3600);
-    let server = server.restart_after(async |data| put_before(data)).await;
+    let server = server
+        .restart_after_change(async |data| put_before(data))
+        .await;
     let made = server.command(&svc(), &["key", "create", "before"]).await;
     let credential = made.stdout.trim().to_owned();
     House {
@@ -200,7 +202,7 @@ async fn whatever_the_point_of_its_death_it_is_taken_over_once() {
         let data = TempDir::new().unwrap();
         put_before(data.path());
         let command = ["project", "list", "--json"];
-        let died = svc().run_until(&point, data.path(), &command).await;
+        let died = svc().run_to_fault(&point, data.path(), &command).await;
         assert!(!died.success && died.stdout.is_empty(), "{point}: {died:?}");
         for _ in 0..2 {
             let listed = svc().run(data.path(), &command).await.json();

@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 use crate::account::text;
 use crate::house::{GUESTS, House};
@@ -87,9 +87,9 @@ async fn a_page_reaches_its_own_projects_backend_alone() {
     let shop = house.owner.project(&house.server, "Shop").await;
     house.owner.frontend(&house.server, &shop, "till").await;
     let share = json!({ "content": "x", "name": "share" });
-    house.server.slug(&share).await;
+    house.server.publish_slug(&share).await;
     let locked = json!({ "content": "x", "name": "locked", "password": "p" });
-    house.server.slug(&locked).await;
+    house.server.publish_slug(&locked).await;
     let pages = ["room", "till", "share", "locked", "nothing"];
     assert_eq!(bound(&house, &pages).await, ["room"]);
     let backend = json!({ "ddl": GUESTS });

@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, TestServer};
+use svc_tests::{Answer, ReadAnswer, TestServer};
 use tokio::task::JoinSet;
 
 use crate::account::{Owner, text};

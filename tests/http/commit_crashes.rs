@@ -3,7 +3,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Process, until};
+use svc_tests::{Process, wait_until};
 use tempfile::TempDir;
 
 use crate::account::text;
@@ -171,7 +171,10 @@ async fn whatever_the_commit_of_death_what_was_answered_is_there() {
             let fault = format!("{point}@{}", deaths + 1);
             let (credential, mut answered) = (credential.as_str(), 0);
             // A start commits, too.
-            if let Ok(process) = svc().serve_or_die(Some(&fault), data.path(), &[]).await {
+            if let Ok(process) = svc()
+                .try_serve_to_fault(Some(&fault), data.path(), &[])
+                .await
+            {
                 let dying = Site {
                     process,
                     credential,
@@ -181,7 +184,7 @@ async fn whatever_the_commit_of_death_what_was_answered_is_there() {
                     dying.process.kill().await;
                     break;
                 }
-                let (status, _) = dying.process.ended().await;
+                let (status, _) = dying.process.wait_for_exit().await;
                 assert!(!status.success(), "{fault}: it did not die");
             }
             deaths += 1;
@@ -195,7 +198,7 @@ async fn whatever_the_commit_of_death_what_was_answered_is_there() {
                 let now = seen(&site).await;
                 states[answered..=answered + 1].contains(&now).then_some(())
             };
-            until(&format!("{fault}: a whole state"), whole).await;
+            wait_until(&format!("{fault}: a whole state"), whole).await;
             let found = svc().run(data.path(), &["check", "--json"]).await.json();
             assert_eq!(found["errors"], json!([]), "{fault}");
             site.process.kill().await;

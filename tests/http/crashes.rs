@@ -5,7 +5,7 @@ use std::path::Path;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Process, until};
+use svc_tests::{Process, wait_until};
 use tempfile::TempDir;
 
 use crate::account::text;
@@ -191,7 +191,7 @@ async fn whatever_the_point_of_death_what_follows_is_whole() {
         let credential = text(&made["credential"]);
         let before = furnish(data.path(), &credential).await;
 
-        let process = svc().serve_until(Some(&point), data.path(), &[]).await;
+        let process = svc().serve_to_fault(Some(&point), data.path(), &[]).await;
         let dying = Site {
             process,
             credential: &credential,
@@ -199,7 +199,7 @@ async fn whatever_the_point_of_death_what_follows_is_whole() {
         let (method, path, body) = deed(&point, &before);
         // Its answer may have left before the end, which goes on behind it.
         let _ = dying.ask(method, &path, body).await;
-        let (status, _) = dying.process.ended().await;
+        let (status, _) = dying.process.wait_for_exit().await;
         assert!(!status.success(), "{point}: it did not die");
 
         let process = svc().serve(data.path(), &[]).await;
@@ -220,7 +220,7 @@ async fn whatever_the_point_of_death_what_follows_is_whole() {
         let frontends = format!("/{}/frontends", before.project);
         if point.starts_with("teardown.") {
             let gone = async || (site.get(&frontends).await.0 == 404).then_some(());
-            until("the project to be gone", gone).await;
+            wait_until("the project to be gone", gone).await;
         } else {
             let (status, list) = site.get(&frontends).await;
             assert_eq!(status, 200, "{point}");
@@ -238,7 +238,7 @@ async fn whatever_the_point_of_death_what_follows_is_whole() {
             let none_left = !point.starts_with("teardown.") || found["deployments"] == 0;
             none_left.then_some(())
         };
-        until("nothing to be left of what ended", whole).await;
+        wait_until("nothing to be left of what ended", whole).await;
         site.process.kill().await;
     }
 }
@@ -258,7 +258,7 @@ async fn whatever_the_point_of_death_what_has_expired_ends() {
         let credential = text(&made["credential"]);
         let before = furnish(data.path(), &credential).await;
 
-        let dying = svc().serve_until(Some(&point), data.path(), &[]).await;
+        let dying = svc().serve_to_fault(Some(&point), data.path(), &[]).await;
         dying.get("/room").await.expect(200);
         // No life is as short as a test's patience, so its end is moved to long ago.
         let rows = rusqlite::Connection::open(data.path().join("control.db")).unwrap();
@@ -270,7 +270,7 @@ async fn whatever_the_point_of_death_what_has_expired_ends() {
             COMMIT";
         rows.execute_batch(expired).unwrap();
         drop(rows);
-        let (status, _) = dying.ended().await;
+        let (status, _) = dying.wait_for_exit().await;
         assert!(!status.success(), "{point}: it did not die");
 
         let process = svc().serve(data.path(), &[]).await;
@@ -290,7 +290,7 @@ async fn whatever_the_point_of_death_what_has_expired_ends() {
             let projects: i64 = rows.query_row(sql, [], |row| row.get(0)).unwrap();
             (found["deployments"] == 0 && projects == 0).then_some(())
         };
-        until("nothing to be left of what ended", whole).await;
+        wait_until("nothing to be left of what ended", whole).await;
         // Its slug is free, and so is its place in the plan.
         let (status, project) = site.post("", json!({ "name": "House" })).await;
         assert_eq!(

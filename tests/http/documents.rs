@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 /// The documents, each as its name, its type and its text.
 fn documents() -> Vec<(String, &'static str, String)> {
@@ -196,7 +196,7 @@ async fn documents_are_in_their_languages() {
             continue;
         };
         let share = json!({ "type": "markdown", "content": content });
-        let slug = server.slug(&share).await;
+        let slug = server.publish_slug(&share).await;
         let page = server.get(&format!("/{slug}")).answer().await;
         let expected = format!("<html lang=\"{language}\">");
         assert!(

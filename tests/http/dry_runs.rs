@@ -179,7 +179,7 @@ async fn a_trial_is_the_owners_and_has_the_bound_of_the_database() {
     let path = format!("/api/v1/projects/{}/backend?dry_run=true", house.project);
     let body = json!({ "ddl": "CREATE TABLE a (b)" });
     let request = house.server.request(Method::PATCH, &path).json(&body);
-    svc_tests::Ask::answer(request)
+    svc_tests::ReadAnswer::answer(request)
         .await
         .problem(401, "unauthorized");
     let ddl = "CREATE TABLE big (b); WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 400)

@@ -8,7 +8,7 @@ use axum::extract::{Request, State};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use svc::config::Edge;
-use svc_tests::{Ask, TestServer, until};
+use svc_tests::{ReadAnswer, TestServer, wait_until};
 
 use crate::account::Owner;
 use crate::svc;
@@ -44,7 +44,7 @@ impl Recorder {
     /// Waits for so many calls; returns the prefixes of the last.
     async fn call(&self, count: usize) -> BTreeSet<String> {
         let there = async || self.calls().get(count - 1).cloned();
-        let call = until("the edge to be called", there).await;
+        let call = wait_until("the edge to be called", there).await;
         let prefixes = call["prefixes"].as_array().unwrap().iter();
         prefixes
             .map(|prefix| prefix.as_str().unwrap().to_owned())
@@ -84,7 +84,7 @@ async fn settled(server: &TestServer) {
             .read(move |c| c.query_row(sql, [now], |row| row.get::<_, bool>(0)));
         read.await.unwrap().then_some(())
     };
-    until("the queue to be settled", none_due).await;
+    wait_until("the queue to be settled", none_due).await;
 }
 
 fn both(server: &TestServer, slug: &str) -> BTreeSet<String> {
@@ -148,7 +148,7 @@ async fn every_change_of_a_frontend_is_purged_twice() {
     owner.delete(&server, &path).await.expect(204);
     purged_twice("delete").await;
     server
-        .slug(&json!({ "content": "x", "name": "share" }))
+        .publish_slug(&json!({ "content": "x", "name": "share" }))
         .await;
     let share = json!({ "content": "x", "name": "room" });
     let share = server.deploy(&share).await;
@@ -202,10 +202,10 @@ async fn a_call_has_thirty_prefixes_at_most() {
         let seen: BTreeSet<_> = prefixes.map(|p| p.as_str().unwrap().to_owned()).collect();
         (seen == wanted).then_some(calls.len())
     };
-    let before = until("all to be purged", async || all(0).await).await;
+    let before = wait_until("all to be purged", async || all(0).await).await;
     // The project's end purges them all at once.
     server.advance(60);
-    until("all to be purged again", async || all(before).await).await;
+    wait_until("all to be purged again", async || all(before).await).await;
     for call in recorder.calls() {
         assert!(call["prefixes"].as_array().unwrap().len() <= 30);
     }
@@ -241,7 +241,7 @@ async fn the_edge_may_keep_a_frontend_no_longer_than_its_project_lives() {
     let address = server.get("/short").answer().await.expect(200);
     assert_eq!(address.header("cdn-cache-control"), None);
     server
-        .slug(&json!({ "content": "x", "name": "share" }))
+        .publish_slug(&json!({ "content": "x", "name": "share" }))
         .await;
     let share = server.get_raw(&sites, "/share").await.expect(200);
     assert_eq!(share.header("cdn-cache-control"), None);
@@ -286,7 +286,7 @@ async fn what_an_operator_does_while_no_server_runs_is_purged_by_the_next() {
         let done = svc().run(data, &["deployment", "disable", "room"]).await;
         assert!(done.success, "{done:?}");
     };
-    let server = server.restart_after(disable).await;
+    let server = server.restart_after_change(disable).await;
     // However late it comes back.
     server.advance(7200);
     for call in 3..=4 {

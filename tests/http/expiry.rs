@@ -1,14 +1,14 @@
 //! The end of quick shares: after seven days they are gone, their slugs free, and their content collected.
 
 use serde_json::json;
-use svc_tests::{Ask, TestServer, disk};
+use svc_tests::{ReadAnswer, TestServer, disk};
 
 const WEEK: u64 = 7 * 24 * 3600;
 
 async fn with_page() -> TestServer {
     let server = TestServer::start().await;
     let body = json!({ "content": "words-that-expire", "name": "page" });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     server.get("/page").answer().await.expect(200);
     server
 }
@@ -56,7 +56,7 @@ async fn the_slug_is_free_at_once() {
     let server = with_page().await;
     server.advance(WEEK);
     let body = json!({ "content": "the next", "name": "page" });
-    assert_eq!(server.slug(&body).await, "page");
+    assert_eq!(server.publish_slug(&body).await, "page");
     assert_eq!(server.get("/page").answer().await.text(), "the next");
 }
 
@@ -67,7 +67,7 @@ async fn a_protected_share_ends_for_those_who_unlocked_it() {
         .start()
         .await;
     let body = json!({ "content": "x", "name": "safe", "password": "p" });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     let cookie = server.unlock("safe", "p").await;
     server.advance(60);
     let answer = server.get("/safe").header("cookie", cookie).answer().await;
@@ -81,9 +81,9 @@ async fn content_goes_after_a_grace_and_only_if_nobody_needs_it() {
     let server = with_page().await;
     server.advance(WEEK / 2);
     let body = json!({ "content": "words-that-expire", "name": "younger" });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     let other = json!({ "content": "other-words-that-go", "name": "other" });
-    server.slug(&other).await;
+    server.publish_slug(&other).await;
     server.advance(WEEK / 2);
     let deployments = &server.server().app().deployments;
     deployments.sweep().await.unwrap();
@@ -118,7 +118,7 @@ async fn publishing_again_what_is_about_to_go_keeps_it() {
     deployments.sweep().await.unwrap();
     server.advance(3600);
     let body = json!({ "content": "words-that-expire", "name": "again" });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     deployments.collect().await.unwrap();
     deployments.pages.forget("again");
     let page = server.get("/again").answer().await.expect(200);
@@ -132,7 +132,7 @@ async fn content_that_was_needed_again_has_its_grace_again() {
     server.advance(WEEK);
     deployments.sweep().await.unwrap();
     let body = json!({ "content": "words-that-expire", "name": "again" });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     server.advance(WEEK);
     deployments.sweep().await.unwrap();
     assert_eq!(deployments.collect().await.unwrap(), 0);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use http::Method;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
-use svc_tests::{Answer, Ask, TestServer};
+use svc_tests::{Answer, ReadAnswer, TestServer};
 use tempfile::TempDir;
 
 use crate::account::Owner;

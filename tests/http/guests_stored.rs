@@ -6,8 +6,8 @@ use http::Method;
 use serde_json::{Value, json};
 use svc::config::Edge;
 use svc_sandbox::{World, built_in};
-use svc_tests::guests::{Manners, again, write};
-use svc_tests::{Ask, TestServer, until};
+use svc_tests::guests::{RendererBehaviour, with_other_digest, write};
+use svc_tests::{ReadAnswer, TestServer, wait_until};
 use tempfile::TempDir;
 
 use crate::account::Owner;
@@ -35,7 +35,7 @@ async fn furnished() -> (TestServer, Owner, String) {
         json!({ "type": "markdown", "content": "# Once", "name": "once", "one_time": true }),
         json!({ "type": "html", "content": "<p>once", "name": "once-html", "one_time": true }),
     ] {
-        server.slug(&body).await;
+        server.publish_slug(&body).await;
     }
     (server, owner, project)
 }
@@ -63,8 +63,13 @@ async fn a_check_tries_what_is_stored() {
     let (server, owner, project) = furnished().await;
     let folder = TempDir::new().unwrap();
     let out = folder.path().join("out");
-    let before = server.stored();
-    let found = check(&server, &file(&folder, "new", Manners::Good), &out).await;
+    let before = server.snapshot();
+    let found = check(
+        &server,
+        &file(&folder, "new", RendererBehaviour::Good),
+        &out,
+    )
+    .await;
     assert_eq!(found["ok"], true, "{found}");
     let replay = &found["replay"];
     let counts = |identical, differing, newly_failing| {
@@ -89,7 +94,7 @@ async fn a_check_tries_what_is_stored() {
     assert_eq!(signed(&read("room", "new.html")), Some("new"));
     assert_eq!(signed(&read("share", "old.html")), None);
     assert!(read("room", "new.html").contains("data-slug=\"room\""));
-    assert_eq!(server.stored(), before, "a check only reads");
+    assert_eq!(server.snapshot(), before, "a check only reads");
 
     // The next ones need a folder of their own.
     let file = folder.path().join("new.wasm");
@@ -106,7 +111,7 @@ async fn a_check_tries_what_is_stored() {
     let trap = json!({ "type": "markdown", "content": "trap", "requested_slug": "trap" });
     let path = format!("/{project}/frontends");
     owner.post(&server, &path, &trap).await.expect(201);
-    let bad = crate::guests::file(&folder, "bad", Manners::Bad);
+    let bad = crate::guests::file(&folder, "bad", RendererBehaviour::Bad);
     let second = folder.path().join("second");
     let found = check(&server, &bad, &second).await;
     assert_eq!(found["ok"], false);
@@ -151,7 +156,11 @@ async fn a_check_of_a_gate_judges_what_is_stored() {
         .send(&server, Method::PUT, &path, &actions)
         .await
         .expect(200);
-    let gate = write(folder.path(), "gate", &again(built_in(World::Gate), b'a'));
+    let gate = write(
+        folder.path(),
+        "gate",
+        &with_other_digest(built_in(World::Gate), b'a'),
+    );
     let found = check(&server, &gate, &folder.path().join("out")).await;
     assert_eq!(found["ok"], true, "{found}");
     assert_eq!(found["world"], "gate");
@@ -174,7 +183,7 @@ async fn finished(server: &TestServer) -> Value {
         let rerender = status(server).await["rerender"].clone();
         rerender["finished_at"].is_string().then_some(rerender)
     };
-    until("pages to be rendered again", done).await
+    wait_until("pages to be rendered again", done).await
 }
 
 /// Installs a renderer that fails, or is slow, on what is stored.
@@ -211,7 +220,7 @@ async fn pages_are_rendered_again_by_the_guest_that_serves() {
     let previewed = get(preview).await;
     purges(&server, true).await;
 
-    install(&server, &file(&folder, "new", Manners::Good)).await;
+    install(&server, &file(&folder, "new", RendererBehaviour::Good)).await;
     assert_eq!(
         signed(get("/room").await.text()),
         None,
@@ -259,7 +268,7 @@ async fn a_page_that_changes_while_it_is_rendered_again_is_left_alone() {
     let (server, owner, project) = furnished().await;
     let folder = TempDir::new().unwrap();
     let path = also(&server, &owner, &project, "slow").await;
-    install_unseen(&server, &file(&folder, "new", Manners::Slow)).await;
+    install_unseen(&server, &file(&folder, "new", RendererBehaviour::Slow)).await;
     guest(&server, &["rerender"]).await.json();
     // It is the newest, and so the last: a guest that works when all others are done works on it.
     let busy = async || {
@@ -269,7 +278,7 @@ async fn a_page_that_changes_while_it_is_rendered_again_is_left_alone() {
         let works = metrics.contains("svc_guest_instances 1\n");
         (others == [Some(3), Some(1)] && works).then_some(())
     };
-    until("the slow page to be rendered", busy).await;
+    wait_until("the slow page to be rendered", busy).await;
     let (put, path) = (json!({ "content": "# Quick" }), format!("{path}/slow"));
     let answer = owner.send(&server, Method::PUT, &path, &put);
     answer.await.expect(200);
@@ -287,7 +296,7 @@ async fn a_page_that_the_guest_fails_on_stays_as_it_is() {
     let before = server.get("/trap").answer().await.expect(200);
     // The guest before it fails there, too: or it would be rolled back by itself.
     for sign in ["first", "second"] {
-        install_unseen(&server, &file(&folder, sign, Manners::Bad)).await;
+        install_unseen(&server, &file(&folder, sign, RendererBehaviour::Bad)).await;
     }
     let done = rerendered(&server).await;
     assert_eq!(
@@ -307,7 +316,7 @@ async fn pages_of_a_rerender_are_made_again_when_its_guest_falls_afterwards() {
     let folder = TempDir::new().unwrap();
     let get = async |path: &str| server.get(path).answer().await.expect(200);
     let old = get("/room").await;
-    install_unseen(&server, &file(&folder, "bad", Manners::Bad)).await;
+    install_unseen(&server, &file(&folder, "bad", RendererBehaviour::Bad)).await;
     let done = rerendered(&server).await;
     assert_eq!(done["changed"], 3, "{done}");
     assert_eq!(signed(get("/room").await.text()), Some("bad"));
@@ -318,7 +327,7 @@ async fn pages_of_a_rerender_are_made_again_when_its_guest_falls_afterwards() {
         let another = rerender["requested_at"] != done["requested_at"];
         (another && rerender["finished_at"].is_string()).then_some(rerender)
     };
-    let again = until("the pages to be made again", again).await;
+    let again = wait_until("the pages to be made again", again).await;
     let counts = ["total", "changed", "unchanged", "failed", "skipped"].map(|name| &again[name]);
     assert_eq!(
         counts,
@@ -330,7 +339,7 @@ async fn pages_of_a_rerender_are_made_again_when_its_guest_falls_afterwards() {
         assert_eq!(signed(get(path).await.text()), None, "{path}");
     }
     // A guest that falls without having made pages again leaves them alone.
-    install_unseen(&server, &file(&folder, "worse", Manners::Bad)).await;
+    install_unseen(&server, &file(&folder, "worse", RendererBehaviour::Bad)).await;
     also(&server, &owner, &project, "trap").await;
     let fallen = async || {
         let history = status(&server).await["render"]["history"].clone();
@@ -338,7 +347,7 @@ async fn pages_of_a_rerender_are_made_again_when_its_guest_falls_afterwards() {
         let falls = falls.filter(|change| change["kind"] == "automatic").count();
         (falls == 2).then_some(())
     };
-    until("the second fall to be written down", fallen).await;
+    wait_until("the second fall to be written down", fallen).await;
     let last = status(&server).await["rerender"].clone();
     assert_eq!(last["requested_at"], again["requested_at"], "{last}");
 }

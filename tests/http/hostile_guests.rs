@@ -4,7 +4,7 @@ use std::path::Path;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, Process, hostile, until};
+use svc_tests::{Answer, Process, ReadAnswer, hostile, wait_until};
 use tempfile::TempDir;
 
 /// Misdeeds that end at once or with the fuel, by the letter that the guests go by, and the budget that each exhausts. What
@@ -80,7 +80,7 @@ impl Site {
         let settings = ["--config", self.settings.as_str()];
         let process = crate::svc().serve(self.data(), &settings).await;
         let ready = async || (process.get("/readyz").await.status == 200).then_some(());
-        until("the guests to be loaded", ready).await;
+        wait_until("the guests to be loaded", ready).await;
         process
     }
 }

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, TestServer};
+use svc_tests::{Answer, ReadAnswer, TestServer};
 
 use crate::account::Owner;
 use crate::house::House;
@@ -162,7 +162,7 @@ async fn everybody_else_is_answered_meanwhile() {
     let house = house().await;
     let server = &house.server;
     server
-        .slug(&json!({ "content": "calm", "name": "calm" }))
+        .publish_slug(&json!({ "content": "calm", "name": "calm" }))
         .await;
     let other = Owner::new(server, "other").await;
     let project = other.project(server, "Other").await;

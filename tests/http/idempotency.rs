@@ -1,7 +1,7 @@
 //! `Idempotency-Key`: the same request again answers what the first did, and does nothing more.
 
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, TestServer};
+use svc_tests::{Answer, ReadAnswer, TestServer};
 
 const DEPLOY: &str = "/api/v1/deploy";
 
@@ -20,7 +20,7 @@ async fn the_first_answer_is_replayed() {
     let body = json!({ "content": "x", "name": "page" });
     let first = send(&server, DEPLOY, "k", &body).await.expect(201);
     assert_eq!(first.header("idempotency-replayed"), None);
-    let stored = server.stored();
+    let stored = server.snapshot();
     let again = send(&server, DEPLOY, "k", &body).await.expect(201);
     assert!(replayed(&again));
     assert_eq!(again.body, first.body);
@@ -28,7 +28,7 @@ async fn the_first_answer_is_replayed() {
         assert!(first.header(name).is_some(), "{name}");
         assert_eq!(again.header(name), first.header(name), "{name}");
     }
-    assert_eq!(server.stored(), stored);
+    assert_eq!(server.snapshot(), stored);
     let other = send(&server, DEPLOY, "other", &body).await.expect(201);
     assert_eq!(other.json()["slug"], "page-2");
     let none = server.json(DEPLOY, &body).answer().await.expect(201);
@@ -53,11 +53,11 @@ async fn another_body_is_a_conflict() {
     let server = TestServer::start().await;
     let body = json!({ "content": "x" });
     send(&server, DEPLOY, "k", &body).await.expect(201);
-    let stored = server.stored();
+    let stored = server.snapshot();
     let answer = send(&server, DEPLOY, "k", &json!({ "content": "y" })).await;
     answer.problem(409, "idempotency_conflict");
     assert_eq!(answer.header("idempotency-replayed"), None);
-    assert_eq!(server.stored(), stored);
+    assert_eq!(server.snapshot(), stored);
 }
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn a_client_who_hangs_up_and_repeats_gets_one_page() {
             let answer = send(&server, DEPLOY, &key, &body).await;
             (answer.status == 201).then_some(())
         };
-        svc_tests::until("the answer", repeat).await;
+        svc_tests::wait_until("the answer", repeat).await;
         assert_eq!(server.rows()[0], ("deployments".to_owned(), round + 1));
     }
 }
@@ -185,7 +185,7 @@ async fn keys_are_visible_ascii() {
     for key in ["a", "~!#{}", &"k".repeat(128)] {
         send(&server, DEPLOY, key, &body).await.expect(201);
     }
-    let stored = server.stored();
+    let stored = server.snapshot();
     for key in ["", "a b", "a\tb", &"k".repeat(129)] {
         let answer = send(&server, DEPLOY, key, &body).await;
         let problem = answer.problem(400, "invalid_request");
@@ -195,14 +195,14 @@ async fn keys_are_visible_ascii() {
     let request = server.json(DEPLOY, &body);
     let request = request.header("idempotency-key", "schlüssel");
     request.answer().await.problem(400, "invalid_request");
-    assert_eq!(server.stored(), stored);
+    assert_eq!(server.snapshot(), stored);
 }
 
 #[tokio::test]
 async fn elsewhere_the_header_is_ignored() {
     let server = TestServer::start().await;
     let body = json!({ "content": "x", "name": "safe", "password": "p" });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     for password in ["p", "q", "p"] {
         let body = json!({ "password": password });
         let answer = send(&server, "/api/v1/auth/safe", "k", &body).await;

@@ -3,7 +3,7 @@
 use http::Method;
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, TestServer, hostile, until};
+use svc_tests::{Answer, ReadAnswer, TestServer, hostile, wait_until};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
@@ -52,7 +52,7 @@ impl Measured {
         });
         let server = builder.start().await;
         let ready = async || (server.get("/readyz").answer().await.status == 200).then_some(());
-        until("the guests to be loaded", ready).await;
+        wait_until("the guests to be loaded", ready).await;
         Self {
             server,
             _guests: Some(guests),
@@ -98,13 +98,13 @@ impl Measured {
     async fn until_running(&self, class: &str, jobs: u64) {
         let what = format!("{jobs} jobs of a {class} to run");
         let look = async || (self.running(class).await == jobs as f64).then_some(());
-        until(&what, look).await;
+        wait_until(&what, look).await;
     }
 
     async fn until_waiting(&self, class: &str, jobs: u64) {
         let what = format!("{jobs} jobs of a {class} to wait");
         let look = async || (self.waiting(class).await == jobs as f64).then_some(());
-        until(&what, look).await;
+        wait_until(&what, look).await;
     }
 
     /// Calls of the renderer that ended so.
@@ -167,7 +167,7 @@ fn tool_call(site: &Measured) -> RequestBuilder {
 #[tokio::test]
 async fn a_guest_stops_when_the_client_that_it_works_for_hangs_up() {
     let site = Measured::with_hostile_renderer().await;
-    let stored = site.server.stored();
+    let stored = site.server.snapshot();
     let form = format!("content={ENDLESS}&type=markdown");
     let doors = [
         ("stranger", site.share_of(1, ENDLESS)),
@@ -197,18 +197,18 @@ async fn a_guest_stops_when_the_client_that_it_works_for_hangs_up() {
         request.abort();
         let stopped =
             async || (site.rendered("abandoned").await == f64::from(number)).then_some(());
-        until("the guest to stop", stopped).await;
+        wait_until("the guest to stop", stopped).await;
         site.until_running(class, 0).await;
     }
     assert_eq!(site.number("svc_guest_instances").await, 0.0);
-    assert_eq!(site.server.stored(), stored, "nothing was stored");
+    assert_eq!(site.server.snapshot(), stored, "nothing was stored");
     // A request that was given up is no first answer: the key is free.
     let again = site.share_of(1, HARMLESS).header("idempotency-key", "k");
     let free = async || {
         let answer = again.try_clone().unwrap().answer().await;
         (answer.status != 409).then_some(answer)
     };
-    until("the key to be free", free).await.expect(201);
+    wait_until("the key to be free", free).await.expect(201);
 }
 
 #[tokio::test]
@@ -223,7 +223,7 @@ async fn a_page_that_is_stored_is_published_though_its_client_hangs_up() {
         let count = site.number("svc_publish_seconds_count{part=\"store\"}");
         (count.await == 1.0).then_some(())
     };
-    until("the page to be stored", stored).await;
+    wait_until("the page to be stored", stored).await;
     request.abort();
     assert!(request.await.unwrap_err().is_cancelled());
     rows.execute_batch("ROLLBACK").unwrap();
@@ -231,7 +231,7 @@ async fn a_page_that_is_stored_is_published_though_its_client_hangs_up() {
         let answer = site.server.get("/kept").answer().await;
         (answer.status == 200).then_some(answer)
     };
-    let page = until("the page to be published", published).await;
+    let page = wait_until("the page to be published", published).await;
     assert_eq!(page.text(), "kept");
 }
 
@@ -273,7 +273,7 @@ async fn a_page_of_a_project_that_nobody_waits_for_leaves_nothing() {
         let frontends = listed.expect(200).json()["frontends"].take();
         frontends.as_array().unwrap().is_empty().then_some(())
     };
-    until("the frontend to be gone", gone).await;
+    wait_until("the frontend to be gone", gone).await;
     let made = page(HARMLESS).answer().await.expect(201).json();
     assert_eq!(made["slug"], "page");
 }

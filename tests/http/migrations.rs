@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::Ask;
+use svc_tests::ReadAnswer;
 
 use crate::account::text;
 use crate::house::{GUESTS, House, named, names, padded};

@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::json;
-use svc_tests::{Ask, TestServer, disk};
+use svc_tests::{ReadAnswer, TestServer, disk};
 
 const SECRET: &str = "the-words-that-must-burn";
 
@@ -11,7 +11,7 @@ async fn with_page() -> TestServer {
     let body = json!({
         "content": format!("<p>{SECRET}</p>"), "name": "once", "title": "burning-title", "one_time": true
     });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     server
 }
 
@@ -77,7 +77,7 @@ async fn opening_answers_the_page_and_is_the_end_of_it() {
         );
     }
     let slug = server
-        .slug(&json!({ "content": "x", "name": "once" }))
+        .publish_slug(&json!({ "content": "x", "name": "once" }))
         .await;
     assert_eq!(slug, "once", "the slug is free again");
 }
@@ -94,7 +94,7 @@ async fn what_is_to_burn_is_in_one_private_file() {
     }
     // Two of the same content are two files.
     let body = json!({ "content": format!("<p>{SECRET}</p>"), "one_time": true });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     assert_eq!(disk::holding(server.data(), SECRET).len(), 2);
 }
 
@@ -178,7 +178,7 @@ async fn a_request_that_is_refused_burns_nothing() {
 async fn a_password_comes_first() {
     let server = TestServer::start().await;
     let body = json!({ "content": SECRET, "name": "both", "one_time": true, "password": "p" });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     for request in [server.get("/both"), server.post("/both")] {
         let answer = request.answer().await.expect(401);
         assert!(answer.html().contains("name=\"password\""));
@@ -216,7 +216,7 @@ async fn a_reader_who_hangs_up_leaves_nothing_behind() {
     let server = TestServer::start().await;
     for round in 0..20_u64 {
         let body = json!({ "content": SECRET, "name": format!("gone-{round}"), "one_time": true });
-        let slug = server.slug(&body).await;
+        let slug = server.publish_slug(&body).await;
         let request = format!(
             "POST /{slug} HTTP/1.1\r\nHost: {}\r\n\r\n",
             server.address()
@@ -244,7 +244,7 @@ async fn a_reader_who_hangs_up_leaves_nothing_behind() {
         let (rows, files): (i64, i64) = left();
         (rows < 20 && rows == files).then_some(())
     };
-    svc_tests::until("some to be heard, and files and rows to agree", settled).await;
+    svc_tests::wait_until("some to be heard, and files and rows to agree", settled).await;
     tokio::time::sleep(std::time::Duration::from_millis(300)).await;
     let (rows, files): (i64, i64) = left();
     assert_eq!(rows, files, "for good");
@@ -264,7 +264,7 @@ async fn an_expired_one_burns_unread() {
             .is_empty()
             .then_some(())
     };
-    svc_tests::until("the sweep", burnt).await;
+    svc_tests::wait_until("the sweep", burnt).await;
 }
 
 #[tokio::test]
@@ -273,7 +273,7 @@ async fn a_file_that_cannot_be_removed_keeps_no_other() {
     let body = |name| json!({ "content": SECRET, "name": name, "one_time": true });
     let first = server.deploy(&body("first")).await;
     server.advance(1);
-    server.slug(&body("second")).await;
+    server.publish_slug(&body("second")).await;
     let stuck = server
         .data()
         .join("once")
@@ -286,6 +286,6 @@ async fn a_file_that_cannot_be_removed_keeps_no_other() {
             .is_empty()
             .then_some(())
     };
-    svc_tests::until("the other to burn", burnt).await;
+    svc_tests::wait_until("the other to burn", burnt).await;
     std::fs::remove_dir(&stuck).unwrap();
 }

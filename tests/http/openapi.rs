@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use http::Method;
 use serde_json::{Value, json};
 use svc::http::problem::Code;
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 use crate::account::{Owner, text};
 
@@ -115,7 +115,7 @@ async fn every_route_is_in_it_and_answers() {
         .start()
         .await;
     let body = json!({ "content": "x", "name": "page", "password": "p" });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     let description = description(&server).await;
     let operations = operations(&description);
     let described: BTreeSet<_> = operations
@@ -260,7 +260,7 @@ async fn references_lead_somewhere() {
 async fn every_route_below_api_names_an_unknown_query_parameter() {
     let server = TestServer::start().await;
     let body = json!({ "content": "x", "name": "safe", "password": "p" });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     let mut seen = 0;
     let furnished = Furnished::new(&server).await;
     let share = server.deploy(&json!({ "content": "x" })).await;

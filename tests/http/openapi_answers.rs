@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, TestServer, until};
+use svc_tests::{Answer, ReadAnswer, TestServer, wait_until};
 
 use crate::account::Owner;
 use crate::openapi::{description, filled, operations};
@@ -47,14 +47,14 @@ async fn what_browsers_get_of_pages_is_described() {
         ("off", "x", "html"),
     ] {
         let body = json!({ "name": name, "content": source, "type": kind });
-        server.slug(&body).await;
+        server.publish_slug(&body).await;
     }
     let locked = json!({ "name": "locked", "content": "x", "password": "p" });
-    server.slug(&locked).await;
+    server.publish_slug(&locked).await;
     let (command, disable) = (svc(), ["deployment", "disable", "off"]);
     assert!(server.command(&command, &disable).await.success);
     let refused = async || (server.get("/off").answer().await.status == 403).then_some(());
-    until("the page to be disabled", refused).await;
+    wait_until("the page to be disabled", refused).await;
     let description = description(&server).await;
     let (get, post) = (Method::GET, Method::POST);
     let form = ("content-type", "application/x-www-form-urlencoded");

@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer, until};
+use svc_tests::{ReadAnswer, TestServer, wait_until};
 
 use crate::account::text;
 use crate::house::{GUESTS, House};
@@ -323,7 +323,7 @@ async fn a_disabled_page_answers_nobody_and_its_owner_goes_on() {
         let answer = house.op("one", &json!({})).await;
         (answer.status == 403).then_some(answer)
     };
-    let answer = until("the page to be taken down", taken_down).await;
+    let answer = wait_until("the page to be taken down", taken_down).await;
     answer.problem(403, "disabled");
     let answer = house.query("SELECT 1 AS one", &json!({})).await;
     answer.problem(403, "disabled");
@@ -341,14 +341,14 @@ async fn a_disabled_page_answers_nobody_and_its_owner_goes_on() {
         .command(&svc(), &["deployment", "enable", "room"])
         .await;
     let back = async || (house.op("one", &json!({})).await.status == 200).then_some(());
-    until("the page to be back", back).await;
+    wait_until("the page to be back", back).await;
 }
 
 #[tokio::test]
 async fn without_a_live_backend_nobody_is_answered() {
     let server = TestServer::start().await;
     server
-        .slug(&json!({ "content": "x", "name": "share" }))
+        .publish_slug(&json!({ "content": "x", "name": "share" }))
         .await;
     let house = House::empty(server).await;
     house.publish("room").await;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use svc_tests::{Output, finish, until};
+use svc_tests::{Output, run_command, wait_until};
 use tempfile::TempDir;
 
 use crate::svc;
@@ -28,7 +28,7 @@ fn is_installed(program: &str) -> bool {
 async fn run(program: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new(program);
     command.args(arguments);
-    finish(command).await
+    run_command(command).await
 }
 
 async fn said(program: &str, arguments: &[&str]) -> String {
@@ -48,7 +48,7 @@ async fn the_debian_package_has_all_that_belongs_to_it() {
     make.arg(program)
         .arg(out.path())
         .env("SVC_DEB_COMPRESSION", "none");
-    let made = finish(make).await;
+    let made = run_command(make).await;
     assert!(made.success, "{made:?}");
     let package = made.stdout.trim_end();
     let version = env!("CARGO_PKG_VERSION");
@@ -131,7 +131,7 @@ async fn a_command_says_whether_the_server_is_well() {
 
     let server = svc().serve(data.path(), &[]).await;
     let well = async || Some(ask(&[]).await).filter(|said| said.success);
-    let well = until("the guests to load", well).await;
+    let well = wait_until("the guests to load", well).await;
     assert_eq!(well.stdout, "ready\n");
     let document = ask(&["--json"]).await.json();
     assert_eq!(document["ready"], true);

@@ -2,7 +2,7 @@
 //! that are not drawn.
 
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 /// Publishes; returns what publishing did and the page.
 async fn published(server: &TestServer, share: &Value) -> (Value, String) {
@@ -218,7 +218,7 @@ async fn sources_are_compressed() {
     let server = TestServer::start().await;
     let content = "| a | b |\n|---|---|\n".to_owned() + &"| one | two |\n".repeat(500);
     let slug = server
-        .slug(&json!({ "type": "markdown", "content": content }))
+        .publish_slug(&json!({ "type": "markdown", "content": content }))
         .await;
     let address = format!("/{slug}/raw");
     let plain = server
@@ -245,7 +245,7 @@ async fn sources_are_compressed() {
         .header("if-none-match", &tag);
     again.answer().await.expect(304);
     let small = server
-        .slug(&json!({ "type": "markdown", "content": "small" }))
+        .publish_slug(&json!({ "type": "markdown", "content": "small" }))
         .await;
     let answer = server
         .get(&format!("/{small}/raw"))

@@ -1,7 +1,7 @@
 //! Protected pages: locked until somebody knows the password, and then for an hour.
 
 use serde_json::json;
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 const FORMS: &str =
     "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'";
@@ -9,7 +9,7 @@ const FORMS: &str =
 async fn with_page() -> TestServer {
     let server = TestServer::start().await;
     let body = json!({ "content": "<p>inside</p>", "name": "safe", "password": "open sesame" });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     server
 }
 
@@ -95,7 +95,7 @@ async fn a_form_is_answered_for_a_browser() {
 async fn what_is_not_the_password_opens_nothing() {
     let server = with_page().await;
     let open = json!({ "content": "x", "name": "open" });
-    server.slug(&open).await;
+    server.publish_slug(&open).await;
     for password in ["", "Open sesame", "open sesame ", &"x".repeat(1024)] {
         let body = json!({ "password": password });
         let answer = server.json("/api/v1/auth/safe", &body).answer().await;
@@ -120,7 +120,7 @@ async fn what_is_not_the_password_opens_nothing() {
 async fn a_cookie_opens_its_own_page_alone() {
     let server = with_page().await;
     let other = json!({ "content": "x", "name": "other", "password": "open sesame" });
-    server.slug(&other).await;
+    server.publish_slug(&other).await;
     let cookie = server.unlock("safe", "open sesame").await;
     let try_with = async |slug: &str, cookie: &str| {
         let request = server.get(&format!("/{slug}")).header("cookie", cookie);
@@ -171,7 +171,7 @@ async fn cookies_are_secure_on_https() {
         .start()
         .await;
     let body = json!({ "content": "x", "name": "safe", "password": "p" });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     let answer = server.json("/api/v1/auth/safe", &json!({ "password": "p" }));
     let answer = answer.answer().await.expect(200);
     assert!(answer.header("set-cookie").unwrap().contains("; Secure"));
@@ -181,7 +181,7 @@ async fn cookies_are_secure_on_https() {
 async fn a_password_is_stored_as_a_hash_alone() {
     let server = TestServer::start().await;
     let body = json!({ "content": "x", "name": "safe", "password": "peculiar-password" });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     server.unlock("safe", "peculiar-password").await;
     let data = server.data();
     assert_eq!(

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use serde_json::json;
-use svc_tests::{Answer, Ask, TestServer, exchange};
+use svc_tests::{Answer, ReadAnswer, TestServer, exchange};
 
 use crate::openapi::{description, filled, operations};
 
@@ -19,7 +19,7 @@ async fn with_pages() -> (TestServer, Vec<String>) {
         json!({ "content": "x", "name": "safe", "password": "p" }),
         json!({ "content": "x", "name": "once", "one_time": true }),
     ] {
-        server.slug(&body).await;
+        server.publish_slug(&body).await;
     }
     let mut paths = Vec::new();
     for (path, ..) in operations(&description(&server).await) {

@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, TestServer};
+use svc_tests::{Answer, ReadAnswer, TestServer};
 
 use crate::account::{Owner, text};
 use crate::house::{GUESTS, House, named, names, padded, refused};

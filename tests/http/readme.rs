@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use svc::workspaces::Plan;
-use svc_tests::{Ask, TestServer, finish};
+use svc_tests::{ReadAnswer, TestServer, run_command};
 
 /// The documents that show what the landing page does.
 const DOCUMENTS: [&str; 3] = [
@@ -93,7 +93,7 @@ async fn run(server: &TestServer, script: &str, shown: &[&str]) {
         .current_dir(directory.path())
         .env("SVC_CREDENTIAL", namespace.credential)
         .stdin(Stdio::null());
-    let output = finish(bash).await;
+    let output = run_command(bash).await;
     assert!(output.success, "{}\n{}", output.stdout, output.stderr);
     for shown in shown {
         assert!(

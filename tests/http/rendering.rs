@@ -1,11 +1,11 @@
 //! Pages of each type, as visitors get them. What the renderer does in detail, its own tests say.
 
 use serde_json::json;
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 async fn rendered(server: &TestServer, kind: &str, content: &str) -> String {
     let body = json!({ "type": kind, "content": content, "title": "A & <B>" });
-    let slug = server.slug(&body).await;
+    let slug = server.publish_slug(&body).await;
     let page = server.get(&format!("/{slug}")).answer().await.expect(200);
     page.html().to_owned()
 }

@@ -4,7 +4,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use svc_tests::{Ask, Output, TestServer, disk, finish, until};
+use svc_tests::{Output, ReadAnswer, TestServer, disk, run_command, wait_until};
 use tempfile::TempDir;
 
 use crate::svc;
@@ -101,7 +101,7 @@ async fn every_command_closes_a_directory_that_is_open() {
 #[tokio::test]
 async fn a_check_reports_what_others_can_read() {
     let server = TestServer::start().await;
-    server.slug(&json!({ "content": "x" })).await;
+    server.publish_slug(&json!({ "content": "x" })).await;
     let check = async || server.command(&svc(), &["check", "--json"]).await;
     assert!(check().await.success);
     open_up(server.data());
@@ -180,7 +180,7 @@ async fn a_command_makes_nothing_where_nothing_is() {
             let mut run = svc().command();
             run.args(command).env("SVC_DATA", data);
             run.current_dir(root.path());
-            let output = finish(run).await;
+            let output = run_command(run).await;
             assert!(!output.success, "{command:?}");
             let name = data.file_name().unwrap().to_str().unwrap();
             assert!(output.stderr.contains(name), "{command:?}: {output:?}");
@@ -196,7 +196,7 @@ async fn a_command_makes_nothing_where_nothing_is() {
     let mut unnamed = svc().command();
     unnamed.args(["namespace", "create", "acme"]);
     unnamed.current_dir(root.path());
-    let output = finish(unnamed).await;
+    let output = run_command(unnamed).await;
     assert!(
         !output.success && output.stderr.contains("--data"),
         "{output:?}"
@@ -285,7 +285,7 @@ async fn backed_up(server: &TestServer, to: &Path) -> Output {
 async fn nothing_is_left_of_shares_that_are_read_once() {
     let server = TestServer::builder().system_clock().start().await;
     let kept = json!({ "content": "x", "name": "kept-share", "password": "p" });
-    server.slug(&kept).await;
+    server.publish_slug(&kept).await;
     for n in 0..12 {
         let once = json!({
             "content": "x", "name": format!("once-number-{n:02}"), "password": "p", "one_time": true,
@@ -312,7 +312,7 @@ async fn nothing_is_left_of_shares_that_are_read_once() {
             .collect();
         found.is_empty().then_some(())
     };
-    until("the hashes of burnt shares to be gone", async || look()).await;
+    wait_until("the hashes of burnt shares to be gone", async || look()).await;
     // A backup has neither those that were burnt nor those that were not.
     let root = TempDir::new().unwrap();
     let backup = root.path().join("backup");
@@ -371,6 +371,6 @@ async fn residue_of_an_earlier_version_goes_with_the_first_start() {
             .is_empty()
             .then_some(())
     };
-    until("the residue to be gone", gone).await;
+    wait_until("the residue to be gone", gone).await;
     server.kill().await;
 }

@@ -6,8 +6,8 @@ use http::Method;
 use serde_json::json;
 use svc::guides::{GUIDES, IMAGES};
 use svc_sandbox::World;
-use svc_tests::guests::{Manners, renderer, write};
-use svc_tests::{Ask, TestServer, until};
+use svc_tests::guests::{RendererBehaviour, renderer, write};
+use svc_tests::{ReadAnswer, TestServer, wait_until};
 use tempfile::TempDir;
 
 use crate::account::{Owner, text};
@@ -23,7 +23,7 @@ const MADE: [&str; 2] = ["", "api-reference"];
 async fn start(builder: svc_tests::Builder) -> TestServer {
     let server = builder.start().await;
     let ready = async || (server.get("/readyz").answer().await.status == 200).then_some(());
-    until("the guests to load", ready).await;
+    wait_until("the guests to load", ready).await;
     server
 }
 
@@ -220,7 +220,7 @@ async fn a_page_is_made_once_for_each_guest() {
     assert_eq!(page(&server, "share").await, first);
     assert_eq!(calls(), made, "and once");
 
-    let component = renderer("one", Manners::Good);
+    let component = renderer("one", RendererBehaviour::Good);
     install(&server, &write(folder.path(), "one", &component)).await;
     let second = page(&server, "share").await;
     assert!(second.contains("begun by one<"), "{second}");
@@ -277,7 +277,9 @@ async fn they_take_no_address_of_an_owner() {
     let project = owner.project(&server, "House").await;
     let made = owner.frontend(&server, &project, "docs").await;
     assert_eq!(text(&made["slug"]), "docs");
-    let share = server.slug(&json!({ "content": "x", "name": "svc" })).await;
+    let share = server
+        .publish_slug(&json!({ "content": "x", "name": "svc" }))
+        .await;
     assert_eq!(share, "svc");
     server.get("/docs").answer().await.expect(200);
     let origin = text(&made["url"]);

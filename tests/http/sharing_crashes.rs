@@ -42,7 +42,7 @@ async fn whatever_the_point_of_death_a_share_is_whole_or_gone() {
         let create = ["namespace", "create", "acme", "--json"];
         let made = svc().run(data.path(), &create).await.json();
         let credential = text(&made["credential"]);
-        let process = svc().serve_until(Some(&point), data.path(), &[]).await;
+        let process = svc().serve_to_fault(Some(&point), data.path(), &[]).await;
         let deploy = async |body: Value| {
             let answer = send(&process, Method::POST, "/api/v1/deploy", body, "").await;
             answer.expect("it lives still").1
@@ -67,7 +67,7 @@ async fn whatever_the_point_of_death_a_share_is_whole_or_gone() {
             "share" => drop(delete(&process, &once).await),
             _ => drop(send(&process, Method::POST, &claim, body.clone(), &credential).await),
         }
-        let (status, _) = process.ended().await;
+        let (status, _) = process.wait_for_exit().await;
         assert!(!status.success(), "{point}: it did not die");
 
         let process = svc().serve(data.path(), &[]).await;

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use serde_json::json;
-use svc_tests::{Ask, CONTENT, Output, TestServer};
+use svc_tests::{CONTENT_URL_VARIABLE, Output, ReadAnswer, TestServer};
 use tempfile::TempDir;
 use url::Url;
 
@@ -37,7 +37,10 @@ fn the_storage_part_of_the_suite_passes_on_another_store() {
     let store = std::env::var(STORE);
     let mut again = Command::new(std::env::current_exe().unwrap());
     again.args(STORAGE).env_remove(STORE);
-    again.env(CONTENT, store.as_deref().unwrap_or("memory:///"));
+    again.env(
+        CONTENT_URL_VARIABLE,
+        store.as_deref().unwrap_or("memory:///"),
+    );
     let lost = if store.is_ok() { &[][..] } else { &LASTING };
     for test in DIRECTORY.iter().chain(lost) {
         again.args(["--skip", test]);
@@ -56,7 +59,7 @@ async fn published(url: &Url) -> (TestServer, String) {
     let builder = builder.settings(|s| s.content_url = Some(url.clone()));
     let server = builder.start().await;
     let body = json!({ "type": "html", "content": "<p>elsewhere" });
-    let slug = server.slug(&body).await;
+    let slug = server.publish_slug(&body).await;
     server.get(&format!("/{slug}")).answer().await.expect(200);
     (server, slug)
 }
@@ -90,7 +93,7 @@ async fn content_in_another_directory_is_served_checked_and_backed_up() {
         .await;
     assert!(listed.json()["deployments"][0]["page_bytes"].as_u64() > Some(0));
     let server = server
-        .restart_after(async |data| {
+        .restart_after_change(async |data| {
             assert_eq!(svc().run(data, &check).await.json(), found);
             // Nothing is there, and pages that are missing must not look as if they were broken.
             let serve = ["serve", "--listen", "127.0.0.1:0"];
@@ -120,7 +123,7 @@ async fn a_restore_is_not_hidden_by_the_store_of_before() {
     let made = server.command(&svc(), &["backup", backup, "--json"]).await;
     assert_eq!(made.json()["complete"], true);
     let server = server
-        .restart_after(async |data| {
+        .restart_after_change(async |data| {
             let restored = svc().run(data, &["restore", backup, "--json"]).await;
             assert_eq!(restored.json()["restored"], true);
             std::fs::remove_dir_all(&store).unwrap();
@@ -186,7 +189,7 @@ async fn a_directory_is_one_installations() {
     let start = async || svc().run(other.path(), &serve).await;
     refused(&start().await, "in use by another server");
     let server = server
-        .restart_after(async |data| {
+        .restart_after_change(async |data| {
             refused(&start().await, "belongs to another installation");
             // A disk that is not mounted is not taken for a store that is new.
             let away = elsewhere.path().join("away");

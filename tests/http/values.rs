@@ -1,7 +1,7 @@
 //! Values between JSON and SQL: every type both ways, exactly, and what is no value.
 
 use serde_json::json;
-use svc_tests::Ask;
+use svc_tests::ReadAnswer;
 
 use crate::account::text;
 use crate::house::House;

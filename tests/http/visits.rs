@@ -2,12 +2,12 @@
 
 use http::Method;
 use serde_json::json;
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 async fn with_page() -> TestServer {
     let server = TestServer::start().await;
     let body = json!({ "content": "0123456789", "name": "page" });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     server
 }
 
@@ -44,9 +44,9 @@ async fn a_get_answered_200_or_304_is_a_visit() {
 async fn forms_are_no_visits_but_what_they_open_is() {
     let server = TestServer::start().await;
     let body = json!({ "content": "x", "name": "safe", "password": "p" });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     let once = json!({ "content": "x", "name": "once", "one_time": true });
-    server.slug(&once).await;
+    server.publish_slug(&once).await;
     server.get("/safe").answer().await.expect(401);
     server.get("/once").answer().await.expect(200);
     assert_eq!(server.visits("safe").await, 0);
@@ -101,7 +101,7 @@ async fn a_slugs_next_owner_begins_at_nothing() {
     server.advance(604_800);
     server.get("/page").answer().await.expect(404);
     server
-        .slug(&json!({ "content": "y", "name": "page" }))
+        .publish_slug(&json!({ "content": "y", "name": "page" }))
         .await;
     assert_eq!(server.visits("page").await, 0);
 }
@@ -111,7 +111,7 @@ async fn visits_are_written_down_by_themselves() {
     let server = with_page().await;
     server.get("/page").answer().await.expect(200);
     let written = async || (server.written_visits("page").await == 1).then_some(());
-    svc_tests::until("the flush", written).await;
+    svc_tests::wait_until("the flush", written).await;
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, Numbers, Process};
+use svc_tests::{Answer, Process, ReadAnswer, SeededRng};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -87,7 +87,7 @@ async fn count(server: &Process) -> u64 {
 struct Siege {
     data: PathBuf,
     config: String,
-    numbers: Numbers,
+    numbers: SeededRng,
     faults: Arc<Mutex<Vec<String>>>,
     sources: Arc<Sources>,
 }
@@ -100,7 +100,7 @@ impl Siege {
         Self {
             data: directory.join("data"),
             config: config.to_str().unwrap().to_owned(),
-            numbers: Numbers::new(7),
+            numbers: SeededRng::new(7),
             faults: Arc::default(),
             sources: Arc::new(Sources {
                 contents: corpus(CONTENT),
@@ -128,7 +128,7 @@ impl Siege {
                 client: server.client().clone(),
                 address: server.address(),
                 tenant: tenant.clone(),
-                numbers: Numbers::new(self.numbers.draw()),
+                numbers: SeededRng::new(self.numbers.draw()),
                 faults: Arc::clone(&self.faults),
             };
             attackers.spawn(attacker.attack(until, Arc::clone(&self.sources)));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::Numbers;
+use svc_tests::SeededRng;
 use tokio::time::Instant;
 
 /// Work of each call within a row, of a number that is 1 at first and then 50,000.
@@ -66,7 +66,7 @@ pub(crate) struct Attacker {
     pub(crate) client: reqwest::Client,
     pub(crate) address: SocketAddr,
     pub(crate) tenant: Tenant,
-    pub(crate) numbers: Numbers,
+    pub(crate) numbers: SeededRng,
     /// Answers that no attack may cause, by what was asked.
     pub(crate) faults: Arc<Mutex<Vec<String>>>,
 }

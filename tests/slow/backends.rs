@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, Process, until};
+use svc_tests::{Answer, Process, ReadAnswer, wait_until};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
@@ -226,7 +226,7 @@ async fn kill_while_writing(
         true
     });
     let enough = async || (answered.lock().unwrap().len() >= answers).then_some(());
-    until("enough answers", enough).await;
+    wait_until("enough answers", enough).await;
     tokio::time::sleep(Duration::from_millis(milliseconds)).await;
     server.kill().await;
     writers.join_all().await;
@@ -363,7 +363,7 @@ async fn a_full_disk_loses_nothing_and_is_recovered_from() {
         std::fs::remove_file(ballast).unwrap();
         let entry = (round as u64, number);
         let back = async || (site.add(&server, entry).await.status == 200).then_some(());
-        until("room to write again", back).await;
+        wait_until("room to write again", back).await;
         promised.insert(entry);
         number += 1;
         site.migrate(&server, &script).await.expect(200);

@@ -163,11 +163,11 @@ async fn there_is_an_entry_if_and_only_if_there_is_the_change() {
         site.process.kill().await;
         let already = entries(data.path(), action).await.len();
         let site = Site {
-            process: svc().serve_until(Some(&point), data.path(), &[]).await,
+            process: svc().serve_to_fault(Some(&point), data.path(), &[]).await,
             credential: &credential,
         };
         act(&site, deed, &before).await;
-        let (status, _) = site.process.ended().await;
+        let (status, _) = site.process.wait_for_exit().await;
         assert!(!status.success(), "{point}: it did not die");
 
         let site = Site {

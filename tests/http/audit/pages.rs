@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::{Value, json};
 use svc::control::audit;
-use svc_tests::{Ask, NOW, TestServer};
+use svc_tests::{NOW, ReadAnswer, TestServer};
 
 use super::{WORKSPACES, entries};
 use crate::account::{Owner, text};
@@ -194,7 +194,7 @@ async fn a_key_is_named_by_its_id_and_a_command_by_its_operator() {
     );
     // What is of no workspace is read without one, and what outlives its workspace by the id.
     server
-        .slug(&json!({ "content": "x", "name": "share" }))
+        .publish_slug(&json!({ "content": "x", "name": "share" }))
         .await;
     let disabled = server
         .command(&svc(), &["deployment", "disable", "share"])

@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::Ask;
+use svc_tests::ReadAnswer;
 use tempfile::TempDir;
 
 use super::{WORKSPACES, entries};
@@ -197,7 +197,7 @@ async fn whatever_the_point_of_death_no_change_is_without_its_entry() {
         assert_eq!(status, 201, "{made}");
         site.process.kill().await;
 
-        let dying = svc().serve_until(Some(&point), data.path(), &[]).await;
+        let dying = svc().serve_to_fault(Some(&point), data.path(), &[]).await;
         let query = async |process: &svc_tests::Process, sql: &str| {
             let request = process.client().post(process.url("/room/api/query"));
             let request = request.bearer_auth(&credential);
@@ -205,7 +205,7 @@ async fn whatever_the_point_of_death_no_change_is_without_its_entry() {
         };
         let asked = query(&dying, "INSERT INTO t (n) VALUES (1)").await;
         assert!(asked.is_err(), "{point}: it answered");
-        let (status, _) = dying.ended().await;
+        let (status, _) = dying.wait_for_exit().await;
         assert!(!status.success(), "{point}: it did not die");
 
         let process = svc().serve(data.path(), &[]).await;

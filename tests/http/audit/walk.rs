@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use http::Method;
 use serde_json::{Value, json};
 use svc::operations;
-use svc_tests::Ask;
+use svc_tests::ReadAnswer;
 
 use super::{PROJECTS, WORKSPACES, entries};
 use crate::account::text;

@@ -29,7 +29,7 @@ async fn forgotten(house: &House) {
         let held = disk::holding(house.server.data(), "words-of-a-guest");
         held.is_empty().then_some(())
     };
-    until("the data to be gone", gone).await;
+    wait_until("the data to be gone", gone).await;
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ mod ends;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer, disk, until};
+use svc_tests::{ReadAnswer, TestServer, disk, wait_until};
 
 use crate::account::{Owner, text};
 use crate::house::{GUESTS, House, named, names, padded};
@@ -306,7 +306,7 @@ async fn a_server_has_room_for_so_many_backends() {
         .await
         .expect(204);
     let room = async || (create(&projects[0]).await.status == 201).then_some(());
-    until("the ended project's room", room).await;
+    wait_until("the ended project's room", room).await;
 }
 
 #[tokio::test]

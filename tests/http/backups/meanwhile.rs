@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use http::Method;
 use serde_json::json;
 use svc::content::Hold;
-use svc_tests::{Ask, TestServer, disk};
+use svc_tests::{ReadAnswer, TestServer, disk};
 
 use super::{Vault, page};
 use crate::account::text;
@@ -16,7 +16,7 @@ use crate::svc;
 #[tokio::test]
 async fn what_a_backup_copies_is_not_collected() {
     let server = TestServer::start().await;
-    let slug = server.slug(&json!({ "content": "x" })).await;
+    let slug = server.publish_slug(&json!({ "content": "x" })).await;
     let app = server.server().app();
     server.advance(8 * 24 * 3600);
     app.deployments.sweep().await.unwrap();
@@ -68,7 +68,7 @@ async fn what_was_answered_before_a_backup_began_is_in_it_while_eight_write() {
     let vault = Vault::new();
     for round in 1..=3 {
         let enough = async || (answered.lock().unwrap().names.len() > 20 * round).then_some(());
-        svc_tests::until("writers to be at work", enough).await;
+        svc_tests::wait_until("writers to be at work", enough).await;
         let (shares, names) = {
             let answered = answered.lock().unwrap();
             (answered.shares.clone(), answered.names.clone())
@@ -137,7 +137,7 @@ async fn write(
         house.done("drop", &passing).await;
         if number % 3 == 0 {
             let share = json!({ "content": name, "name": name });
-            let slug = house.server.slug(&share).await;
+            let slug = house.server.publish_slug(&share).await;
             answered.lock().unwrap().shares.push(slug);
         }
         if writer == 0 {

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use svc_tests::{Ask, Output, Process, TestServer, disk};
+use svc_tests::{Output, Process, ReadAnswer, TestServer, disk};
 use tempfile::TempDir;
 
 use crate::account::text;
@@ -100,7 +100,7 @@ async fn furnished() -> House {
         json!({ "content": "read-me-once", "name": "once", "one_time": true }),
         json!({ "content": "taken down", "name": "down" }),
     ] {
-        house.server.slug(&body).await;
+        house.server.publish_slug(&body).await;
     }
     let disable = ["deployment", "disable", "down"];
     assert!(house.server.command(&svc(), &disable).await.success);
@@ -191,7 +191,10 @@ async fn what_has_not_changed_is_not_copied_again_and_what_is_gone_goes() {
         ),
         (&json!(0), &json!(0))
     );
-    house.server.slug(&json!({ "content": "one more" })).await;
+    house
+        .server
+        .publish_slug(&json!({ "content": "one more" }))
+        .await;
     let path = format!("/{}/frontends/room", house.project);
     house.owner.delete(&house.server, &path).await.expect(204);
     let more = vault.back_up(house.server.data()).await;

@@ -17,7 +17,7 @@ async fn a_backup_counts_once_it_is_complete_whatever_fails_then() {
     std::fs::create_dir_all(&stranger).unwrap();
     house
         .server
-        .slug(&json!({ "content": "newer", "name": "newer" }))
+        .publish_slug(&json!({ "content": "newer", "name": "newer" }))
         .await;
     let made = vault.back_up(house.server.data()).await;
     assert_eq!(made["complete"], true);

@@ -20,7 +20,7 @@ async fn a_restore_keeps_what_was_there_and_waits_for_nobody() {
     );
     house
         .server
-        .slug(&json!({ "content": "later", "name": "later" }))
+        .publish_slug(&json!({ "content": "later", "name": "later" }))
         .await;
     let data = house.server.stop().await;
     let hold = Hold::keep(data.path()).unwrap();

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use svc::deployments::runtime::newest_path;
-use svc_tests::bucket::{Bucket, Mood};
-use svc_tests::{Ask, TestServer, until};
+use svc_tests::bucket::{Bucket, BucketFault};
+use svc_tests::{ReadAnswer, TestServer, wait_until};
 use tempfile::TempDir;
 
 use super::{forget, publish, serving, view};
@@ -18,7 +18,7 @@ async fn while_the_store_is_away_pages_in_memory_are_served_and_the_rest_waits()
         view(&server, name).await.expect(200);
     }
     forget(&server, "unseen");
-    bucket.set(Mood::Down);
+    bucket.set_fault(BucketFault::Unavailable);
     let refused = publish(&server, "new").await;
     let problem = refused.problem(503, "capacity_reached");
     assert!(
@@ -42,16 +42,16 @@ async fn while_the_store_is_away_pages_in_memory_are_served_and_the_rest_waits()
     );
     view(&server, "new").await.problem(404, "not_found");
     // Trials are few, and who comes together does not wait in turns.
-    bucket.asked();
+    bucket.take_requests();
     let views = (0..20).map(|_| view(&server, "unseen"));
     for answer in futures_util::future::join_all(views).await {
         answer.problem(503, "capacity_reached");
     }
-    let asked = bucket.asked();
+    let asked = bucket.take_requests();
     assert!(asked.len() <= 4, "{asked:?}");
-    bucket.set(Mood::Well);
+    bucket.set_fault(BucketFault::None);
     let back = async || (view(&server, "unseen").await.status == 200).then_some(());
-    until("the store to be asked again", back).await;
+    wait_until("the store to be asked again", back).await;
     publish(&server, "new").await.expect(201);
     view(&server, "new").await.expect(200);
     let found = server.command(&svc(), &["check", "--json"]).await.json();
@@ -62,14 +62,14 @@ async fn while_the_store_is_away_pages_in_memory_are_served_and_the_rest_waits()
 async fn what_fails_for_a_moment_is_tried_again() {
     let bucket = Bucket::start().await;
     let server = serving(&bucket, "mine").await;
-    bucket.asked();
-    bucket.set(Mood::Stumbling);
+    bucket.take_requests();
+    bucket.set_fault(BucketFault::EveryOtherFails);
     publish(&server, "one").await.expect(201);
     view(&server, "one").await.expect(200);
     forget(&server, "one");
-    bucket.asked();
+    bucket.take_requests();
     view(&server, "one").await.expect(200);
-    assert_eq!(bucket.asked().len(), 2);
+    assert_eq!(bucket.take_requests().len(), 2);
 }
 
 /// A write is done when the store says so, and a conflict says nothing of the kind.
@@ -77,14 +77,14 @@ async fn what_fails_for_a_moment_is_tried_again() {
 async fn what_the_store_did_not_take_is_not_published() {
     let bucket = Bucket::start().await;
     let server = serving(&bucket, "mine").await;
-    bucket.set(Mood::Conflicting);
+    bucket.set_fault(BucketFault::WriteConflict);
     publish(&server, "one")
         .await
         .problem(503, "capacity_reached");
     assert_eq!(bucket.objects(|objects| objects.len()), 1, "the claim");
-    bucket.set(Mood::Well);
+    bucket.set_fault(BucketFault::None);
     let taken = async || (publish(&server, "one").await.status == 201).then_some(());
-    until("the store to be asked again", taken).await;
+    wait_until("the store to be asked again", taken).await;
     view(&server, "one").await.expect(200);
 }
 
@@ -139,11 +139,11 @@ async fn what_may_still_be_deleted_is_not_put() {
     publish(&server, "one").await.expect(201);
     expire(&server).await;
     let deployments = &server.server().app().deployments;
-    bucket.set(Mood::Down);
+    bucket.set_fault(BucketFault::Unavailable);
     assert!(deployments.collect().await.is_err());
-    bucket.set(Mood::Well);
+    bucket.set_fault(BucketFault::None);
     let other = async || (publish(&server, "two").await.status == 201).then_some(());
-    until("the store to be asked again", other).await;
+    wait_until("the store to be asked again", other).await;
     publish(&server, "one")
         .await
         .problem(503, "capacity_reached");
@@ -162,7 +162,7 @@ async fn what_the_store_refuses_to_delete_is_put_again() {
     let server = serving(&bucket, "mine").await;
     publish(&server, "one").await.expect(201);
     expire(&server).await;
-    bucket.set(Mood::Keeping);
+    bucket.set_fault(BucketFault::DeletionForbidden);
     let deployments = &server.server().app().deployments;
     assert!(deployments.collect().await.is_err());
     publish(&server, "one").await.expect(201);
@@ -176,18 +176,18 @@ async fn what_may_still_be_deleted_is_not_put_after_a_restart() {
     let server = serving(&bucket, "mine").await;
     publish(&server, "one").await.expect(201);
     expire(&server).await;
-    bucket.set(Mood::Failing);
-    bucket.asked();
+    bucket.set_fault(BucketFault::DeletionFails);
+    bucket.take_requests();
     let deployments = &server.server().app().deployments;
     assert!(deployments.collect().await.is_err());
-    let mut asked = bucket.asked();
+    let mut asked = bucket.take_requests();
     asked.retain(|asked| asked.starts_with("DELETE"));
     let sent = asked.len();
     asked.sort_unstable();
     asked.dedup();
     assert_eq!(asked.len(), sent, "each once");
     let server = server.restart().await;
-    bucket.set(Mood::Well);
+    bucket.set_fault(BucketFault::None);
     publish(&server, "one")
         .await
         .problem(503, "capacity_reached");
@@ -203,16 +203,16 @@ async fn one_deletion_that_fails_leaves_the_others_done() {
         publish(&server, &format!("page-{page}")).await.expect(201);
     }
     expire(&server).await;
-    bucket.set(Mood::Keeping);
-    bucket.asked();
+    bucket.set_fault(BucketFault::DeletionForbidden);
+    bucket.take_requests();
     let deployments = &server.server().app().deployments;
     assert!(deployments.collect().await.is_err());
-    let asked = bucket.asked();
+    let asked = bucket.take_requests();
     let mut due = asked.iter().filter_map(|it| it.strip_prefix("DELETE "));
     let kept = due.next().unwrap();
     assert!(due.count() > 16, "more than one step: {asked:?}");
-    bucket.set(Mood::Well);
-    bucket.keep(Some(kept));
+    bucket.set_fault(BucketFault::None);
+    bucket.forbid_deletion(Some(kept));
     assert!(deployments.collect().await.is_err());
     let deleted = asked.iter().filter_map(|it| it.strip_prefix("DELETE "));
     let left = bucket.objects(|objects| {
@@ -220,7 +220,7 @@ async fn one_deletion_that_fails_leaves_the_others_done() {
         left.collect::<Vec<_>>()
     });
     assert_eq!(left, [kept]);
-    bucket.keep(None);
+    bucket.forbid_deletion(None);
     assert_eq!(deployments.collect().await.unwrap(), 1);
 }
 
@@ -231,11 +231,11 @@ async fn a_gateway_that_has_lost_the_store_has_lost_no_page() {
     let server = serving(&bucket, "mine").await;
     publish(&server, "one").await.expect(201);
     forget(&server, "one");
-    bucket.set(Mood::Astray);
+    bucket.set_fault(BucketFault::ForeignNotFound);
     view(&server, "one").await.problem(503, "capacity_reached");
-    bucket.set(Mood::Well);
+    bucket.set_fault(BucketFault::None);
     let back = async || (view(&server, "one").await.status == 200).then_some(());
-    until("the store to be asked again", back).await;
+    wait_until("the store to be asked again", back).await;
 }
 
 /// The script of this program's pages is in the program, and one of an earlier program's is read once.
@@ -247,14 +247,14 @@ async fn the_script_of_a_page_does_not_need_the_store() {
     let control = rusqlite::Connection::open(server.data().join("control.db")).unwrap();
     let older = "INSERT INTO runtimes (name, digest, since) SELECT 'older', source_digest, 0 FROM deployments";
     control.execute(older, []).unwrap();
-    bucket.asked();
+    bucket.take_requests();
     for _ in 0..3 {
         let older = server.get("/_svc/runtime/older.js").answer().await;
         assert!(older.expect(200).text().contains("of one"));
     }
-    assert_eq!(bucket.asked().len(), 1);
-    bucket.set(Mood::Down);
+    assert_eq!(bucket.take_requests().len(), 1);
+    bucket.set_fault(BucketFault::Unavailable);
     let script = server.get(&newest_path()).answer().await;
     assert!(script.expect(200).text().contains("/_svc/runtime/"));
-    assert_eq!(bucket.asked(), [] as [&str; 0]);
+    assert_eq!(bucket.take_requests(), [] as [&str; 0]);
 }

@@ -3,8 +3,8 @@
 mod faults;
 
 use serde_json::{Value, json};
-use svc_tests::bucket::{Bucket, Mood};
-use svc_tests::{Answer, Ask, Output, TestServer, finish, until};
+use svc_tests::bucket::{Bucket, BucketFault};
+use svc_tests::{Answer, Output, ReadAnswer, TestServer, run_command, wait_until};
 use tempfile::TempDir;
 
 use crate::svc;
@@ -36,12 +36,12 @@ async fn content_in_a_bucket_outlives_restarts_and_is_checked_and_collected() {
     let bucket = Bucket::start().await;
     let server = serving(&bucket, "of/mine").await;
     publish(&server, "one").await.expect(201);
-    bucket.asked();
+    bucket.take_requests();
     for _ in 0..3 {
         let page = view(&server, "one").await.expect(200);
         assert!(page.text().contains("of one"));
     }
-    let asked = bucket.asked();
+    let asked = bucket.take_requests();
     assert_eq!(asked.len(), 1, "a view is answered from memory: {asked:?}");
     let server = server.restart().await;
     assert!(
@@ -97,7 +97,7 @@ async fn start(bucket: &Bucket, data: &TempDir, url: &str, changed: &[(&str, &st
         .env("SVC_DATA", data.path())
         .env("SVC_CONTENT_URL", url);
     command.args(["serve", "--listen", "127.0.0.1:0"]);
-    finish(command).await
+    run_command(command).await
 }
 
 fn borrowed<'e>(environment: &'e [(&'static str, String)]) -> Vec<(&'e str, &'e str)> {
@@ -150,9 +150,9 @@ async fn a_start_refuses_what_it_cannot_keep_content_in_and_says_what_to_do() {
     ] {
         refused(&on(&data, url, &[]).await, why);
     }
-    bucket.set(Mood::Down);
+    bucket.set_fault(BucketFault::Unavailable);
     refused(&on(&data, url, &[]).await, "does not answer as it should");
-    bucket.set(Mood::Well);
+    bucket.set_fault(BucketFault::None);
     // What was emptied is not taken for what is new.
     let before = bucket.objects(std::mem::take);
     refused(
@@ -179,7 +179,7 @@ async fn a_start_refuses_what_it_cannot_keep_content_in_and_says_what_to_do() {
 #[tokio::test]
 async fn a_store_without_conditions_is_claimed_all_the_same() {
     let bucket = Bucket::start().await;
-    bucket.set(Mood::Plain);
+    bucket.set_fault(BucketFault::NoConditionalWrites);
     let server = serving(&bucket, "mine").await;
     publish(&server, "one").await.expect(201);
     let other = TempDir::new().unwrap();
@@ -204,10 +204,10 @@ async fn a_backup_has_what_is_in_a_bucket_and_restores_into_a_directory() {
         (&json!(true), &json!([]))
     );
     publish(&server, "two").await.expect(201);
-    bucket.asked();
+    bucket.take_requests();
     let again = back_up(&server).await.json();
     assert!(again["content"]["files"].as_u64() > made["content"]["files"].as_u64());
-    let read = bucket.asked();
+    let read = bucket.take_requests();
     let read = read
         .iter()
         .filter(|asked| asked.contains("pages/mine/"))
@@ -218,12 +218,12 @@ async fn a_backup_has_what_is_in_a_bucket_and_restores_into_a_directory() {
         "and nothing that is there: {again}"
     );
     // A store that is away leaves the earlier backup as it is.
-    bucket.set(Mood::Down);
+    bucket.set_fault(BucketFault::Unavailable);
     refused(
         &back_up(&server).await,
         "the store of content is not reached",
     );
-    bucket.set(Mood::Well);
+    bucket.set_fault(BucketFault::None);
     let data = TempDir::new().unwrap();
     let restored = svc()
         .run(data.path(), &["restore", to.to_str().unwrap(), "--json"])
@@ -240,7 +240,7 @@ async fn a_backup_has_what_is_in_a_bucket_and_restores_into_a_directory() {
     let environment = borrowed(&environment);
     let arguments = ["--content-url", "s3://pages/mine"];
     let process = svc()
-        .serve_with(&environment, &[], data.path(), &arguments)
+        .serve_with_environment(&environment, &[], data.path(), &arguments)
         .await;
     for name in ["/one", "/two"] {
         process.get(name).await.expect(200);
@@ -257,10 +257,10 @@ async fn a_container_is_given_its_key() {
     let environment = borrowed(&environment);
     let arguments = ["--content-url", "s3://pages/mine"];
     let process = svc()
-        .serve_with(&environment, &[], data.path(), &arguments)
+        .serve_with_environment(&environment, &[], data.path(), &arguments)
         .await;
     bucket.objects(|objects| assert!(objects.contains_key("pages/mine/installation")));
-    let asked = bucket.asked();
+    let asked = bucket.take_requests();
     let keys = asked.iter().filter(|asked| *asked == "GET keys").count();
     assert_eq!(keys, 1, "it is kept: {asked:?}");
     process.kill().await;
@@ -275,11 +275,13 @@ async fn nothing_tells_the_secret_of_the_bucket() {
     let arguments = ["--content-url", "s3://pages/mine"];
     let mut with = environment.clone();
     with.push(("SVC_LOG", "trace"));
-    let process = svc().serve_with(&with, &[], data.path(), &arguments).await;
+    let process = svc()
+        .serve_with_environment(&with, &[], data.path(), &arguments)
+        .await;
     let page = json!({ "type": "html", "content": "<p>x", "name": "one" });
     let ready = async || (process.json(DEPLOY, &page).await.status == 201).then_some(());
-    until("the first page", ready).await;
-    bucket.set(Mood::Down);
+    wait_until("the first page", ready).await;
+    bucket.set_fault(BucketFault::Unavailable);
     let page = json!({ "type": "html", "content": "<p>y", "name": "two" });
     process
         .json(DEPLOY, &page)
@@ -290,7 +292,7 @@ async fn nothing_tells_the_secret_of_the_bucket() {
     config
         .envs(environment)
         .args(["config", "--content-url", "s3://pages/mine"]);
-    let config = finish(config).await;
+    let config = run_command(config).await;
     assert!(
         config.stdout.contains("secret_access_key = \"********\""),
         "{config:?}"

@@ -1,7 +1,7 @@
 //! `svc apply` and `svc pull`.
 
 use serde_json::json;
-use svc_tests::finish;
+use svc_tests::run_command;
 
 use super::Desk;
 
@@ -188,7 +188,7 @@ async fn a_killed_apply_goes_on() {
     for point in points {
         let mut dying = desk.command(&["apply", "--yes"]);
         dying.env("SVC_FAULT", format!("apply.{point}"));
-        let output = finish(dying).await;
+        let output = run_command(dying).await;
         assert_eq!(output.code, None, "{point}: {output:?}");
     }
     let done = desk.run(&["apply", "--yes"]).await;

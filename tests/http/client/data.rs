@@ -1,7 +1,7 @@
 //! `svc backend` and `svc action`.
 
 use serde_json::json;
-use svc_tests::until;
+use svc_tests::wait_until;
 
 use super::{Desk, fed, files};
 use crate::account::text;
@@ -151,7 +151,7 @@ async fn actions_are_defined_and_called() {
 async fn a_database_is_copied_and_turned_back() {
     let desk = book().await;
     desk.said(&["action", "call", "sign", "text=One"]).await;
-    let at = until("a moment", async || {
+    let at = wait_until("a moment", async || {
         let history = desk.json(&["backend", "history", "--limit", "1"]).await;
         history["newest"]
             .is_string()

@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use svc_tests::{Ask, until};
+use svc_tests::{ReadAnswer, wait_until};
 
 use super::{Desk, Running};
 
@@ -50,12 +50,12 @@ async fn a_folder_is_served_and_applied_again_on_save() {
     op("all").await.expect(200);
     // A save is live, by itself.
     desk.write("book.html", "<!doctype html><title>Two</title>");
-    until("the page", async || {
+    wait_until("the page", async || {
         raw().await.contains("Two").then_some(())
     })
     .await;
     desk.write("actions/one.sql", "SELECT 1 AS one");
-    until("the action", async || {
+    wait_until("the action", async || {
         (op("one").await.status == 200).then_some(())
     })
     .await;
@@ -69,13 +69,13 @@ async fn a_folder_is_served_and_applied_again_on_save() {
         "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT, more TEXT);",
     );
     desk.write("actions/more.sql", "SELECT more FROM notes");
-    until("the new database", async || {
+    wait_until("the new database", async || {
         (op("more").await.status == 200).then_some(())
     })
     .await;
     assert!(raw().await.contains("Two"));
     dev.signal(Signal::TERM);
-    assert!(dev.ended().await.success(), "{}", dev.stderr());
+    assert!(dev.wait_for_exit().await.success(), "{}", dev.stderr());
     // Nothing is left of it, and the owner's server never knew.
     let left: Vec<_> = std::fs::read_dir(desk.home.path()).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
@@ -115,7 +115,7 @@ async fn a_folder_begins_with_the_pages_that_it_has_or_with_a_first_one() {
             .collect();
         assert_eq!(slugs, expected);
         dev.signal(Signal::TERM);
-        assert!(dev.ended().await.success(), "{}", dev.stderr());
+        assert!(dev.wait_for_exit().await.success(), "{}", dev.stderr());
         // It is there now, and stays as its author writes it.
         let manifest = desk.read("svc.toml");
         let again = desk.json(&["apply", "--plan"]).await;

@@ -12,7 +12,7 @@ use axum::routing::{any, get};
 use clap::Subcommand as _;
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use svc_tests::{finish, until};
+use svc_tests::{run_command, wait_until};
 use tokio::net::TcpListener;
 
 use super::failures::stub;
@@ -212,7 +212,7 @@ async fn ctrl_c_ends_each_while_it_waits_for_an_answer() {
         let mut running = Running::start(&command(&desk, tried, address));
         let (_connection, _) = silent.accept().await.unwrap();
         running.signal(Signal::INT);
-        let ended = running.ended().await;
+        let ended = running.wait_for_exit().await;
         let number = ended.code().or(ended.signal().map(|signal| 128 + signal));
         assert_eq!(number, Some(130), "{:?}: {}", tried.words, running.stderr());
         assert!(running.stdout().is_empty(), "{:?}", tried.words);
@@ -233,7 +233,7 @@ async fn a_file_that_is_far_too_large_is_not_sent() {
         // Sparse: ten gigabytes that nobody has.
         let huge = std::fs::File::create(desk.at(file)).unwrap();
         huge.set_len(10 << 30).unwrap();
-        let output = finish(desk.command(tried.words)).await;
+        let output = run_command(desk.command(tried.words)).await;
         assert_eq!(output.code, Some(1), "{:?}: {output:?}", tried.words);
         let said = output.stderr.contains(file) && output.stderr.contains("Nothing was");
         assert!(said, "{:?}: {output:?}", tried.words);
@@ -268,18 +268,18 @@ async fn ctrl_c_in_the_middle_of_an_apply_loses_nothing() {
             list["frontends"].as_array().unwrap().clone()
         })
     };
-    until("the first pages", async || {
+    wait_until("the first pages", async || {
         let count = list().await.len();
         (count > 0).then_some(())
     })
     .await;
     running.signal(Signal::INT);
-    let ended = running.ended().await;
+    let ended = running.wait_for_exit().await;
     let number = ended.code().or(ended.signal().map(|signal| 128 + signal));
     // It may have been quicker than we were.
     assert!(matches!(number, Some(0 | 130)), "{number:?}");
     // A server finishes what it has begun, with or without who asked.
-    until("whole pages", async || {
+    wait_until("whole pages", async || {
         let pages = list().await;
         let whole = pages.iter().all(|page| page["state"] == "active");
         whole.then_some(())

@@ -10,7 +10,7 @@ use axum::response::IntoResponse;
 use axum::routing::{any, get};
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use svc_tests::{finish, until};
+use svc_tests::{run_command, wait_until};
 use tokio::net::TcpListener;
 
 use super::{Desk, Running, files};
@@ -27,7 +27,7 @@ pub(super) async fn stub(router: Router) -> SocketAddr {
 async fn against(desk: &Desk, address: SocketAddr, arguments: &[&str]) -> svc_tests::Output {
     let mut command = desk.command(arguments);
     command.env("SVC_SERVER", format!("http://{address}"));
-    finish(command).await
+    run_command(command).await
 }
 
 fn problem(status: u16, code: &str) -> impl IntoResponse + Clone + use<> {
@@ -59,7 +59,7 @@ async fn without_a_server_it_is_said_which() {
     assert_eq!(document["error"]["exit"], 6);
     assert!(output.stdout.is_empty());
     for wrong in ["ftp://a.example", "http://a.example/b"] {
-        let output = finish(desk.bare(&["publish", "a.md", "--server", wrong])).await;
+        let output = run_command(desk.bare(&["publish", "a.md", "--server", wrong])).await;
         assert_eq!(output.code, Some(1), "{output:?}");
     }
 }
@@ -93,7 +93,7 @@ async fn a_credential_that_is_wrong_or_missing_says_so() {
     let desk = Desk::new().await;
     let mut wrong = desk.command(&["project", "list"]);
     wrong.env("SVC_CREDENTIAL", "svc_wrongwro_0");
-    let output = finish(wrong).await;
+    let output = run_command(wrong).await;
     assert_eq!(output.code, Some(3), "{output:?}");
     assert!(
         output.stderr.contains("svc login") && !output.stderr.contains("wrongwro"),
@@ -103,8 +103,8 @@ async fn a_credential_that_is_wrong_or_missing_says_so() {
     desk.write("a.md", "# A");
     let mut share = desk.command(&["publish", "a.md"]);
     share.env("SVC_CREDENTIAL", "svc_wrongwro_0");
-    assert!(finish(share).await.success);
-    let output = finish(desk.bare(&["project", "list", "--server", &desk.url()])).await;
+    assert!(run_command(share).await.success);
+    let output = run_command(desk.bare(&["project", "list", "--server", &desk.url()])).await;
     assert_eq!(output.code, Some(3), "{output:?}");
     assert!(
         output.stderr.contains("`svc login URL` keeps a credential"),
@@ -231,7 +231,7 @@ async fn ctrl_c_ends_a_command_in_the_middle() {
     let _connection = silent.accept().await.unwrap();
     running.signal(Signal::INT);
     assert_eq!(
-        running.ended().await.signal(),
+        running.wait_for_exit().await.signal(),
         Some(2),
         "{}",
         running.stderr()
@@ -257,14 +257,14 @@ async fn ctrl_c_ends_a_command_in_the_middle() {
     let mut command = desk.command(&["backend", "export"]);
     command.env("SVC_SERVER", format!("http://{}", stub(slow).await));
     let mut running = Running::start(&command);
-    until("the first bytes of a copy", async || {
+    wait_until("the first bytes of a copy", async || {
         let names = files(desk.folder.path());
         names.iter().any(|name| name != "a.md").then_some(())
     })
     .await;
     running.signal(Signal::INT);
     assert_eq!(
-        running.ended().await.code(),
+        running.wait_for_exit().await.code(),
         Some(130),
         "{}",
         running.stderr()

@@ -10,7 +10,7 @@ use axum::extract::Request;
 use axum::routing::any;
 use http::Method;
 use serde_json::json;
-use svc_tests::finish;
+use svc_tests::run_command;
 
 use super::apply::book;
 use super::failures::stub;
@@ -27,7 +27,7 @@ async fn somebody_elses_release_is_not_overwritten_unseen() {
     let between = between(desk.url(), revision, meanwhile).await;
     let mut command = desk.command(&["apply", "--yes"]);
     command.env("SVC_SERVER", format!("http://{between}"));
-    let output = finish(command).await;
+    let output = run_command(command).await;
     assert_eq!(output.code, Some(5), "{output:?}");
     assert!(output.stderr.contains("`about`"), "{output:?}");
     assert_eq!(desk.raw("about").await, "# About them\n");
@@ -43,7 +43,7 @@ async fn what_was_under_way_is_not_made_twice() {
         let between = between(desk.url(), (Method::POST, created), before).await;
         let mut command = desk.command(&["apply", "--yes"]);
         command.env("SVC_SERVER", format!("http://{between}"));
-        let output = finish(command).await;
+        let output = run_command(command).await;
         assert!(output.success, "{created}: {output:?}");
         assert_eq!(desk.json(&["apply"]).await["plan"], json!([]), "{created}");
         let projects = desk.json(&["project", "list"]).await;
@@ -84,7 +84,7 @@ async fn between(
             let (parts, body) = request.into_parts();
             let due = is_due.then(|| command.lock().unwrap().take()).flatten();
             if let Some(command) = due {
-                let output = finish(command).await;
+                let output = run_command(command).await;
                 assert!(output.success, "{output:?}");
             }
             let mut headers = parts.headers;

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use svc_tests::{Output, Process, finish, until};
+use svc_tests::{Output, Process, run_command, wait_until};
 use tempfile::TempDir;
 
 use crate::account::text;
@@ -87,7 +87,7 @@ impl Desk {
     }
 
     async fn run(&self, arguments: &[&str]) -> Output {
-        finish(self.command(arguments)).await
+        run_command(self.command(arguments)).await
     }
 
     /// The text that a command prints that succeeds.
@@ -184,8 +184,8 @@ impl Running {
         }
         let mut child = heard.spawn().unwrap();
         Self {
-            stdout: listen(child.stdout.take().unwrap()),
-            stderr: listen(child.stderr.take().unwrap()),
+            stdout: collect_output(child.stdout.take().unwrap()),
+            stderr: collect_output(child.stderr.take().unwrap()),
             child,
         }
     }
@@ -200,7 +200,7 @@ impl Running {
 
     /// Waits until it has printed so many lines; returns all of them.
     async fn lines(&self, count: usize) -> Vec<String> {
-        until("lines of a command", async || {
+        wait_until("lines of a command", async || {
             let lines: Vec<_> = self.stdout().lines().map(str::to_owned).collect();
             (lines.len() >= count).then_some(lines)
         })
@@ -210,16 +210,16 @@ impl Running {
     /// Waits until it has said something on standard error.
     async fn hears(&self, text: &str) {
         let heard = async || self.stderr().contains(text).then_some(());
-        until(text, heard).await;
+        wait_until(text, heard).await;
     }
 
     fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    async fn ended(&mut self) -> std::process::ExitStatus {
+    async fn wait_for_exit(&mut self) -> std::process::ExitStatus {
         let child = &mut self.child;
-        until("a command to end", async || child.try_wait().unwrap()).await
+        wait_until("a command to end", async || child.try_wait().unwrap()).await
     }
 }
 
@@ -231,7 +231,7 @@ impl Drop for Running {
     }
 }
 
-fn listen(pipe: impl std::io::Read + Send + 'static) -> Arc<Mutex<String>> {
+fn collect_output(pipe: impl std::io::Read + Send + 'static) -> Arc<Mutex<String>> {
     use std::io::BufRead as _;
     let heard = Arc::new(Mutex::new(String::new()));
     let said = Arc::clone(&heard);

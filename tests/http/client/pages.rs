@@ -1,7 +1,7 @@
 //! `svc push`, `watch`, `frontend`, `revision` and `project`.
 
 use rustix::process::Signal;
-use svc_tests::until;
+use svc_tests::wait_until;
 
 use super::{Desk, Running};
 use crate::account::text;
@@ -143,7 +143,7 @@ async fn a_file_that_is_watched_is_published_on_save() {
     let url = watching.lines(1).await[0].clone();
     assert!(url.ends_with("/shop"), "{url}");
     let shows = async |text: &str| {
-        until("the save to be live", async || {
+        wait_until("the save to be live", async || {
             (desk.raw("shop").await == text).then_some(())
         })
         .await;
@@ -157,7 +157,7 @@ async fn a_file_that_is_watched_is_published_on_save() {
     shows("# Shop\n\nTwo.\n").await;
     assert_eq!(watching.lines(1).await.len(), 1, "the address is told once");
     watching.signal(Signal::INT);
-    assert!(!watching.ended().await.success());
+    assert!(!watching.wait_for_exit().await.success());
     // A new page is made by it, and somebody else's release is never overwritten.
     desk.write("new.md", "# New\n");
     let mut watching = Running::start(&desk.command(&["watch", "new.md"]));
@@ -166,7 +166,7 @@ async fn a_file_that_is_watched_is_published_on_save() {
     desk.said(&["push", "other.md", "--slug", "new"]).await;
     desk.write("new.md", "# Mine\n");
     assert_eq!(
-        watching.ended().await.code(),
+        watching.wait_for_exit().await.code(),
         Some(5),
         "{}",
         watching.stderr()

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::json;
-use svc_tests::finish;
+use svc_tests::run_command;
 
 use super::{Desk, fed};
 use crate::account::text;
@@ -23,7 +23,7 @@ async fn files_become_links_without_a_login() {
         &desk.url(),
     ]);
     command.env_remove("SVC_CREDENTIAL");
-    let output = finish(command).await;
+    let output = run_command(command).await;
     assert!(output.success, "{output:?}");
     let urls: Vec<_> = output.stdout.lines().collect();
     assert_eq!(urls.len(), 3, "{output:?}");
@@ -185,14 +185,14 @@ async fn the_link_is_copied_and_opened_by_the_desktop() {
     command
         .env("PATH", desk.at("bin"))
         .env("WAYLAND_DISPLAY", "wayland-0");
-    let output = finish(command).await;
+    let output = run_command(command).await;
     assert!(output.success, "{output:?}");
     assert_eq!(desk.read("clipboard"), output.stdout.trim_end());
     assert_eq!(desk.read("opened"), output.stdout.trim_end());
     // Without a desktop it is published all the same.
     let mut command = desk.command(&["publish", "a.md", "--copy", "--open"]);
     command.env("PATH", desk.at("nothing"));
-    let output = finish(command).await;
+    let output = run_command(command).await;
     assert!(
         output.success && output.stderr.matches("warning:").count() == 2,
         "{output:?}"

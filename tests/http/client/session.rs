@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use svc_tests::finish;
+use svc_tests::run_command;
 
 use super::{Desk, fed};
 
@@ -26,12 +26,12 @@ async fn a_credential_is_kept_for_its_user_alone() {
         &["project", "list", "--json"][..],
         &["project", "list", "--json", "--profile", "default"],
     ] {
-        let output = finish(desk.bare(arguments)).await;
+        let output = run_command(desk.bare(arguments)).await;
         assert_eq!(output.json()["projects"], serde_json::json!([]));
     }
     // Somebody else's eyes make it unusable.
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-    let output = finish(desk.bare(&["project", "list"])).await;
+    let output = run_command(desk.bare(&["project", "list"])).await;
     assert_eq!(output.code, Some(1), "{output:?}");
     assert!(output.stderr.contains("chmod 600") && !output.stderr.contains(&desk.credential));
 }
@@ -44,9 +44,13 @@ async fn profiles_are_chosen_and_forgotten() {
         let output = fed(login, &desk.credential).await;
         assert_eq!(output.json()["profile"], name);
     }
-    let list = async || finish(desk.bare(&["profile", "list"])).await.stdout;
+    let list = async || run_command(desk.bare(&["profile", "list"])).await.stdout;
     assert!(list().await.contains("*  work"), "{}", list().await);
-    assert!(finish(desk.bare(&["profile", "use", "home"])).await.success);
+    assert!(
+        run_command(desk.bare(&["profile", "use", "home"]))
+            .await
+            .success
+    );
     assert!(list().await.contains("*  home"));
     // The environment names one to make, and one to forget, as it names one to use.
     let third = async |arguments: &[&str]| {
@@ -56,11 +60,15 @@ async fn profiles_are_chosen_and_forgotten() {
     };
     let made = third(&["login", &desk.url(), "--json"]).await;
     assert_eq!(made.json()["profile"], "third");
-    assert!(finish(desk.bare(&["profile", "use", "home"])).await.success);
+    assert!(
+        run_command(desk.bare(&["profile", "use", "home"]))
+            .await
+            .success
+    );
     assert!(third(&["logout"]).await.success);
     assert!(!list().await.contains("third") && list().await.contains("*  home"));
     assert!(
-        finish(desk.bare(&["logout", "--profile", "work"]))
+        run_command(desk.bare(&["logout", "--profile", "work"]))
             .await
             .success
     );
@@ -70,7 +78,7 @@ async fn profiles_are_chosen_and_forgotten() {
         &["profile", "use", "work"],
         &["project", "list", "--profile", "work"],
     ] {
-        let output = finish(desk.bare(arguments)).await;
+        let output = run_command(desk.bare(arguments)).await;
         assert_eq!(output.code, Some(4), "{output:?}");
     }
 }
@@ -84,7 +92,7 @@ async fn what_is_no_credential_is_not_kept() {
         assert!(!desk.home.path().join("svc").exists(), "{input:?}");
     }
     // A credential is no argument.
-    let output = finish(desk.bare(&["login", &desk.url(), &desk.credential])).await;
+    let output = run_command(desk.bare(&["login", &desk.url(), &desk.credential])).await;
     assert_eq!(output.code, Some(2), "{output:?}");
     // It would be readable on the way.
     let output = fed(
@@ -102,7 +110,7 @@ async fn project_commands_go_where_they_are_sent() {
     desk.said(&["project", "create", "Shop"]).await;
     let data = desk.data.path().to_str().unwrap();
     // An operator's, of the data directory: it says whose they are.
-    let operators = finish(desk.bare(&["project", "list", "--data", data, "--json"]))
+    let operators = run_command(desk.bare(&["project", "list", "--data", data, "--json"]))
         .await
         .json();
     assert_eq!(operators["projects"][0]["namespace"], "acme");
@@ -111,5 +119,5 @@ async fn project_commands_go_where_they_are_sent() {
     assert_eq!(owners["projects"][0]["workspace"]["slug"], "acme");
     let mut both = desk.command(&["project", "show", "Shop", "--server", &desk.url(), "--json"]);
     both.env("SVC_DATA", data);
-    assert_eq!(finish(both).await.json()["name"], "Shop");
+    assert_eq!(run_command(both).await.json()["name"], "Shop");
 }

@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use svc_tests::until;
+use svc_tests::wait_until;
 
 use super::Desk;
 use crate::account::text;
@@ -65,7 +65,7 @@ impl Terminal {
     /// Waits until the screen shows something.
     async fn shows(&self, text: &str) {
         let seen = async || self.screen().contains(text).then_some(());
-        until(text, seen).await;
+        wait_until(text, seen).await;
     }
 
     fn types(&mut self, keys: &str) {
@@ -88,13 +88,13 @@ impl Terminal {
                 .any(|one| one == "-echo")
                 .then_some(())
         };
-        until("what is typed to be hidden", hidden).await;
+        wait_until("what is typed to be hidden", hidden).await;
     }
 
     /// Waits until it has ended; answers its number, as a shell would have it, and the whole screen.
-    async fn ended(mut self) -> (i32, String) {
+    async fn wait_for_exit(mut self) -> (i32, String) {
         let child = &mut self.child;
-        let ended = until("the end", async || child.try_wait().unwrap()).await;
+        let ended = wait_until("the end", async || child.try_wait().unwrap()).await;
         let signal = ended.signal().map(|signal| 128 + signal);
         (ended.code().or(signal).unwrap(), self.screen())
     }
@@ -110,7 +110,7 @@ impl Terminal {
     async fn answered(mut self, question: &str, keys: &str) -> (i32, String) {
         self.shows(question).await;
         self.types(keys);
-        self.ended().await
+        self.wait_for_exit().await
     }
 }
 
@@ -245,7 +245,7 @@ async fn a_source_steers_no_terminal() {
         &["frontend", "content", "a", "--json"],
     ] {
         let shown = Terminal::start(&desk.command(arguments));
-        let (code, screen) = shown.ended().await;
+        let (code, screen) = shown.wait_for_exit().await;
         assert_eq!(code, 0, "{screen}");
         assert!(
             screen.contains("[2J") && !screen.contains(['\u{1b}', '\u{9b}', '\u{202e}']),
@@ -258,7 +258,7 @@ async fn a_source_steers_no_terminal() {
     desk.write("notes.sql", "CREATE TABLE notes (text TEXT);");
     desk.said(&["backend", "create", "notes.sql"]).await;
     let export = Terminal::start(&desk.command(&["backend", "export", "-o", "-"]));
-    let (code, screen) = export.ended().await;
+    let (code, screen) = export.wait_for_exit().await;
     assert!(
         code == 1 && screen.contains("nothing for a terminal"),
         "{screen:?}"
@@ -277,6 +277,6 @@ async fn an_empty_folder_is_offered_a_beginning() {
     dev.types("y\r");
     dev.shows("/home").await;
     dev.types("\u{3}");
-    let (_, screen) = dev.ended().await;
+    let (_, screen) = dev.wait_for_exit().await;
     assert!(screen.contains("wrote svc.toml"), "{screen}");
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use clap::Subcommand as _;
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Ask, Output, Process, until};
+use svc_tests::{Output, Process, ReadAnswer, wait_until};
 use tempfile::TempDir;
 
 use crate::svc;
@@ -31,7 +31,7 @@ impl Site {
         let data = TempDir::new().unwrap();
         let server = svc().serve(data.path(), &[]).await;
         let ready = async || (server.get("/readyz").await.status == 200).then_some(());
-        until("the guests to load", ready).await;
+        wait_until("the guests to load", ready).await;
         let ran = BTreeSet::new();
         Self { data, server, ran }
     }
@@ -222,7 +222,7 @@ async fn a_server_that_dies_before_it_answers_has_done_it() {
     server.json("/api/v1/deploy", &body).await.expect(201);
     server.kill().await;
     let dying = svc()
-        .serve_until(Some("operators.done"), data.path(), &[])
+        .serve_to_fault(Some("operators.done"), data.path(), &[])
         .await;
     let disabled = svc()
         .run(data.path(), &["deployment", "disable", "page"])
@@ -232,7 +232,7 @@ async fn a_server_that_dies_before_it_answers_has_done_it() {
         disabled.stderr.contains("ended before it answered"),
         "{disabled:?}"
     );
-    let (status, _) = dying.ended().await;
+    let (status, _) = dying.wait_for_exit().await;
     assert!(!status.success());
     let server = svc().serve(data.path(), &[]).await;
     server.get("/page").await.expect(403);
@@ -262,13 +262,13 @@ async fn commands_without_a_server_wait_for_each_other_and_are_told_to_the_next(
             .all(|name| log.contains(&format!("namespace create {name} ")));
         all.then_some(())
     };
-    until("the log to name each command", said).await;
+    wait_until("the log to name each command", said).await;
     server.kill().await;
     // Each was said once.
     let server = svc().serve(data.path(), &[]).await;
     server.get("/healthz").await.expect(200);
     run(&["namespace", "create", "last"]).await;
     let said = async || server.stderr().contains("create last").then_some(());
-    until("the last command", said).await;
+    wait_until("the last command", said).await;
     assert!(!server.stderr().contains("namespace create a "));
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use svc_tests::until;
+use svc_tests::wait_until;
 use tempfile::TempDir;
 
 use super::{SOCKET, Site, text};
@@ -36,7 +36,7 @@ async fn the_socket_is_its_owners_and_ends_with_the_server() {
         .json();
     assert_eq!(named["namespaces"][0]["slug"], "acme");
     site.server.signal(Signal::TERM);
-    let (status, _) = site.server.ended().await;
+    let (status, _) = site.server.wait_for_exit().await;
     assert!(status.success());
     assert!(!path.exists(), "it is gone");
 }
@@ -145,5 +145,5 @@ async fn a_path_that_is_too_long_for_a_socket_is_none_for_a_command() {
             .contains("namespace create acme")
             .then_some(())
     };
-    until("the server to say so", said).await;
+    wait_until("the server to say so", said).await;
 }

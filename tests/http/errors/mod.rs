@@ -4,7 +4,7 @@ mod order;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, TestServer};
+use svc_tests::{Answer, ReadAnswer, TestServer};
 
 /// A request that must be refused, and the word that its detail must name.
 struct Bad {
@@ -23,7 +23,7 @@ async fn with_pages() -> TestServer {
         json!({ "content": "x", "name": "page" }),
         json!({ "content": "x", "name": "safe", "password": "p" }),
     ] {
-        server.slug(&body).await;
+        server.publish_slug(&body).await;
     }
     server
 }
@@ -163,7 +163,7 @@ fn table() -> Vec<Bad> {
 #[tokio::test]
 async fn every_bad_field_is_named_and_nothing_is_stored() {
     let server = with_pages().await;
-    let before = server.stored();
+    let before = server.snapshot();
     let table = table();
     assert!(table.len() > 80);
     for Bad {
@@ -176,7 +176,7 @@ async fn every_bad_field_is_named_and_nothing_is_stored() {
         assert_eq!(answer.status, 400, "{path} {body}: {}", answer.text());
         names(&answer, 400, "invalid_request", word);
     }
-    assert_eq!(server.stored(), before);
+    assert_eq!(server.snapshot(), before);
 }
 
 #[tokio::test]
@@ -202,7 +202,7 @@ async fn the_longest_that_is_allowed_is_taken() {
 #[tokio::test]
 async fn what_is_no_json_is_invalid_json() {
     let server = with_pages().await;
-    let before = server.stored();
+    let before = server.snapshot();
     for body in [
         &b""[..],
         b"{",
@@ -225,13 +225,13 @@ async fn what_is_no_json_is_invalid_json() {
             assert_eq!(answer.json()["code"], "invalid_json", "{path} {text}");
         }
     }
-    assert_eq!(server.stored(), before);
+    assert_eq!(server.snapshot(), before);
 }
 
 #[tokio::test]
 async fn json_that_is_no_object_is_an_invalid_request() {
     let server = with_pages().await;
-    let before = server.stored();
+    let before = server.snapshot();
     let share = json!(["<p>x</p>", "html", null, null, false, null]);
     for body in [
         json!(null),
@@ -251,7 +251,7 @@ async fn json_that_is_no_object_is_an_invalid_request() {
     let complaint = json!(["page", "other", null, null]);
     let answer = server.json(REPORTS, &complaint).answer().await;
     answer.problem(400, "invalid_request");
-    assert_eq!(server.stored(), before);
+    assert_eq!(server.snapshot(), before);
 }
 
 #[tokio::test]
@@ -265,7 +265,7 @@ async fn a_name_twice_is_an_invalid_request() {
 #[tokio::test]
 async fn unknown_query_parameters_are_named() {
     let server = with_pages().await;
-    let before = server.stored();
+    let before = server.snapshot();
     let valid = |path| match path {
         DEPLOY => json!({ "content": "x" }),
         REPORTS => json!({ "slug": "page", "reason": "other" }),
@@ -290,7 +290,7 @@ async fn unknown_query_parameters_are_named() {
     }
     let answer = server.get("/api/v1/openapi.json?x=1").answer().await;
     names(&answer, 400, "invalid_request", "x");
-    assert_eq!(server.stored(), before);
+    assert_eq!(server.snapshot(), before);
     // An empty query has no parameter.
     let empty = server.json("/api/v1/deploy?", &valid(DEPLOY));
     empty.answer().await.expect(201);

@@ -118,7 +118,7 @@ async fn a_frontend_can_be_deleted_while_it_is_created() {
                 let first = listed["frontends"].get(0)?["state"].clone();
                 Some(first == "creating")
             };
-            let caught = until("the frontend to be listed", creating).await;
+            let caught = wait_until("the frontend to be listed", creating).await;
             owner
                 .delete(&server, &format!("{frontends}/room"))
                 .await
@@ -137,7 +137,7 @@ async fn a_frontend_can_be_deleted_while_it_is_created() {
         }
         caught.then_some(())
     };
-    until("a deletion in time", caught).await;
+    wait_until("a deletion in time", caught).await;
     server.get("/room").answer().await.problem(404, "not_found");
     assert_eq!(
         owner.frontend(&server, &project, "room").await["slug"],

@@ -15,7 +15,7 @@ fn rename(server: &TestServer, from: &str, to: &str) {
 async fn a_slug_in_the_form_of_an_id_is_never_given_out() {
     let server = TestServer::start().await;
     let (owner, project) = house(&server).await;
-    let stored = server.stored();
+    let stored = server.snapshot();
     let body = json!({ "type": "markdown", "content": "# x", "requested_slug": UUID });
     let frontends = format!("/{project}/frontends");
     let frontend = owner.post(&server, &frontends, &body);
@@ -38,10 +38,10 @@ async fn a_slug_in_the_form_of_an_id_is_never_given_out() {
         let detail = text(&problem["detail"]);
         assert!(detail.contains(field) && detail.contains("id"), "{detail}");
     }
-    assert_eq!(server.stored(), stored);
+    assert_eq!(server.snapshot(), stored);
     // One digit less is a slug like others.
     let body = json!({ "content": "x", "name": &UUID[1..] });
-    assert_eq!(server.slug(&body).await, UUID[1..]);
+    assert_eq!(server.publish_slug(&body).await, UUID[1..]);
 }
 
 #[tokio::test]

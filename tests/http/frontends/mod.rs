@@ -5,7 +5,7 @@ mod ids;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer, until};
+use svc_tests::{ReadAnswer, TestServer, wait_until};
 
 use crate::account::{Owner, text};
 use crate::svc;
@@ -176,7 +176,7 @@ async fn slugs_are_shared_by_everybody() {
     let server = TestServer::start().await;
     let (owner, project) = house(&server).await;
     server
-        .slug(&json!({ "content": "x", "name": "room" }))
+        .publish_slug(&json!({ "content": "x", "name": "room" }))
         .await;
     for (wanted, given) in [("room", "room-2"), ("api", "api-2"), ("room", "room-3")] {
         assert_eq!(
@@ -320,7 +320,7 @@ async fn previews_are_immutable_unlisted_and_static() {
         let page = server.get("/room").answer().await;
         (page.status == 403).then_some(())
     };
-    until("the page to be taken down", taken_down).await;
+    wait_until("the page to be taken down", taken_down).await;
     server.get(&path).answer().await.expect(403);
     let bare = path.trim_end_matches('/');
     server.get(bare).answer().await.expect(403);

@@ -4,8 +4,8 @@ use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use futures_util::StreamExt as _;
-use svc_tests::guests::{Manners, renderer};
-use svc_tests::{AUDIENCE, Ask, Process, TokenIssuer, finish};
+use svc_tests::guests::{RendererBehaviour, renderer};
+use svc_tests::{AUDIENCE, Process, ReadAnswer, TokenIssuer, run_command};
 use tempfile::TempDir;
 
 use super::{Document, documents};
@@ -104,7 +104,7 @@ impl Trial {
         for (name, text) in FILES {
             std::fs::write(here.path().join(name), text).unwrap();
         }
-        let component = renderer("(new)", Manners::Good);
+        let component = renderer("(new)", RendererBehaviour::Good);
         std::fs::write(here.path().join("new.wasm"), component).unwrap();
         let commands = here.path().join("bin");
         std::fs::create_dir(&commands).unwrap();
@@ -187,7 +187,7 @@ impl Trial {
         if document.path != CLIENT {
             bash.env("SVC_DATA", data);
         }
-        let output = finish(bash).await;
+        let output = run_command(bash).await;
         match output.success {
             true => Ok(output.stdout),
             false => Err(format!("{}\n{}", output.stdout, output.stderr)),

@@ -17,7 +17,7 @@ async fn logged(server: &Process, message: &str) -> Value {
             .into_iter()
             .find(|line| line["message"] == message)
     };
-    until(message, found).await
+    wait_until(message, found).await
 }
 
 #[tokio::test]
@@ -51,7 +51,7 @@ async fn requests_are_logged_by_route_if_that_is_wanted() {
             .collect();
         (found.len() == 6).then_some(found)
     };
-    let found = until("six lines", all).await;
+    let found = wait_until("six lines", all).await;
     let shown: Vec<_> = found
         .iter()
         .map(|line| {
@@ -128,7 +128,7 @@ async fn the_log_says_what_serves_and_who_did_what_and_no_more() {
                 .into_iter()
                 .find(|one| one["command"] == line)
         };
-        let found = until(line, found).await;
+        let found = wait_until(line, found).await;
         assert!(!text(&found["by"]).is_empty(), "{found}");
     }
     // Neither the calls of tools, nor credentials.
@@ -152,19 +152,19 @@ async fn what_is_unsafe_is_warned_of() {
     let warned = || server.stderr().matches("set `sites_domain`").count();
     assert_eq!(warned(), 0, "one owner trusts themselves");
     assert!(run("two").await.success);
-    until("a warning of the second", async || {
+    wait_until("a warning of the second", async || {
         (warned() == 1).then_some(())
     })
     .await;
     server.kill().await;
     let server = svc().serve(data.path(), &arguments).await;
     let warned = || server.stderr().matches("set `sites_domain`").count();
-    until("a warning at the start", async || {
+    wait_until("a warning at the start", async || {
         (warned() == 1).then_some(())
     })
     .await;
     server.kill().await;
     let server = svc().serve(data.path(), &["--listen", "0.0.0.0:0"]).await;
     let warned = async || server.stderr().contains("set `base_url`").then_some(());
-    until("a warning of links that lead nowhere", warned).await;
+    wait_until("a warning of links that lead nowhere", warned).await;
 }

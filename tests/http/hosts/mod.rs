@@ -5,14 +5,14 @@ mod scripts;
 
 use http::Method;
 use serde_json::json;
-use svc_tests::{Answer, Ask, TestServer};
+use svc_tests::{Answer, ReadAnswer, TestServer};
 
 use crate::account::Owner;
 
 async fn with_page() -> TestServer {
     let server = TestServer::start().await;
     server
-        .slug(&json!({ "content": "page", "name": "page" }))
+        .publish_slug(&json!({ "content": "page", "name": "page" }))
         .await;
     server
 }

@@ -2,7 +2,7 @@
 
 use http::{Method, header};
 use serde_json::json;
-use svc_tests::{Answer, Ask, TestServer};
+use svc_tests::{Answer, ReadAnswer, TestServer};
 
 use crate::account::Owner;
 use crate::svc;

@@ -11,7 +11,7 @@ use svc::config::{Acme, Settings};
 use svc::workspaces::Plan;
 use svc_base::clock::{Clock, Timestamp};
 use svc_tests::tls::{client_config, connect};
-use svc_tests::{Answer, Ask, Builder, TestServer, until};
+use svc_tests::{Answer, Builder, ReadAnswer, TestServer, wait_until};
 
 use super::pebble::{ACCOUNT, DAYS, Pebble, World};
 use crate::svc;
@@ -76,7 +76,7 @@ impl Installation {
 
     /// Waits for the certificate of a name.
     async fn issued(&self, name: &str) -> CertificateDer<'static> {
-        until("a certificate", async || self.shown(name).await).await
+        wait_until("a certificate", async || self.shown(name).await).await
     }
 
     /// Makes a project; answers the host of its origin.
@@ -230,7 +230,7 @@ async fn certificates_are_renewed_before_they_end() {
     assert_eq!(at.pebble.orders(), 1);
     at.server.advance(10 * DAY);
     let renewed = async || at.shown(SHARE).await.filter(|shown| *shown != before);
-    let after = until("the next certificate", renewed).await;
+    let after = wait_until("the next certificate", renewed).await;
     assert_eq!(at.pebble.orders(), 2);
     // For this clock it is due already: it is not asked for again and again.
     let server = at.server;
@@ -283,7 +283,7 @@ async fn an_authority_that_has_forgotten_the_account_gets_another() {
     let id = kept["credentials"]["id"].as_str().unwrap().to_owned();
     kept["credentials"]["id"] = json!(format!("{id}0000"));
     let forget = async |_: &Path| std::fs::write(&account, kept.to_string()).unwrap();
-    let server = at.server.restart_after(forget).await;
+    let server = at.server.restart_after_change(forget).await;
     at.world.lead_to(server.address());
     let at = Installation { server, ..at };
     at.issued(&shop).await;
@@ -311,7 +311,7 @@ async fn an_authority_that_wants_an_account_issues_for_it_alone() {
             at.issued(SHARE).await;
             continue;
         }
-        until("a refusal", async || {
+        wait_until("a refusal", async || {
             let kept = below(&at.server.data().join("tls")).into_iter();
             let spent = kept.filter(|(path, _)| path.ends_with("budget.json"));
             let spent: String = spent

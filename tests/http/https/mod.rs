@@ -8,9 +8,9 @@ mod pebble;
 mod redirect;
 mod sockets;
 
-use svc_tests::tls::Pair;
+use svc_tests::tls::CertificateFiles;
 
 /// A pair for a server on this machine.
-fn local() -> Pair {
-    Pair::new(&["localhost", "127.0.0.1"])
+fn local() -> CertificateFiles {
+    CertificateFiles::new(&["localhost", "127.0.0.1"])
 }

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use svc_tests::finish;
+use svc_tests::run_command;
 use tempfile::TempDir;
 
 use crate::client::fed;
@@ -18,7 +18,7 @@ async fn the_guides_certificate_works_with_login() {
     openssl
         .args(["-euc", make.unwrap()])
         .current_dir(here.path());
-    let made = finish(openssl).await;
+    let made = run_command(openssl).await;
     assert!(made.success, "{made:?}");
     let [cert, key] =
         ["cert.pem", "key.pem"].map(|name| here.path().join(name).display().to_string());

@@ -6,8 +6,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use svc_tests::tls::Pair;
-use svc_tests::until;
+use svc_tests::tls::CertificateFiles;
+use svc_tests::wait_until;
 use tempfile::TempDir;
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
@@ -107,7 +107,7 @@ pub(super) struct Pebble {
     stdin: Option<ChildStdin>,
     said: Arc<Mutex<String>>,
     /// Pair that it speaks HTTPS with.
-    pub(super) own: Pair,
+    pub(super) own: CertificateFiles,
     address: SocketAddr,
     management: SocketAddr,
     _directory: TempDir,
@@ -136,7 +136,7 @@ impl Pebble {
     }
 
     async fn try_start(world: &World, wants_account: bool) -> Option<Self> {
-        let own = Pair::new(&["localhost", "127.0.0.1"]);
+        let own = CertificateFiles::new(&["localhost", "127.0.0.1"]);
         let ports = [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
         let [address, management] = ports.map(|port| port.local_addr().unwrap());
         let config = json!({ "pebble": {
@@ -179,7 +179,7 @@ impl Pebble {
             _directory: directory,
         };
         let client = pebble.client();
-        let answers = until("Pebble to answer", async || {
+        let answers = wait_until("Pebble to answer", async || {
             if pebble.child.try_wait().unwrap().is_some() {
                 return Some(false);
             }

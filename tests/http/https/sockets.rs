@@ -24,12 +24,12 @@ async fn members_of_a_room_hear_each_other() {
     // As large as the decoder's buffer on the stack, larger, and larger than a record of TLS.
     for length in [1, 8_000, 9_000, 20_000, 60_000] {
         let text = "x".repeat(length);
-        ada.say("move", json!(text)).await;
-        let heard = bob.until("move").await;
+        ada.send_envelope("move", json!(text)).await;
+        let heard = bob.wait_for_envelope("move").await;
         assert_eq!(heard["sender"], json!(ada_id));
         assert_eq!(heard["data"].as_str().map(str::len), Some(length));
-        bob.say("back", json!(length)).await;
-        assert_eq!(ada.until("back").await["data"], json!(length));
+        bob.send_envelope("back", json!(length)).await;
+        assert_eq!(ada.wait_for_envelope("back").await["data"], json!(length));
     }
     bob.0.send(Message::Ping("hello".into())).await.unwrap();
     let pong = loop {
@@ -40,8 +40,8 @@ async fn members_of_a_room_hear_each_other() {
     };
     assert_eq!(&pong[..], b"hello");
     bob.0.send(Message::binary(vec![1])).await.unwrap();
-    assert_eq!(bob.closed().await, Some(1003));
-    ada.until("svc:leave").await;
+    assert_eq!(bob.wait_for_close().await, Some(1003));
+    ada.wait_for_envelope("svc:leave").await;
     ada.close().await;
 }
 
@@ -58,7 +58,10 @@ async fn what_comes_in_one_piece_is_read_to_its_end() {
     }
     ada.0.flush().await.unwrap();
     for number in 0..9 {
-        assert_eq!(bob.until("move").await["data"][0], json!(number));
+        assert_eq!(
+            bob.wait_for_envelope("move").await["data"][0],
+            json!(number)
+        );
     }
 }
 
@@ -74,12 +77,12 @@ async fn a_member_who_does_not_read_is_closed_and_the_others_go_on() {
     // What the kernels on both sides and the session hold is less than this.
     let mut heard = 0;
     for _ in 0..400 {
-        ada.say("move", json!(text)).await;
-        bob.until("move").await;
+        ada.send_envelope("move", json!(text)).await;
+        bob.wait_for_envelope("move").await;
         heard += 1;
     }
     assert_eq!(heard, 400);
-    assert_eq!(slow.closed().await, Some(1013));
+    assert_eq!(slow.wait_for_close().await, Some(1013));
 }
 
 #[tokio::test]
@@ -101,6 +104,6 @@ async fn a_server_that_stops_says_so() {
     let house = rooms::house_on(TestServer::builder().https(&pair)).await;
     let (mut ada, _) = rooms::join(&house, "lobby").await;
     let stopping = house.server.stop();
-    let (code, _) = tokio::join!(ada.closed(), stopping);
+    let (code, _) = tokio::join!(ada.wait_for_close(), stopping);
     assert_eq!(code, Some(1001));
 }

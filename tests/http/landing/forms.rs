@@ -1,7 +1,7 @@
 //! Forms that work without scripts: a share, its end, and a report.
 
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, TestServer, until};
+use svc_tests::{Answer, ReadAnswer, TestServer, wait_until};
 
 const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
 
@@ -79,7 +79,7 @@ async fn a_page_is_reported_by_a_form() {
         .start()
         .await;
     server
-        .slug(&json!({ "content": "x", "name": "page" }))
+        .publish_slug(&json!({ "content": "x", "name": "page" }))
         .await;
     let form = server.get("/_svc/report/page").answer().await.expect(200);
     for part in [
@@ -135,6 +135,6 @@ async fn a_page_is_reported_by_a_form() {
         let shown = server.get("/page").answer().await;
         (shown.status == 403).then_some(shown)
     };
-    let disabled = until("the page to be disabled", refused).await;
+    let disabled = wait_until("the page to be disabled", refused).await;
     assert!(disabled.html().contains("mailto:abuse@example.com"));
 }

@@ -4,7 +4,7 @@ mod forms;
 mod previews;
 
 use http::Method;
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 use crate::account::Owner;
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, Builder, TestServer};
+use svc_tests::{Answer, Builder, ReadAnswer, TestServer};
 
 use crate::account::{Owner, text};
 use crate::members::House;
@@ -155,10 +155,10 @@ async fn bytes_of_shares_count_with_their_encodings() {
     reached(&fourth, "share_bytes", "strangers");
     let share = owner.request(&server, Method::POST, DEPLOY).json(&body);
     share.answer().await.expect(201);
-    let stored = server.stored();
+    let stored = server.snapshot();
     let full = owner.request(&server, Method::POST, DEPLOY).json(&body);
     reached(&full.answer().await, "share_bytes", "whole");
-    assert_eq!(server.stored().0, stored.0);
+    assert_eq!(server.snapshot().0, stored.0);
     let first = first.json();
     let path = format!("{DEPLOY}/{}", text(&first["id"]));
     let delete = server.request(Method::DELETE, &path);
@@ -213,10 +213,10 @@ async fn the_last_of_the_disk_is_kept_for_owners() {
     let server = builder.start().await;
     let owner = Owner::new(&server, "acme").await;
     let body = json!({ "content": "x" });
-    let before = server.stored();
+    let before = server.snapshot();
     let refused = server.json(DEPLOY, &body).answer().await;
     reached(&refused, "free_disk_owners_bytes", "strangers");
-    assert_eq!(server.stored(), before);
+    assert_eq!(server.snapshot(), before);
     let share = owner.request(&server, Method::POST, DEPLOY).json(&body);
     share.answer().await.expect(201);
     let project = owner.project(&server, "House").await;

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use svc_tests::{Builder, DEADLINE, TestServer, until};
+use svc_tests::{Builder, DEADLINE, TestServer, wait_until};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
@@ -67,7 +67,7 @@ async fn a_client_has_so_many_connections() {
             .await
             .then_some(())
     };
-    until("a connection to be given back", again).await;
+    wait_until("a connection to be given back", again).await;
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 
 use http::Method;
 use serde_json::json;
-use svc_tests::{Answer, Ask, TestServer};
+use svc_tests::{Answer, ReadAnswer, TestServer};
 
 use crate::account::{Owner, text};
 
@@ -85,7 +85,7 @@ async fn buckets_of_different_routes_are_different() {
 async fn reading_is_not_limited() {
     let server = TestServer::builder().service_limits().start().await;
     server
-        .slug(&json!({ "content": "x", "name": "page" }))
+        .publish_slug(&json!({ "content": "x", "name": "page" }))
         .await;
     for path in [
         "/page",
@@ -194,14 +194,14 @@ async fn a_server_that_is_full_says_so_until_there_is_room() {
     let once = json!({ "content": "x", "one_time": true, "name": "once" });
     server.deploy(&body).await;
     server.deploy(&once).await;
-    let before = server.stored();
+    let before = server.snapshot();
     for body in [&body, &once] {
         let answer = server.json("/api/v1/deploy", body).answer().await;
         let problem = answer.problem(503, "capacity_reached");
         assert_eq!(answer.header("retry-after"), Some("60"));
         assert!(problem["detail"].as_str().unwrap().contains("deployments"));
     }
-    assert_eq!(server.stored(), before);
+    assert_eq!(server.snapshot(), before);
     server.post("/once").answer().await.expect(200);
     server.deploy(&body).await;
     let full = server.json("/api/v1/deploy", &body).answer().await;
@@ -234,7 +234,7 @@ async fn a_disk_that_is_nearly_full_takes_nothing_new() {
         .limits(|l| l.free_disk_bytes = u64::MAX)
         .start()
         .await;
-    let before = server.stored();
+    let before = server.snapshot();
     let answer = server
         .json("/api/v1/deploy", &json!({ "content": "x" }))
         .answer()
@@ -242,7 +242,7 @@ async fn a_disk_that_is_nearly_full_takes_nothing_new() {
     let problem = answer.problem(503, "capacity_reached");
     assert!(problem["detail"].as_str().unwrap().contains("disk"));
     assert_eq!(answer.header("retry-after"), Some("60"));
-    assert_eq!(server.stored(), before);
+    assert_eq!(server.snapshot(), before);
 }
 
 const BODY: usize = 1_048_576;
@@ -342,7 +342,7 @@ async fn a_disk_that_is_nearly_full_takes_no_revision_either() {
 
     let full = |settings: &mut svc::config::Settings| settings.limits.free_disk_bytes = u64::MAX;
     let server = server.restart_with(full).await;
-    let before = server.stored();
+    let before = server.snapshot();
     let back = json!({ "revision_id": live, "expected_active_revision_id": two });
     let three = json!({ "base_revision_id": two, "content": "# Three" });
     let put = json!({ "content": "# Three" });
@@ -360,7 +360,7 @@ async fn a_disk_that_is_nearly_full_takes_no_revision_either() {
     let preview = format!("/_preview/{}/{live}/", text(&made["id"]));
     let unseen = server.get(&preview).answer().await;
     unseen.problem(503, "capacity_reached");
-    assert_eq!(server.stored(), before);
+    assert_eq!(server.snapshot(), before);
     server.get("/room").answer().await.expect(200);
 }
 

@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::json;
-use svc_tests::{Heard, Process, Socket, TestServer};
+use svc_tests::{Process, Socket, SocketEvent, TestServer};
 use tempfile::TempDir;
 
 use super::{ACTIONS, SCHEMA, subscribe};
@@ -41,7 +41,7 @@ impl Place {
         let config = self.data.path().join("svc.toml");
         let arguments = ["--config", config.to_str().unwrap()];
         svc()
-            .serve_with(with, &[], self.data.path(), &arguments)
+            .serve_with_environment(with, &[], self.data.path(), &arguments)
             .await
     }
 
@@ -118,7 +118,7 @@ pub(super) async fn listening(process: &Process) -> Socket {
 /// How many votes a socket has heard of when it ends.
 pub(super) async fn heard(mut socket: Socket) -> u64 {
     let mut most = 0;
-    while let Heard::Text(frame) = socket.next().await {
+    while let SocketEvent::Text(frame) = socket.next().await {
         most = most.max(frame["result"]["rows"][0]["n"].as_u64().unwrap());
     }
     most
@@ -140,7 +140,7 @@ async fn nobody_hears_of_what_a_crash_takes_back() {
         let dying = place.serve(&[("SVC_FAULT", &point)]).await;
         let socket = listening(&dying).await;
         let answered = Voter::of(&dying).vote().await;
-        let (status, _) = dying.ended().await;
+        let (status, _) = dying.wait_for_exit().await;
         assert!(!status.success(), "{point}: it did not die");
         assert_eq!(answered, None, "{point}");
         let heard = heard(socket).await;

@@ -47,8 +47,8 @@ async fn the_end_of_what_a_socket_belongs_to_closes_it() {
             _ => format!("/{}", house.project),
         };
         house.owner.delete(&house.server, &path).await.expect(204);
-        assert_eq!(socket.closed().await, Some(1001), "{what}");
-        assert_eq!(idle.closed().await, Some(1001), "{what}");
+        assert_eq!(socket.wait_for_close().await, Some(1001), "{what}");
+        assert_eq!(idle.wait_for_close().await, Some(1001), "{what}");
         assert_eq!(
             house
                 .server
@@ -70,7 +70,7 @@ async fn a_disabled_page_closes_its_sockets() {
         .command(&svc(), &["deployment", "disable", "room"])
         .await;
     assert!(disabled.success);
-    assert_eq!(socket.closed().await, Some(1008));
+    assert_eq!(socket.wait_for_close().await, Some(1008));
     assert_eq!(
         house
             .server
@@ -86,7 +86,7 @@ async fn a_stop_closes_and_waits_for_nobody() {
     let house = house().await;
     let mut socket = open(&house).await;
     first(&mut socket, "a", "total", &json!({})).await;
-    let listening = tokio::spawn(async move { socket.closed().await });
+    let listening = tokio::spawn(async move { socket.wait_for_close().await });
     house.server.stop().await;
     assert_eq!(listening.await.unwrap(), Some(1001));
 }
@@ -100,11 +100,11 @@ async fn who_does_not_answer_pings_is_gone_at_the_deadline() {
     let mut silent = open(&house).await;
     for _ in 0..2 {
         house.server.advance(25);
-        assert_eq!(ada.all().await.len(), 0);
+        assert_eq!(ada.drain_envelopes().await.len(), 0);
     }
     house.server.advance(11);
     // It is told before it reads, and answers what it finds.
-    assert_eq!(ada.all().await.len(), 0);
+    assert_eq!(ada.drain_envelopes().await.len(), 0);
     lives(&mut ada).await;
-    assert_eq!(silent.closed().await, Some(1001));
+    assert_eq!(silent.wait_for_close().await, Some(1001));
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use futures_util::SinkExt;
 use serde_json::{Value, json};
-use svc_tests::{Ask, Raw, TestServer, masked};
+use svc_tests::{RawWebSocket, ReadAnswer, TestServer, masked_frame};
 use tokio_tungstenite::tungstenite::Message;
 
 use super::{error, first, house, house_on, lives, open, rows, subscribe, unsubscribe};
@@ -188,10 +188,10 @@ async fn frames_have_the_bounds_of_rooms() {
     let house = house().await;
     let mut socket = open(&house).await;
     socket.0.send(Message::binary(vec![1])).await.unwrap();
-    assert_eq!(socket.closed().await, Some(1003));
+    assert_eq!(socket.wait_for_close().await, Some(1003));
     let mut socket = open(&house).await;
     socket.send("x".repeat(16_385)).await;
-    assert_eq!(socket.closed().await, Some(1009));
+    assert_eq!(socket.wait_for_close().await, Some(1009));
     let mut socket = open(&house).await;
     for _ in 0..20 {
         socket.send(unsubscribe("x")).await;
@@ -201,7 +201,7 @@ async fn frames_have_the_bounds_of_rooms() {
     for _ in 0..21 {
         let _ = socket.0.send(Message::text("refused ones count")).await;
     }
-    assert_eq!(socket.closed().await, Some(1008));
+    assert_eq!(socket.wait_for_close().await, Some(1008));
 }
 
 #[tokio::test]
@@ -225,7 +225,10 @@ async fn upgrades_have_the_rules_of_rooms() {
         let refused = house.server.socket(path, headers).await;
         assert_eq!(refused.unwrap_err(), status, "{path} {headers:?}");
     }
-    let slug = house.server.slug(&json!({ "content": "<p>share" })).await;
+    let slug = house
+        .server
+        .publish_slug(&json!({ "content": "<p>share" }))
+        .await;
     let refused = house.server.socket(&format!("/{slug}/api/live"), &[]).await;
     assert_eq!(refused.unwrap_err(), 404);
     house
@@ -249,9 +252,9 @@ async fn frames_that_wait_are_bounded_and_each_is_answered() {
     let answers = tokio::task::spawn_blocking(move || {
         let frame = |n| subscribe(&format!("s{n}"), "nothing", &json!({}));
         let frames: Vec<_> = (0..FRAMES)
-            .map(|n| masked(0x81, frame(n).as_bytes()))
+            .map(|n| masked_frame(0x81, frame(n).as_bytes()))
             .collect();
-        let mut raw = Raw::open(address, "/room/api/live", &frames.concat());
+        let mut raw = RawWebSocket::open(address, "/room/api/live", &frames.concat());
         let answers = (0..FRAMES).map(|_| serde_json::from_str(&raw.text()).unwrap());
         answers.collect::<Vec<Value>>()
     });
@@ -299,11 +302,13 @@ async fn an_unsubscribe_that_finds_no_room_is_done_all_the_same() {
     let unsubscribes = (0..QUERIES).map(|n| unsubscribe(&format!("s{n}")));
     // The last word is refused, so that the answer to it comes behind all others.
     let frames = subscribes.chain(unsubscribes);
-    let frames: Vec<_> = frames.map(|frame| masked(0x81, frame.as_bytes())).collect();
+    let frames: Vec<_> = frames
+        .map(|frame| masked_frame(0x81, frame.as_bytes()))
+        .collect();
     let raw = tokio::task::spawn_blocking(move || {
-        let mut raw = Raw::open(address, "/room/api/live", &frames.concat());
+        let mut raw = RawWebSocket::open(address, "/room/api/live", &frames.concat());
         // One that is known to be done after all that waited, sent again while it finds no room itself.
-        let last = masked(0x81, subscribe("last", "all_keys", &json!({})).as_bytes());
+        let last = masked_frame(0x81, subscribe("last", "all_keys", &json!({})).as_bytes());
         raw.write(&last);
         let mut answers = Vec::new();
         loop {

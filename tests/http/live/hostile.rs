@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::json;
-use svc_tests::{Ask, TestServer, until};
+use svc_tests::{ReadAnswer, TestServer, wait_until};
 use tokio_tungstenite::tungstenite::Message;
 
 use super::{first, house, house_on, lives, open, rows, subscribe};
@@ -34,7 +34,7 @@ async fn a_flood_of_subscribes_ends_its_socket_and_leaves_nothing() {
                 break;
             }
         }
-        assert_eq!(flood.closed().await, Some(1008));
+        assert_eq!(flood.wait_for_close().await, Some(1008));
     }
     let only = async || {
         let counts = (
@@ -43,7 +43,7 @@ async fn a_flood_of_subscribes_ends_its_socket_and_leaves_nothing() {
         );
         (counts == (1, 1) && number(&house, "connections").await == 1).then_some(())
     };
-    until("the flood to be gone", only).await;
+    wait_until("the flood to be gone", only).await;
     house
         .done("vote", &json!({ "poll": 1, "choice": "tea" }))
         .await;
@@ -172,6 +172,6 @@ async fn params_at_their_limits_are_one_query_each() {
         assert_eq!(frame["result"], called);
     }
     let counted = async || (number(&house, "queries").await == 8).then_some(());
-    until("eight queries", counted).await;
+    wait_until("eight queries", counted).await;
     lives(&mut socket).await;
 }

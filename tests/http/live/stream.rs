@@ -3,7 +3,7 @@
 use http::Method;
 use reqwest::Response;
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 use super::{house, house_on};
 use crate::house::House;

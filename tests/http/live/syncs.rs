@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Process, Socket, Syncs, TestServer};
+use svc_tests::{Process, Socket, SyncGate, TestServer};
 
 use super::crashes::{Place, Voter, counted, heard, listening};
 use super::subscribe;
@@ -26,7 +26,7 @@ async fn told(socket: &mut Socket) -> Value {
 #[tokio::test]
 async fn a_commit_that_waits_for_the_disk_is_seen_by_nobody() {
     let _warm = TestServer::start().await.stop().await;
-    let (syncs, place) = (Syncs::new(), Place::new().await);
+    let (syncs, place) = (SyncGate::new(), Place::new().await);
     let environment = syncs.environment();
     let environment = environment
         .each_ref()
@@ -42,11 +42,11 @@ async fn a_commit_that_waits_for_the_disk_is_seen_by_nobody() {
         let voter = voter.clone();
         async move { voter.vote().await }
     });
-    syncs.held().await;
+    syncs.wait_until_held().await;
     assert_eq!(counted(process).await, 0);
     let (mut bob, rows) = evaluated(process).await;
     assert_eq!(rows, json!([]));
-    assert_eq!(ada.all().await, [] as [Value; 0]);
+    assert_eq!(ada.drain_envelopes().await, [] as [Value; 0]);
     assert!(!vote.is_finished(), "answered before it was durable");
     syncs.release();
     assert_eq!(vote.await.unwrap(), Some(200));
@@ -59,9 +59,9 @@ async fn a_commit_that_waits_for_the_disk_is_seen_by_nobody() {
     let path = format!("/{project}/backend");
     let migration = site.ask(Method::PATCH, &path, Some(json!({ "ddl": ddl })));
     let looks = async {
-        syncs.held().await;
+        syncs.wait_until_held().await;
         assert_eq!(counted(process).await, 1);
-        assert_eq!(ada.all().await, [] as [Value; 0]);
+        assert_eq!(ada.drain_envelopes().await, [] as [Value; 0]);
         syncs.release();
     };
     let (migrated, ()) = tokio::join!(migration, looks);
@@ -74,7 +74,7 @@ async fn a_commit_that_waits_for_the_disk_is_seen_by_nobody() {
     let refused = voter.vote().await.unwrap();
     assert!(refused >= 500, "{refused}");
     assert_eq!(counted(process).await, 2);
-    assert_eq!(ada.all().await, [] as [Value; 0]);
+    assert_eq!(ada.drain_envelopes().await, [] as [Value; 0]);
     syncs.release();
     assert_eq!(voter.vote().await, Some(200));
     assert_eq!(told(&mut ada).await, 3);
@@ -86,7 +86,7 @@ async fn a_commit_that_waits_for_the_disk_is_seen_by_nobody() {
 #[tokio::test]
 async fn a_kill_before_the_sync_takes_nothing_back_that_was_seen() {
     let _warm = TestServer::start().await.stop().await;
-    let (syncs, place) = (Syncs::new(), Place::new().await);
+    let (syncs, place) = (SyncGate::new(), Place::new().await);
     let environment = syncs.environment();
     let environment = environment
         .each_ref()
@@ -105,7 +105,7 @@ async fn a_kill_before_the_sync_takes_nothing_back_that_was_seen() {
             tokio::spawn(async move { voter.vote().await })
         })
         .collect();
-    syncs.held().await;
+    syncs.wait_until_held().await;
     let (_bob, seen) = evaluated(&site.process).await;
     assert_eq!(seen, json!([{ "choice": "tea", "n": 3 }]));
     site.process.kill().await;

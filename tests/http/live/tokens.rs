@@ -1,7 +1,7 @@
 //! Tokens that subscriptions draw from the buckets of calls, and the share of the quotas that connections take.
 
 use serde_json::json;
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 use super::{error, first, house_on, lives, open, subscribe};
 
@@ -99,6 +99,6 @@ async fn sockets_streams_and_rooms_share_the_quotas() {
     );
     drop(stream);
     let opened = async || house.server.socket("/room/api/live", &[]).await.ok();
-    let again = svc_tests::until("the stream's place", opened).await;
+    let again = svc_tests::wait_until("the stream's place", opened).await;
     drop((socket, room, again));
 }

@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, TestServer, until};
+use svc_tests::{Answer, ReadAnswer, TestServer, wait_until};
 
 use super::client::{Client, LEGACY};
 use crate::account::text;
@@ -243,7 +243,7 @@ async fn they_are_served_where_the_page_is() {
     house.owner.frontend(&house.server, &shop, "till").await;
     house
         .server
-        .slug(&json!({ "content": "x", "name": "share" }))
+        .publish_slug(&json!({ "content": "x", "name": "share" }))
         .await;
     let port = house.server.address().port();
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }).to_string();
@@ -279,7 +279,7 @@ async fn they_are_served_where_the_page_is() {
         let answer = list(&house.server, "/room/mcp").await;
         (answer.status == 403).then_some(answer)
     };
-    let answer = until("the page to be taken down", taken_down).await;
+    let answer = wait_until("the page to be taken down", taken_down).await;
     answer.problem(403, "disabled");
 }
 

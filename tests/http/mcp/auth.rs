@@ -1,7 +1,7 @@
 //! Authority at the tools: without a credential, with a wrong one, with another's.
 
 use serde_json::json;
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 use super::client::{Client, MODERN};
 use crate::account::Owner;
@@ -57,7 +57,7 @@ async fn an_empty_credential_is_none() {
 async fn a_wrong_credential_is_refused_before_anything_is_done() {
     let server = TestServer::start().await;
     let owner = Owner::new(&server, "acme").await;
-    let before = server.stored();
+    let before = server.snapshot();
     let base = format!("http://localhost:{}", server.address().port());
     let challenge = format!(
         "Bearer error=\"invalid_token\", resource_metadata=\"{base}/.well-known/oauth-protected-resource/mcp\""
@@ -101,7 +101,7 @@ async fn a_wrong_credential_is_refused_before_anything_is_done() {
             }
         }
     }
-    assert_eq!(server.stored(), before);
+    assert_eq!(server.snapshot(), before);
     // What is wrong with the protocol's headers is told first.
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": { "_meta": super::client::meta() } });
     let request = server.json("/mcp", &body).bearer_auth("nonsense");

@@ -1,7 +1,7 @@
 //! Size of the answers to a change: a model pays for every byte of them.
 
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 use super::client::Client;
 use crate::account::{Owner, text};

@@ -2,7 +2,7 @@
 
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, TestServer};
+use svc_tests::{Answer, ReadAnswer, TestServer};
 
 /// The stateless era of the protocol.
 pub(super) const MODERN: &str = "2026-07-28";

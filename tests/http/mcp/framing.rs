@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 use super::client::{Client, LEGACY, MODERN, meta};
 
@@ -152,7 +152,7 @@ async fn headers_of_the_stateless_era_must_fit_the_body() {
         ];
         all.into_iter().filter(|(_, value)| !value.is_empty())
     };
-    let before = server.stored();
+    let before = server.snapshot();
     for (version, method, name, code) in [
         ("", "tools/call", "deploy_asset", -32020),
         (MODERN, "", "deploy_asset", -32020),
@@ -179,7 +179,7 @@ async fn headers_of_the_stateless_era_must_fit_the_body() {
         );
         assert_eq!(error["id"], 7);
     }
-    assert_eq!(server.stored(), before);
+    assert_eq!(server.snapshot(), before);
     let mut future = call.clone();
     future["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2099-01-01");
     let request = server

@@ -1,7 +1,7 @@
 //! An agent's whole job, over the tools alone.
 
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 use super::client::Client;
 use crate::account::{Owner, text};

@@ -1,7 +1,7 @@
 //! Listing of the tools for a model: small, flat, and true.
 
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 use super::client::Client;
 use crate::account::Owner;

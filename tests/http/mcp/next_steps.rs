@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 use super::client::Client;
 use super::listing::tools;
@@ -90,7 +90,7 @@ async fn calls_that_find_no_backend_or_action_say_what_would_help() {
     let id = owner.project(&server, "House").await;
     owner.frontend(&server, &id, "room").await;
     server
-        .slug(&json!({ "content": "x", "name": "share" }))
+        .publish_slug(&json!({ "content": "x", "name": "share" }))
         .await;
     let call = async |slug: &str| {
         let request = server.json(&format!("/{slug}/api/op"), &json!({ "action": "all" }));

@@ -1,7 +1,7 @@
 //! Large things in small results: sources in ranges, histories in pages, and whatever else is long cut with a note.
 
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 use super::client::Client;
 use crate::account::{Owner, text};

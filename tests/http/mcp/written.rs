@@ -1,7 +1,7 @@
 //! Arguments are read as they were written: what REST refuses of a body, a tool refuses of them in the same words.
 
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, TestServer};
+use svc_tests::{Answer, ReadAnswer, TestServer};
 
 use super::client::Client;
 use crate::account::Owner;

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use http::Method;
 use serde_json::{Value, json};
 use svc_base::clock::Timestamp;
-use svc_tests::{AUDIENCE, Answer, Ask, Process, TokenIssuer, until};
+use svc_tests::{AUDIENCE, Answer, Process, ReadAnswer, TokenIssuer, wait_until};
 use tempfile::TempDir;
 
 use super::ALL;
@@ -59,7 +59,7 @@ impl Place {
     async fn serve(&self, until: Option<&str>) -> Process {
         let config = self.directory.path().join("svc.toml");
         let arguments = ["--config", config.to_str().unwrap()];
-        let process = svc().serve_until(until, &self.data(), &arguments).await;
+        let process = svc().serve_to_fault(until, &self.data(), &arguments).await;
         assert!(!self.issuer.url().is_empty());
         process
     }
@@ -152,7 +152,7 @@ async fn whatever_the_point_of_death_a_workspace_is_whole_or_gone() {
         let path = format!("{ALL}/acme");
         // Its answer may have left before the end, which goes on behind it.
         drop(place.ask(&process, Method::DELETE, &path, None).await);
-        let (status, _) = process.ended().await;
+        let (status, _) = process.wait_for_exit().await;
         assert!(!status.success(), "{point}: it did not die");
         assert_eq!(
             place.till.calls()[0].path,
@@ -182,7 +182,7 @@ async fn whatever_the_point_of_death_a_workspace_is_whole_or_gone() {
             let left = std::fs::read_dir(&databases).map_or(0, Iterator::count);
             (left == 0).then_some(())
         };
-        until("the databases to go", gone).await;
+        wait_until("the databases to go", gone).await;
         place.furnish(&process).await;
         place.check(&point).await;
         process.kill().await;
@@ -204,7 +204,7 @@ async fn whatever_the_point_of_death_a_paid_plan_begins_once() {
         process.kill().await;
         let process = place.serve(Some(&point)).await;
         assert_eq!(place.paid(&process, &workspace).await, None, "{point}");
-        process.ended().await;
+        process.wait_for_exit().await;
         let process = place.serve(None).await;
         let plan = async || {
             let path = format!("{ALL}/acme");

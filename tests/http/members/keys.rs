@@ -110,7 +110,10 @@ async fn a_key_that_nothing_is_said_of_is_an_editors_for_good() {
             Some(body) => request.body(body),
             None => request,
         };
-        let made = svc_tests::Ask::answer(request).await.expect(201).json();
+        let made = svc_tests::ReadAnswer::answer(request)
+            .await
+            .expect(201)
+            .json();
         assert_eq!(
             (&made["role"], &made["expires_at"]),
             (&json!("editor"), &Value::Null),
@@ -125,7 +128,9 @@ async fn a_key_that_nothing_is_said_of_is_an_editors_for_good() {
         ("null", "invalid_request"),
     ] {
         let request = alice.owner.request(server, Method::POST, &keys).body(body);
-        svc_tests::Ask::answer(request).await.problem(400, code);
+        svc_tests::ReadAnswer::answer(request)
+            .await
+            .problem(400, code);
     }
 }
 

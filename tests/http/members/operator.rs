@@ -117,7 +117,7 @@ async fn what_cannot_be_is_said_and_changes_nothing() {
     // Without a server, too.
     let House { server, issuer } = house;
     let server = server
-        .restart_after(async |data| {
+        .restart_after_change(async |data| {
             let list = ["workspace", "member", "list", "acme"];
             let listed = svc().run(data, &list).await;
             assert!(listed.stdout.contains(id), "{listed:?}");

@@ -129,7 +129,7 @@ pub(super) fn at(path: &str, place: &Place) -> String {
 async fn every_route_takes_its_role_from_everybody() {
     let house = House::new().await;
     let (places, people) = everybody(&house).await;
-    let before = house.server.stored();
+    let before = house.server.snapshot();
     let routes = described(&description(&house.server).await);
     for row in operations::all() {
         let found = routes
@@ -141,11 +141,11 @@ async fn every_route_takes_its_role_from_everybody() {
             // What is wrong with the query is told to who may ask.
             let path = format!("{}?nonsense=1", at(path, place));
             let nobody = house.server.request(method.clone(), &path);
-            let nobody = svc_tests::Ask::answer(nobody).await;
+            let nobody = svc_tests::ReadAnswer::answer(nobody).await;
             nobody.problem(401, "unauthorized");
             for somebody in &people {
                 let request = somebody.owner.request(&house.server, method.clone(), &path);
-                let answer = svc_tests::Ask::answer(request.json(&json!({}))).await;
+                let answer = svc_tests::ReadAnswer::answer(request.json(&json!({}))).await;
                 let may = may(row, somebody, number);
                 let what = format!("{} {path} by {}: {}", row.id, somebody.name, answer.text());
                 match (may, answer.status) {
@@ -161,7 +161,7 @@ async fn every_route_takes_its_role_from_everybody() {
             }
         }
     }
-    assert_eq!(house.server.stored(), before, "nothing was done");
+    assert_eq!(house.server.snapshot(), before, "nothing was done");
 }
 
 /// Arguments with which an action of a tool finds what it is about, and one that it does not take.
@@ -187,7 +187,7 @@ fn arguments(tool: &str, action: &str, place: &Place) -> Value {
 async fn every_action_of_a_tool_takes_its_role_from_everybody() {
     let house = House::new().await;
     let (places, people) = everybody(&house).await;
-    let before = house.server.stored();
+    let before = house.server.snapshot();
     let call = async |owner: Option<&Owner>, tool: &str, arguments: Value| {
         let params = json!({ "name": tool, "arguments": arguments });
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
@@ -197,7 +197,7 @@ async fn every_action_of_a_tool_takes_its_role_from_everybody() {
             Some(owner) => request.bearer_auth(&owner.credential),
             None => request,
         };
-        svc_tests::Ask::answer(request).await
+        svc_tests::ReadAnswer::answer(request).await
     };
     for row in operations::all() {
         let Some((tool, action)) = row.tool else {
@@ -223,7 +223,7 @@ async fn every_action_of_a_tool_takes_its_role_from_everybody() {
             }
         }
     }
-    assert_eq!(house.server.stored(), before, "nothing was done");
+    assert_eq!(house.server.snapshot(), before, "nothing was done");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer, TokenIssuer};
+use svc_tests::{ReadAnswer, TestServer, TokenIssuer};
 
 use super::{ALL, House};
 use crate::account::{Owner, text};
@@ -266,7 +266,10 @@ async fn an_issuer_that_is_down_harms_nobody_whom_it_has_told_of() {
     house.issuer.set_down(true);
     known.get(&house.server, "").await.expect(200);
     key.get(&house.server, "").await.expect(200);
-    let page = house.server.slug(&json!({ "content": "here" })).await;
+    let page = house
+        .server
+        .publish_slug(&json!({ "content": "here" }))
+        .await;
     house
         .server
         .get(&format!("/{page}"))
@@ -288,7 +291,7 @@ async fn an_issuer_that_is_down_harms_nobody_whom_it_has_told_of() {
 async fn a_key_that_nobody_knows_is_asked_for_once_a_minute() {
     let house = House::new().await;
     house.user("alice").await;
-    let before = house.issuer.asked();
+    let before = house.issuer.key_request_count();
     let stranger = TokenIssuer::start().await;
     let mut forged = Vec::new();
     for name in ["a", "b", "c", "d"] {
@@ -304,9 +307,9 @@ async fn a_key_that_nobody_knows_is_asked_for_once_a_minute() {
             .problem(401, "unauthorized");
     }
     assert!(
-        house.issuer.asked() <= before + 1,
+        house.issuer.key_request_count() <= before + 1,
         "{} calls",
-        house.issuer.asked()
+        house.issuer.key_request_count()
     );
 }
 

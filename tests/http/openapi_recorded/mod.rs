@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use http::Method;
 use serde_json::{Value, json};
 use svc_tests::browser::{Browser, location};
-use svc_tests::{Ask, NOW, TestServer};
+use svc_tests::{NOW, ReadAnswer, TestServer};
 
 use self::stable::{with_stable_ids, with_stable_tokens, with_stable_visitors};
 use crate::account::Owner;

@@ -1,7 +1,7 @@
 //! Namespaces and their keys, made and changed by the operator.
 
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer, until};
+use svc_tests::{ReadAnswer, TestServer, wait_until};
 use tempfile::TempDir;
 
 use super::keys;
@@ -54,7 +54,7 @@ async fn namespaces_and_keys() {
         let used = keys.iter().all(|key| key["last_used_at"].is_string());
         used.then_some(keys)
     };
-    let used = until("both keys to be marked as used", used).await;
+    let used = wait_until("both keys to be marked as used", used).await;
     assert_eq!(used.len(), 2);
     for key in &used {
         assert_eq!(

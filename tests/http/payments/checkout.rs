@@ -2,7 +2,7 @@
 
 use http::header;
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 use super::provider::{Manner, checkout, event};
 use super::{Shop, form};
@@ -188,7 +188,7 @@ async fn what_cannot_be_bought_says_why() {
     }
     let share = shop
         .server
-        .slug(&json!({ "content": "# Hi", "type": "markdown" }))
+        .publish_slug(&json!({ "content": "# Hi", "type": "markdown" }))
         .await;
     for slug in [share.as_str(), "nowhere"] {
         let path = format!("/{slug}/payments/checkout");

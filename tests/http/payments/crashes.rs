@@ -2,7 +2,7 @@
 
 use http::header;
 use serde_json::{Value, json};
-use svc_tests::{Process, until};
+use svc_tests::{Process, wait_until};
 use tempfile::TempDir;
 
 use super::provider::{Provider, SECRET, checkout, event};
@@ -65,7 +65,7 @@ async fn whatever_the_point_of_death_every_payment_counts_once() {
         let price = text(&price["id"]);
         site.process.kill().await;
 
-        let dying = svc().serve_until(Some(&point), &data, &arguments).await;
+        let dying = svc().serve_to_fault(Some(&point), &data, &arguments).await;
         let begun = begin(&dying, &price).await;
         // What the provider has made is paid, be it known here or not.
         let session = match (&begun, provider.calls().last()) {
@@ -79,7 +79,7 @@ async fn whatever_the_point_of_death_every_payment_counts_once() {
         if begun.is_some() {
             let _ = tell(&dying, &paid).await;
         }
-        let (status, _) = dying.ended().await;
+        let (status, _) = dying.wait_for_exit().await;
         assert!(!status.success(), "{point}: it did not die");
 
         let site = Site {
@@ -111,7 +111,7 @@ async fn whatever_the_point_of_death_every_payment_counts_once() {
             };
             (answer["rows"] == expected).then_some(())
         };
-        until("the table to follow", rows).await;
+        wait_until("the table to follow", rows).await;
         site.process.kill().await;
     }
     assert_eq!(seen, 9);

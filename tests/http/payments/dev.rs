@@ -2,7 +2,7 @@
 
 use http::header;
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 use super::form;
 use crate::account::{Owner, text};

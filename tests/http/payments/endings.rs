@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Process, until};
+use svc_tests::{Process, wait_until};
 use tempfile::TempDir;
 
 use super::Shop;
@@ -22,7 +22,7 @@ fn ends(provider: &Provider) -> Vec<Call> {
 
 async fn ended(provider: &Provider, count: usize) -> Vec<Call> {
     let enough = async || (ends(provider).len() >= count).then(|| ends(provider));
-    until("the provider to be told", enough).await
+    wait_until("the provider to be told", enough).await
 }
 
 /// A paid checkout of a subscription.
@@ -49,7 +49,7 @@ impl Shop {
             });
             (left.await.unwrap() == 0).then_some(())
         };
-        until("the provider to have been told of all", settled).await;
+        wait_until("the provider to have been told of all", settled).await;
         self.server.advance(24 * 3600);
         app.payments.send_endings().await.unwrap();
     }
@@ -135,7 +135,7 @@ async fn a_provider_that_is_away_is_told_again_and_one_that_has_nothing_is_not()
     let mut keys = Vec::new();
     for attempt in 1..=3 {
         // The time of the next is known only once the one before has failed: until then the clock goes on.
-        let calls = until("the provider to be told", async || {
+        let calls = wait_until("the provider to be told", async || {
             let calls = ends(&shop.provider);
             if calls.len() < attempt {
                 shop.server.advance(10);

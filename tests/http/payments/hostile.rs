@@ -1,7 +1,7 @@
 //! Webhooks that are not the provider's, or not of now, or not about what they seem: nothing is granted.
 
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 use super::Shop;
 use super::provider::{self, OLD_SECRET, SECRET, checkout, event};

@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer, until};
+use svc_tests::{ReadAnswer, TestServer, wait_until};
 
 use super::Shop;
 use super::provider::{charge, checkout, event};
@@ -137,7 +137,7 @@ async fn a_full_database_is_behind_says_so_and_catches_up() {
             .into_iter()
             .find(|one| one["code"] == "payments_mirror_behind")
     };
-    let warning = until("the detail to warn", warnings).await;
+    let warning = wait_until("the detail to warn", warnings).await;
     assert!(
         warning["detail"]
             .as_str()
@@ -148,7 +148,7 @@ async fn a_full_database_is_behind_says_so_and_catches_up() {
     query("DELETE FROM notes").await.expect(200);
     assert_eq!(shop.mirrored().await.len(), 40);
     let quiet = async || warnings().await.is_none().then_some(());
-    until("the warning to go", quiet).await;
+    wait_until("the warning to go", quiet).await;
 }
 
 #[tokio::test]
@@ -195,7 +195,7 @@ async fn deriving_anew_puts_right_what_was_wrong() {
     let rebuilt = shop.server.command(&svc(), &rebuild).await.json();
     assert_eq!(rebuilt["changed"], 1);
     let same = async || (shop.rows().await == right).then_some(());
-    until("the table to be right", same).await;
+    wait_until("the table to be right", same).await;
     let none: Vec<Value> = Vec::new();
     assert_ne!(shop.owned(&bought.cookie).await, none);
 }

@@ -18,7 +18,7 @@ use http::header;
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 use svc::config::Stripe;
-use svc_tests::{Answer, Ask, Builder, TestServer, until};
+use svc_tests::{Answer, Builder, ReadAnswer, TestServer, wait_until};
 
 use crate::account::{Owner, text};
 use provider::Provider;
@@ -167,7 +167,7 @@ impl Shop {
             let rows = self.rows().await;
             (rows == expected).then_some(rows)
         };
-        until("svc_payments to have what the sessions say", same).await
+        wait_until("svc_payments to have what the sessions say", same).await
     }
 }
 

@@ -11,7 +11,7 @@ use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 use svc::config::{Stripe, WebhookSecrets};
 use svc_base::clock::Timestamp;
-use svc_tests::{Answer, Ask, TestServer};
+use svc_tests::{Answer, ReadAnswer, TestServer};
 
 /// Secret that webhooks are signed with.
 pub(crate) const SECRET: &str = "whsec_of_tests";

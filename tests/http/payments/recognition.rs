@@ -259,7 +259,7 @@ async fn what_was_bought_before_cookies_were_the_hosts_own_is_shown_by_the_forme
         for (name, value) in headers {
             request = request.header(name, value);
         }
-        let begun = svc_tests::Ask::answer(request).await.expect(200);
+        let begun = svc_tests::ReadAnswer::answer(request).await.expect(200);
         let line = begun.header("set-cookie").unwrap().to_owned();
         let checkout = text(&begun.json()["url"])
             .rsplit('/')
@@ -280,7 +280,10 @@ async fn what_was_bought_before_cookies_were_the_hosts_own_is_shown_by_the_forme
     let owned = async |cookie: &str| {
         let status = shop.server.get("/shop/payments/status");
         let status = status.header("host", "svc.test").header("cookie", cookie);
-        let status = svc_tests::Ask::answer(status).await.expect(200).json();
+        let status = svc_tests::ReadAnswer::answer(status)
+            .await
+            .expect(200)
+            .json();
         status["payments"].as_array().unwrap().len()
     };
     let line = bought("").await;

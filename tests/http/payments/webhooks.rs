@@ -2,7 +2,7 @@
 
 use http::header;
 use serde_json::{Value, json};
-use svc_tests::Ask;
+use svc_tests::ReadAnswer;
 
 use super::Shop;
 use super::provider::{charge, checkout, event};
@@ -49,7 +49,7 @@ async fn who_has_paid_is_recognised_by_the_cookie_until_the_money_goes_back() {
     let annex = shop.server.get("/annex/payments/status");
     let annex = annex.header(header::COOKIE, &first.cookie);
     assert_eq!(
-        svc_tests::Ask::answer(annex).await.json(),
+        svc_tests::ReadAnswer::answer(annex).await.json(),
         json!({ "payments": [] })
     );
     let app = shop.server.server().app();
@@ -58,7 +58,7 @@ async fn who_has_paid_is_recognised_by_the_cookie_until_the_money_goes_back() {
     let renamed = shop.server.get("/annex/payments/status");
     let renamed = renamed.header(header::COOKIE, format!("svc_checkout_{annex}={value}"));
     assert_eq!(
-        svc_tests::Ask::answer(renamed).await.json(),
+        svc_tests::ReadAnswer::answer(renamed).await.json(),
         json!({ "payments": [] })
     );
 
@@ -301,6 +301,6 @@ async fn events_of_nobody_are_forgotten_and_those_of_an_ended_project_too() {
     let project = format!("/{}", shop.project);
     shop.owner.delete(&shop.server, &project).await.expect(204);
     let empty = async || (count().await == (0, 0)).then_some(());
-    svc_tests::until("nothing of the project to be left", empty).await;
+    svc_tests::wait_until("nothing of the project to be left", empty).await;
     assert_eq!(text(&json!(price)), price);
 }

@@ -6,7 +6,7 @@ mod origins;
 use http::Method;
 use serde_json::{Value, json};
 use svc::workspaces::Plan;
-use svc_tests::{Ask, TestServer, until};
+use svc_tests::{ReadAnswer, TestServer, wait_until};
 
 use crate::account::{Owner, text};
 
@@ -69,7 +69,7 @@ async fn a_project_is_made_listed_changed_and_deleted() {
             .expect(204);
         (slug == "room").then_some(())
     };
-    until("the slug to be free", free).await;
+    wait_until("the slug to be free", free).await;
 }
 
 #[tokio::test]
@@ -262,7 +262,7 @@ async fn a_project_ends_with_all_that_is_in_it() {
         let made = owner.frontend(&server, &other, "room").await;
         (text(&made["slug"]) == "room").then_some(())
     };
-    until("the slug to be free", free).await;
+    wait_until("the slug to be free", free).await;
 }
 
 #[tokio::test]

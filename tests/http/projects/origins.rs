@@ -72,7 +72,7 @@ async fn a_projects_origin_has_its_own_frontends_and_nothing_else() {
     owner.frontend(&server, &house, "room").await;
     owner.frontend(&server, &shop, "till").await;
     server
-        .slug(&json!({ "content": "x", "name": "share" }))
+        .publish_slug(&json!({ "content": "x", "name": "share" }))
         .await;
 
     let root = server.get_raw(&home, "/").await.expect(302);
@@ -184,7 +184,7 @@ async fn five_thousand_members_end_while_pages_are_served() {
             .unwrap();
         (left == 0).then_some(())
     };
-    until("all members to be gone", ended).await;
+    wait_until("all members to be gone", ended).await;
     let again = owner.frontend(&server, &long, "member-4999").await;
     assert_eq!(again["slug"], "member-4999");
 }
@@ -203,7 +203,7 @@ async fn a_client_who_hangs_up_and_repeats_gets_one_project() {
         request.header("idempotency-key", "k").json(&body).answer()
     };
     let running = || !server.server().app().idempotency.is_idle();
-    let begun = until("the first request to run", async || running().then_some(()));
+    let begun = wait_until("the first request to run", async || running().then_some(()));
     tokio::select! {
         _ = ask() => panic!("it is answered before it is written"),
         () = begun => {}
@@ -211,7 +211,7 @@ async fn a_client_who_hangs_up_and_repeats_gets_one_project() {
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     ask().await.problem(409, "idempotency_conflict");
     rows.execute_batch("ROLLBACK").unwrap();
-    until("the first request to end", async || {
+    wait_until("the first request to end", async || {
         (!running()).then_some(())
     })
     .await;

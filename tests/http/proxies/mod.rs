@@ -10,7 +10,7 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use http::header;
 use reqwest::{Client, RequestBuilder};
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, TestServer, http_client, until};
+use svc_tests::{Answer, ReadAnswer, TestServer, http_client, wait_until};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::Role;
@@ -57,7 +57,7 @@ impl Site {
             let answer = client.get(site.url(HOST, "/readyz")).send().await.ok()?;
             (answer.status() == 200).then_some(())
         };
-        until(&format!("{} to serve", kind.program), ready).await;
+        wait_until(&format!("{} to serve", kind.program), ready).await;
         Some(site)
     }
 

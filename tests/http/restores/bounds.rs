@@ -166,6 +166,6 @@ async fn history_outlives_a_kill() {
         assert_eq!(found["errors"], json!([]));
         (found["leftovers"] == json!([])).then_some(())
     };
-    until("nothing to be left over", sound).await;
+    wait_until("nothing to be left over", sound).await;
     site.process.kill().await;
 }

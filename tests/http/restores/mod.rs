@@ -4,7 +4,7 @@ mod bounds;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, TestServer, disk, until};
+use svc_tests::{Answer, ReadAnswer, TestServer, disk, wait_until};
 
 use crate::account::{Owner, text};
 use crate::house::{GUESTS, House, named, names};
@@ -318,7 +318,7 @@ async fn what_the_platform_derives_stays_as_it_is() {
         let sql = "INSERT INTO svc_payments VALUES ('s1', 'price_1', 'Tea', 300, 'eur', NULL, NULL, 'paid', 'now')";
         file.execute_batch(sql).unwrap();
     };
-    house.server = house.server.restart_after(paid).await;
+    house.server = house.server.restart_after_change(paid).await;
     house.restored(&at(1.0)).await;
     assert_eq!(house.guests().await, ["Ada"]);
     let payments = house

@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::json;
-use svc_tests::{Ask, Socket, TestServer};
+use svc_tests::{ReadAnswer, Socket, TestServer};
 
 use super::{house, house_on, join, join_by, switch};
 use crate::house::{GUESTS, House};
@@ -11,7 +11,7 @@ use crate::svc;
 /// Sees that a socket is still served.
 async fn lives(socket: &mut Socket) {
     socket.send("{}").await;
-    socket.until("svc:error").await;
+    socket.wait_for_envelope("svc:error").await;
 }
 
 /// Sees that the page of a house has no rooms.
@@ -30,8 +30,8 @@ async fn realtime_switched_off_closes_and_switched_on_opens() {
         off["realtime"],
         json!({ "enabled": false, "rooms": 0, "sockets": 0 })
     );
-    assert_eq!(ada.closed().await, Some(1001));
-    assert_eq!(bob.closed().await, Some(1001));
+    assert_eq!(ada.wait_for_close().await, Some(1001));
+    assert_eq!(bob.wait_for_close().await, Some(1001));
     has_no_rooms(&house).await;
     switch(&house, true).await;
     let (mut again, _) = join(&house, "a").await;
@@ -57,7 +57,7 @@ async fn a_deleted_backend_closes() {
     let house = house().await;
     let (mut socket, _) = join(&house, "a").await;
     house.delete().await.expect(204);
-    assert_eq!(socket.closed().await, Some(1001));
+    assert_eq!(socket.wait_for_close().await, Some(1001));
     has_no_rooms(&house).await;
     house.create(GUESTS).await.expect(201);
     has_no_rooms(&house).await;
@@ -71,8 +71,11 @@ async fn a_deleted_frontend_closes_its_own_sockets() {
     let (mut bob, _) = join_by(&house, "annex", "a").await;
     let path = format!("/{}/frontends/room", house.project);
     house.owner.delete(&house.server, &path).await.expect(204);
-    assert_eq!(ada.closed().await, Some(1001));
-    assert_eq!(bob.until("svc:leave").await["data"]["client_id"], *ada_id);
+    assert_eq!(ada.wait_for_close().await, Some(1001));
+    assert_eq!(
+        bob.wait_for_envelope("svc:leave").await["data"]["client_id"],
+        *ada_id
+    );
     lives(&mut bob).await;
 }
 
@@ -83,7 +86,7 @@ async fn a_slug_that_another_page_takes_closes_too() {
     let path = format!("/{}/frontends/room", house.project);
     house.owner.delete(&house.server, &path).await.expect(204);
     house.publish("room").await;
-    assert_eq!(ada.closed().await, Some(1001));
+    assert_eq!(ada.wait_for_close().await, Some(1001));
     let (mut again, _) = join(&house, "a").await;
     lives(&mut again).await;
 }
@@ -100,9 +103,9 @@ async fn a_republished_frontend_keeps_its_sockets() {
         .send(&house.server, Method::PUT, &path, &body)
         .await;
     put.expect(200);
-    ada.all().await;
-    ada.say("on", json!(1)).await;
-    bob.until("on").await;
+    ada.drain_envelopes().await;
+    ada.send_envelope("on", json!(1)).await;
+    bob.wait_for_envelope("on").await;
 }
 
 #[tokio::test]
@@ -114,7 +117,7 @@ async fn a_deleted_project_closes() {
         .delete(&house.server, &format!("/{}", house.project))
         .await
         .expect(204);
-    assert_eq!(socket.closed().await, Some(1001));
+    assert_eq!(socket.wait_for_close().await, Some(1001));
 }
 
 #[tokio::test]
@@ -131,12 +134,12 @@ async fn an_expired_project_closes() {
         .expect(201);
     owner.frontend(&server, &project, "brief").await;
     let mut socket = server.socket("/brief/ws?room=a", &[]).await.unwrap();
-    socket.until("svc:welcome").await;
+    socket.wait_for_envelope("svc:welcome").await;
     // Past the end, and not as far as the deadline of a pong.
     server.advance(30);
-    socket.all().await;
+    socket.drain_envelopes().await;
     server.advance(31);
-    assert_eq!(socket.closed().await, Some(1001));
+    assert_eq!(socket.wait_for_close().await, Some(1001));
 }
 
 #[tokio::test]
@@ -150,7 +153,7 @@ async fn a_disabled_page_closes_its_own_sockets_and_may_come_back() {
         .command(&svc(), &["deployment", "disable", "room"])
         .await;
     assert!(disabled.success);
-    assert_eq!(ada.closed().await, Some(1008));
+    assert_eq!(ada.wait_for_close().await, Some(1008));
     lives(&mut bob).await;
     let enabled = house
         .server
@@ -158,7 +161,7 @@ async fn a_disabled_page_closes_its_own_sockets_and_may_come_back() {
         .await;
     assert!(enabled.success);
     let opened = async || house.server.socket("/room/ws?room=a", &[]).await.ok();
-    svc_tests::until("the page to be enabled", opened).await;
+    svc_tests::wait_until("the page to be enabled", opened).await;
 }
 
 #[tokio::test]
@@ -166,7 +169,7 @@ async fn a_stop_tells_its_sockets_first() {
     let house = house().await;
     let (mut ada, _) = join(&house, "a").await;
     let (bob, _) = join(&house, "a").await;
-    let listening = tokio::spawn(async move { ada.closed().await });
+    let listening = tokio::spawn(async move { ada.wait_for_close().await });
     // One that does not answer the close does not hold the server up.
     let server = house.server;
     server.stop().await;

@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 use super::{house, join, switch};
 use crate::account::Owner;
@@ -31,8 +31,8 @@ async fn an_owner_lists_rooms_and_speaks_in_them() {
     let (mut ada, _) = join(&house, "lobby").await;
     let (mut bob, _) = join(&house, "lobby").await;
     let (_eve, _) = join(&house, "garden").await;
-    ada.say("hi", json!(1)).await;
-    bob.until("hi").await;
+    ada.send_envelope("hi", json!(1)).await;
+    bob.wait_for_envelope("hi").await;
     let sent = send(
         &house,
         "lobby",
@@ -41,7 +41,7 @@ async fn an_owner_lists_rooms_and_speaks_in_them() {
     .await;
     assert_eq!(sent.expect(202).json(), json!({ "seq": 2 }));
     for socket in [&mut ada, &mut bob] {
-        let notice = socket.until("notice").await;
+        let notice = socket.wait_for_envelope("notice").await;
         assert_eq!(
             notice,
             json!({
@@ -52,7 +52,7 @@ async fn an_owner_lists_rooms_and_speaks_in_them() {
     }
     let without = send(&house, "lobby", &json!({ "type": "empty" })).await;
     assert_eq!(without.expect(202).json(), json!({ "seq": 3 }));
-    assert_eq!(bob.until("empty").await["data"], Value::Null);
+    assert_eq!(bob.wait_for_envelope("empty").await["data"], Value::Null);
     assert_eq!(
         rooms(&house).await,
         json!({ "rooms": [

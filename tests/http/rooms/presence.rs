@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 use serde_json::Value;
-use svc_tests::{Heard, Socket, TestServer, until};
+use svc_tests::{Socket, SocketEvent, TestServer, wait_until};
 use tokio::task::JoinSet;
 
 use super::{house_on, join};
@@ -47,7 +47,7 @@ async fn come(house: &House) -> Socket {
 
 async fn counted(house: &House, sockets: usize) {
     let seen = async || (house.detail().await["realtime"]["sockets"] == sockets).then_some(());
-    until("the sockets to be counted", seen).await;
+    wait_until("the sockets to be counted", seen).await;
 }
 
 #[tokio::test]
@@ -56,7 +56,7 @@ async fn many_who_reload_at_once_are_told_in_one_piece() {
     // One stays to watch; it has heard of everybody who came so far.
     let mut crowd = crowd.into_iter();
     let (mut watcher, _) = crowd.next().unwrap();
-    watcher.all().await;
+    watcher.drain_envelopes().await;
     // The first change after a quiet while is told at once; all others wait, because the clock stands still.
     let mut first = come(&house).await;
     assert_eq!(first.envelope().await["type"], "svc:welcome");
@@ -72,7 +72,7 @@ async fn many_who_reload_at_once_are_told_in_one_piece() {
         back.push(come(&house).await);
     }
     counted(&house, 2 + CROWD).await;
-    let told = watcher.all().await;
+    let told = watcher.drain_envelopes().await;
     assert_eq!(
         told.len(),
         2,
@@ -88,7 +88,7 @@ async fn many_who_reload_at_once_are_told_in_one_piece() {
         assert_eq!(welcome["type"], "svc:welcome");
         assert_eq!(welcome["data"]["members"], 2 + CROWD);
         ids.insert(text(&welcome["data"]["client_id"]));
-        let rest = socket.all().await;
+        let rest = socket.drain_envelopes().await;
         assert_eq!(rest.len(), 1, "{rest:?}");
         assert_eq!(rest[0]["data"]["members"], 2 + CROWD);
         frames += 2;
@@ -99,7 +99,7 @@ async fn many_who_reload_at_once_are_told_in_one_piece() {
         2 * CROWD * CROWD
     );
     // Who stayed hears of each, and then how many there are.
-    let told = watcher.all().await;
+    let told = watcher.drain_envelopes().await;
     let of = |kind: &str| -> BTreeSet<String> {
         let events = told.iter().filter(|event| event["type"] == kind);
         events
@@ -116,7 +116,7 @@ async fn many_who_reload_at_once_are_told_in_one_piece() {
 async fn who_comes_and_goes_between_two_tellings_is_never_heard_of() {
     let (house, mut crowd) = crowded().await;
     let mut watcher = crowd.pop().unwrap().0;
-    watcher.all().await;
+    watcher.drain_envelopes().await;
     let _first = come(&house).await;
     counted(&house, CROWD + 1).await;
     let brief = come(&house).await;
@@ -124,7 +124,7 @@ async fn who_comes_and_goes_between_two_tellings_is_never_heard_of() {
     drop(brief);
     counted(&house, CROWD + 1).await;
     house.server.advance(1);
-    let told = watcher.all().await;
+    let told = watcher.drain_envelopes().await;
     let kinds: Vec<&Value> = told.iter().map(|event| &event["type"]).collect();
     assert_eq!(kinds, ["svc:join", "svc:presence"], "only the first");
     assert_eq!(told[1]["data"]["members"], CROWD + 1);
@@ -136,14 +136,14 @@ async fn who_speaks_before_it_is_told_of_is_heard_after() {
     let mut watcher = crowd.pop().unwrap().0;
     let _first = come(&house).await;
     let mut eager = come(&house).await;
-    eager.say("eager", serde_json::json!(1)).await;
-    eager.say("eager", serde_json::json!(2)).await;
+    eager.send_envelope("eager", serde_json::json!(1)).await;
+    eager.send_envelope("eager", serde_json::json!(2)).await;
     counted(&house, CROWD + 2).await;
     house.server.advance(1);
     let id = text(&eager.envelope().await["data"]["client_id"]);
     let mut seen = Vec::new();
     while seen.len() < 3 {
-        if let Heard::Text(event) = watcher.next().await
+        if let SocketEvent::Text(event) = watcher.next().await
             && (event["data"]["client_id"] == *id || event["sender"] == *id)
         {
             seen.push(text(&event["type"]));
@@ -159,8 +159,8 @@ async fn messages_do_not_wait_for_presence() {
     let mut speaker = crowd.pop().unwrap().0;
     let _first = come(&house).await;
     let _second = come(&house).await;
-    speaker.say("now", serde_json::json!(1)).await;
-    watcher.until("now").await;
+    speaker.send_envelope("now", serde_json::json!(1)).await;
+    watcher.wait_for_envelope("now").await;
 }
 
 /// How many reload at once.
@@ -190,7 +190,7 @@ async fn a_thousand_who_reload_cost_each_of_them_two_frames() {
     let crowd = come_many(&house, THOUSAND).await;
     counted(&house, 1 + THOUSAND).await;
     house.server.advance(1);
-    watcher.all().await;
+    watcher.drain_envelopes().await;
     // They are gone, and then all are back, within a second of the server's.
     drop(crowd);
     counted(&house, 1).await;
@@ -201,7 +201,7 @@ async fn a_thousand_who_reload_cost_each_of_them_two_frames() {
     for mut socket in back {
         hearing.spawn(async move {
             let first = socket.envelope().await;
-            (first, socket.all().await)
+            (first, socket.drain_envelopes().await)
         });
     }
     for (welcome, rest) in hearing.join_all().await {
@@ -211,7 +211,7 @@ async fn a_thousand_who_reload_cost_each_of_them_two_frames() {
         assert_eq!(rest[0]["data"]["members"], 1 + THOUSAND);
     }
     // Who stayed hears of everybody once, and of how many there are.
-    let told = watcher.all().await;
+    let told = watcher.drain_envelopes().await;
     let count = |kind: &str| told.iter().filter(|event| event["type"] == kind).count();
     assert_eq!(
         (count("svc:leave"), count("svc:join")),

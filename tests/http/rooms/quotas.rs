@@ -1,6 +1,6 @@
 //! How many sockets and rooms there may be: refused before the upgrade, and given back.
 
-use svc_tests::{Ask, TestServer, until};
+use svc_tests::{ReadAnswer, TestServer, wait_until};
 
 use super::{house_on, join};
 use crate::house::House;
@@ -24,7 +24,7 @@ async fn full(house: &House, room: &str) {
 async fn free(house: &House, room: &str) {
     let path = format!("/room/ws?room={room}");
     let joined = async || house.server.socket(&path, &[]).await.ok();
-    until("a place to be free", joined).await;
+    wait_until("a place to be free", joined).await;
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::json;
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 use super::{house, house_on, join, switch};
 use crate::account::text;
@@ -173,7 +173,7 @@ async fn only_a_frontend_whose_backend_has_realtime_has_rooms() {
         .problem(404, "not_found");
     house
         .server
-        .slug(&json!({ "content": "x", "name": "share" }))
+        .publish_slug(&json!({ "content": "x", "name": "share" }))
         .await;
     asking(&house, "/share/ws?room=a")
         .answer()
@@ -197,7 +197,7 @@ async fn a_disabled_page_has_no_rooms() {
     let disable = ["deployment", "disable", "room"];
     let (mut socket, _) = join(&house, "a").await;
     assert!(house.server.command(&svc(), &disable).await.success);
-    assert_eq!(socket.closed().await, Some(1008));
+    assert_eq!(socket.wait_for_close().await, Some(1008));
     asking(&house, "/room/ws?room=a")
         .answer()
         .await

@@ -8,7 +8,7 @@ use std::io::Read;
 use bytes::Bytes;
 use http::Method;
 use serde_json::json;
-use svc_tests::{Answer, Ask, TestServer};
+use svc_tests::{Answer, ReadAnswer, TestServer};
 
 const SANDBOX: &str = "sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads";
 
@@ -22,7 +22,7 @@ fn page() -> String {
 async fn with_page() -> TestServer {
     let server = TestServer::start().await;
     let body = json!({ "content": page(), "name": "page" });
-    assert_eq!(server.slug(&body).await, "page");
+    assert_eq!(server.publish_slug(&body).await, "page");
     server
 }
 
@@ -258,7 +258,7 @@ async fn the_source_is_served_exactly_and_never_as_html() {
         ("csv", strange, "text/csv"),
     ] {
         let slug = server
-            .slug(&json!({ "content": content, "type": kind }))
+            .publish_slug(&json!({ "content": content, "type": kind }))
             .await;
         let path = format!("/{slug}/raw");
         let answer = server
@@ -291,7 +291,7 @@ async fn a_page_as_heavy_as_is_allowed_stays_in_memory() {
         .start()
         .await;
     let heavy = json!({ "content": "x".repeat(1_040_000), "name": "heavy" });
-    server.slug(&heavy).await;
+    server.publish_slug(&heavy).await;
     let pages = &server.server().app().deployments.pages;
     for _ in 0..3 {
         server.get("/heavy").answer().await.expect(200);

@@ -60,7 +60,7 @@ async fn probes_and_problem_pages_answer() {
     let server = TestServer::start().await;
     assert_eq!(server.get("/healthz").answer().await.status, 200);
     let ready = async || (server.get("/readyz").answer().await.status == 200).then_some(());
-    svc_tests::until("readiness", ready).await;
+    svc_tests::wait_until("readiness", ready).await;
     for code in svc::http::problem::Code::ALL {
         let path = format!("/problems/{}", code.as_str());
         let page = server.get(&path).answer().await.expect(200);
@@ -99,7 +99,7 @@ async fn operators_numbers_are_on_their_own_listener() {
         .start()
         .await;
     server
-        .slug(&json!({ "content": "x", "name": "page" }))
+        .publish_slug(&json!({ "content": "x", "name": "page" }))
         .await;
     server.get("/page").answer().await.expect(200);
     let ops = server.server().ops_address().unwrap();

@@ -97,7 +97,7 @@ async fn a_file_draws_the_token_of_a_deploy_and_has_its_cap() {
         .await;
     let large = put(&server, "a.md", vec![b'a'; (1 << 20) + 1]).await;
     large.problem(413, "payload_too_large");
-    server.slug(&json!({ "content": "x" })).await;
+    server.publish_slug(&json!({ "content": "x" })).await;
     let share = server.deploy(&json!({ "content": "x" })).await;
     let refused = put(&server, "a.md", "x").await;
     refused.problem(429, "rate_limited");

@@ -56,7 +56,7 @@ async fn a_restored_backup_has_visitors_and_the_sessions_of_its_moment() {
     }
 
     let restore = async |server: TestServer| {
-        let put_back = server.restart_after(async |data| {
+        let put_back = server.restart_after_change(async |data| {
             let restored = svc().run(data, &["restore", &backup]).await;
             assert!(restored.success, "{restored:?}");
         });

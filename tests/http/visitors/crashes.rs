@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use svc_tests::browser::Browser;
-use svc_tests::{Answer, Ask};
+use svc_tests::{Answer, ReadAnswer};
 use tempfile::TempDir;
 
 use crate::account::text;
@@ -61,7 +61,7 @@ async fn whatever_the_point_of_death_who_was_signed_in_stays_so() {
         site.process.kill().await;
 
         let process = svc()
-            .serve_until(Some(&point), data.path(), &["--dev"])
+            .serve_to_fault(Some(&point), data.path(), &["--dev"])
             .await;
         let dying = Site {
             process,
@@ -71,7 +71,7 @@ async fn whatever_the_point_of_death_who_was_signed_in_stays_so() {
         let mut bob = Browser::new(dying.process.address());
         let walk = tokio::spawn(async move { sign_in(&mut bob, &url, BOB).await });
         assert!(walk.await.is_err(), "{point}: it answered");
-        let (status, _) = dying.process.ended().await;
+        let (status, _) = dying.process.wait_for_exit().await;
         assert!(!status.success(), "{point}: it did not die");
 
         let site = Site {

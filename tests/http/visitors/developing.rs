@@ -155,7 +155,7 @@ async fn without_dev_there_is_no_such_provider() {
         .server
         .get("/_svc/dev/keys")
         .header("host", "svc.example");
-    svc_tests::Ask::answer(answer)
+    svc_tests::ReadAnswer::answer(answer)
         .await
         .problem(404, "not_found");
 }

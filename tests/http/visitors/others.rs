@@ -120,7 +120,7 @@ async fn operators_list_and_forget_visitors_beside_the_server() {
         .command(&svc(), &["visitors", "forget", project, &id])
         .await;
     assert!(forgotten.success, "{forgotten:?}");
-    svc_tests::until("the session to end", async || {
+    svc_tests::wait_until("the session to end", async || {
         (place.user(&mut ada.clone()).await == Value::Null).then_some(())
     })
     .await;
@@ -326,15 +326,18 @@ async fn a_room_names_visitors_who_ask_for_it() {
         Some(400)
     );
     let mut watcher = join("", &place.origin, "x=y").await.unwrap();
-    watcher.until("svc:welcome").await;
+    watcher.wait_for_envelope("svc:welcome").await;
     let mut named = join("&identify=true", &place.origin, &cookie)
         .await
         .unwrap();
-    named.until("svc:welcome").await;
+    named.wait_for_envelope("svc:welcome").await;
     let user = json!({"id": id, "name": "Ada"});
-    assert_eq!(watcher.until("svc:join").await["data"]["user"], user);
-    named.say("say", json!(1)).await;
-    let said = watcher.until("say").await;
+    assert_eq!(
+        watcher.wait_for_envelope("svc:join").await["data"]["user"],
+        user
+    );
+    named.send_envelope("say", json!(1)).await;
+    let said = watcher.wait_for_envelope("say").await;
     assert_eq!(said["user"], user);
     // Who does not ask, or is not signed in, is not named.
     for (query, cookie) in [
@@ -343,9 +346,9 @@ async fn a_room_names_visitors_who_ask_for_it() {
         ("&identify=true", "x=y"),
     ] {
         let mut other = join(query, &place.origin, cookie).await.unwrap();
-        other.until("svc:welcome").await;
+        other.wait_for_envelope("svc:welcome").await;
         assert_eq!(
-            watcher.until("svc:join").await["data"].get("user"),
+            watcher.wait_for_envelope("svc:join").await["data"].get("user"),
             None,
             "{query} {cookie}"
         );

@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, until};
+use svc_tests::{Answer, ReadAnswer, wait_until};
 
 use super::place::Place;
 use super::stub::Stub;
@@ -171,7 +171,7 @@ async fn sessions_end_with_their_frontend_and_visitors_with_their_project() {
         let left = rows(&place, "visitors") + rows(&place, "visitor_sessions");
         (left == 0).then_some(())
     };
-    until("the project's visitors to be erased", gone).await;
+    wait_until("the project's visitors to be erased", gone).await;
 }
 
 #[tokio::test]

@@ -36,7 +36,7 @@ async fn join(place: &Place, browser: &Browser, query: &str) -> Socket {
     ];
     let path = format!("/room/ws?room=lobby{query}");
     let mut socket = place.house.server.socket(&path, &headers).await.unwrap();
-    socket.until("svc:welcome").await;
+    socket.wait_for_envelope("svc:welcome").await;
     socket
 }
 
@@ -44,13 +44,13 @@ async fn join(place: &Place, browser: &Browser, query: &str) -> Socket {
 async fn closes(place: &Place, browser: &mut Browser, end: impl AsyncFnOnce(&mut Browser)) {
     let mut shown = join(place, browser, "&identify=true").await;
     let mut quiet = join(place, browser, "").await;
-    let id = shown.until("svc:join").await["data"]["client_id"].clone();
+    let id = shown.wait_for_envelope("svc:join").await["data"]["client_id"].clone();
     assert!(!text(&id).is_empty());
     end(browser).await;
-    assert_eq!(shown.closed().await, Some(1008));
-    quiet.until("svc:leave").await;
+    assert_eq!(shown.wait_for_close().await, Some(1008));
+    quiet.wait_for_envelope("svc:leave").await;
     quiet.send("{}").await;
-    quiet.until("svc:error").await;
+    quiet.wait_for_envelope("svc:error").await;
 }
 
 #[tokio::test]
@@ -117,5 +117,5 @@ async fn who_stays_signed_in_stays_in_the_room() {
     })
     .await;
     shown.send("{}").await;
-    shown.until("svc:error").await;
+    shown.wait_for_envelope("svc:error").await;
 }

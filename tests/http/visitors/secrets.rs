@@ -164,7 +164,9 @@ async fn open<'a>(root: &TempDir, stubs: &[Stub], credential: &'a mut String) ->
     *credential = text(&svc().run(&data, &create).await.json()["credential"]);
     let arguments = ["--config", file.to_str().unwrap()];
     let talkative = [("SVC_LOG", "trace")];
-    let process = svc().serve_with(&talkative, &[], &data, &arguments).await;
+    let process = svc()
+        .serve_with_environment(&talkative, &[], &data, &arguments)
+        .await;
     let site = Site {
         process,
         credential,
@@ -279,7 +281,7 @@ async fn whole_log(process: &Process) -> String {
     let last = process.get("/healthz").await;
     let id = last.header("x-request-id").unwrap().to_owned();
     let log = async || Some(process.stderr()).filter(|log| log.contains(&id));
-    svc_tests::until("the log to be written", log).await
+    svc_tests::wait_until("the log to be written", log).await
 }
 
 /// That an answer tells nothing but what its step needs.
@@ -324,7 +326,10 @@ async fn what_is_made_up_is_not_repeated() {
     let asked = site.process.client();
     let asked = asked.get(site.process.url("/shop/auth/status"));
     let asked = asked.header("host", host).header("cookie", &cookie);
-    let status = svc_tests::Ask::answer(asked).await.expect(200).json();
+    let status = svc_tests::ReadAnswer::answer(asked)
+        .await
+        .expect(200)
+        .json();
     assert_eq!(status, json!({ "user": Value::Null }));
     let log = whole_log(&site.process).await;
     for secret in [secret, &"s".repeat(43)] {

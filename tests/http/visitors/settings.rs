@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::process::{Child, Stdio};
 
-use svc_tests::until;
+use svc_tests::wait_until;
 use tempfile::TempDir;
 
 use crate::svc;
@@ -37,7 +37,7 @@ async fn serve(config: &str) -> (String, String) {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut starting = Starting(command.spawn().unwrap());
     let ended = format!("a start to fail with {config}");
-    let status = until(&ended, async || starting.0.try_wait().unwrap()).await;
+    let status = wait_until(&ended, async || starting.0.try_wait().unwrap()).await;
     assert!(!status.success(), "{config}");
     assert!(!data.exists(), "{config}: a start that fails makes nothing");
     let (mut said, mut wrong) = (String::new(), String::new());

@@ -310,7 +310,7 @@ async fn a_quick_share_has_no_sign_in() {
         .start()
         .await;
     let slug = server
-        .slug(&json!({"type": "html", "content": "<p>Hi"}))
+        .publish_slug(&json!({"type": "html", "content": "<p>Hi"}))
         .await;
     for (method, route) in [
         (Method::GET, "login"),
@@ -321,7 +321,7 @@ async fn a_quick_share_has_no_sign_in() {
     ] {
         for slug in [slug.as_str(), "nothing-here"] {
             let request = server.request(method.clone(), &format!("/{slug}/auth/{route}"));
-            let answer = svc_tests::Ask::answer(request).await;
+            let answer = svc_tests::ReadAnswer::answer(request).await;
             answer.problem(404, "not_found");
         }
     }

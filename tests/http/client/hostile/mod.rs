@@ -15,7 +15,7 @@ use axum::http::Method;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
 use serde_json::{Value, json};
-use svc_tests::{Output, finish};
+use svc_tests::{Output, run_command};
 
 use self::names::{Trap, harmless};
 use super::failures::stub;
@@ -90,7 +90,7 @@ async fn run(trap: &Trap, server: SocketAddr, arguments: &[&str]) -> Output {
         .env("SVC_SERVER", format!("http://{server}"))
         .env("SVC_CREDENTIAL", "svc_wrongwro_0")
         .stdin(Stdio::null());
-    let output = finish(command).await;
+    let output = run_command(command).await;
     harmless(&output.stdout, &format!("{arguments:?}"));
     harmless(&output.stderr, &format!("{arguments:?}"));
     output

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Heard, Numbers, Socket, TestServer};
+use svc_tests::{SeededRng, Socket, SocketEvent, TestServer};
 
 use super::subscribe;
 use crate::house::House;
@@ -39,7 +39,7 @@ fn lock(heeded: &Heeded) -> MutexGuard<'_, HashMap<String, Told>> {
 /// Hears results until the end.
 async fn listen(mut socket: Socket, heeded: Heeded) {
     let mut seqs: HashMap<String, u64> = HashMap::new();
-    while let Heard::Text(mut frame) = socket.next().await {
+    while let SocketEvent::Text(mut frame) = socket.next().await {
         assert_eq!(frame["type"], "result", "{frame}");
         let id = frame["id"].as_str().unwrap().to_owned();
         let seq = seqs.entry(id.clone()).or_default();
@@ -61,7 +61,7 @@ struct Writer {
     house: Arc<House>,
     world: Arc<World>,
     past: Arc<Past>,
-    numbers: Numbers,
+    numbers: SeededRng,
     /// Whether it also migrates, restores, and changes actions.
     is_owner: bool,
 }
@@ -184,7 +184,7 @@ async fn holds(seed: u64) {
         house: Arc::clone(&house),
         world: Arc::clone(&world),
         past: Arc::clone(&past),
-        numbers: Numbers::new(seed * WRITERS + n),
+        numbers: SeededRng::new(seed * WRITERS + n),
         is_owner: n == 0,
     });
     let writers = writers.map(|writer| tokio::spawn(writer.write()));

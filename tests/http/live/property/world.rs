@@ -1,7 +1,7 @@
 //! A schema, and actions on it, made at random.
 
 use serde_json::{Value, json};
-use svc_tests::Numbers;
+use svc_tests::SeededRng;
 
 /// Columns in which a query names the state that it was answered from.
 const LABEL: &str = "(SELECT n FROM ticks) AS tick, (SELECT epoch FROM ticks) AS epoch";
@@ -19,7 +19,7 @@ impl World {
     pub(super) const TABLES: u64 = 4;
 
     pub(super) fn new(seed: u64) -> Self {
-        let mut numbers = Numbers::new(seed);
+        let mut numbers = SeededRng::new(seed);
         let schema = schema(&mut numbers);
         let mut world = Self {
             schema,
@@ -47,7 +47,7 @@ impl World {
     }
 
     /// Something that a visitor writes.
-    pub(super) fn write(&self, numbers: &mut Numbers) -> Value {
+    pub(super) fn write(&self, numbers: &mut SeededRng) -> Value {
         let table = numbers.draw() % Self::TABLES;
         let (id, a) = (numbers.draw() % 6, numbers.draw() % 9);
         let (name, params) = match numbers.draw() % 12 {
@@ -71,7 +71,7 @@ impl World {
     }
 
     /// Adds reads of a table, and writes to it.
-    fn furnish(&mut self, n: u64, numbers: &mut Numbers) {
+    fn furnish(&mut self, n: u64, numbers: &mut SeededRng) {
         let mut some = || numbers.draw() % Self::TABLES;
         let (other, third) = (some(), some());
         let a = numbers.draw() % 9;
@@ -143,7 +143,7 @@ impl World {
 }
 
 /// Tables that refer to each other, some without rowids, views of them, and a counter.
-fn schema(numbers: &mut Numbers) -> String {
+fn schema(numbers: &mut SeededRng) -> String {
     let mut ddl = "CREATE TABLE ticks (id INTEGER PRIMARY KEY, n INTEGER NOT NULL, epoch INTEGER NOT NULL); INSERT INTO ticks VALUES (1, 0, 0);".to_owned();
     for table in 0..World::TABLES {
         let up = if table == 0 {

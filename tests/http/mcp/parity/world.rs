@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, TestServer, TokenIssuer};
+use svc_tests::{Answer, ReadAnswer, TestServer, TokenIssuer};
 
 use super::wire::{Route, actions, routes};
 use crate::account::Owner;

@@ -5,7 +5,7 @@ mod attempts;
 use http::Method;
 use serde_json::{Value, json};
 use svc::operations;
-use svc_tests::{Answer, Ask};
+use svc_tests::{Answer, ReadAnswer};
 
 use self::attempts::{attempts, calls};
 use super::roles::{PLACELESS, Place, at, everybody};
@@ -243,7 +243,7 @@ async fn who_is_let_out_is_out_from_the_next_request_on() {
         let gone = ask(&house, alice, Method::DELETE, &path, Value::Null).await;
         gone.expect(204);
     }
-    let before = house.server.stored();
+    let before = house.server.snapshot();
     let routes = described(&description(&house.server).await);
     for row in operations::all() {
         let found = routes
@@ -282,5 +282,5 @@ async fn who_is_let_out_is_out_from_the_next_request_on() {
     }
     let listed = carol.get(&house.server, "").await.expect(200).json();
     assert_eq!(listed, json!({ "projects": [] }));
-    assert_eq!(house.server.stored(), before, "nothing was done");
+    assert_eq!(house.server.snapshot(), before, "nothing was done");
 }

@@ -111,7 +111,7 @@ async fn a_workspace_ends_with_all_that_it_owns() {
         let left = rows.iter().filter(|(table, _)| table == "deployments");
         (left.map(|(_, rows)| rows).sum::<i64>() == 0).then_some(())
     };
-    svc_tests::until("the teardown", gone).await;
+    svc_tests::wait_until("the teardown", gone).await;
     let checked = house
         .server
         .command(&svc(), &["check", "--json"])
@@ -170,7 +170,7 @@ async fn a_backup_has_users_members_and_keys() {
         .expect(204);
     let House { server, issuer } = house;
     let server = server
-        .restart_after(async |data| {
+        .restart_after_change(async |data| {
             let put_back = svc().run(data, &["restore", &backup]).await;
             assert!(put_back.success, "{put_back:?}");
         })

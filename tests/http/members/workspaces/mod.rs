@@ -4,7 +4,7 @@ mod ends;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 use super::{ALL, House};
 use crate::account::{Owner, text};

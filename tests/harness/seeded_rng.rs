@@ -2,9 +2,9 @@
 
 /// A source of numbers; two with the same seed give the same.
 #[derive(Debug)]
-pub struct Numbers(u64);
+pub struct SeededRng(u64);
 
-impl Numbers {
+impl SeededRng {
     /// A source with a seed of its own.
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)

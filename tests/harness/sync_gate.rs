@@ -5,29 +5,29 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::wait::until;
+use crate::wait::wait_until;
 
 /// The orders that a server's syncs follow.
 #[derive(Debug)]
-pub struct Syncs {
+pub struct SyncGate {
     directory: TempDir,
 }
 
-impl Default for Syncs {
+impl Default for SyncGate {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Syncs {
+impl SyncGate {
     /// Compiles what is loaded before the C library.
     ///
     /// # Panics
     /// When there is no C compiler.
     pub fn new() -> Self {
         let directory = TempDir::new().unwrap();
-        let source = directory.path().join("syncs.c");
-        std::fs::write(&source, include_str!("syncs.c")).unwrap();
+        let source = directory.path().join("sync_gate.c");
+        std::fs::write(&source, include_str!("sync_gate.c")).unwrap();
         let mut compiler = Command::new("cc");
         compiler.args(["-shared", "-fPIC", "-O1", "-o"]);
         compiler.arg(library(&directory)).arg(source).arg("-ldl");
@@ -46,13 +46,13 @@ impl Syncs {
 
     /// Holds back every sync from now on.
     pub fn hold(&self) {
-        self.order("hold");
+        self.write_order("hold");
     }
 
     /// Waits until a sync is held back.
-    pub async fn held(&self) {
+    pub async fn wait_until_held(&self) {
         let held = self.directory.path().join("held");
-        until("a sync to be held back", async || {
+        wait_until("a sync to be held back", async || {
             held.exists().then_some(())
         })
         .await;
@@ -68,14 +68,14 @@ impl Syncs {
 
     /// Fails every sync from now on.
     pub fn fail(&self) {
-        self.order("fail");
+        self.write_order("fail");
     }
 
-    fn order(&self, name: &str) {
+    fn write_order(&self, name: &str) {
         std::fs::write(self.directory.path().join(name), "").unwrap();
     }
 }
 
 fn library(directory: &TempDir) -> PathBuf {
-    directory.path().join("syncs.so")
+    directory.path().join("sync_gate.so")
 }

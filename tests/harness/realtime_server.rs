@@ -6,11 +6,11 @@ use http::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::answer::Ask;
+use crate::answer::ReadAnswer;
 use crate::process::{Binary, Process};
+use crate::random_frames::send_random_frames;
 use crate::resources::Resources;
-use crate::thrown::throw;
-use crate::wait::until;
+use crate::wait::wait_until;
 
 /// Limits that crowds do not meet, but for those that are about them.
 const LIMITS: &str = "[limits]
@@ -29,14 +29,14 @@ const ACTIONS: [(&str, &str); 2] = [
 
 /// Server with the page.
 #[derive(Debug)]
-pub struct Hall {
+pub struct RealtimeServer {
     /// Process that serves.
     pub process: Process,
     metrics: String,
     _data: TempDir,
 }
 
-impl Hall {
+impl RealtimeServer {
     /// Starts it, with more lines in its `[limits]` and more actions.
     ///
     /// # Panics
@@ -53,16 +53,16 @@ impl Hall {
         let made = binary.run(data.path(), &create).await.json();
         let credential = made["credential"].as_str().unwrap();
         let arguments = ["--config", config.to_str().unwrap()];
-        let hall = Self {
+        let server = Self {
             process: binary.serve(data.path(), &arguments).await,
             metrics: format!("http://{ops}/metrics"),
             _data: data,
         };
-        hall.furnish(credential, actions).await;
-        hall
+        server.create_page(credential, actions).await;
+        server
     }
 
-    async fn furnish(&self, credential: &str, actions: &[(&str, &str)]) {
+    async fn create_page(&self, credential: &str, actions: &[(&str, &str)]) {
         let send = async |method: Method, path: &str, body: Value| {
             let url = self.process.url(&format!("/api/v1/projects{path}"));
             let request = self.process.client().request(method, url);
@@ -87,7 +87,7 @@ impl Hall {
     ///
     /// # Panics
     /// When there is none of that name.
-    pub async fn number(&self, name: &str) -> u64 {
+    pub async fn metric(&self, name: &str) -> u64 {
         let answer = self.process.client().get(&self.metrics).answer().await;
         let numbers = answer.text();
         let start = format!("{name} ");
@@ -100,26 +100,26 @@ impl Hall {
     ///
     /// # Panics
     /// When that is refused.
-    pub async fn vote(&self) {
+    pub async fn cast_vote(&self) {
         let vote = json!({ "action": "vote", "params": { "choice": "tea" } });
         self.process.json("/room/api/op", &vote).await.expect(200);
     }
 
     /// Waits until nobody is there; answers what the server has then.
-    pub async fn emptied(&self) -> Resources {
+    pub async fn wait_until_idle(&self) -> Resources {
         let nobody = async || {
             let left = [
-                self.number("svc_room_sockets").await,
-                self.number("svc_rooms").await,
-                self.number("svc_live_connections").await,
-                self.number("svc_live_subscriptions").await,
-                self.number("svc_live_queries").await,
-                self.number("svc_live_bytes").await,
+                self.metric("svc_room_sockets").await,
+                self.metric("svc_rooms").await,
+                self.metric("svc_live_connections").await,
+                self.metric("svc_live_subscriptions").await,
+                self.metric("svc_live_queries").await,
+                self.metric("svc_live_bytes").await,
             ];
             (left == [0; 6]).then_some(())
         };
-        until("the sockets to be gone", nobody).await;
-        Resources::of(&self.process)
+        wait_until("the sockets to be gone", nobody).await;
+        Resources::of_process(&self.process)
     }
 
     /// Throws frames over so many connections to its rooms and live queries, and looks at what is left of them: no socket, no
@@ -127,23 +127,23 @@ impl Hall {
     ///
     /// # Panics
     /// When something is.
-    pub async fn stands(&self, connections: usize, slack: u64) {
+    pub async fn assert_survives_random_frames(&self, connections: usize, slack: u64) {
         let address = self.process.address();
         let thrown = async |connections: usize, seed: u64| {
             let paths = ["/room/ws?room=a", "/room/api/live", "/room/ws?room=b"];
-            let throwing = move || throw(address, &paths, connections, seed);
+            let throwing = move || send_random_frames(address, &paths, connections, seed);
             tokio::task::spawn_blocking(throwing).await.unwrap();
-            self.emptied().await
+            self.wait_until_idle().await
         };
         // What is made once is made by these.
         let before = thrown(connections / 4, 1).await;
         let after = thrown(connections, 2).await;
         let closed = async || {
-            let files = Resources::of(&self.process).files;
+            let files = Resources::of_process(&self.process).files;
             // A database's files may be open for a while.
             (files <= before.files + 4).then_some(())
         };
-        until("the files to be closed", closed).await;
+        wait_until("the files to be closed", closed).await;
         let grown = after.memory.saturating_sub(before.memory);
         assert!(grown <= slack, "{grown} KB more after {connections}");
         let said = self.process.stderr();
@@ -151,6 +151,6 @@ impl Hall {
             !said.contains("panicked") && !said.contains("ERROR"),
             "{said}"
         );
-        self.vote().await;
+        self.cast_vote().await;
     }
 }

@@ -7,13 +7,13 @@ use crate::wait::DEADLINE;
 
 /// A connection whose handshake is done.
 #[derive(Debug)]
-pub struct Raw {
+pub struct RawWebSocket {
     stream: TcpStream,
     /// Bytes that have come, and that nobody has asked for yet.
-    came: Vec<u8>,
+    received: Vec<u8>,
 }
 
-impl Raw {
+impl RawWebSocket {
     /// Opens it, with `first` in the same segment as the handshake.
     ///
     /// # Panics
@@ -43,7 +43,7 @@ impl Raw {
         assert!(!head.contains("sec-websocket-extensions"), "{head}");
         Self {
             stream,
-            came: Vec::new(),
+            received: Vec::new(),
         }
     }
 
@@ -64,9 +64,9 @@ impl Raw {
     ///
     /// # Panics
     /// When nothing comes.
-    pub fn code(&mut self) -> Option<u16> {
+    pub fn close_code(&mut self) -> Option<u16> {
         loop {
-            let (opcode, payload) = self.next()?;
+            let (opcode, payload) = self.next_frame()?;
             if opcode == 8 {
                 let code = payload.first_chunk().copied();
                 return Some(code.map_or(1005, u16::from_be_bytes));
@@ -78,9 +78,9 @@ impl Raw {
     ///
     /// # Panics
     /// When none comes.
-    pub fn text(&mut self) -> String {
+    pub fn next_text(&mut self) -> String {
         loop {
-            let (opcode, payload) = self.next().expect("a text");
+            let (opcode, payload) = self.next_frame().expect("a text");
             if opcode == 1 {
                 return String::from_utf8(payload).unwrap();
             }
@@ -88,16 +88,16 @@ impl Raw {
     }
 
     /// The next frame, its opcode and its payload; `None` at the end.
-    fn next(&mut self) -> Option<(u8, Vec<u8>)> {
+    fn next_frame(&mut self) -> Option<(u8, Vec<u8>)> {
         let mut buffer = [0; 4096];
         loop {
-            if let Some((opcode, payload, used)) = frame(&self.came) {
-                self.came.drain(..used);
+            if let Some((opcode, payload, used)) = frame(&self.received) {
+                self.received.drain(..used);
                 return Some((opcode, payload));
             }
             match self.stream.read(&mut buffer) {
                 Ok(0) => return None,
-                Ok(length) => self.came.extend_from_slice(&buffer[..length]),
+                Ok(length) => self.received.extend_from_slice(&buffer[..length]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => panic!("nothing came"),
                 Err(_) => return None,
             }
@@ -123,7 +123,7 @@ fn frame(bytes: &[u8]) -> Option<(u8, Vec<u8>, usize)> {
 ///
 /// # Panics
 /// When it is longer.
-pub fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
+pub fn masked_frame(first: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![first];
     match u16::try_from(payload.len()).unwrap() {
         short @ ..=125 => frame.push(0x80 | short.to_le_bytes()[0]),
