@@ -24,13 +24,13 @@ impl Crowd {
     pub(crate) fn beside(
         self,
         svc: &Running,
-        ask: impl Fn(&mut Client) -> anyhow::Result<()> + Sync,
+        send_request: impl Fn(&mut Client) -> anyhow::Result<()> + Sync,
         work: impl FnOnce() -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let stop = AtomicBool::new(false);
         let again = |mut client: Client| -> anyhow::Result<()> {
             while !stop.load(Ordering::Relaxed) {
-                ask(&mut client)?;
+                send_request(&mut client)?;
             }
             Ok(())
         };

@@ -37,7 +37,7 @@ impl Client {
     }
 
     pub(crate) fn post(&mut self, path: &str, body: &serde_json::Value) -> anyhow::Result<Answer> {
-        self.ask("POST", path, "", body)
+        self.send_request("POST", path, "", body)
     }
 
     /// Writes a request of an owner: any method, with a credential.
@@ -49,10 +49,10 @@ impl Client {
         body: &serde_json::Value,
     ) -> anyhow::Result<Answer> {
         let header = format!("Authorization: Bearer {credential}\r\n");
-        self.ask(method, path, &header, body)
+        self.send_request(method, path, &header, body)
     }
 
-    fn ask(
+    fn send_request(
         &mut self,
         method: &str,
         path: &str,

@@ -50,7 +50,7 @@ pub(crate) fn run(
             .enumerate()
             .map(|(number, stream)| {
                 let first = number * requests.len() / connections;
-                tokio::spawn(ask(stream, Arc::clone(&requests), first, until))
+                tokio::spawn(send_request(stream, Arc::clone(&requests), first, until))
             })
             .collect();
         let mut latencies = Vec::new();
@@ -126,7 +126,7 @@ async fn send(
     Ok(latencies)
 }
 
-async fn ask(
+async fn send_request(
     mut stream: TcpStream,
     requests: Arc<[Vec<u8>]>,
     first: usize,

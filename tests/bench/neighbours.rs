@@ -176,7 +176,7 @@ fn among_loops(
     work: impl FnOnce() -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let call = loud_call(svc, action, WILD);
-    let ask = |client: &mut Client| {
+    let send_request = |client: &mut Client| {
         let answer = client.send(&call)?;
         // Out of time or space, or not begun in time because so many of its own run; some end by themselves.
         ensure!(
@@ -185,5 +185,5 @@ fn among_loops(
         );
         Ok(())
     };
-    LOOPS.beside(svc, ask, work)
+    LOOPS.beside(svc, send_request, work)
 }

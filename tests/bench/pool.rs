@@ -242,7 +242,7 @@ impl Attack {
             .map(|client| request_of(svc, client, self.path, &self.body))
             .collect();
         let next = AtomicUsize::new(0);
-        let ask = |connection: &mut Client| {
+        let send_request = |connection: &mut Client| {
             let number = next.fetch_add(1, Ordering::Relaxed) % requests.len();
             let answer = connection.send(&requests[number])?;
             ensure!(
@@ -254,7 +254,7 @@ impl Attack {
             }
             Ok(())
         };
-        self.crowd.beside(svc, ask, work)
+        self.crowd.beside(svc, send_request, work)
     }
 }
 

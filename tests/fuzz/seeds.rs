@@ -68,7 +68,11 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
         masked_frame(0x81, "häß 日本".as_bytes()),
         masked_frame(0x81, &long[..300]),
         masked_frame(0x89, &long[..125]),
-        [masked_frame(0x01, &long[..200]), masked_frame(0x80, &long[..100])].concat(),
+        [
+            masked_frame(0x01, &long[..200]),
+            masked_frame(0x80, &long[..100]),
+        ]
+        .concat(),
     ];
     for opcode in [
         0x81, 0x82, 0x83, 0x88, 0x89, 0x8a, 0x8b, 0x01, 0x09, 0x00, 0xc1,

@@ -77,7 +77,7 @@ impl Browser {
     }
 
     /// Asks an address, with its cookies and some headers.
-    pub async fn ask(
+    pub async fn send_request(
         &mut self,
         method: Method,
         url: &str,
@@ -133,7 +133,8 @@ impl Browser {
 
     /// A GET, as of an address that was typed.
     pub async fn get(&mut self, url: &str) -> Answer {
-        self.ask(Method::GET, url, HeaderMap::new(), None).await
+        self.send_request(Method::GET, url, HeaderMap::new(), None)
+            .await
     }
 
     /// Sends a form.
@@ -143,7 +144,7 @@ impl Browser {
             "content-type",
             "application/x-www-form-urlencoded".parse().unwrap(),
         );
-        self.ask(Method::POST, url, headers, Some(form.to_owned()))
+        self.send_request(Method::POST, url, headers, Some(form.to_owned()))
             .await
     }
 

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use svc_tests::{Process, wait_until};
 use tempfile::TempDir;
 
-use crate::account::text;
 use crate::crashes::{Site, deed_of, points};
-use crate::house::{GUESTS, named, names};
+use crate::owner::text;
+use crate::project_fixture::{GUESTS, named, names};
 use crate::svc;
 
 /// Deeds of an owner on a backend, as fault points are named: `provision.committed`.
@@ -51,7 +51,7 @@ async fn serve(data: &Path, fault: Option<&str>) -> Process {
 }
 
 /// A project with its page, and with a backend unless the deed is to make one; returns the backend's path.
-async fn furnish(data: &Path, credential: &str, deed: &str) -> String {
+async fn populate(data: &Path, credential: &str, deed: &str) -> String {
     let process = serve(data, None).await;
     let site = Site {
         process,
@@ -76,7 +76,10 @@ async fn furnish(data: &Path, credential: &str, deed: &str) -> String {
     };
     if let Some(script) = script {
         let ddl = Some(json!({ "ddl": script }));
-        let (status, done) = site.ask(Method::PATCH, &backend, ddl).await.unwrap();
+        let (status, done) = site
+            .send_request(Method::PATCH, &backend, ddl)
+            .await
+            .unwrap();
         assert_eq!(status, 200, "{done}");
     }
     site.process.kill().await;
@@ -137,7 +140,7 @@ fn saying(n: u64) -> Value {
 
 async fn define(site: &Site<'_>, backend: &str, n: u64) -> Value {
     let path = format!("{backend}/actions");
-    let answer = site.ask(Method::PUT, &path, Some(saying(n))).await;
+    let answer = site.send_request(Method::PUT, &path, Some(saying(n))).await;
     let (status, answer) = answer.expect("the server answers");
     assert_eq!(status, 200, "{answer}");
     named(&answer["actions"], "say").clone()
@@ -196,7 +199,7 @@ fn agree(detail: &Value) -> bool {
 /// That what filled the log is there, once, and that history has the state before and after it.
 async fn follow_settling(site: &Site<'_>, point: &str, backend: &str) {
     let ddl = Some(json!({ "ddl": LONG }));
-    let again = site.ask(Method::PATCH, backend, ddl).await;
+    let again = site.send_request(Method::PATCH, backend, ddl).await;
     let (status, again) = again.expect("the server answers");
     assert_eq!(status, 200, "{point}: {again}");
     assert_ne!(again["status"], "applied", "{point}: it was committed");
@@ -228,14 +231,14 @@ async fn follow(site: &Site<'_>, point: &str, backend: &str) {
         // Going back would lose what could not be applied again: the ledger does not have it yet.
         let first = first_moment(site, backend).await;
         let restore = format!("{backend}/restore");
-        let refused = site.ask(Method::POST, &restore, Some(first)).await;
+        let refused = site.send_request(Method::POST, &restore, Some(first)).await;
         let (status, refused) = refused.expect("the server answers");
         assert_eq!(status, 409, "{point}: {refused}");
         assert_eq!(refused["code"], "migration_not_recorded", "{point}");
     }
     let kind = deed_of(point);
     let (method, path, body) = deed(kind, backend, &Value::Null);
-    let again = site.ask(method, &path, body).await;
+    let again = site.send_request(method, &path, body).await;
     let (status, again) = again.expect("the server answers");
     match kind {
         "provision" => assert_eq!(
@@ -290,7 +293,7 @@ async fn whatever_the_point_of_a_backends_death_it_can_be_gone_on_with() {
             let more = "[limits]\nhistory_bytes = 67108864\n";
             std::fs::write(data.path().join("svc.toml"), more).unwrap();
         }
-        let backend = furnish(data.path(), credential, deed_of(&point)).await;
+        let backend = populate(data.path(), credential, deed_of(&point)).await;
 
         let mut first = Value::Null;
         if deed_of(&point) == "rewind" {
@@ -309,7 +312,7 @@ async fn whatever_the_point_of_a_backends_death_it_can_be_gone_on_with() {
         };
         let (method, path, body) = deed(deed_of(&point), &backend, &first);
         // Its answer may have left before the end, which goes on behind it.
-        let _ = dying.ask(method, &path, body).await;
+        let _ = dying.send_request(method, &path, body).await;
         let (status, _) = dying.process.wait_for_exit().await;
         assert!(!status.success(), "{point}: it did not die");
 

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use svc_tests::{ReadAnswer, TestServer};
 use tempfile::TempDir;
 
-use crate::account::{Owner, text};
 use crate::crashes::{deed_of, points};
-use crate::house::House;
+use crate::owner::{Owner, text};
+use crate::project_fixture::ProjectFixture;
 use crate::svc;
 
 /// Deeds that lead to the points of death that are tried here.
@@ -57,7 +57,7 @@ fn put_before(data: &Path) {
 }
 
 /// The old installation under a server of today, three days later than every test's day.
-async fn taken_over() -> House {
+async fn taken_over() -> ProjectFixture {
     let server = TestServer::start().await;
     server.advance(3 * 24 * 3600);
     let server = server
@@ -65,14 +65,14 @@ async fn taken_over() -> House {
         .await;
     let made = server.command(&svc(), &["key", "create", "before"]).await;
     let credential = made.stdout.trim().to_owned();
-    House {
+    ProjectFixture {
         server,
-        owner: Owner::with(&credential),
+        owner: Owner::with_credential(&credential),
         project: PROJECT.to_owned(),
     }
 }
 
-impl House {
+impl ProjectFixture {
     async fn project(&self) -> Value {
         let path = format!("/{}", self.project);
         self.owner.get(&self.server, &path).await.expect(200).json()
@@ -88,42 +88,46 @@ impl House {
 
 #[tokio::test]
 async fn everything_is_there_and_views_are_counted_on() {
-    let mut house = taken_over().await;
-    let project = house.project().await;
+    let mut fixture = taken_over().await;
+    let project = fixture.project().await;
     assert_eq!(project["visits"], json!({ "total": 5 }));
     let member = &project["members"][0];
     assert_eq!(
         (&member["slug"], &member["visits"]),
         (&json!("room"), &json!(5))
     );
-    let page = house.server.get("/room").answer().await.expect(200);
+    let page = fixture.server.get("/room").answer().await.expect(200);
     assert!(page.text().contains("Hello before"));
-    house.server = house.server.restart().await;
-    assert_eq!(house.server.visits("room").await, 6);
-    assert_eq!(house.project().await["visits"], json!({ "total": 6 }));
+    fixture.server = fixture.server.restart().await;
+    assert_eq!(fixture.server.visits("room").await, 6);
+    assert_eq!(fixture.project().await["visits"], json!({ "total": 6 }));
     let path = format!("/{PROJECT}/frontends/room");
     for (below, list) in [("revisions", "revisions"), ("releases", "releases")] {
         let path = format!("{path}/{below}");
-        let listed = house
+        let listed = fixture
             .owner
-            .get(&house.server, &path)
+            .get(&fixture.server, &path)
             .await
             .expect(200)
             .json();
         assert_eq!(listed[list].as_array().unwrap().len(), 1, "{below}");
     }
-    let detail = house.detail().await;
+    let detail = fixture.detail().await;
     assert_eq!(detail["migrations"].as_array().unwrap().len(), 2);
     assert_eq!(detail["actions"][0]["name"], "add");
-    assert_eq!(house.count("guests").await, 3);
+    assert_eq!(fixture.count("guests").await, 3);
     // Numbers that were given are not given again.
     let sequence = "SELECT seq FROM sqlite_sequence WHERE name = 'revisions'";
-    let control = &house.server.server().app().control;
+    let control = &fixture.server.server().app().control;
     let last = control.read_blocking(|c| c.query_row(sequence, [], |row| row.get::<_, i64>(0)));
     assert_eq!(last.unwrap(), 1);
     // What is gone takes along what was kept with it by a reference once.
-    house.owner.delete(&house.server, &path).await.expect(204);
-    house.delete().await.expect(204);
+    fixture
+        .owner
+        .delete(&fixture.server, &path)
+        .await
+        .expect(204);
+    fixture.delete().await.expect(204);
     for table in [
         "deployments",
         "revisions",
@@ -132,9 +136,9 @@ async fn everything_is_there_and_views_are_counted_on() {
         "ledger",
         "actions",
     ] {
-        assert_eq!(house.rows_of(table), 0, "{table}");
+        assert_eq!(fixture.rows_of(table), 0, "{table}");
     }
-    house
+    fixture
         .server
         .server()
         .app()
@@ -142,7 +146,7 @@ async fn everything_is_there_and_views_are_counted_on() {
         .forget_visits()
         .await
         .unwrap();
-    assert_eq!(control_counted(&house.server), 0);
+    assert_eq!(control_counted(&fixture.server), 0);
 }
 
 fn control_counted(server: &TestServer) -> usize {
@@ -151,12 +155,12 @@ fn control_counted(server: &TestServer) -> usize {
 
 #[tokio::test]
 async fn its_history_begins_anew_and_its_moments_can_be_restored() {
-    let house = taken_over().await;
+    let fixture = taken_over().await;
     let path = format!("/{PROJECT}/backend/history");
     let listed = async || {
-        let history = house
+        let history = fixture
             .owner
-            .get(&house.server, &path)
+            .get(&fixture.server, &path)
             .await
             .expect(200)
             .json();
@@ -168,22 +172,22 @@ async fn its_history_begins_anew_and_its_moments_can_be_restored() {
     };
     let before = listed().await;
     assert!(before.len() > 3, "{before:?}");
-    house.server.advance(1);
-    house.done("add", &json!({ "name": "Mary" })).await;
+    fixture.server.advance(1);
+    fixture.call_ok("add", &json!({ "name": "Mary" })).await;
     assert_eq!(listed().await[1..], before);
     // The newest is where it began anew, with what was there.
     let (two, at) = (2, &before[2]);
     let body = json!({ "at": at });
-    let restored = house.send(Method::POST, "/restore", &body).await;
+    let restored = fixture.send(Method::POST, "/restore", &body).await;
     let restored = restored.expect(200).json();
-    assert_eq!(house.count("guests").await, two, "{before:?}");
+    assert_eq!(fixture.count("guests").await, two, "{before:?}");
     let undo = json!({ "at": restored["previous"] });
-    house
+    fixture
         .send(Method::POST, "/restore", &undo)
         .await
         .expect(200);
-    assert_eq!(house.count("guests").await, 4);
-    let checked = house.server.command(&svc(), &["check", "--json"]).await;
+    assert_eq!(fixture.count("guests").await, 4);
+    let checked = fixture.server.command(&svc(), &["check", "--json"]).await;
     let found: Value = serde_json::from_str(&checked.stdout).unwrap();
     assert_eq!(found["errors"], json!([]), "{found}");
     let notes = found["notes"].to_string();

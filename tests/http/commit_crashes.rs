@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use svc_tests::{Process, wait_until};
 use tempfile::TempDir;
 
-use crate::account::text;
 use crate::crashes::{Site, deed_of, points};
+use crate::owner::text;
 use crate::svc;
 
 /// Deeds that lead to the points here: every one.
@@ -73,13 +73,13 @@ async fn take(step: &str, site: &Site<'_>, made: &mut Made) -> Option<()> {
         ),
         other => panic!("nobody knows {other}"),
     };
-    let (status, answer) = site.ask(method, &path, Some(body)).await?;
+    let (status, answer) = site.send_request(method, &path, Some(body)).await?;
     assert!((200..300).contains(&status), "{step}: {status} {answer}");
     match step {
         "project" => made.project = text(&answer["id"]),
         "frontend" => {
             let revisions = format!("{room}/revisions");
-            let (_, list) = site.ask(Method::GET, &revisions, None).await?;
+            let (_, list) = site.send_request(Method::GET, &revisions, None).await?;
             made.live = text(&list["active_revision_id"]);
         }
         "draft" => made.draft = text(&answer["revision"]["revision_id"]),
@@ -135,7 +135,7 @@ async fn seen(site: &Site<'_>) -> Value {
 }
 
 /// A data directory with a workspace, and its credential.
-async fn furnish() -> (TempDir, String) {
+async fn populate() -> (TempDir, String) {
     let data = TempDir::new().unwrap();
     let create = ["namespace", "create", "acme", "--json"];
     let made = svc().run(data.path(), &create).await.json();
@@ -144,7 +144,7 @@ async fn furnish() -> (TempDir, String) {
 
 /// States that are seen before the first step and after each.
 async fn states() -> Vec<Value> {
-    let (data, credential) = furnish().await;
+    let (data, credential) = populate().await;
     let process = svc().serve(data.path(), &[]).await;
     let credential = credential.as_str();
     let site = Site {
@@ -167,7 +167,7 @@ async fn whatever_the_commit_of_death_what_was_answered_is_there() {
     for point in points().into_iter().filter(|p| DEEDS.contains(&deed_of(p))) {
         let mut deaths = 0;
         loop {
-            let (data, credential) = furnish().await;
+            let (data, credential) = populate().await;
             let fault = format!("{point}@{}", deaths + 1);
             let (credential, mut answered) = (credential.as_str(), 0);
             // A start commits, too.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use svc_tests::{Process, wait_until};
 use tempfile::TempDir;
 
-use crate::account::text;
+use crate::owner::text;
 use crate::svc;
 use crate::{
     audit, backend_crashes, backup_crashes, before, commands, commit_crashes, guest_crashes, live,
@@ -23,7 +23,7 @@ pub(crate) struct Site<'a> {
 
 impl Site<'_> {
     /// A request of the owner's; `None` if the server died instead of answering.
-    pub(crate) async fn ask(
+    pub(crate) async fn send_request(
         &self,
         method: Method,
         path: &str,
@@ -45,13 +45,13 @@ impl Site<'_> {
     }
 
     pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
-        self.ask(Method::GET, path, None)
+        self.send_request(Method::GET, path, None)
             .await
             .expect("the server answers")
     }
 
     pub(crate) async fn post(&self, path: &str, body: Value) -> (u16, Value) {
-        self.ask(Method::POST, path, Some(body))
+        self.send_request(Method::POST, path, Some(body))
             .await
             .expect("the server answers")
     }
@@ -65,7 +65,7 @@ struct Before {
 }
 
 /// A project with a frontend `room` whose page says One, and a draft that says Two.
-async fn furnish(data: &Path, credential: &str) -> Before {
+async fn populate(data: &Path, credential: &str) -> Before {
     let site = Site {
         process: svc().serve(data, &[]).await,
         credential,
@@ -189,7 +189,7 @@ async fn whatever_the_point_of_death_what_follows_is_whole() {
             .await
             .json();
         let credential = text(&made["credential"]);
-        let before = furnish(data.path(), &credential).await;
+        let before = populate(data.path(), &credential).await;
 
         let process = svc().serve_to_fault(Some(&point), data.path(), &[]).await;
         let dying = Site {
@@ -198,7 +198,7 @@ async fn whatever_the_point_of_death_what_follows_is_whole() {
         };
         let (method, path, body) = deed(&point, &before);
         // Its answer may have left before the end, which goes on behind it.
-        let _ = dying.ask(method, &path, body).await;
+        let _ = dying.send_request(method, &path, body).await;
         let (status, _) = dying.process.wait_for_exit().await;
         assert!(!status.success(), "{point}: it did not die");
 
@@ -256,7 +256,7 @@ async fn whatever_the_point_of_death_what_has_expired_ends() {
             .await
             .json();
         let credential = text(&made["credential"]);
-        let before = furnish(data.path(), &credential).await;
+        let before = populate(data.path(), &credential).await;
 
         let dying = svc().serve_to_fault(Some(&point), data.path(), &[]).await;
         dying.get("/room").await.expect(200);

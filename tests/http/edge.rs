@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use svc::config::Edge;
 use svc_tests::{ReadAnswer, TestServer, wait_until};
 
-use crate::account::Owner;
+use crate::owner::Owner;
 use crate::svc;
 
 /// A recording double of the purge API: the calls so far, and how the next ones are answered.

@@ -10,8 +10,8 @@ use svc_tests::guests::{RendererBehaviour, with_other_digest, write};
 use svc_tests::{ReadAnswer, TestServer, wait_until};
 use tempfile::TempDir;
 
-use crate::account::Owner;
 use crate::guests::{file, guest, install, signed, status};
+use crate::owner::Owner;
 
 /// A server with an owner's page, a stranger's, a protected one and two to be read once.
 async fn furnished() -> (TestServer, Owner, String) {

@@ -7,8 +7,8 @@ use svc_tests::{Answer, ReadAnswer, TestServer, hostile, wait_until};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
-use crate::account::Owner;
-use crate::house::{GUESTS, House};
+use crate::owner::Owner;
+use crate::project_fixture::{GUESTS, ProjectFixture};
 
 /// Sources that the hostile renderer works on without end, and that it renders at once.
 const ENDLESS: &str = "l";
@@ -285,14 +285,14 @@ async fn owners_gates_and_passwords_never_wait_for_pages_of_strangers() {
         json!({ "type": "markdown", "content": HARMLESS, "name": "safe", "password": "sesame" });
     let answer = site.from(9, "/api/v1/deploy", &protected).answer().await;
     answer.expect(201);
-    let house = House::on(site.server, GUESTS).await;
+    let fixture = ProjectFixture::on_server(site.server, GUESTS).await;
     let site = Measured {
-        server: house.server,
+        server: fixture.server,
         _guests: site._guests,
     };
     let held = site.held_by_strangers().await;
 
-    let (owner, project) = (&house.owner, &house.project);
+    let (owner, project) = (&fixture.owner, &fixture.project);
     owner.frontend(&site.server, project, "another").await;
     let actions =
         json!({ "actions": [{ "name": "count", "sql": "SELECT count(*) AS n FROM guests" }] });

@@ -1,6 +1,5 @@
 //! The service over the wire: each subject of its contract in a file of its own.
 
-mod account;
 mod actions;
 mod audit;
 mod authorities;
@@ -38,7 +37,6 @@ mod hostile_guests;
 mod hostile_sql;
 mod hosting;
 mod hosts;
-mod house;
 mod https;
 mod idempotency;
 mod landing;
@@ -59,11 +57,13 @@ mod openapi_recorded;
 mod openapi_rules;
 mod operations;
 mod operators;
+mod owner;
 mod owners;
 mod packages;
 mod page_heads;
 mod passwords;
 mod payments;
+mod project_fixture;
 mod projects;
 mod property;
 mod proxies;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use svc::http::problem::Code;
 use svc_tests::{ReadAnswer, TestServer};
 
-use crate::account::{Owner, text};
+use crate::owner::{Owner, text};
 
 pub(crate) async fn description(server: &TestServer) -> Value {
     let answer = server

@@ -4,8 +4,8 @@ use http::Method;
 use serde_json::{Value, json};
 use svc_tests::{Answer, ReadAnswer, TestServer, wait_until};
 
-use crate::account::Owner;
 use crate::openapi::{description, filled, operations};
+use crate::owner::Owner;
 use crate::svc;
 
 /// The description of the answer, by its status and kind.

@@ -29,11 +29,11 @@ async fn it_is_prepared_in_every_encoding_and_has_a_validator_for_each() {
         let whole = server.get(path).answer().await.expect(200);
         let mut etags = BTreeSet::new();
         for encoding in [None, Some("br"), Some("zstd"), Some("gzip")] {
-            let ask = |method| {
+            let send_request = |method| {
                 let request = server.request(method, path);
                 request.header("accept-encoding", encoding.unwrap_or("identity"))
             };
-            let answer = ask(Method::GET).answer().await.expect(200);
+            let answer = send_request(Method::GET).answer().await.expect(200);
             assert_eq!(answer.header("content-encoding"), encoding, "{path}");
             assert_eq!(answer.header("content-type"), Some("application/json"));
             assert_eq!(answer.header("vary"), Some("Accept-Encoding"), "{path}");
@@ -46,9 +46,9 @@ async fn it_is_prepared_in_every_encoding_and_has_a_validator_for_each() {
             }
             let etag = answer.header("etag").unwrap().to_owned();
             assert!(etag.starts_with('"'), "{etag} is strong");
-            let held = ask(Method::GET).header("if-none-match", &etag);
+            let held = send_request(Method::GET).header("if-none-match", &etag);
             assert!(held.answer().await.expect(304).body.is_empty(), "{path}");
-            let head = ask(Method::HEAD).answer().await.expect(200);
+            let head = send_request(Method::HEAD).answer().await.expect(200);
             assert_eq!(head.header("etag"), Some(etag.as_str()), "{path}");
             etags.insert(etag);
         }

@@ -4,9 +4,9 @@ use http::Method;
 use serde_json::{Value, json};
 use svc_tests::{ReadAnswer, TestServer};
 
-use crate::account::{Owner, text};
 use crate::openapi::{description, operations};
 use crate::openapi_examples::misfit;
+use crate::owner::{Owner, text};
 
 /// A server with a page that has a backend, and the base of its history.
 struct Furnished {

@@ -4,8 +4,8 @@ use http::Method;
 use serde_json::json;
 use svc_tests::{ReadAnswer, TestServer};
 
-use crate::account::Owner;
 use crate::openapi::{description, operations};
+use crate::owner::Owner;
 use crate::svc;
 
 const FREE: &str = "00000000-0000-7000-8000-000000000000";
@@ -56,12 +56,12 @@ async fn without_a_valid_credential_every_owner_route_is_a_401() {
     wrong.replace_range(14..15, if &wrong[14..15] == "x" { "y" } else { "x" });
     for (method, path) in owner_routes(&server).await {
         let path = below(&path, &project);
-        let ask = || server.request(method.clone(), &path);
-        let answer = ask().answer().await;
+        let send_request = || server.request(method.clone(), &path);
+        let answer = send_request().answer().await;
         answer.problem(401, "unauthorized");
         assert_eq!(answer.header("www-authenticate"), Some("Bearer"), "{path}");
         for bad in ["nonsense", &wrong, revoked] {
-            let answer = ask().bearer_auth(bad).answer().await;
+            let answer = send_request().bearer_auth(bad).answer().await;
             answer.problem(401, "unauthorized");
             let challenge = answer.header("www-authenticate");
             assert_eq!(challenge, Some("Bearer error=\"invalid_token\""), "{path}");

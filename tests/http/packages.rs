@@ -116,28 +116,28 @@ async fn the_debian_package_has_all_that_belongs_to_it() {
 #[tokio::test]
 async fn a_command_says_whether_the_server_is_well() {
     let data = TempDir::new().unwrap();
-    let ask = async |more: &[&str]| {
+    let send_request = async |more: &[&str]| {
         let arguments = [&["healthcheck"], more].concat();
         svc().run(data.path(), &arguments).await
     };
-    let none = ask(&[]).await;
+    let none = send_request(&[]).await;
     assert_eq!(none.code, Some(1), "{none:?}");
     let create = ["namespace", "create", "acme"];
     let made = svc().run(data.path(), &create).await;
     assert!(made.success, "{made:?}");
-    let never = ask(&[]).await;
+    let never = send_request(&[]).await;
     assert_eq!(never.code, Some(1), "{never:?}");
     assert!(never.stderr.contains("no server has run"), "{never:?}");
 
     let server = svc().serve(data.path(), &[]).await;
-    let well = async || Some(ask(&[]).await).filter(|said| said.success);
+    let well = async || Some(send_request(&[]).await).filter(|said| said.success);
     let well = wait_until("the guests to load", well).await;
     assert_eq!(well.stdout, "ready\n");
-    let document = ask(&["--json"]).await.json();
+    let document = send_request(&["--json"]).await.json();
     assert_eq!(document["ready"], true);
     assert_eq!(document["address"], server.address().to_string());
     server.kill().await;
-    let gone = ask(&[]).await;
+    let gone = send_request(&[]).await;
     assert_eq!(gone.code, Some(1), "{gone:?}");
     let address = document["address"].as_str().unwrap();
     assert!(gone.stderr.contains(address), "{gone:?}");

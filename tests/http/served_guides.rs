@@ -10,9 +10,9 @@ use svc_tests::guests::{RendererBehaviour, renderer, write};
 use svc_tests::{ReadAnswer, TestServer, wait_until};
 use tempfile::TempDir;
 
-use crate::account::{Owner, text};
 use crate::guests::{install, signed};
 use crate::openapi::{description, operations};
+use crate::owner::{Owner, text};
 
 /// Where the guides are.
 const AT: &str = "/_svc/docs/";
@@ -129,12 +129,19 @@ async fn they_are_answered_like_pages() {
         let cache = whole.header("cache-control").unwrap();
         assert_eq!(cache, "public, max-age=0, must-revalidate");
         let etag = whole.header("etag").unwrap().to_owned();
-        let ask = |method, name, value: &str| server.request(method, path).header(name, value);
-        let held = ask(Method::GET, "if-none-match", &etag).answer().await;
+        let send_request =
+            |method, name, value: &str| server.request(method, path).header(name, value);
+        let held = send_request(Method::GET, "if-none-match", &etag)
+            .answer()
+            .await;
         assert!(held.expect(304).body.is_empty(), "{path}");
-        let part = ask(Method::GET, "range", "bytes=0-3").answer().await;
+        let part = send_request(Method::GET, "range", "bytes=0-3")
+            .answer()
+            .await;
         assert_eq!(part.expect(206).body, whole.body.slice(0..4), "{path}");
-        let small = ask(Method::GET, "accept-encoding", "br").answer().await;
+        let small = send_request(Method::GET, "accept-encoding", "br")
+            .answer()
+            .await;
         let is_small = small.header("content-encoding") == Some("br");
         assert!(is_small || !kind.starts_with("text/"), "{path}");
         let post = server.post(path).answer().await;

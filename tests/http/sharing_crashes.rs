@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use svc_tests::{Process, disk};
 use tempfile::TempDir;
 
-use crate::account::text;
 use crate::crashes::{Site, deed_of, points};
+use crate::owner::text;
 use crate::svc;
 
 /// Deeds that lead to the points here.

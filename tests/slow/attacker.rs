@@ -94,7 +94,7 @@ impl Attacker {
     }
 
     /// Sends a body; a 500, or a 503 that does not say when to come again, is a fault of the server's.
-    async fn ask(&self, method: Method, path: &str, owner: bool, body: Vec<u8>) {
+    async fn send_request(&self, method: Method, path: &str, owner: bool, body: Vec<u8>) {
         let url = format!("http://{}{path}", self.address);
         let mut request = self.client.request(method.clone(), url).body(body);
         request = request.header("content-type", "application/json");
@@ -121,7 +121,7 @@ impl Attacker {
         let n = *self.pick(&[1, 1, 50_000, 999_999_999, -1]);
         let call = json!({ "action": name, "params": { "n": n } }).to_string();
         let page = self.tenant.page;
-        self.ask(
+        self.send_request(
             Method::POST,
             &format!("/{page}/api/op"),
             false,
@@ -139,7 +139,7 @@ impl Attacker {
         let body = json!({ "sql": sql, "params": {} }).to_string();
         let body = self.change(&body);
         let path = format!("/api/v1/projects{}/backend/query", self.tenant.project);
-        self.ask(Method::POST, &path, true, body).await;
+        self.send_request(Method::POST, &path, true, body).await;
     }
 
     async fn migrate(&mut self) {
@@ -156,7 +156,7 @@ impl Attacker {
         let body = json!({ "ddl": ddl }).to_string();
         let body = self.change(&body);
         let path = format!("/api/v1/projects{}/backend", self.tenant.project);
-        self.ask(Method::PATCH, &path, true, body).await;
+        self.send_request(Method::PATCH, &path, true, body).await;
     }
 
     async fn publish(&mut self, sources: &[Value]) {
@@ -169,7 +169,8 @@ impl Attacker {
         let one_time = self.below(3) == 0;
         let body = json!({ "type": source["type"], "content": content, "one_time": one_time });
         let body = self.change(&body.to_string());
-        self.ask(Method::POST, "/api/v1/deploy", false, body).await;
+        self.send_request(Method::POST, "/api/v1/deploy", false, body)
+            .await;
     }
 
     async fn malform(&mut self, bodies: &[Value]) {
@@ -185,7 +186,8 @@ impl Attacker {
         ];
         let path = *self.pick(&paths);
         let owner = self.below(2) == 0;
-        self.ask(Method::POST, path, owner, body.into_bytes()).await;
+        self.send_request(Method::POST, path, owner, body.into_bytes())
+            .await;
     }
 
     /// Bytes that are no request, and frames that are none, on connections that may just stop.

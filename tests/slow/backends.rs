@@ -72,7 +72,7 @@ impl Site {
         };
         let server = site.serve().await;
         let project = json!({ "name": "House" });
-        let made = site.ask(&server, Method::POST, "", &project).await;
+        let made = site.send_request(&server, Method::POST, "", &project).await;
         let made = made.expect(201).json();
         site.project = format!("/{}", made["id"].as_str().unwrap());
         let room = json!({ "type": "markdown", "content": "# Room", "requested_slug": "room" });
@@ -88,7 +88,7 @@ impl Site {
             (Method::POST, "frontends", room, 201),
         ] {
             let path = format!("{}/{below}", site.project);
-            let answer = site.ask(&server, method, &path, &body).await;
+            let answer = site.send_request(&server, method, &path, &body).await;
             answer.expect(status);
         }
         server.kill().await;
@@ -100,7 +100,13 @@ impl Site {
     }
 
     /// A request of the owner's.
-    async fn ask(&self, server: &Process, method: Method, path: &str, body: &Value) -> Answer {
+    async fn send_request(
+        &self,
+        server: &Process,
+        method: Method,
+        path: &str,
+        body: &Value,
+    ) -> Answer {
         let url = server.url(&format!("/api/v1/projects{path}"));
         let request = server.client().request(method, url);
         let request = request.bearer_auth(&self.credential);
@@ -110,7 +116,7 @@ impl Site {
     async fn migrate(&self, server: &Process, ddl: &str) -> Answer {
         let path = format!("{}/backend", self.project);
         let body = json!({ "ddl": ddl });
-        self.ask(server, Method::PATCH, &path, &body).await
+        self.send_request(server, Method::PATCH, &path, &body).await
     }
 
     async fn detail(&self, server: &Process) -> Value {

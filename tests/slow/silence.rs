@@ -32,7 +32,7 @@ fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
 
 /// Asks for the landing page in HTTP/2 with a window of so many bytes, and answers pings until the server ends the connection; returns the
 /// bytes of the page that came, and whether the end was announced.
-async fn ask(address: SocketAddr, window: u32) -> (usize, bool) {
+async fn send_request(address: SocketAddr, window: u32) -> (usize, bool) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let setting = [&[0, 4][..], &window.to_be_bytes()].concat();
     let mut hello = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
@@ -73,8 +73,8 @@ async fn who_is_silent_keeps_no_connection() {
             say(at, b"GET / HTTP/1.1\r\nhost: localhost\r\n"),
             say(at, b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"),
             say(at, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
-            ask(at, 0),
-            ask(at, 60_000),
+            send_request(at, 0),
+            send_request(at, 60_000),
         )
     };
     let (.., stalled, idle) = tokio::time::timeout(LONGEST, all).await.unwrap();

@@ -6,8 +6,8 @@ use http::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::account::text;
 use crate::crashes::{Site, deed_of, points};
+use crate::owner::text;
 use crate::svc;
 
 /// Deeds that lead to the points here, with their names in the audit.
@@ -33,7 +33,7 @@ struct Before {
 }
 
 /// A project with a frontend and a draft, and with a backend if the deed needs one.
-async fn furnish(site: &Site<'_>, deed: &str) -> Before {
+async fn populate(site: &Site<'_>, deed: &str) -> Before {
     let (status, project) = site.post("", json!({ "name": "House" })).await;
     assert_eq!(status, 201, "{project}");
     let project = text(&project["id"]);
@@ -107,7 +107,7 @@ async fn act(site: &Site<'_>, deed: &str, before: &Before) {
     };
     let body = (!body.is_null()).then_some(body);
     // Its answer may have left before the end, which goes on behind it.
-    drop(site.ask(method, &path, body).await);
+    drop(site.send_request(method, &path, body).await);
 }
 
 /// Whether the deed was done, as the owner sees it.
@@ -159,7 +159,7 @@ async fn there_is_an_entry_if_and_only_if_there_is_the_change() {
             process: svc().serve(data.path(), &[]).await,
             credential: &credential,
         };
-        let before = furnish(&site, deed).await;
+        let before = populate(&site, deed).await;
         site.process.kill().await;
         let already = entries(data.path(), action).await.len();
         let site = Site {

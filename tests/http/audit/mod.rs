@@ -38,7 +38,7 @@ async fn every_operation_that_changes_something_leaves_one_entry() {
         let all: BTreeSet<_> = operations::all().iter().map(|row| row.id).collect();
         let run: BTreeSet<_> = LEADS_AWAY.into_iter().chain(walk.done).collect();
         assert_eq!(run, all, "each was run");
-        let left = json!(entries(&walk.house.server, &walk.workspace).await).to_string();
+        let left = json!(entries(&walk.fixture.server, &walk.workspace).await).to_string();
         for secret in ["secret-words", "svc_", "svcd_", "Acme", "House"] {
             assert!(!left.contains(secret), "{secret}: {left}");
         }

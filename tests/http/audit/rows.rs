@@ -6,9 +6,9 @@ use svc_tests::ReadAnswer;
 use tempfile::TempDir;
 
 use super::{WORKSPACES, entries};
-use crate::account::{Owner, text};
 use crate::crashes::{Site, deed_of, points};
-use crate::members::{House, User};
+use crate::members::{MembersFixture, User};
+use crate::owner::{Owner, text};
 use crate::svc;
 
 /// Deeds that lead to the points of death that are tried here.
@@ -18,7 +18,7 @@ const DDL: &str = "CREATE TABLE t (n INTEGER UNIQUE, who TEXT)";
 
 /// A user's page with a table and actions.
 struct Place {
-    house: House,
+    fixture: MembersFixture,
     alice: User,
     workspace: String,
     project: String,
@@ -27,14 +27,14 @@ struct Place {
 
 impl Place {
     async fn new() -> Self {
-        let house = House::new().await;
-        let alice = house.user("alice").await;
-        let workspace = alice.workspace(&house, "acme").await;
-        let project = alice.owner.project(&house.server, "House").await;
+        let fixture = MembersFixture::new().await;
+        let alice = fixture.user("alice").await;
+        let workspace = alice.workspace(&fixture, "acme").await;
+        let project = alice.owner.project(&fixture.server, "House").await;
         let path = format!("/{project}/backend");
         let made = alice
             .owner
-            .post(&house.server, &path, &json!({ "ddl": DDL }))
+            .post(&fixture.server, &path, &json!({ "ddl": DDL }))
             .await;
         let backend = made.expect(201).json()["id"].clone();
         let actions = json!({ "actions": [
@@ -45,16 +45,19 @@ impl Place {
         let put = alice
             .owner
             .send(
-                &house.server,
+                &fixture.server,
                 Method::PUT,
                 &format!("{path}/actions"),
                 &actions,
             )
             .await;
         put.expect(200);
-        alice.owner.frontend(&house.server, &project, "room").await;
+        alice
+            .owner
+            .frontend(&fixture.server, &project, "room")
+            .await;
         Self {
-            house,
+            fixture,
             alice,
             workspace,
             project,
@@ -64,7 +67,7 @@ impl Place {
 
     /// Sends something as somebody; returns how it was answered, and the entries that it leaves.
     async fn leaves(&self, who: Option<&Owner>, path: &str, body: Value) -> (u16, Vec<Value>) {
-        let server = &self.house.server;
+        let server = &self.fixture.server;
         let before = entries(server, &self.workspace).await;
         let request = server.json(path, &body);
         let request = request.header("mcp-protocol-version", "2025-11-25");
@@ -84,7 +87,12 @@ impl Place {
 
     async fn rows(&self) -> Value {
         let body = json!({ "action": "all" });
-        let answer = self.house.server.json("/room/api/op", &body).answer().await;
+        let answer = self
+            .fixture
+            .server
+            .json("/room/api/op", &body)
+            .answer()
+            .await;
         answer.expect(200).json()["rows"].take()
     }
 }
@@ -161,14 +169,17 @@ async fn what_owners_write_leaves_one_entry_and_what_they_read_none() {
         assert_eq!((status, left), (200, Vec::new()));
     }
     // Who may not write leaves nothing.
-    let bob = place.house.user("bob").await;
-    place.alice.add(&place.house, "acme", &bob, "viewer").await;
+    let bob = place.fixture.user("bob").await;
+    place
+        .alice
+        .add(&place.fixture, "acme", &bob, "viewer")
+        .await;
     for (path, body) in [query("INSERT INTO t (n) VALUES (12)"), op(add(12))] {
         let (status, left) = place.leaves(Some(&bob.owner), path, body).await;
         assert_eq!((status, left), (403, Vec::new()));
     }
     let path = format!("{WORKSPACES}/acme/audit");
-    let listed = place.alice.get(&place.house, &path).await.expect(200);
+    let listed = place.alice.get(&place.fixture, &path).await.expect(200);
     assert!(!listed.text().contains("secret-words"));
 }
 

@@ -8,13 +8,13 @@ use svc::operations;
 use svc_tests::ReadAnswer;
 
 use super::{PROJECTS, WORKSPACES, entries};
-use crate::account::text;
-use crate::members::{House, User};
+use crate::members::{MembersFixture, User};
+use crate::owner::text;
 use crate::svc;
 
 /// A walk through all operations by a user, over REST or as tools where there are such.
 pub(super) struct Walk {
-    pub(super) house: House,
+    pub(super) fixture: MembersFixture,
     alice: User,
     pub(super) workspace: String,
     as_tools: bool,
@@ -39,10 +39,10 @@ impl Walk {
     }
 
     async fn new(as_tools: bool) -> Self {
-        let house = House::new().await;
-        let alice = house.user("alice").await;
+        let fixture = MembersFixture::new().await;
+        let alice = fixture.user("alice").await;
         let mut walk = Self {
-            house,
+            fixture,
             alice,
             workspace: "00000000-0000-7000-8000-000000000001".to_owned(),
             as_tools,
@@ -50,27 +50,32 @@ impl Walk {
         };
         let body = json!({ "display_name": "Acme", "slug": "acme" });
         let (answer, request_id) = walk
-            .ask(
+            .send_request(
                 "create_workspace",
                 Rest(Method::POST, WORKSPACES.to_owned(), body.clone()),
                 body,
             )
             .await;
         walk.workspace = text(&answer["id"]);
-        let made = entries(&walk.house.server, &walk.workspace).await;
+        let made = entries(&walk.fixture.server, &walk.workspace).await;
         let expected = json!([{
             "at": "2026-11-20T12:00:00.000Z", "principal": walk.alice.id, "action": "workspace.create",
             "target": walk.workspace, "request_id": request_id,
         }]);
         assert_eq!(json!(made), expected);
         let pro = ["namespace", "plan", "acme", "pro"];
-        let pro = walk.house.server.command(&svc(), &pro).await;
+        let pro = walk.fixture.server.command(&svc(), &pro).await;
         assert!(pro.success, "{pro:?}");
         walk
     }
 
     /// Asks for an operation; returns its document and the id of the request.
-    async fn ask(&mut self, id: &'static str, rest: Rest, mut given: Value) -> (Value, String) {
+    async fn send_request(
+        &mut self,
+        id: &'static str,
+        rest: Rest,
+        mut given: Value,
+    ) -> (Value, String) {
         let all = operations::all();
         let row = all.iter().find(|row| row.id == id).unwrap();
         self.done.insert(row.id);
@@ -79,7 +84,7 @@ impl Walk {
             let request = self
                 .alice
                 .owner
-                .request(&self.house.server, method.clone(), &path);
+                .request(&self.fixture.server, method.clone(), &path);
             let request = match method {
                 Method::GET | Method::DELETE => request,
                 _ => request.json(&body),
@@ -93,7 +98,7 @@ impl Walk {
         given["action"] = action.into();
         let params = json!({ "name": tool, "arguments": given });
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
-        let request = self.house.server.json("/mcp", &body);
+        let request = self.fixture.server.json("/mcp", &body);
         let request = request.header("mcp-protocol-version", "2025-11-25");
         let request = request.bearer_auth(&self.alice.owner.credential);
         let answer = request.answer().await.expect(200);
@@ -105,9 +110,9 @@ impl Walk {
 
     /// Asks for an operation and looks at what it leaves; returns its document and what the entry says that it was done to.
     async fn step(&mut self, id: &'static str, rest: Rest, given: Value) -> (Value, Value) {
-        let before = entries(&self.house.server, &self.workspace).await;
-        let (document, request_id) = self.ask(id, rest, given).await;
-        let after = entries(&self.house.server, &self.workspace).await;
+        let before = entries(&self.fixture.server, &self.workspace).await;
+        let (document, request_id) = self.send_request(id, rest, given).await;
+        let after = entries(&self.fixture.server, &self.workspace).await;
         let all = operations::all();
         let row = all.iter().find(|row| row.id == id).unwrap();
         if row.acts.is_empty() {
@@ -149,7 +154,7 @@ impl Walk {
         let (room, target) = self.step("create_frontend", rest, given).await;
         assert_eq!(room["id"], target);
         let share = self
-            .house
+            .fixture
             .server
             .deploy(&json!({ "content": "x", "name": "hall" }))
             .await;
@@ -261,7 +266,7 @@ impl Walk {
         let mut given = with(said);
         given["room"] = "lobby".into();
         self.step("send_to_room", rest, given).await;
-        self.house.server.advance(1);
+        self.fixture.server.advance(1);
         let body = json!({ "at": "2026-11-20T12:00:01.000Z" });
         let rest = Rest(Method::POST, format!("{at}/restore"), body.clone());
         let (_, target) = self.step("restore_backend", rest, with(body)).await;
@@ -295,7 +300,7 @@ impl Walk {
     }
 
     async fn visitors(&mut self, project: &str) {
-        let control = &self.house.server.server().app().control;
+        let control = &self.fixture.server.server().app().control;
         let of = project.to_owned();
         let signed_in = control.write(move |tx| {
             tx.execute(
@@ -318,7 +323,7 @@ impl Walk {
 
     async fn workspace(&mut self) {
         let at = format!("{WORKSPACES}/acme");
-        let bob = self.house.user("bob").await.id;
+        let bob = self.fixture.user("bob").await.id;
         let with = |more: Value| {
             let mut given = json!({ "workspace": "acme" });
             let more = more.as_object().unwrap().clone();

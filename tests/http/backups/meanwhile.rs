@@ -9,8 +9,8 @@ use svc::content::Hold;
 use svc_tests::{ReadAnswer, TestServer, disk};
 
 use super::{Vault, page};
-use crate::account::text;
-use crate::house::{GUESTS, House, names as names_of};
+use crate::owner::text;
+use crate::project_fixture::{GUESTS, ProjectFixture, names as names_of};
 use crate::svc;
 
 #[tokio::test]
@@ -49,20 +49,23 @@ struct Answered {
 #[tokio::test]
 async fn what_was_answered_before_a_backup_began_is_in_it_while_eight_write() {
     let server = TestServer::builder().system_clock().start().await;
-    let house = House::on(server, GUESTS).await;
+    let fixture = ProjectFixture::on_server(server, GUESTS).await;
     let actions = [
         ("add", "INSERT INTO guests (name) VALUES (:name)"),
         ("drop", "DELETE FROM guests WHERE name = :name"),
         ("guests", "SELECT name FROM guests ORDER BY id"),
     ];
-    house.define(&actions).await;
-    let (house, stop) = (Arc::new(house), Arc::new(AtomicBool::new(false)));
+    fixture.define(&actions).await;
+    let (fixture, stop) = (Arc::new(fixture), Arc::new(AtomicBool::new(false)));
     let answered: Arc<std::sync::Mutex<Answered>> = Arc::default();
     let writers: Vec<_> = (0..8)
         .map(|writer| {
-            let (house, stop, answered) =
-                (Arc::clone(&house), Arc::clone(&stop), Arc::clone(&answered));
-            tokio::spawn(async move { write(writer, &house, &stop, &answered).await })
+            let (fixture, stop, answered) = (
+                Arc::clone(&fixture),
+                Arc::clone(&stop),
+                Arc::clone(&answered),
+            );
+            tokio::spawn(async move { write(writer, &fixture, &stop, &answered).await })
         })
         .collect();
     let vault = Vault::new();
@@ -73,7 +76,7 @@ async fn what_was_answered_before_a_backup_began_is_in_it_while_eight_write() {
             let answered = answered.lock().unwrap();
             (answered.shares.clone(), answered.names.clone())
         };
-        let made = vault.back_up(house.server.data()).await;
+        let made = vault.back_up(fixture.server.data()).await;
         assert_eq!(made["complete"], true);
         let data = vault.path(&format!("data-{round}"));
         assert_eq!(vault.run(&data, "restore").await.json()["restored"], true);
@@ -89,18 +92,18 @@ async fn what_was_answered_before_a_backup_began_is_in_it_while_eight_write() {
         let query = process
             .client()
             .post(url)
-            .bearer_auth(&house.owner.credential)
+            .bearer_auth(&fixture.owner.credential)
             .json(&sql);
         let found = query.answer().await.expect(200).json();
         let found: Vec<String> = serde_json::from_str(&text(&found["rows"][0]["names"])).unwrap();
         for name in names {
             assert!(found.contains(&name), "round {round}: {name}");
         }
-        let url = process.url(&format!("/api/v1/projects/{}/backend", house.project));
+        let url = process.url(&format!("/api/v1/projects/{}/backend", fixture.project));
         let detail = process
             .client()
             .get(url)
-            .bearer_auth(&house.owner.credential);
+            .bearer_auth(&fixture.owner.credential);
         let actions = names_of(&detail.answer().await.expect(200).json()["actions"]);
         for mark in found.iter().filter(|name| name.starts_with("mark_")) {
             assert!(
@@ -114,55 +117,59 @@ async fn what_was_answered_before_a_backup_began_is_in_it_while_eight_write() {
     for writer in writers {
         writer.await.unwrap();
     }
-    house.server.get("/room").answer().await.expect(200);
+    fixture.server.get("/room").answer().await.expect(200);
 }
 
 /// Publishes shares, makes and ends frontends, and adds and removes rows, until told to stop.
 async fn write(
     writer: u32,
-    house: &House,
+    fixture: &ProjectFixture,
     stop: &AtomicBool,
     answered: &std::sync::Mutex<Answered>,
 ) {
-    let frontends = format!("/{}/frontends", house.project);
+    let frontends = format!("/{}/frontends", fixture.project);
     for number in 0.. {
         if stop.load(Ordering::Relaxed) {
             return;
         }
         let name = format!("w{writer}-{number}");
-        house.done("add", &json!({ "name": name })).await;
+        fixture.call_ok("add", &json!({ "name": name })).await;
         answered.lock().unwrap().names.push(name.clone());
         let passing = json!({ "name": format!("passing-{name}") });
-        house.done("add", &passing).await;
-        house.done("drop", &passing).await;
+        fixture.call_ok("add", &passing).await;
+        fixture.call_ok("drop", &passing).await;
         if number % 3 == 0 {
             let share = json!({ "content": name, "name": name });
-            let slug = house.server.publish_slug(&share).await;
+            let slug = fixture.server.publish_slug(&share).await;
             answered.lock().unwrap().shares.push(slug);
         }
         if writer == 0 {
             // The action is there before the row that it writes.
             let (action, mark) = (format!("mark_{number}"), format!("mark_{number}"));
             let sql = format!("INSERT INTO guests (name) VALUES ('{mark}')");
-            house
+            fixture
                 .put(&json!([{ "name": action, "sql": sql }]))
                 .await
                 .expect(200);
-            house.done(&action, &json!({})).await;
+            fixture.call_ok(&action, &json!({})).await;
             let table = format!("CREATE TABLE more_{number} (a)");
-            house.migrate(&table).await.expect(200);
+            fixture.migrate(&table).await.expect(200);
         }
         if number % 5 == 0 {
             let slug = format!("f{name}");
-            house.publish(&slug).await;
+            fixture.publish(&slug).await;
             let path = format!("{frontends}/{slug}");
             let body = json!({ "content": format!("# {name}") });
-            house
+            fixture
                 .owner
-                .send(&house.server, Method::PUT, &path, &body)
+                .send(&fixture.server, Method::PUT, &path, &body)
                 .await
                 .expect(200);
-            house.owner.delete(&house.server, &path).await.expect(204);
+            fixture
+                .owner
+                .delete(&fixture.server, &path)
+                .await
+                .expect(204);
         }
     }
 }

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use svc_tests::{Output, Process, ReadAnswer, TestServer, disk};
 use tempfile::TempDir;
 
-use crate::account::text;
-use crate::house::{GUESTS, House};
+use crate::owner::text;
+use crate::project_fixture::{GUESTS, ProjectFixture};
 use crate::svc;
 
 /// A directory for backups, and what is done with them.
@@ -84,40 +84,41 @@ async fn guests(process: &Process) -> Value {
     process.json("/room/api/op", &call).await.expect(200).json()["rows"].take()
 }
 
-/// A house with a guest in its book, two revisions of its page, shares of every kind, and an installed guest.
-async fn furnished() -> House {
-    let house = House::on(TestServer::builder().system_clock().start().await, GUESTS).await;
-    house
+/// A fixture with a guest in its book, two revisions of its page, shares of every kind, and an installed guest.
+async fn furnished() -> ProjectFixture {
+    let fixture =
+        ProjectFixture::on_server(TestServer::builder().system_clock().start().await, GUESTS).await;
+    fixture
         .define(&[
             ("add", "INSERT INTO guests (name) VALUES (:name)"),
             ("guests", "SELECT name FROM guests ORDER BY id"),
         ])
         .await;
-    house.done("add", &json!({ "name": "Ada" })).await;
+    fixture.call_ok("add", &json!({ "name": "Ada" })).await;
     for body in [
         json!({ "content": "plain", "name": "plain" }),
         json!({ "content": "locked", "name": "locked", "password": "p" }),
         json!({ "content": "read-me-once", "name": "once", "one_time": true }),
         json!({ "content": "taken down", "name": "down" }),
     ] {
-        house.server.publish_slug(&body).await;
+        fixture.server.publish_slug(&body).await;
     }
     let disable = ["deployment", "disable", "down"];
-    assert!(house.server.command(&svc(), &disable).await.success);
-    let folder = house.server.data().join("guests/render");
+    assert!(fixture.server.command(&svc(), &disable).await.success);
+    let folder = fixture.server.data().join("guests/render");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("000001-own.wasm"), "no component").unwrap();
     std::fs::write(folder.join(".half"), "being installed").unwrap();
-    house
+    fixture
 }
 
 #[tokio::test]
 async fn everything_comes_back_as_it_was_but_for_what_is_read_once() {
-    let (house, vault) = (furnished().await, Vault::new());
-    house.server.get("/room").answer().await.expect(200);
-    let views = house.server.visits("room").await;
+    let (fixture, vault) = (furnished().await, Vault::new());
+    fixture.server.get("/room").answer().await.expect(200);
+    let views = fixture.server.visits("room").await;
     assert!(views > 0);
-    let made = vault.back_up(house.server.data()).await;
+    let made = vault.back_up(fixture.server.data()).await;
     assert_eq!(
         (&made["complete"], &made["one_time_left_out"]),
         (&json!(true), &json!(1))
@@ -137,8 +138,8 @@ async fn everything_comes_back_as_it_was_but_for_what_is_read_once() {
     );
     whole(&backup).await;
     // What comes later is not in it.
-    house.done("add", &json!({ "name": "Grace" })).await;
-    house.server.post("/once").answer().await.expect(200);
+    fixture.call_ok("add", &json!({ "name": "Grace" })).await;
+    fixture.server.post("/once").answer().await.expect(200);
 
     let data = vault.restore("data").await;
     let guest = data.join("guests/render/000001-own.wasm");
@@ -155,11 +156,11 @@ async fn everything_comes_back_as_it_was_but_for_what_is_read_once() {
     process.get("/once").await.problem(404, "not_found");
     assert_eq!(guests(&process).await, json!([{ "name": "Ada" }]));
     // The owner's credential and the page's history are there, and everything goes on.
-    let url = process.url(&format!("/api/v1/projects/{}/backend", house.project));
+    let url = process.url(&format!("/api/v1/projects/{}/backend", fixture.project));
     let owner = process
         .client()
         .get(url)
-        .bearer_auth(&house.owner.credential);
+        .bearer_auth(&fixture.owner.credential);
     let detail = owner.answer().await.expect(200).json();
     assert_eq!(detail["migrations"][0]["sql"], GUESTS);
     let add = json!({ "action": "add", "params": { "name": "Joan" } });
@@ -179,10 +180,10 @@ async fn everything_comes_back_as_it_was_but_for_what_is_read_once() {
 
 #[tokio::test]
 async fn what_has_not_changed_is_not_copied_again_and_what_is_gone_goes() {
-    let (house, vault) = (furnished().await, Vault::new());
-    let first = vault.back_up(house.server.data()).await;
+    let (fixture, vault) = (furnished().await, Vault::new());
+    let first = vault.back_up(fixture.server.data()).await;
     let objects = first["content"]["files"].as_u64().unwrap();
-    let again = vault.back_up(house.server.data()).await;
+    let again = vault.back_up(fixture.server.data()).await;
     assert_eq!(again["content"]["files"], objects);
     assert_eq!(
         (
@@ -191,13 +192,17 @@ async fn what_has_not_changed_is_not_copied_again_and_what_is_gone_goes() {
         ),
         (&json!(0), &json!(0))
     );
-    house
+    fixture
         .server
         .publish_slug(&json!({ "content": "one more" }))
         .await;
-    let path = format!("/{}/frontends/room", house.project);
-    house.owner.delete(&house.server, &path).await.expect(204);
-    let more = vault.back_up(house.server.data()).await;
+    let path = format!("/{}/frontends/room", fixture.project);
+    fixture
+        .owner
+        .delete(&fixture.server, &path)
+        .await
+        .expect(204);
+    let more = vault.back_up(fixture.server.data()).await;
     assert_eq!(more["content"]["copied_files"], 2, "a source and its page");
     let backup = vault.path("backup");
     let found = whole(&backup).await;
@@ -227,8 +232,8 @@ async fn what_has_not_changed_is_not_copied_again_and_what_is_gone_goes() {
 
 #[tokio::test]
 async fn damage_is_found_and_mended_by_the_next_backup() {
-    let (house, vault) = (furnished().await, Vault::new());
-    vault.back_up(house.server.data()).await;
+    let (fixture, vault) = (furnished().await, Vault::new());
+    vault.back_up(fixture.server.data()).await;
     let backup = vault.path("backup");
     let damage = |needle: &str| {
         let name = disk::holding(&backup.join("content"), needle).remove(0);
@@ -245,20 +250,20 @@ async fn damage_is_found_and_mended_by_the_next_backup() {
     // A restore of it changes nothing.
     let data = vault.restore_refused("data").await;
     assert!(!data.join("control.db").exists() && !data.join("restoring").exists());
-    let mended = vault.back_up(house.server.data()).await;
+    let mended = vault.back_up(fixture.server.data()).await;
     assert_eq!(
         (&mended["complete"], &mended["content"]["copied_files"]),
         (&json!(true), &json!(1))
     );
     whole(&backup).await;
     // What is damaged where it comes from is still whole in the backup.
-    let own = house.server.data().join("content");
+    let own = fixture.server.data().join("content");
     let name = disk::holding(&own, "taken down").remove(0);
     std::fs::write(own.join(name), "taken  own").unwrap();
-    assert_eq!(vault.back_up(house.server.data()).await["complete"], true);
+    assert_eq!(vault.back_up(fixture.server.data()).await["complete"], true);
     // Without that, no backup is made of it, and the last one stays.
     damage("taken down");
-    let refused = vault.run(house.server.data(), "backup").await;
+    let refused = vault.run(fixture.server.data(), "backup").await;
     let said: Value = serde_json::from_str(&refused.stdout).unwrap();
     assert!(!refused.success && said["complete"] == false);
     assert!(!said["errors"].as_array().unwrap().is_empty());
@@ -268,15 +273,15 @@ async fn damage_is_found_and_mended_by_the_next_backup() {
 
 #[tokio::test]
 async fn what_a_tenant_declares_keeps_nobody_from_a_backup() {
-    let (house, vault) = (furnished().await, Vault::new());
+    let (fixture, vault) = (furnished().await, Vault::new());
     for ddl in [
         "CREATE TABLE p (a UNIQUE); CREATE TABLE c (b REFERENCES p (a))",
         "CREATE TABLE odd (a CHECK (random() % 2))",
         "CREATE TABLE n (a)",
     ] {
-        house.migrate(ddl).await.expect(200);
+        fixture.migrate(ddl).await.expect(200);
     }
-    house
+    fixture
         .define(&[
             ("add_p", "INSERT INTO p VALUES (1)"),
             (
@@ -286,14 +291,16 @@ async fn what_a_tenant_declares_keeps_nobody_from_a_backup() {
             ("add_n", "INSERT INTO n VALUES (-9223372036854775808)"),
         ])
         .await;
-    house.done("add_p", &json!({})).await;
-    house.done("add_n", &json!({})).await;
+    fixture.call_ok("add_p", &json!({})).await;
+    fixture.call_ok("add_n", &json!({})).await;
     let values = serde_json::to_string(&vec![1; 200]).unwrap();
-    house.done("add_odd", &json!({ "values": values })).await;
+    fixture
+        .call_ok("add_odd", &json!({ "values": values }))
+        .await;
     // A column that cannot be evaluated for the row that is there.
     let overflow = "ALTER TABLE n ADD COLUMN b INTEGER AS (abs(a))";
-    house.migrate(overflow).await.expect(200);
-    let made = vault.back_up(house.server.data()).await;
+    fixture.migrate(overflow).await.expect(200);
+    let made = vault.back_up(fixture.server.data()).await;
     assert_eq!(made["complete"], true);
     let note = text(&made["notes"][0]);
     assert!(note.contains("integer overflow"), "{note}");

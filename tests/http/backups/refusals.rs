@@ -4,22 +4,22 @@ use serde_json::json;
 use svc_tests::disk;
 
 use super::{Vault, furnished, page, whole};
-use crate::account::text;
-use crate::house::{GUESTS, House};
+use crate::owner::text;
+use crate::project_fixture::{GUESTS, ProjectFixture};
 use crate::svc;
 
 #[tokio::test]
 async fn a_backup_counts_once_it_is_complete_whatever_fails_then() {
-    let (house, vault) = (furnished().await, Vault::new());
-    vault.back_up(house.server.data()).await;
+    let (fixture, vault) = (furnished().await, Vault::new());
+    vault.back_up(fixture.server.data()).await;
     // What was not made by a backup cannot be tidied away as objects are.
     let stranger = vault.path("backup/content/zz/stranger");
     std::fs::create_dir_all(&stranger).unwrap();
-    house
+    fixture
         .server
         .publish_slug(&json!({ "content": "newer", "name": "newer" }))
         .await;
-    let made = vault.back_up(house.server.data()).await;
+    let made = vault.back_up(fixture.server.data()).await;
     assert_eq!(made["complete"], true);
     assert!(text(&made["notes"][0]).contains("still there"), "{made}");
     std::fs::remove_dir_all(&stranger).unwrap();
@@ -31,8 +31,8 @@ async fn a_backup_counts_once_it_is_complete_whatever_fails_then() {
 
 #[tokio::test]
 async fn what_is_no_place_for_a_backup_is_refused() {
-    let (house, vault) = (House::new(GUESTS).await, Vault::new());
-    let data = house.server.data();
+    let (fixture, vault) = (ProjectFixture::new(GUESTS).await, Vault::new());
+    let data = fixture.server.data();
     let other = vault.path("other");
     std::fs::create_dir(&other).unwrap();
     std::fs::write(other.join("holiday.jpg"), "sun").unwrap();

@@ -6,23 +6,23 @@ use svc::data_lock::DataLock;
 use svc_tests::TestServer;
 
 use super::{Vault, furnished, page, whole};
-use crate::account::text;
+use crate::owner::text;
 use crate::svc;
 
 #[tokio::test]
 async fn a_restore_keeps_what_was_there_and_waits_for_nobody() {
-    let (house, vault) = (furnished().await, Vault::new());
-    vault.back_up(house.server.data()).await;
-    let refused = vault.run(house.server.data(), "restore").await;
+    let (fixture, vault) = (furnished().await, Vault::new());
+    vault.back_up(fixture.server.data()).await;
+    let refused = vault.run(fixture.server.data(), "restore").await;
     assert!(
         !refused.success && refused.stderr.contains("in use by process"),
         "{refused:?}"
     );
-    house
+    fixture
         .server
         .publish_slug(&json!({ "content": "later", "name": "later" }))
         .await;
-    let data = house.server.stop().await;
+    let data = fixture.server.stop().await;
     let hold = Hold::keep(data.path()).unwrap();
     let refused = vault.run(data.path(), "restore").await;
     assert!(

@@ -4,7 +4,7 @@ use serde_json::json;
 use svc_tests::wait_until;
 
 use super::{Desk, fed, files};
-use crate::account::text;
+use crate::owner::text;
 
 const NOTES: &str = "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);\n";
 

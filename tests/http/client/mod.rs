@@ -24,7 +24,7 @@ use serde_json::Value;
 use svc_tests::{Output, Process, run_command, wait_until};
 use tempfile::TempDir;
 
-use crate::account::text;
+use crate::owner::text;
 use crate::svc;
 
 /// Somebody at a shell, with a server, a credential for it, and a folder to work in.

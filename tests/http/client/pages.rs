@@ -4,7 +4,7 @@ use rustix::process::Signal;
 use svc_tests::wait_until;
 
 use super::{Desk, Running};
-use crate::account::text;
+use crate::owner::text;
 
 /// A desk with a project and its page `shop`.
 async fn shop() -> Desk {

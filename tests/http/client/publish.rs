@@ -6,7 +6,7 @@ use serde_json::json;
 use svc_tests::run_command;
 
 use super::{Desk, fed};
-use crate::account::text;
+use crate::owner::text;
 
 #[tokio::test]
 async fn files_become_links_without_a_login() {

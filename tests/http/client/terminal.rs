@@ -10,7 +10,7 @@ use serde_json::json;
 use svc_tests::wait_until;
 
 use super::Desk;
-use crate::account::text;
+use crate::owner::text;
 
 /// A command at a terminal, and the hands of a person.
 struct Terminal {

@@ -47,7 +47,13 @@ impl Site {
     }
 
     /// Asks as the owner of a credential.
-    async fn ask(&self, credential: &str, method: Method, path: &str, body: &Value) -> u16 {
+    async fn send_request(
+        &self,
+        credential: &str,
+        method: Method,
+        path: &str,
+        body: &Value,
+    ) -> u16 {
         let url = self.server.url(path);
         let request = self.server.client().request(method, url);
         let request = request.bearer_auth(credential);
@@ -61,7 +67,8 @@ impl Site {
     async fn makes_project(&self, credential: &str) -> u16 {
         let body = json!({ "name": "Shop" });
         let path = "/api/v1/projects";
-        self.ask(credential, Method::POST, path, &body).await
+        self.send_request(credential, Method::POST, path, &body)
+            .await
     }
 }
 
@@ -102,14 +109,14 @@ async fn every_command_is_in_effect_when_it_is_answered() {
     let key = site.run(&["key", "create", "acme"]).await;
     let second = text(&key["credential"]).to_owned();
     let projects = "/api/v1/projects";
-    let ask = async |site: &Site, with: &str| {
+    let send_request = async |site: &Site, with: &str| {
         let none = &Value::Null;
-        site.ask(with, Method::GET, projects, none).await
+        site.send_request(with, Method::GET, projects, none).await
     };
-    assert_eq!(ask(&site, &second).await, 200);
+    assert_eq!(send_request(&site, &second).await, 200);
     let revoke = ["key", "revoke", "acme", text(&key["key_id"])];
     site.run(&revoke).await;
-    assert_eq!(ask(&site, &second).await, 401);
+    assert_eq!(send_request(&site, &second).await, 401);
     let listed = site.run(&["key", "list", "acme"]).await;
     assert_eq!(listed["keys"].as_array().unwrap().len(), 2);
     assert!(listed["keys"][1]["revoked_at"].is_string());
@@ -118,7 +125,7 @@ async fn every_command_is_in_effect_when_it_is_answered() {
     let project = text(&listed["projects"][0]["id"]).to_owned();
     let body = json!({ "type": "html", "content": "<p>Hello", "requested_slug": "page" });
     let path = format!("{projects}/{project}/frontends");
-    let published = site.ask(&first, Method::POST, &path, &body).await;
+    let published = site.send_request(&first, Method::POST, &path, &body).await;
     assert_eq!(published, 201);
     site.server.get("/page").await.expect(200);
     site.run(&["deployment", "disable", "page"]).await;
@@ -176,7 +183,7 @@ async fn every_command_is_in_effect_when_it_is_answered() {
         (&json!(2), &json!(true))
     );
     site.server.get("/page").await.expect(404);
-    assert_eq!(ask(&site, &first).await, 401);
+    assert_eq!(send_request(&site, &first).await, 401);
     let named = site.run(&["namespace", "list"]).await;
     assert_eq!(named, json!({ "namespaces": [] }));
 

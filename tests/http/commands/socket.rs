@@ -55,17 +55,17 @@ fn say(data: &Path, request: &[u8]) -> Value {
 async fn what_is_no_request_of_this_version_is_told_why() {
     let site = Site::start().await;
     let version = env!("CARGO_PKG_VERSION");
-    let ask = |version: &str, operation: Value| {
+    let send_request = |version: &str, operation: Value| {
         let asked = json!({ "version": version, "actor": "me", "operation": operation });
         say(site.data.path(), asked.to_string().as_bytes())
     };
     let list = json!({ "namespace": { "list": {} } });
-    let answered = ask(version, list.clone());
+    let answered = send_request(version, list.clone());
     assert_eq!(answered["answer"]["document"], "{\"namespaces\":[]}");
     let cases = [
-        (ask("0.0.1", list), "this command svc 0.0.1"),
+        (send_request("0.0.1", list), "this command svc 0.0.1"),
         (
-            ask(version, json!({ "nothing": {} })),
+            send_request(version, json!({ "nothing": {} })),
             "does not know this command",
         ),
         (

@@ -14,7 +14,7 @@ fn rename(server: &TestServer, from: &str, to: &str) {
 #[tokio::test]
 async fn a_slug_in_the_form_of_an_id_is_never_given_out() {
     let server = TestServer::start().await;
-    let (owner, project) = house(&server).await;
+    let (owner, project) = start_fixture(&server).await;
     let stored = server.snapshot();
     let body = json!({ "type": "markdown", "content": "# x", "requested_slug": UUID });
     let frontends = format!("/{project}/frontends");
@@ -47,7 +47,7 @@ async fn a_slug_in_the_form_of_an_id_is_never_given_out() {
 #[tokio::test]
 async fn a_page_that_has_such_a_slug_is_found_by_it() {
     let server = TestServer::start().await;
-    let (owner, project) = house(&server).await;
+    let (owner, project) = start_fixture(&server).await;
     let room = owner.frontend(&server, &project, "room").await;
     rename(&server, "room", UUID);
     let path = format!("/{project}/frontends/{UUID}");
@@ -81,7 +81,7 @@ async fn a_page_that_has_such_a_slug_is_found_by_it() {
 #[tokio::test]
 async fn a_claimed_share_leaves_such_a_slug_behind() {
     let server = TestServer::start().await;
-    let (owner, project) = house(&server).await;
+    let (owner, project) = start_fixture(&server).await;
     let share = json!({ "content": "# x", "type": "markdown", "name": "note" });
     let share = server.deploy(&share).await;
     rename(&server, "note", UUID);

@@ -12,7 +12,7 @@ use svc_tests::guests::{RendererBehaviour, parse, renderer, with_other_digest, w
 use svc_tests::{Answer, Output, ReadAnswer, TestServer, run_command, wait_until};
 use tempfile::TempDir;
 
-use crate::account::Owner;
+use crate::owner::Owner;
 use crate::svc;
 
 async fn start() -> TestServer {

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use svc_tests::{Process, ReadAnswer, TestServer, disk, wait_until};
 use tempfile::TempDir;
 
-use crate::account::{Owner, text};
 use crate::crashes::{Site, deed_of, points};
-use crate::house::{GUESTS, House};
+use crate::owner::{Owner, text};
+use crate::project_fixture::{GUESTS, ProjectFixture};
 use crate::svc;
 
 async fn run(server: &TestServer, arguments: &[&str]) -> Value {
@@ -29,8 +29,8 @@ async fn the_status_counts_against_the_caps_of_the_server() {
         })
         .start()
         .await;
-    let house = House::on(server, GUESTS).await;
-    let server = &house.server;
+    let fixture = ProjectFixture::on_server(server, GUESTS).await;
+    let server = &fixture.server;
     let once = json!({ "content": "x", "name": "once", "one_time": true });
     server.publish_slug(&once).await;
     server
@@ -137,8 +137,8 @@ async fn the_status_has_the_latest_errors() {
 
 #[tokio::test]
 async fn deployments_are_listed_and_shown() {
-    let house = House::new(GUESTS).await;
-    let server = &house.server;
+    let fixture = ProjectFixture::new(GUESTS).await;
+    let server = &fixture.server;
     let share = json!({ "content": "<p>x", "name": "open", "title": "Tit\u{1b}[31mle" });
     server.publish_slug(&share).await;
     let safe = json!({ "content": "x", "name": "safe", "password": "p", "one_time": true });
@@ -175,7 +175,7 @@ async fn deployments_are_listed_and_shown() {
     }
     let room = show("room").await;
     assert_eq!(room["namespace"], "acme");
-    assert_eq!(room["project_id"], json!(house.project));
+    assert_eq!(room["project_id"], json!(fixture.project));
     let safe = show("safe").await;
     assert_eq!(
         (&safe["one_time"], &safe["protected"]),
@@ -199,22 +199,22 @@ async fn deployments_are_listed_and_shown() {
 
 #[tokio::test]
 async fn projects_are_listed_and_shown() {
-    let house = House::new(GUESTS).await;
-    let server = &house.server;
-    house.define(&[("all", "SELECT * FROM guests")]).await;
+    let fixture = ProjectFixture::new(GUESTS).await;
+    let server = &fixture.server;
+    fixture.define(&[("all", "SELECT * FROM guests")]).await;
     Owner::new(server, "other").await;
     let other = run(server, &["project", "list", "--namespace", "other"]).await;
     assert_eq!(other, json!({ "projects": [] }));
     let all = run(server, &["project", "list"]).await;
     let listed = &all["projects"][0];
     assert_eq!(all["projects"].as_array().unwrap().len(), 1);
-    assert_eq!(listed["id"], json!(house.project));
+    assert_eq!(listed["id"], json!(fixture.project));
     assert_eq!(
         (&listed["namespace"], &listed["frontends"]),
         (&json!("acme"), &json!(1))
     );
     let label = text(&listed["host_label"]);
-    for name in [&label, &house.project] {
+    for name in [&label, &fixture.project] {
         let shown = run(server, &["project", "show", name]).await;
         assert_eq!(shown["members"][0]["slug"], "room");
         let backend = &shown["backend"];

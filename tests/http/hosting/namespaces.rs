@@ -37,8 +37,8 @@ async fn a_plan_changes_at_once() {
 #[tokio::test]
 async fn a_deleted_namespace_is_gone_with_all_that_it_had() {
     let server = TestServer::builder().system_clock().start().await;
-    let house = House::on(server, GUESTS).await;
-    let server = &house.server;
+    let fixture = ProjectFixture::on_server(server, GUESTS).await;
+    let server = &fixture.server;
     let other = Owner::new(server, "other").await;
     let theirs = other.project(server, "Theirs").await;
     other.frontend(server, &theirs, "theirs").await;
@@ -50,7 +50,7 @@ async fn a_deleted_namespace_is_gone_with_all_that_it_had() {
     );
     assert_eq!(deleted["server_running"], true);
     // The key is refused with the next request, and its name is free.
-    let asked = house.owner.get(server, "").await;
+    let asked = fixture.owner.get(server, "").await;
     asked.problem(401, "unauthorized");
     let gone = async || (server.get("/room").answer().await.status == 404).then_some(());
     wait_until("the page to be gone", gone).await;

@@ -7,7 +7,7 @@ use http::Method;
 use serde_json::json;
 use svc_tests::{Answer, ReadAnswer, TestServer};
 
-use crate::account::Owner;
+use crate::owner::Owner;
 
 async fn with_page() -> TestServer {
     let server = TestServer::start().await;
@@ -143,7 +143,7 @@ async fn an_unknown_label_of_the_sites_domain_is_not_found() {
     let page = server.get("/room").answer().await;
     let script = page.text().split("<script src=\"").nth(1).unwrap();
     let script = script.split('"').next().unwrap();
-    let ask = async |method: &str, host: &str, path: &str| {
+    let send_request = async |method: &str, host: &str, path: &str| {
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: {host}.localhost:{port}\r\nConnection: close\r\n\r\n"
         );
@@ -160,17 +160,23 @@ async fn an_unknown_label_of_the_sites_domain_is_not_found() {
         script,
     ] {
         for method in ["GET", "POST", "PUT", "DELETE", "OPTIONS"] {
-            let answer = ask(method, "nobody", path).await;
+            let answer = send_request(method, "nobody", path).await;
             answer.problem(404, "not_found");
         }
-        assert_eq!(ask("HEAD", "nobody", path).await.status, 404, "{path}");
+        assert_eq!(
+            send_request("HEAD", "nobody", path).await.status,
+            404,
+            "{path}"
+        );
     }
     // A label that somebody has answers all of these.
-    ask("GET", "house-acme", script).await.expect(200);
-    ask("POST", "house-acme", script)
+    send_request("GET", "house-acme", script).await.expect(200);
+    send_request("POST", "house-acme", script)
         .await
         .problem(405, "method_not_allowed");
-    ask("OPTIONS", "house-acme", "/room").await.expect(204);
+    send_request("OPTIONS", "house-acme", "/room")
+        .await
+        .expect(204);
 }
 
 #[tokio::test]
@@ -188,33 +194,38 @@ async fn configured_hosts_serve_what_they_are_for() {
         .deploy(&json!({ "content": "page", "name": "page" }))
         .await;
     assert_eq!(deployed["url"], "https://sites.example.com/page");
-    let ask = async |host: &str, path: &str| server.get_raw(host, path).await;
+    let send_request = async |host: &str, path: &str| server.get_raw(host, path).await;
     for host in [
         "api.example.com",
         "sites.example.com",
         "api.example.com:443",
     ] {
-        assert_eq!(ask(host, "/page").await.text(), "page", "{host}");
+        assert_eq!(send_request(host, "/page").await.text(), "page", "{host}");
         assert_eq!(
-            ask(host, "/api/v1/openapi.json").await.status,
+            send_request(host, "/api/v1/openapi.json").await.status,
             200,
             "{host}"
         );
         assert!(
-            ask(host, "/")
+            send_request(host, "/")
                 .await
                 .html()
                 .contains("https://api.example.com")
         );
     }
     for host in ["www.example.com", "WWW.example.com", "www.example.com:443"] {
-        assert!(ask(host, "/").await.html().contains("/api/v1/deploy"));
-        ask(host, "/page").await.problem(404, "not_found");
-        ask(host, "/api/v1/openapi.json")
+        assert!(
+            send_request(host, "/")
+                .await
+                .html()
+                .contains("/api/v1/deploy")
+        );
+        send_request(host, "/page").await.problem(404, "not_found");
+        send_request(host, "/api/v1/openapi.json")
             .await
             .problem(404, "not_found");
     }
-    let problem = ask("x.pages.example.com", "/page")
+    let problem = send_request("x.pages.example.com", "/page")
         .await
         .problem(404, "not_found");
     assert_eq!(
@@ -222,7 +233,9 @@ async fn configured_hosts_serve_what_they_are_for() {
         "https://api.example.com/problems/not_found"
     );
     for host in ["pages.example.com", "example.com", "x.sites.example.com"] {
-        ask(host, "/page").await.problem(421, "misdirected");
+        send_request(host, "/page")
+            .await
+            .problem(421, "misdirected");
     }
 }
 

@@ -80,12 +80,12 @@ async fn pages_are_published_and_seen_in_both_versions_of_http() {
 async fn whether_it_is_well_is_asked_over_tls() {
     let (pair, data) = (local(), TempDir::new().unwrap());
     let server = serve(&pair, data.path()).await;
-    let ask = async || svc().run(data.path(), &["healthcheck"]).await;
-    let well = async || Some(ask().await).filter(|said| said.success);
+    let send_request = async || svc().run(data.path(), &["healthcheck"]).await;
+    let well = async || Some(send_request().await).filter(|said| said.success);
     let well = wait_until("the guests to load", well).await;
     assert_eq!(well.stdout, "ready\n");
     server.kill().await;
-    assert_eq!(ask().await.code, Some(1));
+    assert_eq!(send_request().await.code, Some(1));
 }
 
 #[tokio::test]

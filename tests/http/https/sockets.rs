@@ -18,9 +18,9 @@ fn fast(limits: &mut svc::config::Limits) {
 async fn members_of_a_room_hear_each_other() {
     let pair = local();
     let builder = TestServer::builder().https(&pair);
-    let house = rooms::house_on(builder.limits(fast)).await;
-    let (mut ada, ada_id) = rooms::join(&house, "lobby").await;
-    let (mut bob, _) = rooms::join(&house, "lobby").await;
+    let fixture = rooms::start_fixture_with(builder.limits(fast)).await;
+    let (mut ada, ada_id) = rooms::join(&fixture, "lobby").await;
+    let (mut bob, _) = rooms::join(&fixture, "lobby").await;
     // As large as the decoder's buffer on the stack, larger, and larger than a record of TLS.
     for length in [1, 8_000, 9_000, 20_000, 60_000] {
         let text = "x".repeat(length);
@@ -48,9 +48,9 @@ async fn members_of_a_room_hear_each_other() {
 #[tokio::test]
 async fn what_comes_in_one_piece_is_read_to_its_end() {
     let pair = local();
-    let house = rooms::house_on(TestServer::builder().https(&pair)).await;
-    let (mut ada, _) = rooms::join(&house, "lobby").await;
-    let (mut bob, _) = rooms::join(&house, "lobby").await;
+    let fixture = rooms::start_fixture_with(TestServer::builder().https(&pair)).await;
+    let (mut ada, _) = rooms::join(&fixture, "lobby").await;
+    let (mut bob, _) = rooms::join(&fixture, "lobby").await;
     // Several frames in one record of TLS, of which the kernel tells once.
     for number in 0..9 {
         let text = json!({ "v": 1, "type": "move", "data": [number, "x".repeat(3_000)] });
@@ -69,10 +69,10 @@ async fn what_comes_in_one_piece_is_read_to_its_end() {
 async fn a_member_who_does_not_read_is_closed_and_the_others_go_on() {
     let pair = local();
     let builder = TestServer::builder().https(&pair);
-    let house = rooms::house_on(builder.limits(fast)).await;
-    let (mut ada, _) = rooms::join(&house, "lobby").await;
-    let (mut slow, _) = rooms::join(&house, "lobby").await;
-    let (mut bob, _) = rooms::join(&house, "lobby").await;
+    let fixture = rooms::start_fixture_with(builder.limits(fast)).await;
+    let (mut ada, _) = rooms::join(&fixture, "lobby").await;
+    let (mut slow, _) = rooms::join(&fixture, "lobby").await;
+    let (mut bob, _) = rooms::join(&fixture, "lobby").await;
     let text = "x".repeat(60_000);
     // What the kernels on both sides and the session hold is less than this.
     let mut heard = 0;
@@ -88,11 +88,11 @@ async fn a_member_who_does_not_read_is_closed_and_the_others_go_on() {
 #[tokio::test]
 async fn a_live_query_tells_of_a_commit() {
     let pair = local();
-    let house = live::house_on(TestServer::builder().https(&pair)).await;
-    let mut socket = live::open(&house).await;
+    let fixture = live::start_fixture_with(TestServer::builder().https(&pair)).await;
+    let mut socket = live::open(&fixture).await;
     live::first(&mut socket, "counts", "counts", &json!({ "poll": 1 })).await;
-    house
-        .done("vote", &json!({ "poll": 1, "choice": "tea" }))
+    fixture
+        .call_ok("vote", &json!({ "poll": 1, "choice": "tea" }))
         .await;
     let rows: Value = live::rows(&mut socket, "counts", 2).await;
     assert_eq!(rows, json!([{ "choice": "tea", "n": 1 }]));
@@ -101,9 +101,9 @@ async fn a_live_query_tells_of_a_commit() {
 #[tokio::test]
 async fn a_server_that_stops_says_so() {
     let pair = local();
-    let house = rooms::house_on(TestServer::builder().https(&pair)).await;
-    let (mut ada, _) = rooms::join(&house, "lobby").await;
-    let stopping = house.server.stop();
+    let fixture = rooms::start_fixture_with(TestServer::builder().https(&pair)).await;
+    let (mut ada, _) = rooms::join(&fixture, "lobby").await;
+    let stopping = fixture.server.stop();
     let (code, _) = tokio::join!(ada.wait_for_close(), stopping);
     assert_eq!(code, Some(1001));
 }

@@ -6,8 +6,8 @@ use http::Method;
 use serde_json::{Value, json};
 use svc_tests::{Answer, Builder, ReadAnswer, TestServer};
 
-use crate::account::{Owner, text};
-use crate::members::House;
+use crate::members::MembersFixture;
+use crate::owner::{Owner, text};
 
 const DEPLOY: &str = "/api/v1/deploy";
 
@@ -226,27 +226,27 @@ async fn the_last_of_the_disk_is_kept_for_owners() {
 #[tokio::test]
 async fn a_user_makes_some_free_workspaces_and_no_more() {
     let builder = TestServer::builder().limits(|limits| limits.free_workspaces_per_user = 2);
-    let house = House::with(builder, |_| ()).await;
-    let (alice, bob) = (house.user("alice").await, house.user("bob").await);
-    let one = alice.workspace(&house, "one").await;
-    alice.workspace(&house, "two").await;
+    let fixture = MembersFixture::with_settings(builder, |_| ()).await;
+    let (alice, bob) = (fixture.user("alice").await, fixture.user("bob").await);
+    let one = alice.workspace(&fixture, "one").await;
+    alice.workspace(&fixture, "two").await;
     let all = "/api/v1/workspaces";
     let body = json!({ "display_name": "three", "slug": "three" });
-    let refused = alice.send(&house, Method::POST, all, body.clone()).await;
+    let refused = alice.send(&fixture, Method::POST, all, body.clone()).await;
     refused.problem(403, "plan_limit");
     // What is given away was made all the same, and what is taken over was not.
-    alice.add(&house, &one, &bob, "owner").await;
-    bob.workspace(&house, "bobs").await;
+    alice.add(&fixture, &one, &bob, "owner").await;
+    bob.workspace(&fixture, "bobs").await;
     let path = format!("{all}/{one}/members/{}", alice.id);
-    alice.delete(&house, &path).await.expect(204);
-    let refused = alice.send(&house, Method::POST, all, body.clone()).await;
+    alice.delete(&fixture, &path).await.expect(204);
+    let refused = alice.send(&fixture, Method::POST, all, body.clone()).await;
     refused.problem(403, "plan_limit");
     alice
-        .delete(&house, &format!("{all}/two"))
+        .delete(&fixture, &format!("{all}/two"))
         .await
         .expect(204);
     alice
-        .send(&house, Method::POST, all, body)
+        .send(&fixture, Method::POST, all, body)
         .await
         .expect(201);
 }
@@ -263,17 +263,17 @@ async fn free_workspaces_of_one_user_share_a_part_of_the_backends() {
         limits.backends = 5;
         limits.cap_part_least = 1;
     });
-    let house = House::with(builder, |_| ()).await;
-    let server = &house.server;
+    let fixture = MembersFixture::with_settings(builder, |_| ()).await;
+    let server = &fixture.server;
     let project_in = async |owner: &Owner, workspace: &str| {
         let body = json!({ "name": "House", "workspace": workspace });
         let made = owner.post(server, "", &body).await.expect(201);
         text(&made.json()["id"])
     };
     // Of five, one is kept for those who pay or whom the operator made, and two are an owner's part.
-    let (alice, bob) = (house.user("alice").await, house.user("bob").await);
+    let (alice, bob) = (fixture.user("alice").await, fixture.user("bob").await);
     for (slug, is_there) in [("a1", true), ("a2", true), ("a3", false)] {
-        alice.workspace(&house, slug).await;
+        alice.workspace(&fixture, slug).await;
         let project = project_in(&alice.owner, slug).await;
         let made = backend(server, &alice.owner, &project).await;
         match is_there {
@@ -284,18 +284,18 @@ async fn free_workspaces_of_one_user_share_a_part_of_the_backends() {
     // A key of one of them is the same owner's.
     let body = json!({ "role": "editor" });
     let keys = "/api/v1/workspaces/a3/keys";
-    let key = alice.send(&house, Method::POST, keys, body).await;
-    let key = Owner::with(&text(&key.expect(201).json()["credential"]));
+    let key = alice.send(&fixture, Method::POST, keys, body).await;
+    let key = Owner::with_credential(&text(&key.expect(201).json()["credential"]));
     let list = key.get(server, "").await.expect(200).json();
     let third = text(&list["projects"][0]["id"]);
     reached(&backend(server, &key, &third).await, "backends", "owner");
     for slug in ["b1", "b2"] {
-        bob.workspace(&house, slug).await;
+        bob.workspace(&fixture, slug).await;
         let project = project_in(&bob.owner, slug).await;
         backend(server, &bob.owner, &project).await.expect(201);
     }
-    let carol = house.user("carol").await;
-    carol.workspace(&house, "c1").await;
+    let carol = fixture.user("carol").await;
+    carol.workspace(&fixture, "c1").await;
     let project = project_in(&carol.owner, "c1").await;
     let refused = backend(server, &carol.owner, &project).await;
     reached(&refused, "backends", "strangers");

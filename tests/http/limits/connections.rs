@@ -28,7 +28,7 @@ async fn connect(to: SocketAddr, from: u8) -> TcpStream {
 }
 
 /// Asks for something small; `None` if the connection was closed instead.
-async fn ask(stream: &mut TcpStream) -> Option<String> {
+async fn send_request(stream: &mut TcpStream) -> Option<String> {
     let request = b"GET /healthz HTTP/1.1\r\nHost: a.example\r\n\r\n";
     stream.write_all(request).await.ok()?;
     // The answer is small, and comes in one piece.
@@ -40,7 +40,7 @@ async fn ask(stream: &mut TcpStream) -> Option<String> {
 }
 
 async fn is_served(stream: &mut TcpStream) -> bool {
-    ask(stream).await.as_deref() == Some("HTTP/1.1 200")
+    send_request(stream).await.as_deref() == Some("HTTP/1.1 200")
 }
 
 #[tokio::test]

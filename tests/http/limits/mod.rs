@@ -10,7 +10,7 @@ use http::Method;
 use serde_json::json;
 use svc_tests::{Answer, ReadAnswer, TestServer};
 
-use crate::account::{Owner, text};
+use crate::owner::{Owner, text};
 
 #[track_caller]
 fn refused(answer: &Answer) {

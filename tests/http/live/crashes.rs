@@ -6,8 +6,8 @@ use svc_tests::{Process, Socket, SocketEvent, TestServer};
 use tempfile::TempDir;
 
 use super::{ACTIONS, SCHEMA, subscribe};
-use crate::account::text;
 use crate::crashes::{Site, deed_of, points};
+use crate::owner::text;
 use crate::svc;
 
 /// Deeds of visitors, as fault points are named.
@@ -54,7 +54,7 @@ impl Place {
     }
 
     /// Makes the polls and the page; answers the project.
-    pub(super) async fn furnish(&self, site: &Site<'_>) -> String {
+    pub(super) async fn populate(&self, site: &Site<'_>) -> String {
         let (_, project) = site.post("", json!({ "name": "House" })).await;
         let project = text(&project["id"]);
         let actions = ACTIONS.map(|(name, sql)| json!({ "name": name, "sql": sql }));
@@ -66,7 +66,7 @@ impl Place {
             (Method::PUT, "backend/actions", actions, 200),
         ] {
             let path = format!("/{project}/{below}");
-            let (found, answer) = site.ask(method, &path, Some(body)).await.unwrap();
+            let (found, answer) = site.send_request(method, &path, Some(body)).await.unwrap();
             assert_eq!(found, status, "{below}: {answer}");
         }
         project
@@ -134,7 +134,7 @@ async fn nobody_hears_of_what_a_crash_takes_back() {
     for point in points {
         let place = Place::new().await;
         let site = place.site(place.serve(&[]).await);
-        place.furnish(&site).await;
+        place.populate(&site).await;
         site.process.kill().await;
 
         let dying = place.serve(&[("SVC_FAULT", &point)]).await;
@@ -165,7 +165,7 @@ async fn whoever_was_told_finds_it_after_any_kill() {
     let _warm = TestServer::start().await.stop().await;
     let place = Place::new().await;
     let site = place.site(place.serve(&[]).await);
-    place.furnish(&site).await;
+    place.populate(&site).await;
     let listener = tokio::spawn(heard(listening(&site.process).await));
     let writers: Vec<_> = (0..4)
         .map(|_| {

@@ -26,7 +26,7 @@ async fn open(place: &Place, browser: Option<&Browser>) -> Socket {
         headers.push(("cookie", cookie));
     }
     place
-        .house
+        .fixture
         .server
         .socket("/room/api/live", &headers)
         .await
@@ -51,7 +51,7 @@ async fn log_out(place: &Place, browser: &mut Browser) {
     let headers = [("origin".parse().unwrap(), place.origin.parse().unwrap())];
     let url = place.url("/auth/logout");
     browser
-        .ask(Method::POST, &url, HeaderMap::from_iter(headers), None)
+        .send_request(Method::POST, &url, HeaderMap::from_iter(headers), None)
         .await
         .expect(204);
 }
@@ -119,7 +119,7 @@ async fn an_action_that_becomes_a_visitors_own_is_followed_by_who_is_one() {
         first(socket, "a", "all", &json!({})).await;
     }
     let sql = "SELECT :svc_user_email AS email";
-    place.house.define(&[("all", sql)]).await;
+    place.fixture.define(&[("all", sql)]).await;
     let [for_ada, nobody] = &mut sockets;
     assert_eq!(
         rows(for_ada, "a", 2).await,
@@ -127,7 +127,7 @@ async fn an_action_that_becomes_a_visitors_own_is_followed_by_who_is_one() {
     );
     error(nobody, Some("a"), "identity_required").await;
     place
-        .house
+        .fixture
         .define(&[("all", "SELECT 'everybody' AS email")])
         .await;
     assert_eq!(
@@ -150,7 +150,7 @@ async fn a_stream_counts_a_session_as_a_call_does() {
         (vec![("origin", "https://elsewhere.example")], 401),
     ] {
         let mut request = place
-            .house
+            .fixture
             .server
             .get("/room/api/live?action=mine")
             .header("accept", "text/event-stream")
@@ -173,7 +173,7 @@ async fn the_end_of_a_session_ends_its_stream_with_the_reason() {
     let mut ada = signed_in(&place, "ada").await;
     let stream = async |action: &str| {
         let request = place
-            .house
+            .fixture
             .server
             .get(&format!("/room/api/live?action={action}"))
             .header("accept", "text/event-stream")

@@ -15,7 +15,7 @@ mod updates;
 use serde_json::{Value, json};
 use svc_tests::{Builder, Socket, TestServer};
 
-use crate::house::House;
+use crate::project_fixture::ProjectFixture;
 
 pub(crate) use crashes::DEEDS;
 
@@ -58,21 +58,21 @@ const ACTIONS: [(&str, &str); 12] = [
     ),
 ];
 
-/// A house with polls, and its page `room`.
-async fn house() -> House {
-    house_on(TestServer::builder()).await
+/// A fixture with polls, and its page `room`.
+async fn start_fixture() -> ProjectFixture {
+    start_fixture_with(TestServer::builder()).await
 }
 
-/// Makes a house on a server of one's own.
-pub(crate) async fn house_on(builder: Builder) -> House {
-    let house = House::on(builder.start().await, SCHEMA).await;
-    house.define(&ACTIONS).await;
-    house
+/// Creates a fixture on a given server.
+pub(crate) async fn start_fixture_with(builder: Builder) -> ProjectFixture {
+    let fixture = ProjectFixture::on_server(builder.start().await, SCHEMA).await;
+    fixture.define(&ACTIONS).await;
+    fixture
 }
 
 /// Opens a socket from the page `room`.
-pub(crate) async fn open(house: &House) -> Socket {
-    house.server.socket("/room/api/live", &[]).await.unwrap()
+pub(crate) async fn open(fixture: &ProjectFixture) -> Socket {
+    fixture.server.socket("/room/api/live", &[]).await.unwrap()
 }
 
 fn subscribe(id: &str, action: &str, params: &Value) -> String {

@@ -32,7 +32,7 @@ async fn a_commit_that_waits_for_the_disk_is_seen_by_nobody() {
         .each_ref()
         .map(|(name, value)| (*name, &**value));
     let site = place.site(place.serve(&environment).await);
-    let project = place.furnish(&site).await;
+    let project = place.populate(&site).await;
     let process = &site.process;
     let mut ada = listening(process).await;
 
@@ -57,7 +57,7 @@ async fn a_commit_that_waits_for_the_disk_is_seen_by_nobody() {
     syncs.hold();
     let ddl = "CREATE TABLE more (a); INSERT INTO votes (poll, choice) VALUES (1, 'tea')";
     let path = format!("/{project}/backend");
-    let migration = site.ask(Method::PATCH, &path, Some(json!({ "ddl": ddl })));
+    let migration = site.send_request(Method::PATCH, &path, Some(json!({ "ddl": ddl })));
     let looks = async {
         syncs.wait_until_held().await;
         assert_eq!(counted(process).await, 1);
@@ -92,7 +92,7 @@ async fn a_kill_before_the_sync_takes_nothing_back_that_was_seen() {
         .each_ref()
         .map(|(name, value)| (*name, &**value));
     let site = place.site(place.serve(&environment).await);
-    place.furnish(&site).await;
+    place.populate(&site).await;
     let ada = listening(&site.process).await;
     let voter = Voter::of(&site.process);
     for _ in 0..3 {

@@ -4,7 +4,7 @@ use serde_json::json;
 use svc_tests::{ReadAnswer, TestServer};
 
 use super::client::{Client, MODERN};
-use crate::account::Owner;
+use crate::owner::Owner;
 
 #[tokio::test]
 async fn without_a_credential_only_quick_shares_are_published() {
@@ -14,7 +14,9 @@ async fn without_a_credential_only_quick_shares_are_published() {
         Client::anonymous(&server).legacy(),
     ] {
         client.result("tools/list", &json!({})).await;
-        client.done("deploy_asset", json!({ "content": "x" })).await;
+        client
+            .call_ok("deploy_asset", json!({ "content": "x" }))
+            .await;
         for tool in [
             "manage_project",
             "manage_frontend",
@@ -127,7 +129,7 @@ async fn a_credential_is_only_taken_from_its_header() {
     }
     let known = Client::of(&server, credential);
     let listed = known
-        .done("manage_project", json!({ "action": "list" }))
+        .call_ok("manage_project", json!({ "action": "list" }))
         .await;
     assert_eq!(listed, json!({ "projects": [] }));
     let extra = json!({ "action": "list", "credential": credential });
@@ -179,7 +181,7 @@ async fn calls_are_counted_by_tool_and_action() {
     let owner = Owner::new(&server, "acme").await;
     let client = Client::of(&server, &owner.credential);
     client
-        .done("manage_project", json!({ "action": "list" }))
+        .call_ok("manage_project", json!({ "action": "list" }))
         .await;
     let gone = json!({ "action": "get", "project_id": "x" });
     client.refused("manage_project", gone, "not_found").await;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use svc_tests::{ReadAnswer, TestServer};
 
 use super::client::Client;
-use crate::account::{Owner, text};
+use crate::owner::{Owner, text};
 
 /// The most bytes of all answers to a change of one line.
 const CHANGE: usize = 2_048;
@@ -29,17 +29,17 @@ async fn a_change_of_one_line_of_a_large_page_costs_two_kilobytes() {
     let path = format!("/{project}/frontends");
     owner.post(&server, &path, &new).await.expect(201);
     let mut spent = Vec::new();
-    let mut ask = async |action: &str, more: Value| {
+    let mut send_request = async |action: &str, more: Value| {
         let mut arguments = more;
         arguments["action"] = action.into();
         arguments["project_id"] = project.as_str().into();
         arguments["slug"] = "large".into();
-        let answer = client.done("manage_frontend", arguments).await;
+        let answer = client.call_ok("manage_frontend", arguments).await;
         spent.push((action.to_owned(), answer.to_string().len()));
         answer
     };
     let line = "<h2>Section 567</h2>";
-    let found = ask("content", json!({ "find": line })).await;
+    let found = send_request("content", json!({ "find": line })).await;
     assert_eq!(found["occurrences"], 1);
     assert_eq!(found["found"][0]["line"], 567 * 19 + 1);
     let shown = text(&found["found"][0]["content"]);
@@ -48,10 +48,10 @@ async fn a_change_of_one_line_of_a_large_page_costs_two_kilobytes() {
     let active = text(&found["revision_id"]);
     let edits = json!([{ "find": line, "replace": "<h2>Another</h2>" }]);
     let base = json!({ "base_revision_id": active, "edits": edits });
-    let drafted = ask("create_revision", base).await;
+    let drafted = send_request("create_revision", base).await;
     let draft = text(&drafted["revision"]["revision_id"]);
     let release = json!({ "revision_id": draft, "expected_active_revision_id": active });
-    let live = ask("promote", release).await;
+    let live = send_request("promote", release).await;
     assert_eq!(live["note"], Value::Null, "nothing was dropped");
     let all: usize = spent.iter().map(|(_, bytes)| bytes).sum();
     println!("{spent:?}: {all} bytes");
@@ -79,7 +79,7 @@ async fn a_place_is_found_by_a_text_or_by_its_line() {
     };
     for find in [json!("four"), json!(4)] {
         let found = client
-            .done("manage_frontend", arguments(&json!({ "find": find })))
+            .call_ok("manage_frontend", arguments(&json!({ "find": find })))
             .await;
         let place = json!({ "line": 4, "from_line": 2, "offset": 4, "content": "two\nthree\nfour\nfive\nsix" });
         assert_eq!(found["found"], json!([place]), "{find}");
@@ -90,7 +90,7 @@ async fn a_place_is_found_by_a_text_or_by_its_line() {
         assert!(found["content"].is_null() && found["revision_id"].is_string());
     }
     let nothing = arguments(&json!({ "find": "Four" }));
-    let nothing = client.done("manage_frontend", nothing).await;
+    let nothing = client.call_ok("manage_frontend", nothing).await;
     assert_eq!(
         (&nothing["occurrences"], &nothing["found"]),
         (&json!(0), &json!([]))
@@ -124,7 +124,7 @@ async fn five_revisions_are_listed_unless_more_are_asked_for() {
         arguments["action"] = "list_revisions".into();
         arguments["project_id"] = project.as_str().into();
         arguments["slug"] = "room".into();
-        client.done("manage_frontend", arguments).await
+        client.call_ok("manage_frontend", arguments).await
     };
     let few = list(json!({})).await;
     assert_eq!(
@@ -160,22 +160,22 @@ async fn the_sql_of_actions_that_a_call_did_not_name_is_left_out() {
     let owner = Owner::new(&server, "acme").await;
     let project = owner.project(&server, "House").await;
     let client = Client::of(&server, &owner.credential);
-    let ask = async |more: Value| {
+    let send_request = async |more: Value| {
         let mut arguments = more;
         arguments["project_id"] = project.as_str().into();
-        client.done("manage_backend", arguments).await
+        client.call_ok("manage_backend", arguments).await
     };
-    ask(json!({ "action": "create", "ddl": "CREATE TABLE t (n)" })).await;
+    send_request(json!({ "action": "create", "ddl": "CREATE TABLE t (n)" })).await;
     let action = |name: &str, sql: &str| json!({ "name": name, "sql": sql });
     let (one, two) = (
         action("one", "SELECT 1 AS one"),
         action("two", "SELECT 2 AS two"),
     );
-    let all = ask(json!({ "action": "update", "actions": [one, two] })).await;
+    let all = send_request(json!({ "action": "update", "actions": [one, two] })).await;
     assert_eq!(all["note"], Value::Null);
     assert_eq!(all["actions"][1]["sql"], "SELECT 2 AS two");
     let one = action("one", "SELECT 1 AS uno");
-    let defined = ask(json!({ "action": "update", "actions": [one] })).await;
+    let defined = send_request(json!({ "action": "update", "actions": [one] })).await;
     let [one, two] = defined["actions"].as_array().unwrap().as_slice() else {
         panic!("{defined}");
     };
@@ -184,6 +184,6 @@ async fn the_sql_of_actions_that_a_call_did_not_name_is_left_out() {
     let note = defined["note"].as_str().unwrap();
     assert!(note.contains("`sql` of 1 action "), "{note}");
     // As the note says, it is there.
-    let part = ask(json!({ "action": "get", "part": "actions" })).await;
+    let part = send_request(json!({ "action": "get", "part": "actions" })).await;
     assert_eq!(part["actions"][1]["sql"], "SELECT 2 AS two");
 }

@@ -85,13 +85,13 @@ impl<'a> Client<'a> {
     }
 
     /// The answer to a request.
-    pub(super) async fn ask(&self, method: &str, params: &Value) -> Answer {
+    pub(super) async fn send_request(&self, method: &str, params: &Value) -> Answer {
         self.message(method, params).answer().await
     }
 
     /// The result of a request.
     pub(super) async fn result(&self, method: &str, params: &Value) -> Value {
-        let answer = self.ask(method, params).await.expect(200).json();
+        let answer = self.send_request(method, params).await.expect(200).json();
         assert!(answer["error"].is_null(), "{answer}");
         answer["result"].clone()
     }
@@ -116,7 +116,7 @@ impl<'a> Client<'a> {
     }
 
     /// Calls a tool that succeeds; returns its document.
-    pub(super) async fn done(&self, tool: &str, arguments: Value) -> Value {
+    pub(super) async fn call_ok(&self, tool: &str, arguments: Value) -> Value {
         let called = self.call(tool, &arguments).await;
         assert!(!called.refused, "{arguments}: {}", called.document);
         called.document

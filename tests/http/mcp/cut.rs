@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use svc_tests::TestServer;
 
 use super::client::Client;
-use crate::account::Owner;
+use crate::owner::Owner;
 
 struct Backend<'a> {
     client: Client<'a>,
@@ -35,9 +35,9 @@ impl<'a> Backend<'a> {
         arguments
     }
 
-    async fn ask(&self, action: &str, more: Value) -> Value {
+    async fn send_request(&self, action: &str, more: Value) -> Value {
         let arguments = self.arguments(action, more);
-        self.client.done("manage_backend", arguments).await
+        self.client.call_ok("manage_backend", arguments).await
     }
 
     async fn detail(&self) -> Value {
@@ -70,7 +70,7 @@ async fn a_dry_run_shows_the_difference() {
     let backend = Backend::new(&server, &wide()).await;
     let ddl = "ALTER TABLE wide_7 ADD COLUMN fresh INTEGER; CREATE TABLE added (a, b); CREATE INDEX by_a ON added (a); CREATE VIEW seen AS SELECT a FROM added";
     let tried = backend
-        .ask("update", json!({ "ddl": ddl, "dry_run": true }))
+        .send_request("update", json!({ "ddl": ddl, "dry_run": true }))
         .await;
     let column = |name: &str, declared: &str| json!({ "name": name, "type": declared, "not_null": false, "default": null, "primary_key": false });
     let changes = json!({
@@ -111,7 +111,7 @@ async fn a_dry_run_shows_the_difference() {
 async fn a_large_backend_is_seen_part_by_part() {
     let server = TestServer::start().await;
     let backend = Backend::new(&server, &wide()).await;
-    let whole = backend.ask("get", json!({})).await;
+    let whole = backend.send_request("get", json!({})).await;
     assert_eq!(whole["truncated"], true);
     let note = whole["note"].as_str().unwrap();
     assert!(
@@ -120,11 +120,13 @@ async fn a_large_backend_is_seen_part_by_part() {
     );
     let detail = backend.detail().await;
     for part in ["actions", "inventory"] {
-        let seen = backend.ask("get", json!({ "part": part })).await;
+        let seen = backend.send_request("get", json!({ "part": part })).await;
         let expected = json!({ "id": detail["id"], "warnings": [], part: detail[part] });
         assert_eq!(seen, expected);
     }
-    let schema = backend.ask("get", json!({ "part": "schema" })).await;
+    let schema = backend
+        .send_request("get", json!({ "part": "schema" }))
+        .await;
     let (shown, all) = (&schema["schema"]["tables"], &detail["schema"]["tables"]);
     let columns = &shown[0]["columns"];
     let left_out = 60 - columns.as_array().unwrap().len();
@@ -135,7 +137,9 @@ async fn a_large_backend_is_seen_part_by_part() {
         "what is the service's comes last"
     );
     // A table alone is shown whole, with its indexes and its rows.
-    let seen = backend.ask("get", json!({ "table": "WIDE_3" })).await;
+    let seen = backend
+        .send_request("get", json!({ "table": "WIDE_3" }))
+        .await;
     let expected = json!({
         "id": detail["id"], "warnings": [],
         "schema": { "tables": [all[3]], "indexes": [detail["schema"]["indexes"][3]], "views": [] },
@@ -181,9 +185,11 @@ async fn rows_that_are_cut_are_not_told_to_be_all() {
     assert!(frontend["id"].is_string());
     let many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400) SELECT i, printf('%.200c', 'x') AS text FROM n";
     let actions = json!([{ "name": "many", "sql": many }]);
-    backend.ask("update", json!({ "actions": actions })).await;
+    backend
+        .send_request("update", json!({ "actions": actions }))
+        .await;
     let called = backend
-        .ask("batch", json!({ "ops": [{ "action": "many" }] }))
+        .send_request("batch", json!({ "ops": [{ "action": "many" }] }))
         .await;
     let answer = &called["results"][0];
     let shown = answer["rows"].as_array().unwrap().len();

@@ -6,7 +6,7 @@ use svc_tests::{ReadAnswer, TestServer};
 
 use super::client::Client;
 use super::listing::tools;
-use crate::account::Owner;
+use crate::owner::Owner;
 
 #[tokio::test]
 async fn what_is_missing_or_misnamed_is_told_with_the_next_step() {

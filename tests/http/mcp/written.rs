@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use svc_tests::{Answer, ReadAnswer, TestServer};
 
 use super::client::Client;
-use crate::account::Owner;
+use crate::owner::Owner;
 
 /// A call, whose arguments no library of ours has written.
 async fn call(server: &TestServer, owner: &Owner, tool: &str, arguments: &str) -> Value {
@@ -39,12 +39,12 @@ async fn numbers_that_nothing_holds_and_names_given_twice_are_refused_as_in_rest
     let project = owner.project(&server, "House").await;
     let client = Client::of(&server, &owner.credential);
     let of_backend = |action: &str| json!({ "action": action, "project_id": project });
-    let mut ask = of_backend("create");
-    ask["ddl"] = "CREATE TABLE t (n)".into();
-    client.done("manage_backend", ask).await;
-    let mut ask = of_backend("update");
-    ask["actions"] = json!([{ "name": "add", "sql": "INSERT INTO t VALUES (:n)" }]);
-    client.done("manage_backend", ask).await;
+    let mut send_request = of_backend("create");
+    send_request["ddl"] = "CREATE TABLE t (n)".into();
+    client.call_ok("manage_backend", send_request).await;
+    let mut send_request = of_backend("update");
+    send_request["actions"] = json!([{ "name": "add", "sql": "INSERT INTO t VALUES (:n)" }]);
+    client.call_ok("manage_backend", send_request).await;
     owner.frontend(&server, &project, "room").await;
     for params in [
         r#"{"n":12345678901234567890123}"#,
@@ -64,7 +64,7 @@ async fn numbers_that_nothing_holds_and_names_given_twice_are_refused_as_in_rest
         assert_eq!(told(problem), told(&rest), "{params}");
         assert_eq!(problem["index"], rest["index"], "{params}");
     }
-    let found = client.done("manage_backend", of_backend("get")).await;
+    let found = client.call_ok("manage_backend", of_backend("get")).await;
     let rows = found["inventory"]["tables"].as_array().unwrap();
     assert!(rows.iter().all(|table| table["rows"] == 0), "{rows:?}");
     for members in [
@@ -120,15 +120,15 @@ async fn a_null_is_an_absence_of_what_a_tool_takes_alone() {
     let project = owner.project(&server, "House").await;
     let client = Client::of(&server, &owner.credential);
     let get = json!({ "action": "get", "project_id": project, "name": null, "workspace": null });
-    client.done("manage_project", get).await;
+    client.call_ok("manage_project", get).await;
     let table = "CREATE TABLE t (n)";
     let new = json!({ "action": "create", "project_id": project, "ddl": table });
-    client.done("manage_backend", new).await;
+    client.call_ok("manage_backend", new).await;
     let mut update = json!({ "action": "update", "project_id": project, "actions": null });
     let problem = client.refused("manage_backend", update.clone(), "invalid_request");
     let detail = problem.await["detail"].to_string();
     assert!(detail.contains("`actions`: invalid type: null"), "{detail}");
     update["ddl"] = table.into();
-    let done = client.done("manage_backend", update).await;
+    let done = client.call_ok("manage_backend", update).await;
     assert_eq!(done["status"], "already_applied");
 }

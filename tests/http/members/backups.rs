@@ -10,8 +10,8 @@ use serde_json::json;
 use svc_tests::TestServer;
 
 use super::till::{Till, webhook};
-use super::{ALL, House};
-use crate::account::text;
+use super::{ALL, MembersFixture};
+use crate::owner::text;
 use crate::svc;
 
 /// Tables that have a row at least.
@@ -57,19 +57,19 @@ async fn everything_of_people_comes_back_row_for_row() {
         all.stripe = Some(settings);
         all.dev = true;
     });
-    let house = House::with(builder, |_| ()).await;
-    let (alice, bob) = (house.user("alice").await, house.user("bob").await);
-    let acme = alice.workspace(&house, "acme").await;
-    alice.workspace(&house, "gone").await;
+    let fixture = MembersFixture::with_settings(builder, |_| ()).await;
+    let (alice, bob) = (fixture.user("alice").await, fixture.user("bob").await);
+    let acme = alice.workspace(&fixture, "acme").await;
+    alice.workspace(&fixture, "gone").await;
     alice
-        .delete(&house, &format!("{ALL}/gone"))
+        .delete(&fixture, &format!("{ALL}/gone"))
         .await
         .expect(204);
-    alice.add(&house, &acme, &bob, "viewer").await;
+    alice.add(&fixture, &acme, &bob, "viewer").await;
     let key = json!({ "role": "viewer", "expires_in": 60, "note": "for the agent" });
     let keys = format!("{ALL}/acme/keys");
     alice
-        .send(&house, Method::POST, &keys, key)
+        .send(&fixture, Method::POST, &keys, key)
         .await
         .expect(201);
     let paid = json!({
@@ -77,7 +77,7 @@ async fn everything_of_people_comes_back_row_for_row() {
         "metadata": { "svc_workspace": acme },
     });
     webhook(
-        &house.server,
+        &fixture.server,
         "checkout.session.completed",
         "evt_1",
         1,
@@ -85,29 +85,32 @@ async fn everything_of_people_comes_back_row_for_row() {
     )
     .await
     .expect(200);
-    let project = alice.owner.project(&house.server, "House").await;
+    let project = alice.owner.project(&fixture.server, "House").await;
     let backend = format!("/{project}/backend");
     let made = json!({ "ddl": "CREATE TABLE t (n)" });
     alice
         .owner
-        .post(&house.server, &backend, &made)
+        .post(&fixture.server, &backend, &made)
         .await
         .expect(201);
     let agents = json!({ "agents": true });
     alice
         .owner
-        .send(&house.server, Method::PATCH, &backend, &agents)
+        .send(&fixture.server, Method::PATCH, &backend, &agents)
         .await
         .expect(200);
-    let page = alice.owner.frontend(&house.server, &project, "room").await;
-    let mut browser = svc_tests::browser::Browser::new(house.server.address());
+    let page = alice
+        .owner
+        .frontend(&fixture.server, &project, "room")
+        .await;
+    let mut browser = svc_tests::browser::Browser::new(fixture.server.address());
     let login = format!("{}/auth/login", text(&page["url"]));
     let (at, _) = browser.open(&login).await;
     let form = "name=Ada&email=ada%40example.com";
     let sent = browser.submit(&at, form).await.expect(303);
     browser.follow(&at, sent).await.1.expect(200);
 
-    let data = house.server.stop().await;
+    let data = fixture.server.stop().await;
     let before = rows(data.path());
     for table in FILLED {
         assert!(!before[table].is_empty(), "{table}");

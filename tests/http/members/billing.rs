@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use svc_tests::{Answer, TestServer};
 
 use super::till::{Till, webhook};
-use super::{ALL, House, User};
-use crate::account::{Owner, text};
+use super::{ALL, MembersFixture, User};
+use crate::owner::{Owner, text};
 use crate::svc;
 
-/// A house that sells plans, with a workspace and its owner.
+/// A fixture that sells plans, with a workspace and its owner.
 struct Shop {
-    house: House,
+    fixture: MembersFixture,
     till: Till,
     alice: User,
     id: String,
@@ -22,24 +22,25 @@ impl Shop {
         let till = Till::start().await;
         let settings = till.settings();
         let builder = TestServer::builder().settings(|all| all.stripe = Some(settings));
-        let house = House::with(builder, |_| ()).await;
-        let alice = house.user("alice").await;
-        let id = alice.workspace(&house, "acme").await;
+        let fixture = MembersFixture::with_settings(builder, |_| ()).await;
+        let alice = fixture.user("alice").await;
+        let id = alice.workspace(&fixture, "acme").await;
         Self {
-            house,
+            fixture,
             till,
             alice,
             id,
         }
     }
 
-    async fn ask(&self, who: &Owner, page: &str) -> Answer {
+    async fn send_request(&self, who: &Owner, page: &str) -> Answer {
         let path = format!("{ALL}/acme/billing/{page}");
-        who.ask(&self.house.server, Method::POST, &path, None).await
+        who.send_request(&self.fixture.server, Method::POST, &path, None)
+            .await
     }
 
     async fn plan(&self) -> String {
-        let detail = self.alice.get(&self.house, &format!("{ALL}/acme")).await;
+        let detail = self.alice.get(&self.fixture, &format!("{ALL}/acme")).await;
         text(&detail.expect(200).json()["plan"])
     }
 
@@ -51,7 +52,7 @@ impl Shop {
             "subscription": subscription, "customer": "cus_1", "amount_total": 900, "currency": "usd",
         });
         let kind = "checkout.session.completed";
-        webhook(&self.house.server, kind, event, 1, object)
+        webhook(&self.fixture.server, kind, event, 1, object)
             .await
             .expect(200);
     }
@@ -63,24 +64,26 @@ impl Shop {
             "metadata": { "svc_workspace": self.id },
         });
         let kind = format!("customer.subscription.{kind}");
-        webhook(&self.house.server, &kind, event, after, object)
+        webhook(&self.fixture.server, &kind, event, after, object)
             .await
             .expect(200);
     }
 
     async fn delete(&self) -> Answer {
-        self.alice.delete(&self.house, &format!("{ALL}/acme")).await
+        self.alice
+            .delete(&self.fixture, &format!("{ALL}/acme"))
+            .await
     }
 }
 
 #[tokio::test]
 async fn without_a_provider_nothing_is_sold() {
-    let house = House::new().await;
-    let alice = house.user("alice").await;
-    alice.workspace(&house, "acme").await;
+    let fixture = MembersFixture::new().await;
+    let alice = fixture.user("alice").await;
+    alice.workspace(&fixture, "acme").await;
     for page in ["checkout", "portal"] {
         let path = format!("{ALL}/acme/billing/{page}");
-        let answer = alice.send(&house, Method::POST, &path, json!({})).await;
+        let answer = alice.send(&fixture, Method::POST, &path, json!({})).await;
         answer.problem(503, "payments_unconfigured");
     }
 }
@@ -88,10 +91,13 @@ async fn without_a_provider_nothing_is_sold() {
 #[tokio::test]
 async fn a_plan_is_bought_at_the_provider_and_begins_by_its_webhook() {
     let shop = Shop::open().await;
-    let portal = shop.ask(&shop.alice.owner, "portal").await;
+    let portal = shop.send_request(&shop.alice.owner, "portal").await;
     portal.problem(409, "no_subscription");
     assert_eq!(shop.till.calls(), []);
-    let bought = shop.ask(&shop.alice.owner, "checkout").await.expect(200);
+    let bought = shop
+        .send_request(&shop.alice.owner, "checkout")
+        .await
+        .expect(200);
     assert_eq!(
         bought.json(),
         json!({ "url": "https://pay.example/v1/checkout/sessions" })
@@ -121,9 +127,12 @@ async fn a_plan_is_bought_at_the_provider_and_begins_by_its_webhook() {
     shop.paid("evt_1", "sub_1").await;
     assert_eq!(shop.plan().await, "pro");
     shop.paid("evt_1", "sub_1").await;
-    let again = shop.ask(&shop.alice.owner, "checkout").await;
+    let again = shop.send_request(&shop.alice.owner, "checkout").await;
     again.problem(403, "plan_limit");
-    let portal = shop.ask(&shop.alice.owner, "portal").await.expect(200);
+    let portal = shop
+        .send_request(&shop.alice.owner, "portal")
+        .await
+        .expect(200);
     assert_eq!(
         portal.json(),
         json!({ "url": "https://pay.example/v1/billing_portal/sessions" })
@@ -137,11 +146,11 @@ async fn a_plan_is_bought_at_the_provider_and_begins_by_its_webhook() {
     let path = format!("{ALL}/acme");
     let refused = shop
         .alice
-        .send(&shop.house, Method::PATCH, &path, free)
+        .send(&shop.fixture, Method::PATCH, &path, free)
         .await;
     refused.problem(403, "plan_limit");
     let ended = shop
-        .house
+        .fixture
         .server
         .command(&svc(), &["namespace", "delete", "acme"])
         .await;
@@ -156,18 +165,18 @@ async fn a_subscription_that_ends_leaves_the_projects_and_allows_no_more() {
     let shop = Shop::open().await;
     shop.paid("evt_1", "sub_1").await;
     for name in ["One", "Two"] {
-        shop.alice.owner.project(&shop.house.server, name).await;
+        shop.alice.owner.project(&shop.fixture.server, name).await;
     }
     shop.status("evt_2", "updated", "past_due", 10).await;
     assert_eq!(shop.plan().await, "pro");
     shop.status("evt_3", "deleted", "canceled", 20).await;
     assert_eq!(shop.plan().await, "free");
-    let listed = shop.alice.owner.get(&shop.house.server, "").await.json();
+    let listed = shop.alice.owner.get(&shop.fixture.server, "").await.json();
     assert_eq!(listed["projects"].as_array().unwrap().len(), 2);
     let more = shop
         .alice
         .owner
-        .post(&shop.house.server, "", &json!({ "name": "Three" }))
+        .post(&shop.fixture.server, "", &json!({ "name": "Three" }))
         .await;
     more.problem(403, "plan_limit");
     // What is late changes nothing.
@@ -175,7 +184,9 @@ async fn a_subscription_that_ends_leaves_the_projects_and_allows_no_more() {
     shop.paid("evt_5", "sub_1").await;
     assert_eq!(shop.plan().await, "free");
     // Another one begins again.
-    shop.ask(&shop.alice.owner, "checkout").await.expect(200);
+    shop.send_request(&shop.alice.owner, "checkout")
+        .await
+        .expect(200);
     shop.paid("evt_6", "sub_2").await;
     assert_eq!(shop.plan().await, "pro");
 }
@@ -210,13 +221,13 @@ async fn webhooks_about_what_is_not_ours_change_nothing() {
             "metadata": { "svc_workspace": workspace },
         });
         let kind = "checkout.session.completed";
-        webhook(&shop.house.server, kind, event, 1, object)
+        webhook(&shop.fixture.server, kind, event, 1, object)
             .await
             .expect(200);
     }
     assert_eq!(shop.plan().await, "free");
     // Another installation's subscriptions are not ours to end.
-    shop.house
+    shop.fixture
         .server
         .server()
         .app()
@@ -231,7 +242,11 @@ async fn webhooks_about_what_is_not_ours_change_nothing() {
 async fn a_workspace_ends_after_its_subscription_was_told_to() {
     let shop = Shop::open().await;
     shop.paid("evt_1", "sub_1").await;
-    let project = shop.alice.owner.project(&shop.house.server, "House").await;
+    let project = shop
+        .alice
+        .owner
+        .project(&shop.fixture.server, "House")
+        .await;
     let down = (StatusCode::INTERNAL_SERVER_ERROR, Value::Null);
     let unwilling = (
         StatusCode::BAD_REQUEST,
@@ -243,7 +258,7 @@ async fn a_workspace_ends_after_its_subscription_was_told_to() {
         // Nothing is destroyed.
         shop.alice
             .owner
-            .get(&shop.house.server, &format!("/{project}"))
+            .get(&shop.fixture.server, &format!("/{project}"))
             .await
             .expect(200);
         assert_eq!(shop.plan().await, "pro");
@@ -258,7 +273,7 @@ async fn a_workspace_ends_after_its_subscription_was_told_to() {
     assert_eq!(call.form, "cancel_at_period_end=true");
     // What the provider says afterwards is heard, and the end is not told twice.
     shop.status("evt_2", "updated", "active", 10).await;
-    shop.house
+    shop.fixture
         .server
         .server()
         .app()
@@ -283,12 +298,14 @@ async fn a_subscription_that_the_provider_does_not_have_stops_no_end() {
 #[tokio::test]
 async fn what_is_paid_after_the_end_is_ended() {
     let shop = Shop::open().await;
-    shop.ask(&shop.alice.owner, "checkout").await.expect(200);
+    shop.send_request(&shop.alice.owner, "checkout")
+        .await
+        .expect(200);
     shop.delete().await.expect(204);
     shop.till.calls();
     shop.paid("evt_1", "sub_1").await;
     for _ in 0..2 {
-        shop.house
+        shop.fixture
             .server
             .server()
             .app()
@@ -305,20 +322,22 @@ async fn what_is_paid_after_the_end_is_ended() {
 #[tokio::test]
 async fn only_an_owner_buys() {
     let shop = Shop::open().await;
-    let bob = shop.house.user("bob").await;
-    shop.alice.add(&shop.house, "acme", &bob, "admin").await;
+    let bob = shop.fixture.user("bob").await;
+    shop.alice.add(&shop.fixture, "acme", &bob, "admin").await;
     for page in ["checkout", "portal"] {
-        shop.ask(&bob.owner, page).await.problem(403, "forbidden");
+        shop.send_request(&bob.owner, page)
+            .await
+            .problem(403, "forbidden");
     }
     shop.till
         .refuse(Some((StatusCode::INTERNAL_SERVER_ERROR, Value::Null)));
-    let answer = shop.ask(&shop.alice.owner, "checkout").await;
+    let answer = shop.send_request(&shop.alice.owner, "checkout").await;
     answer.problem(503, "provider_unavailable");
     let body = json!({ "plan": "pro" });
     let path = format!("{ALL}/acme/billing/checkout");
     let answer = shop
         .alice
-        .send(&shop.house, Method::POST, &path, body)
+        .send(&shop.fixture, Method::POST, &path, body)
         .await;
     answer.problem(400, "invalid_request");
 }

@@ -10,8 +10,8 @@ use tempfile::TempDir;
 
 use super::ALL;
 use super::till::{SECRET, Till};
-use crate::account::text;
 use crate::crashes::{deed_of, points};
+use crate::owner::text;
 use crate::svc;
 
 /// Deeds that lead to the points here alone.
@@ -65,7 +65,7 @@ impl Place {
     }
 
     /// A request of the owner's; `None` if the server died instead of answering.
-    async fn ask(
+    async fn send_request(
         &self,
         process: &Process,
         method: Method,
@@ -86,7 +86,7 @@ impl Place {
 
     async fn post(&self, process: &Process, path: &str, body: Value) -> Value {
         let (status, made) = self
-            .ask(process, Method::POST, path, Some(body))
+            .send_request(process, Method::POST, path, Some(body))
             .await
             .unwrap();
         assert_eq!(status, 201, "{path}: {made}");
@@ -110,7 +110,7 @@ impl Place {
     }
 
     /// A workspace with a page and a database.
-    async fn furnish(&self, process: &Process) -> String {
+    async fn populate(&self, process: &Process) -> String {
         let body = json!({ "display_name": "Acme", "slug": "acme" });
         let workspace = text(&self.post(process, ALL, body).await["id"]);
         let project = self
@@ -144,14 +144,18 @@ async fn whatever_the_point_of_death_a_workspace_is_whole_or_gone() {
         seen += usize::from(deed_of(&point) == "workspace");
         let place = Place::new().await;
         let process = place.serve(None).await;
-        let workspace = place.furnish(&process).await;
+        let workspace = place.populate(&process).await;
         assert_eq!(place.paid(&process, &workspace).await, Some(200));
         process.kill().await;
 
         let process = place.serve(Some(&point)).await;
         let path = format!("{ALL}/acme");
         // Its answer may have left before the end, which goes on behind it.
-        drop(place.ask(&process, Method::DELETE, &path, None).await);
+        drop(
+            place
+                .send_request(&process, Method::DELETE, &path, None)
+                .await,
+        );
         let (status, _) = process.wait_for_exit().await;
         assert!(!status.success(), "{point}: it did not die");
         assert_eq!(
@@ -162,7 +166,10 @@ async fn whatever_the_point_of_death_a_workspace_is_whole_or_gone() {
 
         let process = place.serve(None).await;
         let whole = point == "workspace.told";
-        let (status, _) = place.ask(&process, Method::GET, &path, None).await.unwrap();
+        let (status, _) = place
+            .send_request(&process, Method::GET, &path, None)
+            .await
+            .unwrap();
         assert_eq!(status, if whole { 200 } else { 404 }, "{point}");
         assert_eq!(
             page(&process).await.status,
@@ -171,7 +178,7 @@ async fn whatever_the_point_of_death_a_workspace_is_whole_or_gone() {
         );
         if whole {
             let (status, _) = place
-                .ask(&process, Method::DELETE, &path, None)
+                .send_request(&process, Method::DELETE, &path, None)
                 .await
                 .unwrap();
             assert_eq!(status, 204, "{point}");
@@ -183,7 +190,7 @@ async fn whatever_the_point_of_death_a_workspace_is_whole_or_gone() {
             (left == 0).then_some(())
         };
         wait_until("the databases to go", gone).await;
-        place.furnish(&process).await;
+        place.populate(&process).await;
         place.check(&point).await;
         process.kill().await;
     }
@@ -200,7 +207,7 @@ async fn whatever_the_point_of_death_a_paid_plan_begins_once() {
         seen += 1;
         let place = Place::new().await;
         let process = place.serve(None).await;
-        let workspace = place.furnish(&process).await;
+        let workspace = place.populate(&process).await;
         process.kill().await;
         let process = place.serve(Some(&point)).await;
         assert_eq!(place.paid(&process, &workspace).await, None, "{point}");
@@ -208,7 +215,10 @@ async fn whatever_the_point_of_death_a_paid_plan_begins_once() {
         let process = place.serve(None).await;
         let plan = async || {
             let path = format!("{ALL}/acme");
-            let (_, detail) = place.ask(&process, Method::GET, &path, None).await.unwrap();
+            let (_, detail) = place
+                .send_request(&process, Method::GET, &path, None)
+                .await
+                .unwrap();
             text(&detail["plan"])
         };
         let kept = point == "webhook.committed";

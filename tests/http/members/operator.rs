@@ -4,8 +4,8 @@ use http::Method;
 use serde_json::{Value, json};
 use svc_tests::{Output, TestServer};
 
-use super::{ALL, House};
-use crate::account::{Owner, text};
+use super::{ALL, MembersFixture};
+use crate::owner::{Owner, text};
 use crate::svc;
 
 async fn member(server: &TestServer, arguments: &[&str]) -> Output {
@@ -15,12 +15,12 @@ async fn member(server: &TestServer, arguments: &[&str]) -> Output {
 
 #[tokio::test]
 async fn a_namespace_is_given_an_owner() {
-    let house = House::new().await;
-    let server = &house.server;
+    let fixture = MembersFixture::new().await;
+    let server = &fixture.server;
     let machine = Owner::new(server, "acme").await;
-    let (alice, bob) = (house.user("alice").await, house.user("bob").await);
+    let (alice, bob) = (fixture.user("alice").await, fixture.user("bob").await);
     let path = format!("{ALL}/acme");
-    alice.get(&house, &path).await.problem(403, "forbidden");
+    alice.get(&fixture, &path).await.problem(403, "forbidden");
     let add = ["add", "acme", &alice.id, "--role", "owner", "--json"];
     let added = member(server, &add).await.json();
     let expected = json!({
@@ -28,17 +28,17 @@ async fn a_namespace_is_given_an_owner() {
     });
     assert_eq!(added, expected);
     // In effect when it is answered, over every door.
-    let seen = alice.get(&house, &path).await.expect(200).json();
+    let seen = alice.get(&fixture, &path).await.expect(200).json();
     assert_eq!(seen["role"], "owner");
     let rename = json!({ "display_name": "Acme Inc." });
     alice
-        .send(&house, Method::PATCH, &path, rename)
+        .send(&fixture, Method::PATCH, &path, rename)
         .await
         .expect(200);
     let members = format!("{path}/members");
     let body = json!({ "user_id": bob.id, "role": "viewer" });
     alice
-        .send(&house, Method::POST, &members, body)
+        .send(&fixture, Method::POST, &members, body)
         .await
         .expect(201);
     machine.get(server, "").await.expect(200);
@@ -64,9 +64,9 @@ async fn a_namespace_is_given_an_owner() {
     assert_eq!(roles, expected);
     let output = member(server, &["remove", "acme", &bob.id]).await;
     assert!(output.success, "{output:?}");
-    bob.get(&house, &path).await.problem(403, "forbidden");
+    bob.get(&fixture, &path).await.problem(403, "forbidden");
     // The audit says who did it.
-    let audit = alice.get(&house, &format!("{path}/audit")).await.json();
+    let audit = alice.get(&fixture, &format!("{path}/audit")).await.json();
     let entries = audit["entries"].as_array().unwrap().iter();
     let by_operator = entries.filter(|entry| entry["principal"] == "operator");
     let acts: Vec<_> = by_operator
@@ -83,10 +83,10 @@ async fn a_namespace_is_given_an_owner() {
 
 #[tokio::test]
 async fn what_cannot_be_is_said_and_changes_nothing() {
-    let house = House::new().await;
-    let server = &house.server;
+    let fixture = MembersFixture::new().await;
+    let server = &fixture.server;
     Owner::new(server, "acme").await;
-    let alice = house.user("alice").await;
+    let alice = fixture.user("alice").await;
     let add = ["add", "acme", &alice.id, "--role", "owner"];
     assert!(member(server, &add).await.success);
     let listed = async || member(server, &["list", "acme", "--json"]).await.json();
@@ -115,7 +115,7 @@ async fn what_cannot_be_is_said_and_changes_nothing() {
         assert_eq!(listed().await, before, "{arguments:?}");
     }
     // Without a server, too.
-    let House { server, issuer } = house;
+    let MembersFixture { server, issuer } = fixture;
     let server = server
         .restart_after_change(async |data| {
             let list = ["workspace", "member", "list", "acme"];
@@ -123,8 +123,8 @@ async fn what_cannot_be_is_said_and_changes_nothing() {
             assert!(listed.stdout.contains(id), "{listed:?}");
         })
         .await;
-    let house = House { server, issuer };
-    let seen = house.user("alice").await;
-    let seen = seen.get(&house, &format!("{ALL}/acme")).await;
+    let fixture = MembersFixture { server, issuer };
+    let seen = fixture.user("alice").await;
+    let seen = seen.get(&fixture, &format!("{ALL}/acme")).await;
     assert_ne!(seen.expect(200).json()["members"], Value::Null);
 }

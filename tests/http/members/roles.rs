@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use svc::operations;
 use svc::workspaces::Role;
 
-use super::{ALL, House, User};
-use crate::account::{Owner, text};
+use super::{ALL, MembersFixture, User};
 use crate::openapi::{description, operations as described};
+use crate::owner::{Owner, text};
 use crate::svc;
 
 /// A caller, and its role in each of the two workspaces.
@@ -26,29 +26,29 @@ pub(super) struct Place {
     pub(super) slug: &'static str,
 }
 
-async fn key(house: &House, of: &User, slug: &str, role: &str) -> Owner {
+async fn key(fixture: &MembersFixture, of: &User, slug: &str, role: &str) -> Owner {
     let body = json!({ "role": role });
     let made = of
-        .send(house, Method::POST, &format!("{ALL}/{slug}/keys"), body)
+        .send(fixture, Method::POST, &format!("{ALL}/{slug}/keys"), body)
         .await;
-    Owner::with(&text(&made.expect(201).json()["credential"]))
+    Owner::with_credential(&text(&made.expect(201).json()["credential"]))
 }
 
-async fn place(house: &House, of: &User, slug: &'static str) -> Place {
-    let workspace = of.workspace(house, slug).await;
-    let pro = house
+async fn place(fixture: &MembersFixture, of: &User, slug: &'static str) -> Place {
+    let workspace = of.workspace(fixture, slug).await;
+    let pro = fixture
         .server
         .command(&svc(), &["namespace", "plan", slug, "pro"])
         .await;
     assert!(pro.success, "{pro:?}");
     let new = json!({ "name": slug, "workspace": slug });
-    let made = of.owner.post(&house.server, "", &new).await.expect(201);
+    let made = of.owner.post(&fixture.server, "", &new).await.expect(201);
     let project = text(&made.json()["id"]);
     let backend = json!({ "ddl": "CREATE TABLE t (n)", "realtime": true });
     let path = format!("/{project}/backend");
-    let made = of.owner.post(&house.server, &path, &backend).await;
+    let made = of.owner.post(&fixture.server, &path, &backend).await;
     made.expect(201);
-    of.owner.frontend(&house.server, &project, slug).await;
+    of.owner.frontend(&fixture.server, &project, slug).await;
     Place {
         workspace,
         project,
@@ -57,24 +57,24 @@ async fn place(house: &House, of: &User, slug: &'static str) -> Place {
 }
 
 /// Two workspaces, four users, three keys.
-pub(super) async fn everybody(house: &House) -> (Vec<Place>, Vec<Somebody>) {
+pub(super) async fn everybody(fixture: &MembersFixture) -> (Vec<Place>, Vec<Somebody>) {
     use Role::{Admin, Editor, Owner as Owns, Viewer};
-    let alice = house.user("alice").await;
+    let alice = fixture.user("alice").await;
     let (bob, carol, dave) = (
-        house.user("bob").await,
-        house.user("carol").await,
-        house.user("dave").await,
+        fixture.user("bob").await,
+        fixture.user("carol").await,
+        fixture.user("dave").await,
     );
     let places = vec![
-        place(house, &alice, "acme").await,
-        place(house, &bob, "zeta").await,
+        place(fixture, &alice, "acme").await,
+        place(fixture, &bob, "zeta").await,
     ];
-    alice.add(house, "acme", &bob, "viewer").await;
-    alice.add(house, "acme", &carol, "admin").await;
-    bob.add(house, "zeta", &carol, "editor").await;
-    let machine = key(house, &alice, "acme", "editor").await;
-    let reader = key(house, &alice, "acme", "viewer").await;
-    let other = key(house, &bob, "zeta", "editor").await;
+    alice.add(fixture, "acme", &bob, "viewer").await;
+    alice.add(fixture, "acme", &carol, "admin").await;
+    bob.add(fixture, "zeta", &carol, "editor").await;
+    let machine = key(fixture, &alice, "acme", "editor").await;
+    let reader = key(fixture, &alice, "acme", "viewer").await;
+    let other = key(fixture, &bob, "zeta", "editor").await;
     let people = [
         ("alice", alice.owner, [Some(Owns), None]),
         ("bob", bob.owner, [Some(Viewer), Some(Owns)]),
@@ -127,10 +127,10 @@ pub(super) fn at(path: &str, place: &Place) -> String {
 
 #[tokio::test]
 async fn every_route_takes_its_role_from_everybody() {
-    let house = House::new().await;
-    let (places, people) = everybody(&house).await;
-    let before = house.server.snapshot();
-    let routes = described(&description(&house.server).await);
+    let fixture = MembersFixture::new().await;
+    let (places, people) = everybody(&fixture).await;
+    let before = fixture.server.snapshot();
+    let routes = described(&description(&fixture.server).await);
     for row in operations::all() {
         let found = routes
             .iter()
@@ -140,11 +140,13 @@ async fn every_route_takes_its_role_from_everybody() {
         for (number, place) in places.iter().enumerate() {
             // What is wrong with the query is told to who may ask.
             let path = format!("{}?nonsense=1", at(path, place));
-            let nobody = house.server.request(method.clone(), &path);
+            let nobody = fixture.server.request(method.clone(), &path);
             let nobody = svc_tests::ReadAnswer::answer(nobody).await;
             nobody.problem(401, "unauthorized");
             for somebody in &people {
-                let request = somebody.owner.request(&house.server, method.clone(), &path);
+                let request = somebody
+                    .owner
+                    .request(&fixture.server, method.clone(), &path);
                 let answer = svc_tests::ReadAnswer::answer(request.json(&json!({}))).await;
                 let may = may(row, somebody, number);
                 let what = format!("{} {path} by {}: {}", row.id, somebody.name, answer.text());
@@ -161,7 +163,7 @@ async fn every_route_takes_its_role_from_everybody() {
             }
         }
     }
-    assert_eq!(house.server.snapshot(), before, "nothing was done");
+    assert_eq!(fixture.server.snapshot(), before, "nothing was done");
 }
 
 /// Arguments with which an action of a tool finds what it is about, and one that it does not take.
@@ -185,13 +187,13 @@ fn arguments(tool: &str, action: &str, place: &Place) -> Value {
 
 #[tokio::test]
 async fn every_action_of_a_tool_takes_its_role_from_everybody() {
-    let house = House::new().await;
-    let (places, people) = everybody(&house).await;
-    let before = house.server.snapshot();
+    let fixture = MembersFixture::new().await;
+    let (places, people) = everybody(&fixture).await;
+    let before = fixture.server.snapshot();
     let call = async |owner: Option<&Owner>, tool: &str, arguments: Value| {
         let params = json!({ "name": tool, "arguments": arguments });
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
-        let request = house.server.json("/mcp", &body);
+        let request = fixture.server.json("/mcp", &body);
         let request = request.header("mcp-protocol-version", "2025-11-25");
         let request = match owner {
             Some(owner) => request.bearer_auth(&owner.credential),
@@ -223,13 +225,13 @@ async fn every_action_of_a_tool_takes_its_role_from_everybody() {
             }
         }
     }
-    assert_eq!(house.server.snapshot(), before, "nothing was done");
+    assert_eq!(fixture.server.snapshot(), before, "nothing was done");
 }
 
 #[tokio::test]
 async fn queries_and_schemas_are_for_members() {
-    let house = House::new().await;
-    let (places, people) = everybody(&house).await;
+    let fixture = MembersFixture::new().await;
+    let (places, people) = everybody(&fixture).await;
     for (number, place) in places.iter().enumerate() {
         for somebody in &people {
             let slug = place.slug;
@@ -241,7 +243,7 @@ async fn queries_and_schemas_are_for_members() {
                 let path = format!("/{slug}/api/query");
                 let owner = &somebody.owner;
                 let answer = owner
-                    .ask(&house.server, Method::POST, &path, Some(&body))
+                    .send_request(&fixture.server, Method::POST, &path, Some(&body))
                     .await;
                 let expected = match somebody.roles[number] {
                     None => 401,
@@ -255,7 +257,7 @@ async fn queries_and_schemas_are_for_members() {
             let path = format!("/{slug}/api/op");
             let owner = &somebody.owner;
             let answer = owner
-                .ask(&house.server, Method::POST, &path, Some(&body))
+                .send_request(&fixture.server, Method::POST, &path, Some(&body))
                 .await;
             let expected = match somebody.roles[number] {
                 Some(role) if role >= Role::Editor => 404,
@@ -265,7 +267,7 @@ async fn queries_and_schemas_are_for_members() {
             let path = format!("/{slug}/api/schema");
             let answer = somebody
                 .owner
-                .ask(&house.server, Method::GET, &path, None)
+                .send_request(&fixture.server, Method::GET, &path, None)
                 .await;
             let expected = if somebody.roles[number].is_some() {
                 200

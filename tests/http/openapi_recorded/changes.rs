@@ -17,11 +17,11 @@ impl Recorder {
             .await;
         // What a switch answers is what a look at the backend does.
         let switch = json!({ "realtime": true });
-        self.ask(to.0, to.1, Some(&switch)).await;
+        self.send_request(to.0, to.1, Some(&switch)).await;
         self.record("update_backend", "request", "switch", &switch);
         let agents = json!({ "agents": true });
         let to = (Method::PATCH, backend.as_str());
-        self.ask(to.0, to.1, Some(&agents)).await;
+        self.send_request(to.0, to.1, Some(&agents)).await;
         self.record("update_backend", "request", "agents", &agents);
         let call = json!({
             "jsonrpc": "2.0", "id": 1, "method": "tools/call",
@@ -52,7 +52,7 @@ impl Recorder {
     pub(super) async fn revisions(&mut self, project: &str) {
         let page = format!("{project}/frontends/notes");
         let (revisions, post) = (format!("{page}/revisions"), Method::POST);
-        let history = self.ask(Method::GET, &revisions, None).await;
+        let history = self.send_request(Method::GET, &revisions, None).await;
         let base = history["active_revision_id"].clone();
         let edits = json!({
             "base_revision_id": base, "edits": [{ "find": "Nothing yet", "replace": "Water the beans" }], "message": "The first note",
@@ -163,7 +163,9 @@ impl Recorder {
         });
         let to = (Method::POST, "/mcp");
         self.both(("call_tool", "call"), to, call).await;
-        let whole = self.ask(Method::GET, "/api/v1/openapi.json", None).await;
+        let whole = self
+            .send_request(Method::GET, "/api/v1/openapi.json", None)
+            .await;
         let part = json!({
             "openapi": whole["openapi"], "servers": whole["servers"], "paths": { "/healthz": {} },
             "info": { "title": whole["info"]["title"], "version": whole["info"]["version"] },

@@ -14,8 +14,8 @@ use svc_tests::browser::{Browser, location};
 use svc_tests::{NOW, ReadAnswer, TestServer};
 
 use self::stable::{with_stable_ids, with_stable_tokens, with_stable_visitors};
-use crate::account::Owner;
 use crate::openapi_people;
+use crate::owner::Owner;
 use crate::payments::provider::{self as till, Provider};
 use crate::visitors::place::provider;
 use crate::visitors::stub::Stub;
@@ -63,7 +63,7 @@ impl Recorder {
     }
 
     /// Asks a few seconds after what was asked before, as people do; returns the document.
-    async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Value {
+    async fn send_request(&self, method: Method, path: &str, body: Option<&Value>) -> Value {
         self.server.advance(7);
         let request = self.owner.request(&self.server, method, path);
         let request = match body {
@@ -88,7 +88,7 @@ impl Recorder {
         (method, path): (Method, &str),
         body: Option<Value>,
     ) -> Value {
-        let answer = self.ask(method, path, body.as_ref()).await;
+        let answer = self.send_request(method, path, body.as_ref()).await;
         self.record(operation, "answer", name, &answer);
         answer
     }
@@ -114,7 +114,7 @@ impl Recorder {
         self.both(("preview_share", "html"), to, page).await;
         let visits = r#"[{"day": "Monday", "visits": 12}, {"day": "Tuesday", "visits": 7}]"#;
         let data = json!({ "content": visits, "type": "json", "name": "visits" });
-        self.ask(post, "/api/v1/deploy", Some(&data)).await;
+        self.send_request(post, "/api/v1/deploy", Some(&data)).await;
         let to = (Method::GET, "/visits/raw");
         self.answer(("raw", "source"), to, None).await;
         for (example, path) in [
@@ -132,7 +132,7 @@ impl Recorder {
 
     /// Has a visitor sign in to a page, and records what is said of visitors.
     async fn visitors(&mut self, project: &str, slug: &str) {
-        let origin = self.ask(Method::GET, project, None).await;
+        let origin = self.send_request(Method::GET, project, None).await;
         let page = format!("{}/{slug}", origin["url"].as_str().unwrap());
         let mut browser = Browser::new(self.server.address());
         let answer = browser
@@ -169,7 +169,9 @@ impl Recorder {
 
     async fn claim(&mut self, project: &str) {
         let share = json!({ "content": "# Prices", "type": "markdown", "name": "prices" });
-        let share = self.ask(Method::POST, "/api/v1/deploy", Some(&share)).await;
+        let share = self
+            .send_request(Method::POST, "/api/v1/deploy", Some(&share))
+            .await;
         let body = json!({ "id": share["id"], "delete_token": share["delete_token"] });
         let path = format!("{project}/frontends/claim");
         self.both(("claim_share", "share"), (Method::POST, &path), body)

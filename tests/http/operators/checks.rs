@@ -5,7 +5,7 @@ use serde_json::json;
 use svc::content::{Content, OnceFiles};
 use svc_tests::{ReadAnswer, TestServer};
 
-use crate::account::Owner;
+use crate::owner::Owner;
 use crate::svc;
 
 #[tokio::test]

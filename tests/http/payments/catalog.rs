@@ -4,7 +4,7 @@ use http::Method;
 use serde_json::{Value, json};
 use svc_tests::{ReadAnswer, TestServer};
 
-use crate::account::{Owner, text};
+use crate::owner::{Owner, text};
 
 fn tea() -> Value {
     json!({ "product_name": "Tea", "label": "Pot", "amount": 300, "currency": "EUR" })

@@ -6,7 +6,7 @@ use svc_tests::{ReadAnswer, TestServer};
 
 use super::provider::{Manner, checkout, event};
 use super::{Shop, form};
-use crate::account::{Owner, text};
+use crate::owner::{Owner, text};
 
 #[tokio::test]
 async fn a_visitor_is_sent_to_the_providers_page() {
@@ -170,7 +170,7 @@ async fn what_cannot_be_bought_says_why() {
             "invalid_request",
         ),
     ] {
-        shop.ask(&body, "").await.problem(status, code);
+        shop.send_request(&body, "").await.problem(status, code);
     }
     for (name, value) in [("origin", "https://evil.example"), ("origin", "null")] {
         let post = shop
@@ -247,7 +247,10 @@ async fn a_double_click_is_one_purchase_and_a_later_one_another() {
     shop.buy(&price).await;
     shop.buy_again(&other, &first.cookie).await;
     let elsewhere = json!({ "price": price, "return_to": "/shop/thanks" });
-    let elsewhere = shop.ask(&elsewhere, &first.cookie).await.expect(200);
+    let elsewhere = shop
+        .send_request(&elsewhere, &first.cookie)
+        .await
+        .expect(200);
     assert_ne!(text(&elsewhere.json()["session_id"]), first.session);
     shop.server.advance(61);
     let later = shop.buy_again(&price, &first.cookie).await;
@@ -287,7 +290,10 @@ async fn a_provider_that_refuses_fails_or_lies_grants_nothing() {
     let small = json!({ "error": { "type": "invalid_request_error", "code": "amount_too_small", "message": "Amount must be at least 50 cents" } });
     for status in [400, 402] {
         shop.provider.next(Manner::Say(status, small.clone()));
-        let problem = shop.ask(&body, "").await.problem(400, "invalid_request");
+        let problem = shop
+            .send_request(&body, "")
+            .await
+            .problem(400, "invalid_request");
         let detail = problem["detail"].as_str().unwrap();
         assert!(detail.contains("at least 50 cents"), "{detail}");
     }
@@ -315,7 +321,7 @@ async fn a_provider_that_refuses_fails_or_lies_grants_nothing() {
     ] {
         let before = shop.sessions().await.len();
         shop.provider.next(manner.clone());
-        let refused = shop.ask(&body, "").await;
+        let refused = shop.send_request(&body, "").await;
         let problem = refused.problem(503, "provider_unavailable");
         assert_eq!(refused.header("retry-after"), Some("60"));
         assert!(!problem.to_string().contains("sk_test"), "{problem}");
@@ -338,7 +344,7 @@ async fn a_session_of_a_provider_that_fell_silent_can_be_paid_and_is_known() {
         .await;
     shop.provider.next(Manner::Hang);
     let click = json!({ "price": price });
-    let asked = shop.ask(&click, &known.cookie).await;
+    let asked = shop.send_request(&click, &known.cookie).await;
     asked.problem(503, "provider_unavailable");
     let silent = shop.provider.calls().pop().unwrap();
     let session = silent.form["client_reference_id"].clone();
@@ -355,7 +361,7 @@ async fn a_session_of_a_provider_that_fell_silent_can_be_paid_and_is_known() {
     shop.server.advance(61);
     shop.provider.next(Manner::Say(500, Value::Null));
     let click = json!({ "price": price });
-    let asked = shop.ask(&click, &known.cookie).await;
+    let asked = shop.send_request(&click, &known.cookie).await;
     asked.problem(503, "provider_unavailable");
     let lost = shop.provider.calls().pop().unwrap();
     let session = lost.form["client_reference_id"].clone();
@@ -376,9 +382,12 @@ async fn many_checkouts_of_a_client_are_too_many() {
     let shop = Shop::of(limits).await;
     let price = shop.price(json!({})).await;
     shop.buy(&price).await;
-    let last = shop.ask(&json!({ "price": price }), "").await.expect(200);
+    let last = shop
+        .send_request(&json!({ "price": price }), "")
+        .await
+        .expect(200);
     assert!(last.header("ratelimit-policy").is_some());
-    let refused = shop.ask(&json!({ "price": price }), "").await;
+    let refused = shop.send_request(&json!({ "price": price }), "").await;
     refused.problem(429, "rate_limited");
     assert_eq!(refused.header("retry-after"), Some("60"));
     assert_eq!(shop.provider.calls().len(), 2);

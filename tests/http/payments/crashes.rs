@@ -6,8 +6,8 @@ use svc_tests::{Process, wait_until};
 use tempfile::TempDir;
 
 use super::provider::{Provider, SECRET, checkout, event};
-use crate::account::text;
 use crate::crashes::{Site, deed_of, points};
+use crate::owner::text;
 use crate::svc;
 
 /// Deeds that lead to the points here.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use svc_tests::{ReadAnswer, TestServer};
 
 use super::form;
-use crate::account::{Owner, text};
+use crate::owner::{Owner, text};
 use crate::svc;
 
 /// A project with a page and a price, on a server under `--dev`.

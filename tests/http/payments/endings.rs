@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::Shop;
 use super::provider::{self, Call, Manner, Provider, checkout, event};
-use crate::account::text;
+use crate::owner::text;
 use crate::svc;
 
 /// Calls that end something.
@@ -208,13 +208,13 @@ async fn what_is_paid_after_the_end_ends_too() {
 }
 
 /// A process of the server, asked as an owner.
-struct House {
+struct SellerProcess {
     process: Process,
     credential: String,
 }
 
-impl House {
-    async fn ask(&self, method: Method, path: &str, body: Value) -> Value {
+impl SellerProcess {
+    async fn send_request(&self, method: Method, path: &str, body: Value) -> Value {
         let url = self.process.url(&format!("/api/v1/projects{path}"));
         let request = self.process.client().request(method, url);
         let request = request.bearer_auth(&self.credential).json(&body);
@@ -225,14 +225,16 @@ impl House {
 
     /// Sells a subscription; answers the project.
     async fn sell(&self) -> String {
-        let project = self.ask(Method::POST, "", json!({ "name": "Shop" })).await;
+        let project = self
+            .send_request(Method::POST, "", json!({ "name": "Shop" }))
+            .await;
         let project = format!("/{}", text(&project["id"]));
         let price = json!({ "product_name": "Handbook", "label": "Monthly", "amount": 900, "currency": "eur", "recurring": true });
         let catalog = format!("{project}/payments/catalog");
-        let price = self.ask(Method::POST, &catalog, price).await;
+        let price = self.send_request(Method::POST, &catalog, price).await;
         let page = json!({ "type": "markdown", "content": "# One", "requested_slug": "shop" });
         let frontends = format!("{project}/frontends");
-        self.ask(Method::POST, &frontends, page).await;
+        self.send_request(Method::POST, &frontends, page).await;
         let begin = self
             .process
             .client()
@@ -264,16 +266,18 @@ async fn death_forgets_nothing_that_is_to_end() {
     let arguments = ["--config", config.to_str().unwrap()];
     let create = ["namespace", "create", "acme", "--json"];
     let made = svc().run(&data, &create).await.json();
-    let house = House {
+    let fixture = SellerProcess {
         credential: text(&made["credential"]),
         process: svc().serve(&data, &arguments).await,
     };
-    let project = house.sell().await;
+    let project = fixture.sell().await;
     // The provider has the call, and its answer comes to nobody.
     provider.next(Manner::Hang);
-    house.ask(Method::DELETE, &project, json!({})).await;
+    fixture
+        .send_request(Method::DELETE, &project, json!({}))
+        .await;
     ended(&provider, 1).await;
-    house.process.kill().await;
+    fixture.process.kill().await;
     let process = svc().serve(&data, &arguments).await;
     let calls = ended(&provider, 2).await;
     assert_eq!(calls[0].path, "/v1/subscriptions/sub_cs_test_1");

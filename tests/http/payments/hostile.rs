@@ -153,7 +153,7 @@ async fn the_providers_test_mode_grants_nothing_where_money_moves() {
         .await;
         let price = shop.price(json!({})).await;
         // Nobody answers there: the session is known, and can be paid.
-        let asked = shop.ask(&json!({ "price": price }), "").await;
+        let asked = shop.send_request(&json!({ "price": price }), "").await;
         asked.problem(503, "provider_unavailable");
         let id = shop.sessions().await.remove(0)["id"].clone();
         let mut object = checkout("cs_1", "paid");

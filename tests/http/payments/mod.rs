@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use svc::config::Stripe;
 use svc_tests::{Answer, Builder, ReadAnswer, TestServer, wait_until};
 
-use crate::account::{Owner, text};
+use crate::owner::{Owner, text};
 use provider::Provider;
 
 /// A project with a page, a backend and a price, at a provider that records what it is asked.
@@ -76,7 +76,7 @@ impl Shop {
     }
 
     /// Asks for a checkout, with cookies.
-    pub(crate) async fn ask(&self, body: &Value, cookie: &str) -> Answer {
+    pub(crate) async fn send_request(&self, body: &Value, cookie: &str) -> Answer {
         self.server
             .json("/shop/payments/checkout", body)
             .header(header::ACCEPT, "application/json")
@@ -93,7 +93,7 @@ impl Shop {
     /// Begins a checkout of a visitor with a cookie.
     pub(crate) async fn buy_again(&self, price: &str, cookie: &str) -> Bought {
         let answer = self
-            .ask(&json!({ "price": price }), cookie)
+            .send_request(&json!({ "price": price }), cookie)
             .await
             .expect(200);
         let begun = answer.json();

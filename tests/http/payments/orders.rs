@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::provider::{charge, checkout, event};
 use super::{Bought, Shop};
-use crate::account::text;
+use crate::owner::text;
 use crate::svc;
 
 /// A generator that a test can repeat.

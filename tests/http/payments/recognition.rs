@@ -6,7 +6,7 @@ use svc_tests::TestServer;
 use svc_tests::browser::Browser;
 
 use super::{Shop, provider};
-use crate::account::text;
+use crate::owner::text;
 use crate::visitors::Place;
 
 /// The page's own calls, and none of another's.
@@ -14,13 +14,13 @@ fn from(origin: &str) -> HeaderMap {
     HeaderMap::from_iter([("origin".parse().unwrap(), origin.parse().unwrap())])
 }
 
-/// A price of the house's project.
+/// A price of the fixture's project.
 async fn priced(place: &Place) -> String {
-    let house = &place.house;
+    let fixture = &place.fixture;
     let price =
         json!({ "product_name": "Handbook", "label": "PDF", "amount": 900, "currency": "eur" });
-    let path = format!("/{}/payments/catalog", house.project);
-    let price = house.owner.post(&house.server, &path, &price).await;
+    let path = format!("/{}/payments/catalog", fixture.project);
+    let price = fixture.owner.post(&fixture.server, &path, &price).await;
     text(&price.expect(201).json()["id"])
 }
 
@@ -30,7 +30,9 @@ async fn begin(place: &Place, browser: &mut Browser, price: &str) -> Value {
     headers.insert("accept", "application/json".parse().unwrap());
     let body = json!({ "price": price }).to_string();
     let url = place.url("/payments/checkout");
-    let begun = browser.ask(Method::POST, &url, headers, Some(body)).await;
+    let begun = browser
+        .send_request(Method::POST, &url, headers, Some(body))
+        .await;
     begun.expect(200).json()
 }
 
@@ -65,7 +67,7 @@ async fn owned(place: &Place, browser: &mut Browser) -> Vec<(Value, Value)> {
 #[tokio::test]
 async fn a_visitor_is_known_by_the_surest_sign() {
     let place = Place::developing().await;
-    let house = &place.house;
+    let fixture = &place.fixture;
     let price = priced(&place).await;
     let ada = "name=Ada&email=ada%40example.com";
     let bob = "name=Bob&email=bob%40example.com";
@@ -77,10 +79,10 @@ async fn a_visitor_is_known_by_the_surest_sign() {
     let session = buy(&place, &mut first, &price, "somewhere@example.com").await;
     let by_id = [(json!("somewhere@example.com"), json!("user_id"))];
     assert_eq!(owned(&place, &mut first).await, by_id);
-    let path = format!("/{}/payments/sessions", house.project);
-    let sessions = house
+    let path = format!("/{}/payments/sessions", fixture.project);
+    let sessions = fixture
         .owner
-        .get(&house.server, &path)
+        .get(&fixture.server, &path)
         .await
         .expect(200)
         .json();
@@ -94,13 +96,13 @@ async fn a_visitor_is_known_by_the_surest_sign() {
     // Signed out again, the browser is still the one that bought.
     let logout = place.url("/auth/logout");
     let out = first
-        .ask(Method::POST, &logout, from(&place.origin), None)
+        .send_request(Method::POST, &logout, from(&place.origin), None)
         .await;
     out.expect(204);
     let by_cookie = [(json!("somewhere@example.com"), json!("cookie"))];
     assert_eq!(owned(&place, &mut first).await, by_cookie);
     let out = elsewhere
-        .ask(Method::POST, &logout, from(&place.origin), None)
+        .send_request(Method::POST, &logout, from(&place.origin), None)
         .await;
     out.expect(204);
     assert_eq!(owned(&place, &mut elsewhere).await, []);
@@ -119,7 +121,7 @@ async fn a_visitor_is_known_by_the_surest_sign() {
     let stranger = from("https://evil.example");
     let status = place.url("/payments/status");
     let told = his
-        .ask(Method::GET, &status, stranger, None)
+        .send_request(Method::GET, &status, stranger, None)
         .await
         .expect(200);
     assert_eq!(told.json(), json!({ "payments": [] }));
@@ -177,7 +179,7 @@ async fn what_a_signed_in_visitor_buys_is_not_seen_by_the_cookie_of_another() {
     assert_eq!(owned(&place, &mut victim).await, by_id);
 
     // Each checkout has a fresh one, a second click on the same button too, and all of them are found by the last.
-    place.house.server.advance(1);
+    place.fixture.server.advance(1);
     let before = checkout_cookie(&victim);
     let first = begin(&place, &mut victim, &price).await;
     let between = checkout_cookie(&victim);
@@ -189,7 +191,7 @@ async fn what_a_signed_in_visitor_buys_is_not_seen_by_the_cookie_of_another() {
     let paid = victim.submit(&at, "outcome=pay&email=second%40example.com");
     paid.await.expect(303);
     let logout = place.url("/auth/logout");
-    let out = victim.ask(Method::POST, &logout, from(&place.origin), None);
+    let out = victim.send_request(Method::POST, &logout, from(&place.origin), None);
     out.await.expect(204);
     let by_cookie = |email: &str| (json!(email), json!("cookie"));
     assert_eq!(
@@ -208,7 +210,7 @@ async fn what_was_bought_before_signing_in_moves_to_the_fresh_cookie() {
     let mut browser = place.browser();
     buy(&place, &mut browser, &price, "first@example.com").await;
     let former = checkout_cookie(&browser);
-    place.house.server.advance(1);
+    place.fixture.server.advance(1);
     place
         .sign_in(&mut browser, "name=Ada&email=ada%40example.com", "")
         .await;
@@ -221,7 +223,9 @@ async fn what_was_bought_before_signing_in_moves_to_the_fresh_cookie() {
     let mut elsewhere = place.browser();
     let headers = HeaderMap::from_iter([("cookie".parse().unwrap(), former.parse().unwrap())]);
     let status = place.url("/payments/status");
-    let told = elsewhere.ask(Method::GET, &status, headers, None).await;
+    let told = elsewhere
+        .send_request(Method::GET, &status, headers, None)
+        .await;
     assert_eq!(told.expect(200).json(), json!({ "payments": [] }));
 }
 

@@ -6,7 +6,7 @@ use svc_tests::ReadAnswer;
 
 use super::Shop;
 use super::provider::{charge, checkout, event};
-use crate::account::text;
+use crate::owner::text;
 
 #[tokio::test]
 async fn who_has_paid_is_recognised_by_the_cookie_until_the_money_goes_back() {

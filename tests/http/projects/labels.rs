@@ -80,8 +80,8 @@ async fn a_label_rests_however_its_project_ends() {
 #[tokio::test]
 async fn a_label_with_visitors_rests_for_good() {
     let place = Place::developing().await;
-    let (server, owner) = (&place.house.server, &place.house.owner);
-    let path = format!("/{}", place.house.project);
+    let (server, owner) = (&place.fixture.server, &place.fixture.owner);
+    let path = format!("/{}", place.fixture.project);
     let mut browser: Browser = place.browser();
     place
         .sign_in(&mut browser, "name=Ada&email=ada%40a.example", "")

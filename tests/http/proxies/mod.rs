@@ -16,7 +16,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
 use self::programs::{CADDY, Kind, NGINX, Place, Running, free_port, installed};
-use crate::account::{Owner, text};
+use crate::owner::{Owner, text};
 
 const HOST: &str = "share.example.com";
 const SITES: &str = "pages.example.com";
@@ -88,7 +88,7 @@ impl Site {
     }
 
     /// A project with a page `room` whose backend has rooms and an action.
-    async fn furnish(&self) {
+    async fn populate(&self) {
         let project = self.owner.project(&self.server, "House").await;
         let backend = json!({ "ddl": "CREATE TABLE notes (text)", "realtime": true });
         let path = format!("/{project}/backend");
@@ -111,7 +111,7 @@ async fn what_has_to_come_through_does(kind: Kind) {
     let Some(site) = Site::start(&kind).await else {
         return;
     };
-    site.furnish().await;
+    site.populate().await;
     pages(&site).await;
     too_large(&site).await;
     clients(&site).await;
@@ -123,12 +123,12 @@ async fn what_has_to_come_through_does(kind: Kind) {
 async fn pages(site: &Site) {
     let client = site.client(1);
     for url in [site.url(HOST, "/"), site.url(PROJECT, "/room")] {
-        let ask = || client.get(&url).header(header::ACCEPT_ENCODING, "br");
-        let page = ask().answer().await.expect(200);
+        let send_request = || client.get(&url).header(header::ACCEPT_ENCODING, "br");
+        let page = send_request().answer().await.expect(200);
         assert_eq!(page.header("content-encoding"), Some("br"), "{url}");
         let etag = page.header("etag").unwrap();
         assert!(etag.starts_with('"') && etag.ends_with("-br\""), "{etag}");
-        ask()
+        send_request()
             .header(header::IF_NONE_MATCH, etag)
             .answer()
             .await

@@ -8,7 +8,7 @@ use http::Method;
 use serde_json::{Value, json};
 use svc_tests::{ReadAnswer, TestServer};
 
-use crate::account::{Owner, text};
+use crate::owner::{Owner, text};
 
 /// A frontend with a history.
 struct History {

@@ -10,7 +10,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
-use super::{house, house_on, join};
+use super::{join, start_fixture, start_fixture_with};
 
 /// A message's frame that is not its last.
 fn part(opcode: Data, bytes: usize, last: bool) -> Message {
@@ -23,17 +23,17 @@ fn part(opcode: Data, bytes: usize, last: bool) -> Message {
 
 #[tokio::test]
 async fn binary_is_refused() {
-    let house = house().await;
-    let (mut socket, _) = join(&house, "a").await;
+    let fixture = start_fixture().await;
+    let (mut socket, _) = join(&fixture, "a").await;
     socket.0.send(Message::binary(vec![1, 2, 3])).await.unwrap();
     assert_eq!(socket.wait_for_close().await, Some(1003));
 }
 
 #[tokio::test]
 async fn a_frame_has_its_most_as_a_whole() {
-    let house = house().await;
+    let fixture = start_fixture().await;
     // Just as large as it may be: it is read, and is no JSON.
-    let (mut socket, _) = join(&house, "a").await;
+    let (mut socket, _) = join(&fixture, "a").await;
     socket.send("x".repeat(16_384)).await;
     assert_eq!(
         socket.wait_for_envelope("svc:error").await["data"]["code"],
@@ -41,7 +41,7 @@ async fn a_frame_has_its_most_as_a_whole() {
     );
     socket.send("x".repeat(16_385)).await;
     assert_eq!(socket.wait_for_close().await, Some(1009));
-    let (mut socket, _) = join(&house, "a").await;
+    let (mut socket, _) = join(&fixture, "a").await;
     for (opcode, bytes, last) in [
         (Data::Text, 8_000, false),
         (Data::Continue, 8_000, false),
@@ -65,16 +65,16 @@ async fn a_frame_has_its_most_as_a_whole() {
         .unwrap();
     assert_eq!(socket.wait_for_close().await, Some(1009));
     // Much more than that, of which the client gets to know in the middle of it.
-    let (mut socket, _) = join(&house, "a").await;
+    let (mut socket, _) = join(&fixture, "a").await;
     let _ = socket.0.send(Message::text("x".repeat(4_000_000))).await;
     assert_eq!(socket.wait_for_close().await, Some(1009));
 }
 
 #[tokio::test]
 async fn who_sends_too_much_is_warned_then_closed() {
-    let house = house().await;
-    let (mut ada, _) = join(&house, "a").await;
-    let (mut bob, _) = join(&house, "a").await;
+    let fixture = start_fixture().await;
+    let (mut ada, _) = join(&fixture, "a").await;
+    let (mut bob, _) = join(&fixture, "a").await;
     for n in 0..20 {
         ada.send_envelope("n", json!(n)).await;
     }
@@ -88,7 +88,7 @@ async fn who_sends_too_much_is_warned_then_closed() {
     assert_eq!(error["data"]["code"], "rate_limited", "{error}");
     assert_eq!(error["data"]["client_message_id"], "m21");
     // A second later there are ten more; one of them is spent already.
-    house.server.advance(1);
+    fixture.server.advance(1);
     for n in 0..9 {
         ada.send_envelope("later", json!(n)).await;
         assert_eq!(bob.wait_for_envelope("later").await["data"], n);
@@ -107,9 +107,9 @@ async fn who_sends_too_much_is_warned_then_closed() {
 
 #[tokio::test]
 async fn ten_a_second_may_go_on_for_ever() {
-    let house = house().await;
-    let (mut ada, _) = join(&house, "a").await;
-    let (mut bob, _) = join(&house, "a").await;
+    let fixture = start_fixture().await;
+    let (mut ada, _) = join(&fixture, "a").await;
+    let (mut bob, _) = join(&fixture, "a").await;
     for second in 0..30 {
         for n in 0..10 {
             ada.send_envelope("n", json!([second, n])).await;
@@ -117,14 +117,14 @@ async fn ten_a_second_may_go_on_for_ever() {
         for n in 0..10 {
             assert_eq!(bob.wait_for_envelope("n").await["data"], json!([second, n]));
         }
-        house.server.advance(1);
+        fixture.server.advance(1);
     }
 }
 
 #[tokio::test]
 async fn pings_are_answered_and_a_flood_of_them_is_one() {
-    let house = house().await;
-    let (mut socket, _) = join(&house, "a").await;
+    let fixture = start_fixture().await;
+    let (mut socket, _) = join(&fixture, "a").await;
     socket
         .0
         .send(Message::Ping("are you there".into()))
@@ -148,22 +148,22 @@ async fn who_does_not_answer_pings_is_gone_at_the_deadline() {
         limits.ping_seconds = 25;
         limits.pong_seconds = 60;
     };
-    let house = house_on(TestServer::builder().limits(limits)).await;
-    let (mut ada, _) = join(&house, "a").await;
+    let fixture = start_fixture_with(TestServer::builder().limits(limits)).await;
+    let (mut ada, _) = join(&fixture, "a").await;
     // Reads nothing, so that it answers nothing.
-    let (mut silent, silent_id) = join(&house, "a").await;
+    let (mut silent, silent_id) = join(&fixture, "a").await;
     ada.wait_for_envelope("svc:join").await;
     assert_eq!(
         ada.wait_for_envelope("svc:presence").await["data"]["members"],
         2
     );
     for _ in 0..2 {
-        house.server.advance(25);
+        fixture.server.advance(25);
         // Ada answers hers while she listens.
         let heard = ada.drain_envelopes().await;
         assert!(heard.iter().all(|e| e["type"] != "svc:leave"), "{heard:?}");
     }
-    house.server.advance(11);
+    fixture.server.advance(11);
     let left = ada.wait_for_envelope("svc:leave").await;
     assert_eq!(left["data"]["client_id"], *silent_id);
     assert_eq!(
@@ -179,9 +179,9 @@ async fn who_does_not_answer_pings_is_gone_at_the_deadline() {
 
 #[tokio::test]
 async fn who_closes_gets_the_code_back_and_is_gone_at_once() {
-    let house = house().await;
-    let (mut ada, _) = join(&house, "a").await;
-    let (mut bob, bob_id) = join(&house, "a").await;
+    let fixture = start_fixture().await;
+    let (mut ada, _) = join(&fixture, "a").await;
+    let (mut bob, bob_id) = join(&fixture, "a").await;
     ada.wait_for_envelope("svc:join").await;
     let close = tokio_tungstenite::tungstenite::protocol::CloseFrame {
         code: 4_001.into(),
@@ -197,9 +197,9 @@ async fn who_closes_gets_the_code_back_and_is_gone_at_once() {
 
 #[tokio::test]
 async fn who_vanishes_is_gone_at_once() {
-    let house = house().await;
-    let (mut ada, _) = join(&house, "a").await;
-    let (bob, bob_id) = join(&house, "a").await;
+    let fixture = start_fixture().await;
+    let (mut ada, _) = join(&fixture, "a").await;
+    let (bob, bob_id) = join(&fixture, "a").await;
     drop(bob);
     assert_eq!(
         ada.wait_for_envelope("svc:leave").await["data"]["client_id"],
@@ -243,16 +243,16 @@ async fn a_slow_reader_delays_nobody_and_is_closed() {
         // Who is slow does not answer pings, either.
         limits.pong_seconds = 10_000;
     };
-    let house = house_on(TestServer::builder().limits(many)).await;
-    let (mut slow, slow_id) = join(&house, "a").await;
+    let fixture = start_fixture_with(TestServer::builder().limits(many)).await;
+    let (mut slow, slow_id) = join(&fixture, "a").await;
     let mut fast = Vec::new();
     for _ in 0..98 {
         // A large room tells of who comes once in a while.
-        house.server.advance(1);
-        fast.push(join(&house, "a").await.0);
+        fixture.server.advance(1);
+        fast.push(join(&fixture, "a").await.0);
     }
-    house.server.advance(1);
-    let (mut ada, _) = join(&house, "a").await;
+    fixture.server.advance(1);
+    let (mut ada, _) = join(&fixture, "a").await;
     let heard = Arc::<AtomicUsize>::default();
     let fast = fast.into_iter();
     let fast = fast.map(|socket| tokio::spawn(hear_all(socket, Arc::clone(&heard))));
@@ -267,7 +267,7 @@ async fn a_slow_reader_delays_nobody_and_is_closed() {
         let by_all = async || (heard.load(Ordering::Relaxed) == all).then_some(());
         wait_until("all fast readers to have it", by_all).await;
     }
-    house.server.advance(1);
+    fixture.server.advance(1);
     for listener in listening {
         listener.await.unwrap();
     }
@@ -277,7 +277,7 @@ async fn a_slow_reader_delays_nobody_and_is_closed() {
     );
     assert_eq!(slow.wait_for_close().await, Some(1013));
     let detail = async || {
-        let sockets = house.detail().await["realtime"]["sockets"]
+        let sockets = fixture.detail().await["realtime"]["sockets"]
             .as_u64()
             .unwrap();
         (sockets <= 99).then_some(())

@@ -5,16 +5,17 @@ use std::net::SocketAddr;
 use serde_json::json;
 use svc_tests::{RawWebSocket, SeededRng, TestServer, masked_frame, wait_until};
 
-use super::{house_on, join};
-use crate::house::House;
+use super::{join, start_fixture_with};
+use crate::project_fixture::ProjectFixture;
 
 /// Opens a connection to a room.
 fn open(address: SocketAddr, first: &[u8]) -> RawWebSocket {
     RawWebSocket::open(address, "/room/ws?room=a", first)
 }
 
-async fn hostile_house() -> House {
-    house_on(TestServer::builder().limits(|limits| limits.sockets_per_backend = 100_000)).await
+async fn start_hostile_fixture() -> ProjectFixture {
+    start_fixture_with(TestServer::builder().limits(|limits| limits.sockets_per_backend = 100_000))
+        .await
 }
 
 /// Does something that blocks.
@@ -22,20 +23,20 @@ async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
     tokio::task::spawn_blocking(work).await.unwrap()
 }
 
-/// That nobody is left but `sockets`, and that the house still serves.
-async fn only(house: &House, sockets: u64) {
-    let counted = async || (house.detail().await["realtime"]["sockets"] == sockets).then_some(());
+/// That nobody is left but `sockets`, and that the fixture still serves.
+async fn only(fixture: &ProjectFixture, sockets: u64) {
+    let counted = async || (fixture.detail().await["realtime"]["sockets"] == sockets).then_some(());
     wait_until("the sockets to be gone", counted).await;
-    let (mut ada, _) = join(house, "after").await;
-    let (mut bob, _) = join(house, "after").await;
+    let (mut ada, _) = join(fixture, "after").await;
+    let (mut bob, _) = join(fixture, "after").await;
     ada.send_envelope("still", json!(1)).await;
     bob.wait_for_envelope("still").await;
 }
 
 #[tokio::test]
 async fn what_breaks_the_protocol_is_closed_with_its_code() {
-    let house = hostile_house().await;
-    let address = house.server.address();
+    let fixture = start_hostile_fixture().await;
+    let address = fixture.server.address();
     let text = |bytes: &[u8]| masked_frame(0x81, bytes);
     for (name, bytes, code) in [
         ("not masked", vec![0x81, 2, b'{', b'}'], 1002),
@@ -97,14 +98,14 @@ async fn what_breaks_the_protocol_is_closed_with_its_code() {
             );
         }
     }
-    only(&house, 0).await;
+    only(&fixture, 0).await;
 }
 
 #[tokio::test]
 async fn frames_arrive_however_slowly() {
-    let house = hostile_house().await;
-    let (mut ada, _) = join(&house, "a").await;
-    let address = house.server.address();
+    let fixture = start_hostile_fixture().await;
+    let (mut ada, _) = join(&fixture, "a").await;
+    let address = fixture.server.address();
     let raw = apart(move || {
         let mut raw = open(address, &[]);
         for byte in masked_frame(0x81, br#"{"v":1,"type":"slow","data":1}"#) {
@@ -119,8 +120,8 @@ async fn frames_arrive_however_slowly() {
 
 #[tokio::test]
 async fn a_client_that_only_closes_its_half_is_closed() {
-    let house = hostile_house().await;
-    let address = house.server.address();
+    let fixture = start_hostile_fixture().await;
+    let address = fixture.server.address();
     let rest = apart(move || {
         let mut raw = open(address, &[]);
         raw.close_half();
@@ -134,14 +135,14 @@ async fn a_client_that_only_closes_its_half_is_closed() {
         raw.close_code()
     });
     assert_eq!(rest.await, None);
-    only(&house, 0).await;
+    only(&fixture, 0).await;
 }
 
 #[tokio::test]
 async fn noise_ends_every_connection_and_nothing_else() {
-    let house = hostile_house().await;
-    let (mut ada, _) = join(&house, "a").await;
-    let address = house.server.address();
+    let fixture = start_hostile_fixture().await;
+    let (mut ada, _) = join(&fixture, "a").await;
+    let address = fixture.server.address();
     let ended = apart(move || {
         let mut numbers = SeededRng::new(7);
         let mut codes = std::collections::BTreeMap::new();
@@ -167,13 +168,13 @@ async fn noise_ends_every_connection_and_nothing_else() {
     assert!(codes.keys().all(|code| allowed.contains(code)), "{codes:?}");
     assert!(codes.contains_key(&Some(1002)), "{codes:?}");
     ada.send_envelope("mine", json!(1)).await;
-    only(&house, 1).await;
+    only(&fixture, 1).await;
 }
 
 #[tokio::test]
 async fn twenty_megabytes_of_one_frame_take_no_memory_and_no_time() {
-    let house = hostile_house().await;
-    let address = house.server.address();
+    let fixture = start_hostile_fixture().await;
+    let address = fixture.server.address();
     let code = apart(move || {
         let mut raw = open(address, &[]);
         raw.write(&[&[0x81, 0xff][..], &20_000_000_u64.to_be_bytes(), &[0; 4]].concat());
@@ -184,5 +185,5 @@ async fn twenty_megabytes_of_one_frame_take_no_memory_and_no_time() {
     });
     // A client that writes on after it was told may be cut off: then there is no code to read.
     assert!(matches!(code.await, Some(1009) | None));
-    only(&house, 0).await;
+    only(&fixture, 0).await;
 }

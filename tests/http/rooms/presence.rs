@@ -7,58 +7,58 @@ use serde_json::Value;
 use svc_tests::{Socket, SocketEvent, TestServer, wait_until};
 use tokio::task::JoinSet;
 
-use super::{house_on, join};
-use crate::account::text;
-use crate::house::House;
+use super::{join, start_fixture_with};
+use crate::owner::text;
+use crate::project_fixture::ProjectFixture;
 
 /// How many sit in the large room.
 const CROWD: usize = 80;
 
-/// A house for crowds of whom nobody listens all the time, so that nobody answers pings.
-async fn hall() -> House {
+/// A fixture for crowds of whom nobody listens all the time, so that nobody answers pings.
+async fn start_crowd_fixture() -> ProjectFixture {
     let limits = |limits: &mut svc::config::Limits| {
         limits.sockets_per_backend = 10_000;
         limits.ping_seconds = 10_000;
         limits.pong_seconds = 10_000;
     };
-    house_on(TestServer::builder().limits(limits)).await
+    start_fixture_with(TestServer::builder().limits(limits)).await
 }
 
-async fn crowded() -> (House, Vec<(Socket, String)>) {
-    let house = hall().await;
+async fn crowded() -> (ProjectFixture, Vec<(Socket, String)>) {
+    let fixture = start_crowd_fixture().await;
     let mut crowd = Vec::new();
     for _ in 0..CROWD {
         // Each is told at once, because the last telling was a while ago.
-        house.server.advance(1);
-        crowd.push(join(&house, "hall").await);
+        fixture.server.advance(1);
+        crowd.push(join(&fixture, "hall").await);
     }
-    house.server.advance(1);
-    (house, crowd)
+    fixture.server.advance(1);
+    (fixture, crowd)
 }
 
 /// Opens a socket that is not welcomed yet.
-async fn come(house: &House) -> Socket {
-    house
+async fn come(fixture: &ProjectFixture) -> Socket {
+    fixture
         .server
         .socket("/room/ws?room=hall", &[])
         .await
         .unwrap()
 }
 
-async fn counted(house: &House, sockets: usize) {
-    let seen = async || (house.detail().await["realtime"]["sockets"] == sockets).then_some(());
+async fn counted(fixture: &ProjectFixture, sockets: usize) {
+    let seen = async || (fixture.detail().await["realtime"]["sockets"] == sockets).then_some(());
     wait_until("the sockets to be counted", seen).await;
 }
 
 #[tokio::test]
 async fn many_who_reload_at_once_are_told_in_one_piece() {
-    let (house, crowd) = crowded().await;
+    let (fixture, crowd) = crowded().await;
     // One stays to watch; it has heard of everybody who came so far.
     let mut crowd = crowd.into_iter();
     let (mut watcher, _) = crowd.next().unwrap();
     watcher.drain_envelopes().await;
     // The first change after a quiet while is told at once; all others wait, because the clock stands still.
-    let mut first = come(&house).await;
+    let mut first = come(&fixture).await;
     assert_eq!(first.envelope().await["type"], "svc:welcome");
     let left: BTreeSet<String> = crowd
         .map(|(socket, id)| {
@@ -66,12 +66,12 @@ async fn many_who_reload_at_once_are_told_in_one_piece() {
             id
         })
         .collect();
-    counted(&house, 2).await;
+    counted(&fixture, 2).await;
     let mut back = Vec::new();
     for _ in 0..CROWD {
-        back.push(come(&house).await);
+        back.push(come(&fixture).await);
     }
-    counted(&house, 2 + CROWD).await;
+    counted(&fixture, 2 + CROWD).await;
     let told = watcher.drain_envelopes().await;
     assert_eq!(
         told.len(),
@@ -79,7 +79,7 @@ async fn many_who_reload_at_once_are_told_in_one_piece() {
         "one join and one presence, not {}",
         told.len()
     );
-    house.server.advance(1);
+    fixture.server.advance(1);
     // Everybody who came back is welcomed as one of all, and is told nothing of the others who came with it.
     let mut frames = 0;
     let mut ids = BTreeSet::new();
@@ -114,16 +114,16 @@ async fn many_who_reload_at_once_are_told_in_one_piece() {
 
 #[tokio::test]
 async fn who_comes_and_goes_between_two_tellings_is_never_heard_of() {
-    let (house, mut crowd) = crowded().await;
+    let (fixture, mut crowd) = crowded().await;
     let mut watcher = crowd.pop().unwrap().0;
     watcher.drain_envelopes().await;
-    let _first = come(&house).await;
-    counted(&house, CROWD + 1).await;
-    let brief = come(&house).await;
-    counted(&house, CROWD + 2).await;
+    let _first = come(&fixture).await;
+    counted(&fixture, CROWD + 1).await;
+    let brief = come(&fixture).await;
+    counted(&fixture, CROWD + 2).await;
     drop(brief);
-    counted(&house, CROWD + 1).await;
-    house.server.advance(1);
+    counted(&fixture, CROWD + 1).await;
+    fixture.server.advance(1);
     let told = watcher.drain_envelopes().await;
     let kinds: Vec<&Value> = told.iter().map(|event| &event["type"]).collect();
     assert_eq!(kinds, ["svc:join", "svc:presence"], "only the first");
@@ -132,14 +132,14 @@ async fn who_comes_and_goes_between_two_tellings_is_never_heard_of() {
 
 #[tokio::test]
 async fn who_speaks_before_it_is_told_of_is_heard_after() {
-    let (house, mut crowd) = crowded().await;
+    let (fixture, mut crowd) = crowded().await;
     let mut watcher = crowd.pop().unwrap().0;
-    let _first = come(&house).await;
-    let mut eager = come(&house).await;
+    let _first = come(&fixture).await;
+    let mut eager = come(&fixture).await;
     eager.send_envelope("eager", serde_json::json!(1)).await;
     eager.send_envelope("eager", serde_json::json!(2)).await;
-    counted(&house, CROWD + 2).await;
-    house.server.advance(1);
+    counted(&fixture, CROWD + 2).await;
+    fixture.server.advance(1);
     let id = text(&eager.envelope().await["data"]["client_id"]);
     let mut seen = Vec::new();
     while seen.len() < 3 {
@@ -154,11 +154,11 @@ async fn who_speaks_before_it_is_told_of_is_heard_after() {
 
 #[tokio::test]
 async fn messages_do_not_wait_for_presence() {
-    let (house, mut crowd) = crowded().await;
+    let (fixture, mut crowd) = crowded().await;
     let mut watcher = crowd.pop().unwrap().0;
     let mut speaker = crowd.pop().unwrap().0;
-    let _first = come(&house).await;
-    let _second = come(&house).await;
+    let _first = come(&fixture).await;
+    let _second = come(&fixture).await;
     speaker.send_envelope("now", serde_json::json!(1)).await;
     watcher.wait_for_envelope("now").await;
 }
@@ -167,8 +167,8 @@ async fn messages_do_not_wait_for_presence() {
 const THOUSAND: usize = 1_000;
 
 /// Opens so many sockets that are not welcomed yet.
-async fn come_many(house: &House, many: usize) -> Vec<Socket> {
-    let address = house.server.address();
+async fn come_many(fixture: &ProjectFixture, many: usize) -> Vec<Socket> {
+    let address = fixture.server.address();
     let mut coming = JoinSet::new();
     for _ in 0..many {
         coming.spawn(async move {
@@ -185,18 +185,18 @@ async fn a_thousand_who_reload_cost_each_of_them_two_frames() {
     let mut files = getrlimit(Resource::Nofile);
     files.current = files.maximum;
     setrlimit(Resource::Nofile, files).unwrap();
-    let house = hall().await;
-    let (mut watcher, _) = join(&house, "hall").await;
-    let crowd = come_many(&house, THOUSAND).await;
-    counted(&house, 1 + THOUSAND).await;
-    house.server.advance(1);
+    let fixture = start_crowd_fixture().await;
+    let (mut watcher, _) = join(&fixture, "hall").await;
+    let crowd = come_many(&fixture, THOUSAND).await;
+    counted(&fixture, 1 + THOUSAND).await;
+    fixture.server.advance(1);
     watcher.drain_envelopes().await;
     // They are gone, and then all are back, within a second of the server's.
     drop(crowd);
-    counted(&house, 1).await;
-    let back = come_many(&house, THOUSAND).await;
-    counted(&house, 1 + THOUSAND).await;
-    house.server.advance(1);
+    counted(&fixture, 1).await;
+    let back = come_many(&fixture, THOUSAND).await;
+    counted(&fixture, 1 + THOUSAND).await;
+    fixture.server.advance(1);
     let mut hearing = JoinSet::new();
     for mut socket in back {
         hearing.spawn(async move {

@@ -2,15 +2,15 @@
 
 use serde_json::json;
 
-use super::{house, join, join_by};
-use crate::account::text;
+use super::{join, join_by, start_fixture};
+use crate::owner::text;
 
 #[tokio::test]
 async fn a_message_goes_to_every_other_member_in_the_servers_envelope() {
-    let house = house().await;
-    let (mut ada, ada_id) = join(&house, "lobby").await;
-    let (mut bob, bob_id) = join(&house, "lobby").await;
-    let (mut eve, _) = join(&house, "lobby").await;
+    let fixture = start_fixture().await;
+    let (mut ada, ada_id) = join(&fixture, "lobby").await;
+    let (mut bob, bob_id) = join(&fixture, "lobby").await;
+    let (mut eve, _) = join(&fixture, "lobby").await;
     assert_ne!(ada_id, bob_id);
     ada.send(r#"{"v":1,"type":"move","data":{"x": 1.50},"client_message_id":"m1","sender":"owner","room":"other","ts":"never","seq":99}"#).await;
     for socket in [&mut bob, &mut eve] {
@@ -32,8 +32,8 @@ async fn a_message_goes_to_every_other_member_in_the_servers_envelope() {
 
 #[tokio::test]
 async fn who_joins_is_welcomed_first_and_the_others_are_told() {
-    let house = house().await;
-    let mut ada = house
+    let fixture = start_fixture().await;
+    let mut ada = fixture
         .server
         .socket("/room/ws?room=lobby", &[])
         .await
@@ -48,7 +48,7 @@ async fn who_joins_is_welcomed_first_and_the_others_are_told() {
             "data": { "client_id": ada_id, "room": "lobby", "members": 1, "seq": 0 },
         })
     );
-    let mut bob = house
+    let mut bob = fixture
         .server
         .socket("/room/ws?room=lobby", &[])
         .await
@@ -76,10 +76,10 @@ async fn who_joins_is_welcomed_first_and_the_others_are_told() {
 
 #[tokio::test]
 async fn messages_are_numbered_by_room_and_own_ones_count() {
-    let house = house().await;
-    let (mut ada, _) = join(&house, "lobby").await;
-    let (mut bob, _) = join(&house, "lobby").await;
-    let (mut eve, _) = join(&house, "garden").await;
+    let fixture = start_fixture().await;
+    let (mut ada, _) = join(&fixture, "lobby").await;
+    let (mut bob, _) = join(&fixture, "lobby").await;
+    let (mut eve, _) = join(&fixture, "garden").await;
     ada.send_envelope("a", json!(1)).await;
     assert_eq!(bob.wait_for_envelope("a").await["seq"], 1);
     bob.send_envelope("b", json!(2)).await;
@@ -90,14 +90,14 @@ async fn messages_are_numbered_by_room_and_own_ones_count() {
     ada.send_envelope("svc:join", json!({ "client_id": "x" }))
         .await;
     ada.wait_for_envelope("svc:error").await;
-    let mut late = house
+    let mut late = fixture
         .server
         .socket("/room/ws?room=lobby", &[])
         .await
         .unwrap();
     assert_eq!(late.envelope().await["data"]["seq"], 3);
     // Another room has numbers of its own, and hears nothing of this one.
-    let (mut dan, _) = join(&house, "garden").await;
+    let (mut dan, _) = join(&fixture, "garden").await;
     dan.send_envelope("d", json!(4)).await;
     assert_eq!(eve.wait_for_envelope("d").await["seq"], 1);
     let heard = eve.drain_envelopes().await;
@@ -106,14 +106,14 @@ async fn messages_are_numbered_by_room_and_own_ones_count() {
 
 #[tokio::test]
 async fn a_room_and_its_numbers_end_with_its_last_member() {
-    let house = house().await;
-    let (mut ada, _) = join(&house, "lobby").await;
+    let fixture = start_fixture().await;
+    let (mut ada, _) = join(&fixture, "lobby").await;
     ada.send_envelope("a", json!(1)).await;
     ada.send_envelope("a", json!(2)).await;
-    let (bob, _) = join(&house, "lobby").await;
+    let (bob, _) = join(&fixture, "lobby").await;
     bob.close().await;
     ada.close().await;
-    let mut again = house
+    let mut again = fixture
         .server
         .socket("/room/ws?room=lobby", &[])
         .await
@@ -125,19 +125,19 @@ async fn a_room_and_its_numbers_end_with_its_last_member() {
 
 #[tokio::test]
 async fn sibling_frontends_share_the_rooms_of_their_backend() {
-    let house = house().await;
-    house.publish("annex").await;
-    let (mut ada, _) = join(&house, "lobby").await;
-    let (mut bob, _) = join_by(&house, "annex", "lobby").await;
+    let fixture = start_fixture().await;
+    fixture.publish("annex").await;
+    let (mut ada, _) = join(&fixture, "lobby").await;
+    let (mut bob, _) = join_by(&fixture, "annex", "lobby").await;
     ada.send_envelope("hi", json!(null)).await;
     assert_eq!(bob.wait_for_envelope("hi").await["data"], json!(null));
 }
 
 #[tokio::test]
 async fn data_arrives_as_it_was_written() {
-    let house = house().await;
-    let (mut ada, _) = join(&house, "lobby").await;
-    let (mut bob, _) = join(&house, "lobby").await;
+    let fixture = start_fixture().await;
+    let (mut ada, _) = join(&fixture, "lobby").await;
+    let (mut bob, _) = join(&fixture, "lobby").await;
     let long = "ä".repeat(8_000);
     for (n, data) in [
         json!(null),
@@ -161,9 +161,9 @@ async fn data_arrives_as_it_was_written() {
 
 #[tokio::test]
 async fn a_frame_that_breaks_a_rule_is_answered_and_dropped() {
-    let house = house().await;
-    let (mut ada, _) = join(&house, "lobby").await;
-    let (mut bob, _) = join(&house, "lobby").await;
+    let fixture = start_fixture().await;
+    let (mut ada, _) = join(&fixture, "lobby").await;
+    let (mut bob, _) = join(&fixture, "lobby").await;
     for (frame, code, id) in [
         ("not json", "invalid_json", json!(null)),
         ("[1]", "invalid_request", json!(null)),

@@ -6,7 +6,7 @@ use http::Method;
 use serde_json::{Value, json};
 use svc_tests::{Answer, ReadAnswer, TestServer, disk, wait_until};
 
-use crate::account::{Owner, text};
+use crate::owner::{Owner, text};
 use crate::svc;
 
 const DEPLOY: &str = "/api/v1/deploy";

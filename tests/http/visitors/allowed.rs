@@ -9,11 +9,11 @@ use super::place::{Place, provider};
 use super::stub::Stub;
 
 async fn patch(place: &Place, allowed: &Value) -> Answer {
-    let (house, body) = (&place.house, json!({ "allowed_providers": allowed }));
-    let path = format!("/{}", house.project);
-    house
+    let (fixture, body) = (&place.fixture, json!({ "allowed_providers": allowed }));
+    let path = format!("/{}", fixture.project);
+    fixture
         .owner
-        .send(&house.server, Method::PATCH, &path, &body)
+        .send(&fixture.server, Method::PATCH, &path, &body)
         .await
 }
 

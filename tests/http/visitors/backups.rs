@@ -6,7 +6,7 @@ use svc_tests::TestServer;
 
 use super::place::{Place, stable};
 use super::stub::Stub;
-use crate::account::text;
+use crate::owner::text;
 use crate::svc;
 
 /// Signs somebody in who is this subject for the issuer; answers the browser and who that is.
@@ -35,7 +35,7 @@ async fn a_restored_backup_has_visitors_and_the_sessions_of_its_moment() {
     let vault = tempfile::tempdir().unwrap();
     let backup = vault.path().join("backup");
     let backup = backup.to_str().unwrap().to_owned();
-    let server = &place.house.server;
+    let server = &place.fixture.server;
     let made = server.command(&svc(), &["backup", &backup]).await;
     assert!(made.success, "{made:?}");
 
@@ -43,10 +43,19 @@ async fn a_restored_backup_has_visitors_and_the_sessions_of_its_moment() {
     let own = HeaderMap::from_iter([("origin".parse().unwrap(), place.origin.parse().unwrap())]);
     let out = place.url("/auth/logout");
     let mut leaving = ada.clone();
-    let answer = leaving.ask(Method::POST, &out, own, None).await;
+    let answer = leaving.send_request(Method::POST, &out, own, None).await;
     answer.expect(204);
-    let forget = format!("/{}/visitors/{}", place.house.project, text(&as_bob["id"]));
-    place.house.owner.delete(server, &forget).await.expect(204);
+    let forget = format!(
+        "/{}/visitors/{}",
+        place.fixture.project,
+        text(&as_bob["id"])
+    );
+    place
+        .fixture
+        .owner
+        .delete(server, &forget)
+        .await
+        .expect(204);
     let (eve, _) = sign_in(&place, &stub, "eve").await;
     stub.change(|inner| inner.claims = json!({ "sub": "ada", "name": "Countess" }));
     let mut later = place.browser();
@@ -78,8 +87,8 @@ async fn a_restored_backup_has_visitors_and_the_sessions_of_its_moment() {
         let refused = place.call(&mut browser, &mine).await;
         refused.problem(401, "identity_required");
     }
-    let (server, owner) = (&place.house.server, &place.house.owner);
-    let listed = format!("/{}/visitors", place.house.project);
+    let (server, owner) = (&place.fixture.server, &place.fixture.owner);
+    let listed = format!("/{}/visitors", place.fixture.project);
     let listed = owner.get(server, &listed).await.expect(200).json();
     let ids: Vec<_> = listed["visitors"]
         .as_array()
@@ -92,6 +101,6 @@ async fn a_restored_backup_has_visitors_and_the_sessions_of_its_moment() {
     let (_, again) = sign_in(&place, &stub, "bob").await;
     assert_eq!(again["id"], as_bob["id"]);
     let check = ["check", "--json"];
-    let checked = place.house.server.command(&svc(), &check).await.json();
+    let checked = place.fixture.server.command(&svc(), &check).await.json();
     assert_eq!(checked["errors"], json!([]));
 }

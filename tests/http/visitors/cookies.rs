@@ -33,7 +33,9 @@ async fn user(place: &Place, cookies: &str) -> Value {
     let mut browser = place.browser();
     let headers = HeaderMap::from_iter([(header::COOKIE, cookies.parse().unwrap())]);
     let status = place.url("/auth/status");
-    let answer = browser.ask(Method::GET, &status, headers, None).await;
+    let answer = browser
+        .send_request(Method::GET, &status, headers, None)
+        .await;
     answer.expect(200).json()["user"].clone()
 }
 
@@ -43,7 +45,7 @@ async fn over_https_only_the_pages_own_host_sets_them() {
     let place = secure(&stub).await;
     let mut ada = place.browser();
     assert_eq!(place.walk(&mut ada, "acme").await, place.url(""));
-    let page = place.house.server.server().app().deployments.page("room");
+    let page = place.fixture.server.server().app().deployments.page("room");
     let id = page.await.unwrap().id;
     let (name, token, attributes) = held(&ada, "svc_session_");
     assert_eq!(name, format!("__Host-svc_session_{id}"));
@@ -83,7 +85,7 @@ async fn over_https_only_the_pages_own_host_sets_them() {
     // Signed out, it is taken away where it was set.
     let own = HeaderMap::from_iter([(header::ORIGIN, place.origin.parse().unwrap())]);
     let logout = place.url("/auth/logout");
-    let out = ada.ask(Method::POST, &logout, own, None);
+    let out = ada.send_request(Method::POST, &logout, own, None);
     let out = out.await.expect(204);
     let taken = out.header("set-cookie").unwrap();
     for attribute in ["Secure", "Path=/", "Max-Age=0"] {
@@ -120,7 +122,9 @@ async fn of_several_cookies_of_one_name_none_counts() {
             HeaderMap::from_iter([(header::COOKIE, HeaderValue::try_from(line).unwrap())]);
         let login = place.url("/auth/login");
         let mut browser = place.browser();
-        let answer = browser.ask(Method::GET, &login, headers, None).await;
+        let answer = browser
+            .send_request(Method::GET, &login, headers, None)
+            .await;
         answer.expect(302).header("set-cookie").unwrap().to_owned()
     };
     assert!(again(cookie.to_owned()).await.starts_with(cookie));
@@ -135,7 +139,7 @@ async fn of_several_cookies_of_one_name_none_counts() {
 async fn with_https_every_answer_has_browsers_stay_there() {
     let stub = Stub::start().await;
     let place = secure(&stub).await;
-    let server = &place.house.server;
+    let server = &place.fixture.server;
     let share = json!({ "content": "x", "name": "share" });
     server.deploy(&share).await;
     for (method, host, path, status) in [

@@ -5,8 +5,8 @@ use svc_tests::browser::Browser;
 use svc_tests::{Answer, ReadAnswer};
 use tempfile::TempDir;
 
-use crate::account::text;
 use crate::crashes::{Site, deed_of, points};
+use crate::owner::text;
 use crate::svc;
 
 /// Deeds that lead to the points here.

@@ -4,7 +4,7 @@ use http::{HeaderMap, Method};
 use serde_json::{Value, json};
 
 use super::place::Place;
-use crate::account::text;
+use crate::owner::text;
 
 const ADA: &str = "name=Ada&email=ada%40example.com";
 const BOB: &str = "name=Bob&email=bob%40example.com";
@@ -56,7 +56,9 @@ async fn a_visitor_signs_in_and_is_known_to_actions_and_signs_out() {
 
     let own = HeaderMap::from_iter([("origin".parse().unwrap(), place.origin.parse().unwrap())]);
     let logout = place.url("/auth/logout");
-    let out = ada.ask(Method::POST, &logout, own.clone(), None).await;
+    let out = ada
+        .send_request(Method::POST, &logout, own.clone(), None)
+        .await;
     assert_eq!(out.expect(204).text(), "");
     assert_eq!(place.user(&mut ada).await, Value::Null);
     assert_eq!(place.user(&mut bob).await, others);
@@ -68,11 +70,11 @@ async fn a_visitor_signs_in_and_is_known_to_actions_and_signs_out() {
 #[tokio::test]
 async fn a_session_has_the_attributes_of_its_cookie_and_is_one_frontends() {
     let place = Place::developing().await;
-    place.house.publish("sibling").await;
+    place.fixture.publish("sibling").await;
     let mut ada = place.browser();
     place.sign_in(&mut ada, ADA, "").await;
-    let page = format!("/{}/frontends/room", place.house.project);
-    let page = place.house.owner.get(&place.house.server, &page).await;
+    let page = format!("/{}/frontends/room", place.fixture.project);
+    let page = place.fixture.owner.get(&place.fixture.server, &page).await;
     let name = format!("svc_session_{}", text(&page.json()["id"]));
     let held = ada
         .cookies
@@ -95,16 +97,18 @@ async fn a_session_has_the_attributes_of_its_cookie_and_is_one_frontends() {
     let cookie = ada.cookie(&place.url("/auth/status")).unwrap();
     // Not even a browser that sends the cookie there is signed in on a sibling.
     let headers = HeaderMap::from_iter([("cookie".parse().unwrap(), cookie.parse().unwrap())]);
-    let answer = ada.ask(Method::GET, &status, headers.clone(), None).await;
+    let answer = ada
+        .send_request(Method::GET, &status, headers.clone(), None)
+        .await;
     assert_eq!(answer.json()["user"], Value::Null);
     // Nor on the sites host, where the page is a stranger.
     let status = format!("{}/room/auth/status", place.sites);
-    let answer = ada.ask(Method::GET, &status, headers, None).await;
+    let answer = ada.send_request(Method::GET, &status, headers, None).await;
     assert_eq!(answer.json()["user"], Value::Null);
     // Only its digest is stored.
     let token = held.value.clone();
-    let database = std::fs::read(place.house.server.data().join("control.db")).unwrap();
-    let log = std::fs::read(place.house.server.data().join("control.db-wal")).unwrap();
+    let database = std::fs::read(place.fixture.server.data().join("control.db")).unwrap();
+    let log = std::fs::read(place.fixture.server.data().join("control.db-wal")).unwrap();
     for bytes in [database, log] {
         assert!(
             !bytes
@@ -151,7 +155,7 @@ async fn without_dev_there_is_no_such_provider() {
     })
     .await;
     let answer = place
-        .house
+        .fixture
         .server
         .get("/_svc/dev/keys")
         .header("host", "svc.example");

@@ -9,7 +9,7 @@ use svc_tests::browser::location;
 use super::lies::{Change, DISCOVERY};
 use super::place::{Place, provider};
 use super::stub::{Manner, Stub};
-use crate::account::text;
+use crate::owner::text;
 use crate::svc;
 
 /// An installation of GitHub's that answers these.
@@ -102,7 +102,7 @@ async fn operators_list_and_forget_visitors_beside_the_server() {
         .sign_in(&mut ada, "name=Ada%1b[31m&email=ada%40example.com", "")
         .await;
     let id = text(&place.user(&mut ada).await["id"]);
-    let (server, project) = (&place.house.server, place.house.project.as_str());
+    let (server, project) = (&place.fixture.server, place.fixture.project.as_str());
     let listed = server
         .command(&svc(), &["visitors", "list", project, "--json"])
         .await;
@@ -304,7 +304,7 @@ async fn github_is_asked_whether_it_knows_the_client() {
 async fn a_room_names_visitors_who_ask_for_it() {
     let place = Place::developing().await;
     let on = json!({ "realtime": true });
-    place.house.send(Method::PATCH, "", &on).await.expect(200);
+    place.fixture.send(Method::PATCH, "", &on).await.expect(200);
     let mut ada = place.browser();
     place
         .sign_in(&mut ada, "name=Ada&email=ada%40example.com", "")
@@ -319,7 +319,7 @@ async fn a_room_names_visitors_who_ask_for_it() {
             ("origin", origin),
             ("cookie", cookie),
         ];
-        place.house.server.socket(&path, &headers).await
+        place.fixture.server.socket(&path, &headers).await
     };
     assert_eq!(
         join("&identify=maybe", &place.origin, &cookie).await.err(),

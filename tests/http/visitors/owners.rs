@@ -6,22 +6,22 @@ use svc_tests::{Answer, ReadAnswer, wait_until};
 
 use super::place::Place;
 use super::stub::Stub;
-use crate::account::{Owner, text};
+use crate::owner::{Owner, text};
 
 fn rows(place: &Place, table: &str) -> i64 {
     let sql = format!("SELECT count(*) FROM {table}");
-    let control = &place.house.server.server().app().control;
+    let control = &place.fixture.server.server().app().control;
     control
         .read_blocking(|c| c.query_row(&sql, [], |row| row.get(0)))
         .unwrap()
 }
 
 async fn listed(place: &Place, query: &str) -> Value {
-    let path = format!("/{}/visitors{query}", place.house.project);
+    let path = format!("/{}/visitors{query}", place.fixture.project);
     place
-        .house
+        .fixture
         .owner
-        .get(&place.house.server, &path)
+        .get(&place.fixture.server, &path)
         .await
         .expect(200)
         .json()
@@ -61,16 +61,16 @@ async fn visitors_are_listed_newest_first_and_forgotten() {
         "?cursor=x",
         "?page=2",
     ] {
-        let path = format!("/{}/visitors{wrong}", place.house.project);
-        let answer = place.house.owner.get(&place.house.server, &path).await;
+        let path = format!("/{}/visitors{wrong}", place.fixture.project);
+        let answer = place.fixture.owner.get(&place.fixture.server, &path).await;
         answer.problem(400, "invalid_request");
     }
 
     let sign = json!({"action": "sign", "params": {"words": "Hi"}});
     place.call(&mut browsers[0], &sign).await.expect(200);
     let id = text(&ada["id"]);
-    let path = format!("/{}/visitors/{id}", place.house.project);
-    let (owner, server) = (&place.house.owner, &place.house.server);
+    let path = format!("/{}/visitors/{id}", place.fixture.project);
+    let (owner, server) = (&place.fixture.owner, &place.fixture.server);
     let stranger = Owner::new(server, "other").await;
     stranger
         .delete(server, &path)
@@ -109,8 +109,8 @@ async fn visitors_are_listed_newest_first_and_forgotten() {
 async fn a_visitor_is_another_in_every_project_and_one_in_all_its_pages() {
     let stub = Stub::start().await;
     let place = Place::with_issuers(&[("acme", &stub)]).await;
-    place.house.publish("sibling").await;
-    let (owner, server) = (&place.house.owner, &place.house.server);
+    place.fixture.publish("sibling").await;
+    let (owner, server) = (&place.fixture.owner, &place.fixture.server);
     let other = owner.project(server, "Other").await;
     owner.frontend(server, &other, "elsewhere").await;
     let detail = owner.get(server, &format!("/{other}")).await.json();
@@ -149,8 +149,8 @@ async fn sessions_end_with_their_frontend_and_visitors_with_their_project() {
     place
         .sign_in(&mut ada, "name=Ada&email=a%40example.com", "")
         .await;
-    let (owner, server) = (&place.house.owner, &place.house.server);
-    let path = format!("/{}/frontends/room", place.house.project);
+    let (owner, server) = (&place.fixture.owner, &place.fixture.server);
+    let path = format!("/{}/frontends/room", place.fixture.project);
     owner.delete(server, &path).await.expect(204);
     server.server().app().visitors.sweep().await.unwrap();
     assert_eq!(
@@ -158,13 +158,13 @@ async fn sessions_end_with_their_frontend_and_visitors_with_their_project() {
         (1, 0)
     );
     // A page of the same name is another page.
-    place.house.publish("room").await;
+    place.fixture.publish("room").await;
     assert_eq!(place.user(&mut ada).await, Value::Null);
     place
         .sign_in(&mut ada, "name=Ada&email=a%40example.com", "")
         .await;
     owner
-        .delete(server, &format!("/{}", place.house.project))
+        .delete(server, &format!("/{}", place.fixture.project))
         .await
         .expect(204);
     let gone = async || {
@@ -177,7 +177,7 @@ async fn sessions_end_with_their_frontend_and_visitors_with_their_project() {
 #[tokio::test]
 async fn an_owner_calls_as_a_visitor_of_their_choice() {
     let place = Place::with(|_| {}).await;
-    let (house, server) = (&place.house, &place.house.server);
+    let (fixture, server) = (&place.fixture, &place.fixture.server);
     let by = json!({"user_id": "usr_test", "email": "test@example.com"});
     let sign = json!({"action": "sign", "params": {"words": "Hi"}, "as": by});
     let call = async |credential: Option<&str>, body: &Value| {
@@ -195,7 +195,7 @@ async fn an_owner_calls_as_a_visitor_of_their_choice() {
     call(Some(&stranger.credential), &sign)
         .await
         .problem(403, "forbidden");
-    let own = Some(house.owner.credential.as_str());
+    let own = Some(fixture.owner.credential.as_str());
     call(own, &sign).await.expect(200);
     let batch = json!({"ops": [{"action": "mine"}], "as": {"user_id": "usr_test"}});
     let results = call(own, &batch).await.expect(200).json();
@@ -229,7 +229,7 @@ async fn an_owner_calls_as_a_visitor_of_their_choice() {
 #[tokio::test]
 async fn the_tool_calls_as_a_visitor_of_its_callers_choice() {
     let place = Place::with(|settings| settings.dev = true).await;
-    let (house, server) = (&place.house, &place.house.server);
+    let (fixture, server) = (&place.fixture, &place.fixture.server);
     let call = async |credential: Option<&str>, mut given: Value| {
         given["action"] = "batch".into();
         let params = json!({ "name": "manage_backend", "arguments": given });
@@ -242,12 +242,12 @@ async fn the_tool_calls_as_a_visitor_of_its_callers_choice() {
         }
     };
     let result = |answer: Answer| answer.expect(200).json()["result"].take();
-    let own = Some(house.owner.credential.as_str());
+    let own = Some(fixture.owner.credential.as_str());
     let ops = json!([
         { "action": "sign", "params": { "words": "Hi" } },
         { "action": "mine" },
     ]);
-    let project = &house.project;
+    let project = &fixture.project;
     let by = json!({ "user_id": "usr_test", "email": "test@example.com" });
     let as_one = json!({ "project_id": project, "ops": ops, "as": by });
     let done = result(call(own, as_one.clone()).await);
@@ -314,15 +314,15 @@ async fn the_tool_calls_as_a_visitor_of_its_callers_choice() {
         assert_eq!(problem["code"], "invalid_request", "{wrong}");
         assert!(text(&problem["detail"]).contains(named), "{problem}");
     }
-    assert_eq!(house.count("entries").await, 2);
+    assert_eq!(fixture.count("entries").await, 2);
 }
 
 #[tokio::test]
 async fn a_credential_that_is_sent_twice_is_none() {
     let place = Place::with(|_| {}).await;
-    let (house, server) = (&place.house, &place.house.server);
+    let (fixture, server) = (&place.fixture, &place.fixture.server);
     let body = json!({ "action": "mine", "as": { "user_id": "usr_test" } });
-    let own = format!("Bearer {}", house.owner.credential);
+    let own = format!("Bearer {}", fixture.owner.credential);
     let request = server.json("/room/api/op", &body);
     let request = request.header("authorization", &own);
     let twice = request.header("authorization", "Bearer nonsense");

@@ -8,17 +8,17 @@ use svc::config::{Provider, ProviderKind, Settings};
 use svc_tests::browser::{Browser, location};
 use svc_tests::{Answer, TestServer};
 
-use crate::account::text;
-use crate::house::House;
+use crate::owner::text;
+use crate::project_fixture::ProjectFixture;
 use crate::visitors::stub::Stub;
 
 /// Schema of the guest book.
 pub(crate) const DDL: &str = "CREATE TABLE entries (id INTEGER PRIMARY KEY, user_id TEXT NOT NULL, email TEXT, words TEXT NOT NULL)";
 
-/// A house whose page `room` has accounts.
+/// A fixture whose page `room` has accounts.
 #[derive(Debug)]
 pub(crate) struct Place {
-    pub(crate) house: House,
+    pub(crate) fixture: ProjectFixture,
     /// The page's own origin.
     pub(crate) origin: String,
     /// The sites host.
@@ -29,26 +29,26 @@ impl Place {
     /// The guest book on a server with other settings.
     pub(crate) async fn with(change: impl FnOnce(&mut Settings)) -> Self {
         let server = TestServer::builder().settings(change).start().await;
-        let house = House::on(server, DDL).await;
+        let fixture = ProjectFixture::on_server(server, DDL).await;
         let actions = json!([
             {"name": "sign", "sql": "INSERT INTO entries (user_id, email, words) VALUES (:svc_user_id, :svc_user_email, :words) RETURNING id"},
             {"name": "mine", "sql": "SELECT words, user_id, email FROM entries WHERE user_id = :svc_user_id ORDER BY id"},
             {"name": "all", "sql": "SELECT words FROM entries ORDER BY id"},
         ]);
-        house.put(&actions).await.expect(200);
-        Self::of(house).await
+        fixture.put(&actions).await.expect(200);
+        Self::of(fixture).await
     }
 
     /// The place that a house is.
-    pub(crate) async fn of(house: House) -> Self {
-        let project = house
+    pub(crate) async fn of(fixture: ProjectFixture) -> Self {
+        let project = fixture
             .owner
-            .get(&house.server, &format!("/{}", house.project))
+            .get(&fixture.server, &format!("/{}", fixture.project))
             .await;
         let origin = text(&project.expect(200).json()["url"]);
-        let sites = house.server.server().app().config.sites_url.clone();
+        let sites = fixture.server.server().app().config.sites_url.clone();
         Self {
-            house,
+            fixture,
             origin,
             sites,
         }
@@ -56,14 +56,14 @@ impl Place {
 
     /// Moves the place to the server that its own becomes, whose name and port have to stay ([`stable`]).
     pub(crate) async fn moved(self, to: impl AsyncFnOnce(TestServer) -> TestServer) -> Self {
-        let House {
+        let ProjectFixture {
             server,
             owner,
             project,
-        } = self.house;
+        } = self.fixture;
         let server = to(server).await;
         Self {
-            house: House {
+            fixture: ProjectFixture {
                 server,
                 owner,
                 project,
@@ -86,7 +86,7 @@ impl Place {
 
     /// A new browser.
     pub(crate) fn browser(&self) -> Browser {
-        Browser::new(self.house.server.address())
+        Browser::new(self.fixture.server.address())
     }
 
     /// The address of something of the page `room`.
@@ -121,7 +121,7 @@ impl Place {
         let headers = HeaderMap::from_iter(headers);
         let url = self.url("/api/op");
         browser
-            .ask(Method::POST, &url, headers, Some(body.to_string()))
+            .send_request(Method::POST, &url, headers, Some(body.to_string()))
             .await
     }
 

@@ -7,14 +7,14 @@ use svc_tests::browser::Browser;
 
 use super::place::{Place, provider};
 use super::stub::Stub;
-use crate::account::text;
+use crate::owner::text;
 
 /// A place whose page has rooms, with two providers.
 async fn place(stub: &Stub) -> Place {
     let providers = vec![provider("acme", stub), provider("other", stub)];
     let place = Place::with(|settings| settings.providers = providers).await;
     let on = json!({ "realtime": true });
-    place.house.send(Method::PATCH, "", &on).await.expect(200);
+    place.fixture.send(Method::PATCH, "", &on).await.expect(200);
     place
 }
 
@@ -35,7 +35,7 @@ async fn join(place: &Place, browser: &Browser, query: &str) -> Socket {
         ("cookie", &*cookie),
     ];
     let path = format!("/room/ws?room=lobby{query}");
-    let mut socket = place.house.server.socket(&path, &headers).await.unwrap();
+    let mut socket = place.fixture.server.socket(&path, &headers).await.unwrap();
     socket.wait_for_envelope("svc:welcome").await;
     socket
 }
@@ -57,14 +57,14 @@ async fn closes(place: &Place, browser: &mut Browser, end: impl AsyncFnOnce(&mut
 async fn the_end_of_a_session_closes_what_shows_it() {
     let stub = Stub::start().await;
     let place = place(&stub).await;
-    let owner = &place.house.owner;
-    let server = &place.house.server;
+    let owner = &place.fixture.owner;
+    let server = &place.fixture.server;
 
     let mut ada = signed_in(&place).await;
     closes(&place, &mut ada, async |ada: &mut Browser| {
         let own = [("origin".parse().unwrap(), place.origin.parse().unwrap())];
         let logout = place.url("/auth/logout");
-        let out = ada.ask(Method::POST, &logout, HeaderMap::from_iter(own), None);
+        let out = ada.send_request(Method::POST, &logout, HeaderMap::from_iter(own), None);
         out.await.expect(204);
     })
     .await;
@@ -72,14 +72,14 @@ async fn the_end_of_a_session_closes_what_shows_it() {
     let mut ada = signed_in(&place).await;
     closes(&place, &mut ada, async |ada: &mut Browser| {
         let id = text(&place.user(ada).await["id"]);
-        let path = format!("/{}/visitors/{id}", place.house.project);
+        let path = format!("/{}/visitors/{id}", place.fixture.project);
         owner.delete(server, &path).await.expect(204);
     })
     .await;
 
     let mut ada = signed_in(&place).await;
     closes(&place, &mut ada, async |_: &mut Browser| {
-        let path = format!("/{}", place.house.project);
+        let path = format!("/{}", place.fixture.project);
         let body = json!({ "allowed_providers": ["other"] });
         let patch = owner.send(server, Method::PATCH, &path, &body);
         patch.await.expect(200);
@@ -99,7 +99,7 @@ async fn the_end_of_a_session_closes_what_shows_it() {
     });
     shorten.await.unwrap();
     app.visitors
-        .look_again(place.house.project.parse().unwrap());
+        .look_again(place.fixture.project.parse().unwrap());
     closes(&place, &mut ada, async |_: &mut Browser| server.advance(31)).await;
 }
 
@@ -112,7 +112,7 @@ async fn who_stays_signed_in_stays_in_the_room() {
     closes(&place, &mut other, async |other: &mut Browser| {
         let own = [("origin".parse().unwrap(), place.origin.parse().unwrap())];
         let logout = place.url("/auth/logout");
-        let out = other.ask(Method::POST, &logout, HeaderMap::from_iter(own), None);
+        let out = other.send_request(Method::POST, &logout, HeaderMap::from_iter(own), None);
         out.await.expect(204);
     })
     .await;

@@ -14,8 +14,8 @@ use tempfile::TempDir;
 use super::lies::LIES;
 use super::place::DDL;
 use super::stub::{Inner, Stub};
-use crate::account::text;
 use crate::crashes::Site;
+use crate::owner::text;
 use crate::svc;
 
 /// A page of a server that is a process, so that its whole log can be read.
@@ -129,12 +129,14 @@ impl Page {
         let headers = HeaderMap::from_iter([("origin".parse().unwrap(), origin.parse().unwrap())]);
         let body = json!({ "action": "mine" }).to_string();
         let op = format!("{}/api/op", self.url);
-        let answer = browser.ask(Method::POST, &op, headers.clone(), Some(body));
+        let answer = browser.send_request(Method::POST, &op, headers.clone(), Some(body));
         let answer = answer.await;
         assert_eq!(answer.status, 200, "{}", answer.text());
         walk.keep("page", &answer);
         let logout = format!("{}/auth/logout", self.url);
-        let answer = browser.ask(Method::POST, &logout, headers, None).await;
+        let answer = browser
+            .send_request(Method::POST, &logout, headers, None)
+            .await;
         walk.keep("page", &answer.expect(204));
     }
 }
@@ -178,7 +180,7 @@ async fn open<'a>(root: &TempDir, stubs: &[Stub], credential: &'a mut String) ->
     let mine = "SELECT words FROM entries WHERE user_id = :svc_user_id";
     let actions = json!({ "actions": [{ "name": "mine", "sql": mine }] });
     let path = format!("{backend}/actions");
-    let put = site.ask(Method::PUT, &path, Some(actions)).await;
+    let put = site.send_request(Method::PUT, &path, Some(actions)).await;
     assert_eq!(put.unwrap().0, 200);
     let shop = json!({ "type": "html", "content": "x", "requested_slug": "shop" });
     let (_, page) = site.post(&format!("/{project}/frontends"), shop).await;

@@ -5,7 +5,7 @@ use svc::issuers::SigningKey;
 
 use super::place::{Place, provider};
 use super::stub::Stub;
-use crate::account::text;
+use crate::owner::text;
 
 const ONE: &str = "9188040d-6c67-4c5b-b112-36a304b66dad";
 const OTHER: &str = "72f988bf-86f1-41af-91ab-2d7cd011db47";
@@ -130,7 +130,7 @@ async fn a_key_of_one_tenant_signs_for_no_other() {
     .enumerate()
     {
         // Each time another key, which is asked for once a minute has passed.
-        place.house.server.advance(61);
+        place.fixture.server.advance(61);
         stub.change(|inner| {
             inner.now += 61;
             inner.key = SigningKey::generate(&signs_for).unwrap();

@@ -24,7 +24,7 @@ async fn a_state_is_good_once_in_time_and_for_its_provider() {
     assert_eq!(location(&complete, &answer), place.url(""));
     // Too late.
     let asked = place.begin(&mut browser, "?provider=acme").await;
-    place.house.server.advance(601);
+    place.fixture.server.advance(601);
     let query = format!("code={}&state={}", asked["nonce"], asked["state"]);
     let late = place.come_back(&mut browser, "acme", &query).await;
     assert_eq!(late, place.failed("state_invalid"));
@@ -51,7 +51,7 @@ async fn a_state_is_good_once_in_time_and_for_its_provider() {
 async fn a_ticket_is_good_once_for_a_minute_and_for_its_browser_and_page() {
     let stub = Stub::start().await;
     let place = Place::with_issuers(&[("acme", &stub)]).await;
-    place.house.publish("sibling").await;
+    place.fixture.publish("sibling").await;
     let (mut ada, mut eve) = (place.browser(), place.browser());
     let refused = place.failed("ticket_invalid");
 
@@ -73,7 +73,7 @@ async fn a_ticket_is_good_once_for_a_minute_and_for_its_browser_and_page() {
     assert_eq!(location(&ticket, &answer), refused, "it is used up");
 
     let ticket = place.ticket(&mut ada, "acme").await;
-    place.house.server.advance(61);
+    place.fixture.server.advance(61);
     let answer = ada.get(&ticket).await.expect(302);
     assert_eq!(location(&ticket, &answer), refused);
 
@@ -108,7 +108,7 @@ async fn two_tabs_sign_in_beside_each_other() {
     }
     // The later session is the only one: the one before has ended.
     let count = "SELECT count(*) FROM visitor_sessions";
-    let control = &place.house.server.server().app().control;
+    let control = &place.fixture.server.server().app().control;
     let sessions: i64 = control
         .read_blocking(|c| c.query_row(count, [], |row| row.get(0)))
         .unwrap();
@@ -177,19 +177,19 @@ async fn a_session_ends_after_thirty_days_whatever_its_visitor_does() {
         .await;
     let mine = json!({"action": "mine"});
     for _ in 0..29 {
-        place.house.server.advance(24 * 3600);
+        place.fixture.server.advance(24 * 3600);
         place.call(&mut ada, &mine).await.expect(200);
     }
-    place.house.server.advance(24 * 3600 - 1);
+    place.fixture.server.advance(24 * 3600 - 1);
     place.call(&mut ada, &mine).await.expect(200);
-    place.house.server.advance(1);
+    place.fixture.server.advance(1);
     let refused = place.call(&mut ada, &mine).await;
     refused.problem(401, "identity_required");
     assert_eq!(place.user(&mut ada).await, Value::Null);
     // What is over is removed.
-    let visitors = &place.house.server.server().app().visitors;
+    let visitors = &place.fixture.server.server().app().visitors;
     visitors.sweep().await.unwrap();
-    let control = &place.house.server.server().app().control;
+    let control = &place.fixture.server.server().app().control;
     let count = "SELECT count(*) FROM visitor_sessions";
     let left: i64 = control
         .read_blocking(|c| c.query_row(count, [], |row| row.get(0)))
@@ -253,7 +253,7 @@ async fn only_the_page_itself_calls_as_its_visitor() {
     ] {
         let headers =
             HeaderMap::from_iter([(HeaderName::from_static(name), value.parse().unwrap())]);
-        let answer = ada.ask(Method::POST, &logout, headers, None).await;
+        let answer = ada.send_request(Method::POST, &logout, headers, None).await;
         answer.problem(403, "origin_refused");
     }
     assert_eq!(place.user(&mut ada).await["name"], "Ada");

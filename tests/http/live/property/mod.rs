@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use svc_tests::{SeededRng, Socket, SocketEvent, TestServer};
 
 use super::subscribe;
-use crate::house::House;
+use crate::project_fixture::ProjectFixture;
 use past::{Label, Past};
 use world::World;
 
@@ -58,7 +58,7 @@ async fn listen(mut socket: Socket, heeded: Heeded) {
 
 /// One of those who write at once.
 struct Writer {
-    house: Arc<House>,
+    fixture: Arc<ProjectFixture>,
     world: Arc<World>,
     past: Arc<Past>,
     numbers: SeededRng,
@@ -110,7 +110,7 @@ impl Writer {
     /// Calls; answers what was done, unless a constraint stands against it.
     async fn timed(&self, body: &Value) -> Option<Value> {
         let began = Instant::now();
-        let answer = self.house.call("room", body).await;
+        let answer = self.fixture.call("room", body).await;
         self.past.took(began.elapsed());
         match answer.status {
             200 => Some(answer.json()),
@@ -131,31 +131,33 @@ impl Writer {
             _ => format!("CREATE INDEX extra{step} ON t{table} (a)"),
         };
         let _shared = self.past.shared().await;
-        self.house.migrate(&ddl).await.expect(200);
+        self.fixture.migrate(&ddl).await.expect(200);
     }
 
     async fn define(&mut self, step: u64) {
         let (table, of) = (self.below(World::TABLES), self.below(World::TABLES));
         let sql = format!("SELECT count(*) AS n, {step} AS sum FROM t{of}");
-        self.house.define(&[(&format!("plain{table}"), &sql)]).await;
+        self.fixture
+            .define(&[(&format!("plain{table}"), &sql)])
+            .await;
     }
 
     /// Goes back to some moment, alone, so that what is committed before and after it can be told apart.
     async fn restore(&mut self, step: u64) {
-        let path = format!("/{}/backend/history", self.house.project);
-        let history = self.house.owner.get(&self.house.server, &path).await;
+        let path = format!("/{}/backend/history", self.fixture.project);
+        let history = self.fixture.owner.get(&self.fixture.server, &path).await;
         let history = history.expect(200).json();
         let moments = history["moments"].as_array().unwrap();
         let at = usize::try_from(self.below(moments.len() as u64)).unwrap();
         let _alone = self.past.alone().await;
-        let restored = self.house.send(Method::POST, "/restore", &moments[at]);
+        let restored = self.fixture.send(Method::POST, "/restore", &moments[at]);
         // One before a migration may not be compatible with what is there now; then nothing happens.
         if restored.await.status != 200 {
             return;
         }
-        let label = self.house.done("label", &json!({})).await;
+        let label = self.fixture.call_ok("label", &json!({})).await;
         let age = json!({ "epoch": step + 1 });
-        self.house.done("age", &age).await;
+        self.fixture.call_ok("age", &age).await;
         self.past.restored(&label, step + 1);
     }
 }
@@ -167,12 +169,12 @@ async fn holds(seed: u64) {
         limits.live_per_second = 20;
     });
     let world = Arc::new(World::new(seed));
-    let house = House::on(builder.start().await, &world.schema).await;
-    house.put(&world.actions()).await.expect(200);
-    let (house, past) = (Arc::new(house), Arc::new(Past::default()));
+    let fixture = ProjectFixture::on_server(builder.start().await, &world.schema).await;
+    fixture.put(&world.actions()).await.expect(200);
+    let (fixture, past) = (Arc::new(fixture), Arc::new(Past::default()));
     let mut heard = Vec::new();
     for _ in 0..3 {
-        let mut socket = house.server.socket("/room/api/live", &[]).await.unwrap();
+        let mut socket = fixture.server.socket("/room/api/live", &[]).await.unwrap();
         for (name, params) in &world.queries {
             socket.send(subscribe(name, name, params)).await;
         }
@@ -181,7 +183,7 @@ async fn holds(seed: u64) {
         tokio::spawn(listen(socket, heeded));
     }
     let writers = (0..WRITERS).map(|n| Writer {
-        house: Arc::clone(&house),
+        fixture: Arc::clone(&fixture),
         world: Arc::clone(&world),
         past: Arc::clone(&past),
         numbers: SeededRng::new(seed * WRITERS + n),
@@ -194,7 +196,7 @@ async fn holds(seed: u64) {
     // The last change arrives, and soon.
     tokio::time::sleep(SOON).await;
     for (name, params) in &world.queries {
-        let called = house.done(name, params).await;
+        let called = fixture.call_ok(name, params).await;
         for heeded in &heard {
             let heeded = lock(heeded);
             let told = &heeded[name];
@@ -222,22 +224,22 @@ async fn everybody_hears_every_change_soon_and_in_its_order() {
 /// Votes only grow, so an older answer would show.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_hears_of_something_older_than_before() {
-    let house = super::house_on(
+    let fixture = super::start_fixture_with(
         TestServer::builder()
             .system_clock()
             .limits(|limits| limits.live_per_second = 1_000),
     )
     .await;
-    let mut socket = super::open(&house).await;
+    let mut socket = super::open(&fixture).await;
     super::first(&mut socket, "a", "total", &json!({})).await;
-    let house = Arc::new(house);
+    let fixture = Arc::new(fixture);
     let writers: Vec<_> = (0..4)
         .map(|_| {
-            let house = Arc::clone(&house);
+            let fixture = Arc::clone(&fixture);
             tokio::spawn(async move {
                 for _ in 0..50 {
-                    house
-                        .done("vote", &json!({ "poll": 1, "choice": "x" }))
+                    fixture
+                        .call_ok("vote", &json!({ "poll": 1, "choice": "x" }))
                         .await;
                 }
             })

@@ -33,7 +33,7 @@ impl World {
         world.act("age", "UPDATE ticks SET epoch = :epoch");
         world.read("label", "SELECT n AS tick, epoch FROM ticks", json!({}));
         for table in 0..Self::TABLES {
-            world.furnish(table, &mut numbers);
+            world.populate(table, &mut numbers);
         }
         world
     }
@@ -71,7 +71,7 @@ impl World {
     }
 
     /// Adds reads of a table, and writes to it.
-    fn furnish(&mut self, n: u64, numbers: &mut SeededRng) {
+    fn populate(&mut self, n: u64, numbers: &mut SeededRng) {
         let mut some = || numbers.draw() % Self::TABLES;
         let (other, third) = (some(), some());
         let a = numbers.draw() % 9;

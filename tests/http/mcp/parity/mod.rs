@@ -19,7 +19,7 @@ use self::wire::{actions, arguments, differing};
 use self::world::World;
 use super::client::{Called, Client};
 use super::listing::tools;
-use crate::account::Owner;
+use crate::owner::Owner;
 
 /// A call of the table.
 struct Call {
@@ -179,7 +179,7 @@ async fn a_null_clears_the_list_of_providers_and_elsewhere_is_an_absence() {
     let client = Client::of(&server, &owner.credential);
     let project = owner.project(&server, "House").await;
     let clear = json!({ "action": "update", "project_id": project, "allowed_providers": null });
-    let cleared = client.done("manage_project", clear).await;
+    let cleared = client.call_ok("manage_project", clear).await;
     assert_eq!(cleared["allowed_providers"], Value::Null);
     let nothing = json!({ "action": "update", "project_id": project, "name": null });
     client

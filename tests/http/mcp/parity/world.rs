@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use svc_tests::{Answer, ReadAnswer, TestServer, TokenIssuer};
 
 use super::wire::{Route, actions, routes};
-use crate::account::Owner;
 use crate::mcp::client::{Called, Client};
-use crate::members::House;
+use crate::members::MembersFixture;
+use crate::owner::Owner;
 
 pub(super) struct World {
     pub(super) server: TestServer,
@@ -27,11 +27,11 @@ pub(super) struct World {
 
 impl World {
     pub(super) async fn new() -> Self {
-        let house = House::new().await;
-        let owner = Owner::new(&house.server, "acme").await;
-        Owner::new(&house.server, "zeta").await;
-        let (user, bob) = (house.user("alice").await, house.user("bob").await);
-        let House { server, issuer } = house;
+        let fixture = MembersFixture::new().await;
+        let owner = Owner::new(&fixture.server, "acme").await;
+        Owner::new(&fixture.server, "zeta").await;
+        let (user, bob) = (fixture.user("alice").await, fixture.user("bob").await);
+        let MembersFixture { server, issuer } = fixture;
         let kept = [
             ("free", "00000000-0000-7000-8000-000000000000"),
             ("nobody", "01a1fc20-6ee3-7da4-ae81-ade539ecfe63"),

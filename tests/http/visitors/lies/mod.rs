@@ -94,7 +94,7 @@ async fn names_of_keys_that_nobody_knows_do_not_flood_the_issuer() {
     flood(&place).await;
     assert_eq!(stub.count("/keys"), 2);
     // A minute later a new key of the issuer's own is found, by one call again.
-    place.house.server.advance(61);
+    place.fixture.server.advance(61);
     stub.change(|inner| {
         inner.now += 61;
         inner.token = None;

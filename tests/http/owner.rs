@@ -15,25 +15,25 @@ pub(crate) struct Owner {
 impl Owner {
     /// A new workspace on the pro plan.
     pub(crate) async fn new(server: &TestServer, name: &str) -> Self {
-        Self::on(server, name, Plan::Pro).await
+        Self::with_plan(server, name, Plan::Pro).await
     }
 
     /// A new workspace on a plan.
-    pub(crate) async fn on(server: &TestServer, name: &str, plan: Plan) -> Self {
+    pub(crate) async fn with_plan(server: &TestServer, name: &str, plan: Plan) -> Self {
         let workspaces = &server.server().app().workspaces;
         let credential = workspaces.create(name, plan).await.unwrap().credential;
         Self { credential }
     }
 
     /// A caller with any credential, such as a user's token.
-    pub(crate) fn with(credential: &str) -> Self {
+    pub(crate) fn with_credential(credential: &str) -> Self {
         Self {
             credential: credential.to_owned(),
         }
     }
 
     /// A request with a JSON body, or none, to any path.
-    pub(crate) async fn ask(
+    pub(crate) async fn send_request(
         &self,
         server: &TestServer,
         method: Method,

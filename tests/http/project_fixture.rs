@@ -1,10 +1,10 @@
-//! A house: an owner's project with its backend, and the page `room` that visitors call it through.
+//! A fixture: a server with one owner's project with its backend, and the page `room` that visitors call it through.
 
 use http::Method;
 use serde_json::{Value, json};
 use svc_tests::{Answer, ReadAnswer, TestServer};
 
-use crate::account::{Owner, text};
+use crate::owner::{Owner, text};
 
 /// A table that most houses have.
 pub(crate) const GUESTS: &str =
@@ -12,15 +12,15 @@ pub(crate) const GUESTS: &str =
 
 /// A server with one project of one owner.
 #[derive(Debug)]
-pub(crate) struct House {
+pub(crate) struct ProjectFixture {
     pub(crate) server: TestServer,
     pub(crate) owner: Owner,
     pub(crate) project: String,
 }
 
-impl House {
+impl ProjectFixture {
     /// A project without a backend and without pages.
-    pub(crate) async fn empty(server: TestServer) -> Self {
+    pub(crate) async fn without_backend(server: TestServer) -> Self {
         let owner = Owner::new(&server, "acme").await;
         let project = owner.project(&server, "House").await;
         Self {
@@ -32,15 +32,15 @@ impl House {
 
     /// A project with a backend, and its page `room`.
     pub(crate) async fn new(ddl: &str) -> Self {
-        Self::on(TestServer::start().await, ddl).await
+        Self::on_server(TestServer::start().await, ddl).await
     }
 
-    /// Makes a house on a server of one's own.
-    pub(crate) async fn on(server: TestServer, ddl: &str) -> Self {
-        let house = Self::empty(server).await;
-        house.create(ddl).await.expect(201);
-        house.publish("room").await;
-        house
+    /// Creates a fixture on a given server.
+    pub(crate) async fn on_server(server: TestServer, ddl: &str) -> Self {
+        let fixture = Self::without_backend(server).await;
+        fixture.create(ddl).await.expect(201);
+        fixture.publish("room").await;
+        fixture
     }
 
     /// Publishes a page.
@@ -96,21 +96,21 @@ impl House {
         self.put(&json!(batch)).await.expect(200);
     }
 
-    /// Sends a visitor's call to a page of the house.
+    /// Sends a visitor's call to a page of the fixture.
     pub(crate) async fn call(&self, slug: &str, body: &Value) -> Answer {
         let path = format!("/{slug}/api/op");
         self.server.json(&path, body).answer().await
     }
 
     /// Calls an action, as a visitor of `room`.
-    pub(crate) async fn op(&self, action: &str, params: &Value) -> Answer {
+    pub(crate) async fn call_action(&self, action: &str, params: &Value) -> Answer {
         self.call("room", &json!({ "action": action, "params": params }))
             .await
     }
 
     /// Calls an action that succeeds; returns its result.
-    pub(crate) async fn done(&self, action: &str, params: &Value) -> Value {
-        self.op(action, params).await.expect(200).json()
+    pub(crate) async fn call_ok(&self, action: &str, params: &Value) -> Value {
+        self.call_action(action, params).await.expect(200).json()
     }
 
     /// Sends a statement of the owner's.
