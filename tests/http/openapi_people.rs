@@ -4,7 +4,7 @@ use http::Method;
 use serde_json::{Value, json};
 use svc_tests::TestServer;
 
-use crate::members::{MembersFixture, Till, User, webhook};
+use crate::members::{FakeBilling, MembersFixture, User, send_webhook};
 use crate::openapi_recorded::{BASE_URL, Examples};
 use crate::owner::text;
 
@@ -109,7 +109,7 @@ impl Recorder {
             "metadata": { "svc_workspace": id },
         });
         let kind = "checkout.session.completed";
-        webhook(&self.fixture.server, kind, "evt_1", 1, paid)
+        send_webhook(&self.fixture.server, kind, "evt_1", 1, paid)
             .await
             .expect(200);
         let portal = format!("{path}/portal");
@@ -141,7 +141,7 @@ impl Recorder {
 
 /// Walks a server; returns what it was asked and what it answered, and what stands in place of what is random in it.
 pub(crate) async fn recorded() -> (Examples, Vec<(String, String)>) {
-    let till = Till::start().await;
+    let till = FakeBilling::start().await;
     let stripe = till.settings();
     let builder = TestServer::builder().settings(|settings| {
         settings.base_url = Some(BASE_URL.parse().unwrap());

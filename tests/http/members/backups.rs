@@ -9,13 +9,13 @@ use rusqlite::types::Value as Stored;
 use serde_json::json;
 use svc_tests::TestServer;
 
-use super::till::{Till, webhook};
-use super::{ALL, MembersFixture};
+use super::fake_billing::{FakeBilling, send_webhook};
+use super::{MembersFixture, WORKSPACES_PATH};
 use crate::owner::text;
 use crate::svc;
 
 /// Tables that have a row at least.
-const FILLED: [&str; 9] = [
+const FILLED_TABLES: [&str; 9] = [
     "audit",
     "ended_workspaces",
     "keys",
@@ -28,7 +28,7 @@ const FILLED: [&str; 9] = [
 ];
 
 /// All rows of all tables.
-fn rows(data: &Path) -> BTreeMap<String, Vec<Vec<Stored>>> {
+fn all_rows(data: &Path) -> BTreeMap<String, Vec<Vec<Stored>>> {
     let control = Connection::open(data.join("control.db")).unwrap();
     let mut names = control
         .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
@@ -51,7 +51,7 @@ fn rows(data: &Path) -> BTreeMap<String, Vec<Vec<Stored>>> {
 
 #[tokio::test]
 async fn everything_of_people_comes_back_row_for_row() {
-    let till = Till::start().await;
+    let till = FakeBilling::start().await;
     let settings = till.settings();
     let builder = TestServer::builder().settings(|all| {
         all.stripe = Some(settings);
@@ -62,12 +62,12 @@ async fn everything_of_people_comes_back_row_for_row() {
     let acme = alice.workspace(&fixture, "acme").await;
     alice.workspace(&fixture, "gone").await;
     alice
-        .delete(&fixture, &format!("{ALL}/gone"))
+        .delete(&fixture, &format!("{WORKSPACES_PATH}/gone"))
         .await
         .expect(204);
-    alice.add(&fixture, &acme, &bob, "viewer").await;
+    alice.add_member(&fixture, &acme, &bob, "viewer").await;
     let key = json!({ "role": "viewer", "expires_in": 60, "note": "for the agent" });
-    let keys = format!("{ALL}/acme/keys");
+    let keys = format!("{WORKSPACES_PATH}/acme/keys");
     alice
         .send(&fixture, Method::POST, &keys, key)
         .await
@@ -76,7 +76,7 @@ async fn everything_of_people_comes_back_row_for_row() {
         "id": "cs_1", "mode": "subscription", "payment_status": "paid", "subscription": "sub_1", "customer": "cus_1",
         "metadata": { "svc_workspace": acme },
     });
-    webhook(
+    send_webhook(
         &fixture.server,
         "checkout.session.completed",
         "evt_1",
@@ -111,8 +111,8 @@ async fn everything_of_people_comes_back_row_for_row() {
     browser.follow(&at, sent).await.1.expect(200);
 
     let data = fixture.server.stop().await;
-    let before = rows(data.path());
-    for table in FILLED {
+    let before = all_rows(data.path());
+    for table in FILLED_TABLES {
         assert!(!before[table].is_empty(), "{table}");
     }
     let vault = tempfile::tempdir().unwrap();
@@ -123,7 +123,7 @@ async fn everything_of_people_comes_back_row_for_row() {
     let restored = vault.path().join("restored");
     let put_back = svc().run(&restored, &["restore", backup]).await;
     assert!(put_back.success, "{put_back:?}");
-    let after = rows(&restored);
+    let after = all_rows(&restored);
     for (table, rows) in &before {
         assert_eq!(after.get(table), Some(rows), "{table}");
     }

@@ -8,8 +8,8 @@ use svc_base::clock::Timestamp;
 use svc_tests::{AUDIENCE, Answer, Process, ReadAnswer, TokenIssuer, wait_until};
 use tempfile::TempDir;
 
-use super::ALL;
-use super::till::{SECRET, Till};
+use super::WORKSPACES_PATH;
+use super::fake_billing::{FakeBilling, SECRET};
 use crate::crashes::{deed_of, points};
 use crate::owner::text;
 use crate::svc;
@@ -18,10 +18,10 @@ use crate::svc;
 pub(crate) const DEEDS: [&str; 1] = ["workspace"];
 
 /// An installation that dies and is started again, with those around it that stay.
-struct Place {
+struct CrashFixture {
     directory: TempDir,
     issuer: TokenIssuer,
-    till: Till,
+    till: FakeBilling,
     token: String,
 }
 
@@ -30,9 +30,9 @@ fn now() -> i64 {
     i64::try_from(since.as_secs()).unwrap()
 }
 
-impl Place {
+impl CrashFixture {
     async fn new() -> Self {
-        let (issuer, till) = (TokenIssuer::start().await, Till::start().await);
+        let (issuer, till) = (TokenIssuer::start().await, FakeBilling::start().await);
         let directory = TempDir::new().unwrap();
         let stripe = till.settings();
         let config = format!(
@@ -94,7 +94,7 @@ impl Place {
     }
 
     /// Tells the server that the plan was paid; `None` if it died instead of answering.
-    async fn paid(&self, process: &Process, workspace: &str) -> Option<u16> {
+    async fn send_plan_paid(&self, process: &Process, workspace: &str) -> Option<u16> {
         let event = json!({
             "id": "evt_1", "type": "checkout.session.completed", "created": now(),
             "data": { "object": {
@@ -110,9 +110,9 @@ impl Place {
     }
 
     /// A workspace with a page and a database.
-    async fn populate(&self, process: &Process) -> String {
+    async fn create_workspace(&self, process: &Process) -> String {
         let body = json!({ "display_name": "Acme", "slug": "acme" });
-        let workspace = text(&self.post(process, ALL, body).await["id"]);
+        let workspace = text(&self.post(process, WORKSPACES_PATH, body).await["id"]);
         let project = self
             .post(process, "/api/v1/projects", json!({ "name": "House" }))
             .await;
@@ -126,7 +126,7 @@ impl Place {
         workspace
     }
 
-    async fn check(&self, point: &str) {
+    async fn assert_recovered(&self, point: &str) {
         let found = svc().run(&self.data(), &["check", "--json"]).await.json();
         assert_eq!(found["errors"], json!([]), "{point}");
     }
@@ -142,14 +142,14 @@ async fn whatever_the_point_of_death_a_workspace_is_whole_or_gone() {
     let leads = |point: &String| ["workspace", "teardown"].contains(&deed_of(point));
     for point in points().into_iter().filter(leads) {
         seen += usize::from(deed_of(&point) == "workspace");
-        let place = Place::new().await;
+        let place = CrashFixture::new().await;
         let process = place.serve(None).await;
-        let workspace = place.populate(&process).await;
-        assert_eq!(place.paid(&process, &workspace).await, Some(200));
+        let workspace = place.create_workspace(&process).await;
+        assert_eq!(place.send_plan_paid(&process, &workspace).await, Some(200));
         process.kill().await;
 
         let process = place.serve(Some(&point)).await;
-        let path = format!("{ALL}/acme");
+        let path = format!("{WORKSPACES_PATH}/acme");
         // Its answer may have left before the end, which goes on behind it.
         drop(
             place
@@ -159,7 +159,7 @@ async fn whatever_the_point_of_death_a_workspace_is_whole_or_gone() {
         let (status, _) = process.wait_for_exit().await;
         assert!(!status.success(), "{point}: it did not die");
         assert_eq!(
-            place.till.calls()[0].path,
+            place.till.take_calls()[0].path,
             "/v1/subscriptions/sub_1",
             "{point}"
         );
@@ -190,8 +190,8 @@ async fn whatever_the_point_of_death_a_workspace_is_whole_or_gone() {
             (left == 0).then_some(())
         };
         wait_until("the databases to go", gone).await;
-        place.populate(&process).await;
-        place.check(&point).await;
+        place.create_workspace(&process).await;
+        place.assert_recovered(&point).await;
         process.kill().await;
     }
     assert_eq!(seen, 3);
@@ -205,16 +205,20 @@ async fn whatever_the_point_of_death_a_paid_plan_begins_once() {
         .filter(|point| deed_of(point) == "webhook")
     {
         seen += 1;
-        let place = Place::new().await;
+        let place = CrashFixture::new().await;
         let process = place.serve(None).await;
-        let workspace = place.populate(&process).await;
+        let workspace = place.create_workspace(&process).await;
         process.kill().await;
         let process = place.serve(Some(&point)).await;
-        assert_eq!(place.paid(&process, &workspace).await, None, "{point}");
+        assert_eq!(
+            place.send_plan_paid(&process, &workspace).await,
+            None,
+            "{point}"
+        );
         process.wait_for_exit().await;
         let process = place.serve(None).await;
         let plan = async || {
-            let path = format!("{ALL}/acme");
+            let path = format!("{WORKSPACES_PATH}/acme");
             let (_, detail) = place
                 .send_request(&process, Method::GET, &path, None)
                 .await
@@ -224,9 +228,13 @@ async fn whatever_the_point_of_death_a_paid_plan_begins_once() {
         let kept = point == "webhook.committed";
         assert_eq!(plan().await, if kept { "pro" } else { "free" }, "{point}");
         // The provider sends again what was not answered.
-        assert_eq!(place.paid(&process, &workspace).await, Some(200), "{point}");
+        assert_eq!(
+            place.send_plan_paid(&process, &workspace).await,
+            Some(200),
+            "{point}"
+        );
         assert_eq!(plan().await, "pro", "{point}");
-        place.check(&point).await;
+        place.assert_recovered(&point).await;
         process.kill().await;
     }
     assert_eq!(seen, 4);

@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{ALL, MembersFixture};
+use super::{MembersFixture, WORKSPACES_PATH};
 use crate::owner::{Owner, text};
 
 #[tokio::test]
@@ -11,7 +11,7 @@ async fn a_key_is_made_listed_and_revoked() {
     let fixture = MembersFixture::new().await;
     let alice = fixture.user("alice").await;
     alice.workspace(&fixture, "acme").await;
-    let keys = format!("{ALL}/acme/keys");
+    let keys = format!("{WORKSPACES_PATH}/acme/keys");
     let body = json!({ "note": "for the agent", "role": "viewer", "expires_in": 60 });
     let made = alice
         .send(&fixture, Method::POST, &keys, body)
@@ -75,7 +75,7 @@ async fn a_keys_role_and_end_have_bounds() {
     let fixture = MembersFixture::new().await;
     let alice = fixture.user("alice").await;
     alice.workspace(&fixture, "acme").await;
-    let keys = format!("{ALL}/acme/keys");
+    let keys = format!("{WORKSPACES_PATH}/acme/keys");
     for body in [
         json!({ "role": "admin" }),
         json!({ "role": "owner" }),
@@ -104,7 +104,7 @@ async fn a_key_that_nothing_is_said_of_is_an_editors_for_good() {
     let fixture = MembersFixture::new().await;
     let alice = fixture.user("alice").await;
     alice.workspace(&fixture, "acme").await;
-    let keys = format!("{ALL}/acme/keys");
+    let keys = format!("{WORKSPACES_PATH}/acme/keys");
     let server = &fixture.server;
     for body in [None, Some(""), Some(" \r\n"), Some("{}")] {
         let request = alice.owner.request(server, Method::POST, &keys);
@@ -152,7 +152,12 @@ async fn a_viewers_key_only_reads() {
         .await;
     let body = json!({ "role": "viewer" });
     let made = alice
-        .send(&fixture, Method::POST, &format!("{ALL}/acme/keys"), body)
+        .send(
+            &fixture,
+            Method::POST,
+            &format!("{WORKSPACES_PATH}/acme/keys"),
+            body,
+        )
         .await;
     let viewer = Owner::with_credential(&text(&made.expect(201).json()["credential"]));
     for path in ["", &format!("/{project}"), &format!("/{project}/backend")] {

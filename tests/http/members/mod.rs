@@ -4,14 +4,14 @@ mod backups;
 mod billing;
 mod borders;
 pub(crate) mod crashes;
+mod fake_billing;
 mod keys;
 mod operator;
 mod roles;
-mod till;
 mod tokens;
 mod workspaces;
 
-pub(crate) use till::{Till, webhook};
+pub(crate) use fake_billing::{FakeBilling, send_webhook};
 
 use http::Method;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ use svc_tests::{AUDIENCE, Answer, Builder, TestServer, TokenIssuer};
 
 use crate::owner::{Owner, text};
 
-const ALL: &str = "/api/v1/workspaces";
+const WORKSPACES_PATH: &str = "/api/v1/workspaces";
 
 /// A server whose users an issuer knows.
 #[derive(Debug)]
@@ -94,19 +94,21 @@ impl User {
     /// Makes a workspace; returns its id.
     pub(crate) async fn workspace(&self, fixture: &MembersFixture, slug: &str) -> String {
         let body = json!({ "display_name": slug, "slug": slug });
-        let made = self.send(fixture, Method::POST, ALL, body).await;
+        let made = self
+            .send(fixture, Method::POST, WORKSPACES_PATH, body)
+            .await;
         text(&made.expect(201).json()["id"])
     }
 
     /// Gives a user a role.
-    pub(crate) async fn add(
+    pub(crate) async fn add_member(
         &self,
         fixture: &MembersFixture,
         workspace: &str,
         user: &Self,
         role: &str,
     ) {
-        let path = format!("{ALL}/{workspace}/members");
+        let path = format!("{WORKSPACES_PATH}/{workspace}/members");
         let body = json!({ "user_id": user.id, "role": role });
         self.send(fixture, Method::POST, &path, body)
             .await

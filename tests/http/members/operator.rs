@@ -4,7 +4,7 @@ use http::Method;
 use serde_json::{Value, json};
 use svc_tests::{Output, TestServer};
 
-use super::{ALL, MembersFixture};
+use super::{MembersFixture, WORKSPACES_PATH};
 use crate::owner::{Owner, text};
 use crate::svc;
 
@@ -19,7 +19,7 @@ async fn a_namespace_is_given_an_owner() {
     let server = &fixture.server;
     let machine = Owner::new(server, "acme").await;
     let (alice, bob) = (fixture.user("alice").await, fixture.user("bob").await);
-    let path = format!("{ALL}/acme");
+    let path = format!("{WORKSPACES_PATH}/acme");
     alice.get(&fixture, &path).await.problem(403, "forbidden");
     let add = ["add", "acme", &alice.id, "--role", "owner", "--json"];
     let added = member(server, &add).await.json();
@@ -125,6 +125,6 @@ async fn what_cannot_be_is_said_and_changes_nothing() {
         .await;
     let fixture = MembersFixture { server, issuer };
     let seen = fixture.user("alice").await;
-    let seen = seen.get(&fixture, &format!("{ALL}/acme")).await;
+    let seen = seen.get(&fixture, &format!("{WORKSPACES_PATH}/acme")).await;
     assert_ne!(seen.expect(200).json()["members"], Value::Null);
 }

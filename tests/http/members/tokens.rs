@@ -4,11 +4,11 @@ use http::Method;
 use serde_json::{Value, json};
 use svc_tests::{ReadAnswer, TestServer, TokenIssuer};
 
-use super::{ALL, MembersFixture};
+use super::{MembersFixture, WORKSPACES_PATH};
 use crate::owner::{Owner, text};
 
 /// Base64 of URLs, without padding.
-fn base64(text: &str) -> String {
+fn base64url(text: &str) -> String {
     const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let digits = text.as_bytes().chunks(3).flat_map(|chunk| {
         let bits = chunk
@@ -119,9 +119,9 @@ async fn tokens_that_lie_are_refused_everywhere() {
     );
     let mut other = claims.clone();
     other["sub"] = "mallory".into();
-    let other = base64(&other.to_string());
-    let unsigned = base64(&json!({ "alg": "none", "typ": "JWT" }).to_string());
-    let shared = base64(&json!({ "alg": "HS256", "kid": "first" }).to_string());
+    let other = base64url(&other.to_string());
+    let unsigned = base64url(&json!({ "alg": "none", "typ": "JWT" }).to_string());
+    let shared = base64url(&json!({ "alg": "HS256", "kid": "first" }).to_string());
     let stranger = TokenIssuer::start().await;
     let now = claims["iat"].as_i64().unwrap();
     let lies = [
@@ -178,7 +178,7 @@ async fn tokens_that_lie_are_refused_everywhere() {
     ];
     for (what, token) in &lies {
         let liar = Owner::with_credential(token);
-        for path in ["/api/v1/me", "/api/v1/projects", ALL] {
+        for path in ["/api/v1/me", "/api/v1/projects", WORKSPACES_PATH] {
             let answer = liar
                 .send_request(&fixture.server, Method::GET, path, None)
                 .await;

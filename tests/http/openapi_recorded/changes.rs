@@ -120,9 +120,11 @@ impl Recorder {
         );
         self.server.advance(7);
         let now = self.server.server().app().clock.now();
-        let paid = till::checkout("cs_test_1", "paid");
-        let event = till::event("evt_1", "checkout.session.completed", now.0 / 1000, &paid);
-        let sent = till::send(&self.server, event.to_string(), till::SECRET, now).await;
+        let paid = fake_stripe::checkout("cs_test_1", "paid");
+        let event = fake_stripe::event("evt_1", "checkout.session.completed", now.0 / 1000, &paid);
+        let sent =
+            fake_stripe::send_webhook(&self.server, event.to_string(), fake_stripe::SECRET, now)
+                .await;
         self.record("receive_webhook", "request", "completed", &event);
         self.record(
             "receive_webhook",

@@ -16,9 +16,9 @@ use svc_tests::{NOW, ReadAnswer, TestServer};
 use self::stable::{with_stable_ids, with_stable_tokens, with_stable_visitors};
 use crate::openapi_people;
 use crate::owner::Owner;
-use crate::payments::provider::{self as till, Provider};
-use crate::visitors::place::provider;
-use crate::visitors::stub::Stub;
+use crate::payments::fake_stripe::{self, FakeStripe};
+use crate::visitors::guest_book::provider_settings;
+use crate::visitors::stub_issuer::StubIssuer;
 
 /// The server that the examples are from.
 pub(crate) const BASE_URL: &str = "https://svc.example";
@@ -37,14 +37,14 @@ struct Recorder {
 
 impl Recorder {
     async fn new() -> Self {
-        let issuer = Stub::start().await;
+        let issuer = StubIssuer::start().await;
         // Examples take longer than a token holds.
         issuer.change(|inner| inner.claims = json!({ "exp": NOW.0 / 1000 + 86_400 }));
-        let stripe = Provider::start().await.settings();
+        let stripe = FakeStripe::start().await.settings();
         let server = TestServer::builder().settings(|settings| {
             settings.base_url = Some(BASE_URL.parse().unwrap());
             settings.sites_domain = Some("sites.example".to_owned());
-            settings.providers = vec![provider("acme", &issuer)];
+            settings.providers = vec![provider_settings("acme", &issuer)];
             settings.stripe = Some(stripe);
         });
         let server = server.start().await;

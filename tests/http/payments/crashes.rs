@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use svc_tests::{Process, wait_until};
 use tempfile::TempDir;
 
-use super::provider::{Provider, SECRET, checkout, event};
+use super::fake_stripe::{FakeStripe, SECRET, checkout, event};
 use crate::crashes::{Site, deed_of, points};
 use crate::owner::text;
 use crate::svc;
@@ -13,7 +13,7 @@ use crate::svc;
 /// Deeds that lead to the points here.
 pub(crate) const DEEDS: [&str; 3] = ["checkout", "webhook", "mirror"];
 
-async fn begin(process: &Process, price: &str) -> Option<Value> {
+async fn begin_checkout(process: &Process, price: &str) -> Option<Value> {
     let request = process
         .client()
         .post(process.url("/shop/payments/checkout"));
@@ -23,7 +23,7 @@ async fn begin(process: &Process, price: &str) -> Option<Value> {
     answer.json().await.ok()
 }
 
-async fn tell(process: &Process, event: &Value) -> Option<u16> {
+async fn send_event(process: &Process, event: &Value) -> Option<u16> {
     let body = event.to_string();
     let now = svc_base::clock::Clock::system().now();
     let signature = svc::stripe::sign(SECRET, body.as_bytes(), now);
@@ -37,11 +37,11 @@ async fn whatever_the_point_of_death_every_payment_counts_once() {
     let mut seen = 0;
     for point in points().into_iter().filter(|p| DEEDS.contains(&deed_of(p))) {
         seen += 1;
-        let provider = Provider::start().await;
+        let provider = FakeStripe::start().await;
         let data = TempDir::new().unwrap();
         let config = data.path().join("svc.toml");
         let data = data.path().join("data");
-        std::fs::write(&config, provider.file()).unwrap();
+        std::fs::write(&config, provider.settings_file()).unwrap();
         let arguments = ["--config", config.to_str().unwrap()];
         let create = ["namespace", "create", "acme", "--json"];
         std::fs::create_dir(&data).unwrap();
@@ -66,7 +66,7 @@ async fn whatever_the_point_of_death_every_payment_counts_once() {
         site.process.kill().await;
 
         let dying = svc().serve_to_fault(Some(&point), &data, &arguments).await;
-        let begun = begin(&dying, &price).await;
+        let begun = begin_checkout(&dying, &price).await;
         // What the provider has made is paid, be it known here or not.
         let session = match (&begun, provider.calls().last()) {
             (Some(begun), _) => Some(text(&begun["session_id"])),
@@ -77,7 +77,7 @@ async fn whatever_the_point_of_death_every_payment_counts_once() {
         paid["metadata"] = json!({ "svc_session": session });
         let paid = event("evt_1", "checkout.session.completed", 1, &paid);
         if begun.is_some() {
-            let _ = tell(&dying, &paid).await;
+            let _ = send_event(&dying, &paid).await;
         }
         let (status, _) = dying.wait_for_exit().await;
         assert!(!status.success(), "{point}: it did not die");
@@ -87,8 +87,8 @@ async fn whatever_the_point_of_death_every_payment_counts_once() {
             credential: &credential,
         };
         // The provider sends again what was not answered, and perhaps what was.
-        assert_eq!(tell(&site.process, &paid).await, Some(200), "{point}");
-        assert_eq!(tell(&site.process, &paid).await, Some(200), "{point}");
+        assert_eq!(send_event(&site.process, &paid).await, Some(200), "{point}");
+        assert_eq!(send_event(&site.process, &paid).await, Some(200), "{point}");
         let (_, list) = site.get(&format!("/{project}/payments/sessions")).await;
         let sessions = list["sessions"].as_array().unwrap();
         assert_eq!(sessions.len(), 1, "{point}: {list}");

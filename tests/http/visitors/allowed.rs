@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use svc_tests::Answer;
 use svc_tests::browser::location;
 
-use super::place::{Place, provider};
-use super::stub::Stub;
+use super::guest_book::{GuestBook, provider_settings};
+use super::stub_issuer::StubIssuer;
 
-async fn patch(place: &Place, allowed: &Value) -> Answer {
-    let (fixture, body) = (&place.fixture, json!({ "allowed_providers": allowed }));
+async fn set_allowed_providers(guest_book: &GuestBook, allowed: &Value) -> Answer {
+    let (fixture, body) = (&guest_book.fixture, json!({ "allowed_providers": allowed }));
     let path = format!("/{}", fixture.project);
     fixture
         .owner
@@ -17,10 +17,10 @@ async fn patch(place: &Place, allowed: &Value) -> Answer {
         .await
 }
 
-async fn offered(place: &Place) -> Vec<String> {
-    let answer = place
+async fn offered_providers(guest_book: &GuestBook) -> Vec<String> {
+    let answer = guest_book
         .browser()
-        .get(&place.url("/auth/providers"))
+        .get(&guest_book.url("/auth/providers"))
         .await
         .expect(200);
     let providers = answer.json()["providers"].clone();
@@ -31,19 +31,22 @@ async fn offered(place: &Place) -> Vec<String> {
 }
 
 /// A place with two providers, the second with a name for people.
-async fn place(stub: &Stub) -> Place {
-    let mut providers = vec![provider("acme", stub), provider("other", stub)];
+async fn start_guest_book(stub: &StubIssuer) -> GuestBook {
+    let mut providers = vec![
+        provider_settings("acme", stub),
+        provider_settings("other", stub),
+    ];
     providers[1].display_name = "The <Other>".to_owned();
-    Place::with(|settings| settings.providers = providers).await
+    GuestBook::with_settings(|settings| settings.providers = providers).await
 }
 
 #[tokio::test]
 async fn the_visitor_chooses_among_those_that_the_project_offers() {
-    let stub = Stub::start().await;
-    let place = place(&stub).await;
-    let mut browser = place.browser();
+    let stub = StubIssuer::start().await;
+    let guest_book = start_guest_book(&stub).await;
+    let mut browser = guest_book.browser();
     let page = browser
-        .get(&place.url("/auth/login?return_to=/room?a=b"))
+        .get(&guest_book.url("/auth/login?return_to=/room?a=b"))
         .await
         .expect(200);
     assert_eq!(page.header("cache-control"), Some("no-store"));
@@ -53,64 +56,75 @@ async fn the_visitor_chooses_among_those_that_the_project_offers() {
         "{html}"
     );
     assert!(html.contains("Continue with The &lt;Other&gt;"), "{html}");
-    assert_eq!(offered(&place).await, ["acme", "other"]);
+    assert_eq!(offered_providers(&guest_book).await, ["acme", "other"]);
 
-    let project = patch(&place, &json!(["other", "other"]))
+    let project = set_allowed_providers(&guest_book, &json!(["other", "other"]))
         .await
         .expect(200)
         .json();
     assert_eq!(project["allowed_providers"], json!(["other"]));
-    assert_eq!(offered(&place).await, ["other"]);
+    assert_eq!(offered_providers(&guest_book).await, ["other"]);
     // One is no choice.
-    place.begin(&mut browser, "").await;
+    guest_book.begin_sign_in(&mut browser, "").await;
     // Null leaves the list, an empty one takes it away.
-    let project = patch(&place, &Value::Null).await;
+    let project = set_allowed_providers(&guest_book, &Value::Null).await;
     project.problem(400, "nothing_to_update");
-    assert_eq!(offered(&place).await, ["other"]);
-    let refused = patch(&place, &json!(["acme", "nobody"])).await;
+    assert_eq!(offered_providers(&guest_book).await, ["other"]);
+    let refused = set_allowed_providers(&guest_book, &json!(["acme", "nobody"])).await;
     let refused = refused.problem(400, "invalid_request");
     assert!(
         refused["detail"].as_str().unwrap().contains("`nobody`"),
         "{refused}"
     );
-    let project = patch(&place, &json!([])).await.expect(200).json();
+    let project = set_allowed_providers(&guest_book, &json!([]))
+        .await
+        .expect(200)
+        .json();
     assert_eq!(project["allowed_providers"], Value::Null);
-    assert_eq!(offered(&place).await, ["acme", "other"]);
+    assert_eq!(offered_providers(&guest_book).await, ["acme", "other"]);
 }
 
 #[tokio::test]
 async fn what_is_not_offered_any_more_ends_at_every_step() {
-    let stub = Stub::start().await;
-    let place = place(&stub).await;
-    let (mut ada, mut bob) = (place.browser(), place.browser());
-    place.walk(&mut ada, "acme").await;
-    place.walk(&mut bob, "other").await;
-    let (mut at_provider, mut at_ticket) = (place.browser(), place.browser());
-    let asked = place.begin(&mut at_provider, "?provider=acme").await;
-    let ticket = place.ticket(&mut at_ticket, "acme").await;
+    let stub = StubIssuer::start().await;
+    let guest_book = start_guest_book(&stub).await;
+    let (mut ada, mut bob) = (guest_book.browser(), guest_book.browser());
+    guest_book.sign_in_with_issuer(&mut ada, "acme").await;
+    guest_book.sign_in_with_issuer(&mut bob, "other").await;
+    let (mut at_provider, mut at_ticket) = (guest_book.browser(), guest_book.browser());
+    let asked = guest_book
+        .begin_sign_in(&mut at_provider, "?provider=acme")
+        .await;
+    let ticket = guest_book.completion_url(&mut at_ticket, "acme").await;
 
-    patch(&place, &json!(["other"])).await.expect(200);
-    let refused = place.failed("provider_not_allowed");
+    set_allowed_providers(&guest_book, &json!(["other"]))
+        .await
+        .expect(200);
+    let refused = guest_book.failure_url("provider_not_allowed");
     let mine = json!({"action": "mine"});
-    place
+    guest_book
         .call(&mut ada, &mine)
         .await
         .problem(401, "identity_required");
-    assert_eq!(place.user(&mut ada).await, Value::Null);
-    place.call(&mut bob, &mine).await.expect(200);
-    let login = place.url("/auth/login?provider=acme");
+    assert_eq!(guest_book.user(&mut ada).await, Value::Null);
+    guest_book.call(&mut bob, &mine).await.expect(200);
+    let login = guest_book.url("/auth/login?provider=acme");
     let answer = ada.get(&login).await.expect(302);
     assert_eq!(location(&login, &answer), refused);
     let query = format!("code={}&state={}", asked["nonce"], asked["state"]);
     assert_eq!(
-        place.come_back(&mut at_provider, "acme", &query).await,
+        guest_book
+            .return_from_issuer(&mut at_provider, "acme", &query)
+            .await,
         refused
     );
     let answer = at_ticket.get(&ticket).await.expect(302);
     assert_eq!(location(&ticket, &answer), refused);
     // What has ended does not come back with the provider.
-    patch(&place, &json!([])).await.expect(200);
-    place
+    set_allowed_providers(&guest_book, &json!([]))
+        .await
+        .expect(200);
+    guest_book
         .call(&mut ada, &mine)
         .await
         .problem(401, "identity_required");

@@ -6,39 +6,43 @@ use svc::config::ProviderKind;
 use svc_tests::Socket;
 use svc_tests::browser::location;
 
-use super::lies::{Change, DISCOVERY};
-use super::place::{Place, provider};
-use super::stub::{Manner, Stub};
+use super::dishonest_issuer::{DISCOVERY, IssuerChange};
+use super::guest_book::{GuestBook, provider_settings};
+use super::stub_issuer::{IssuerBehaviour, StubIssuer};
 use crate::owner::text;
 use crate::svc;
 
 /// An installation of GitHub's that answers these.
-async fn github(user: &Value, emails: &Value) -> (Stub, Place) {
-    let stub = Stub::start().await;
+async fn github(user: &Value, emails: &Value) -> (StubIssuer, GuestBook) {
+    let stub = StubIssuer::start().await;
     stub.change(|inner| {
-        let token =
-            Manner::Text("{\"access_token\":\"gho-sesame\",\"token_type\":\"bearer\"}".into());
-        inner.manners.insert("/login/oauth/access_token", token);
+        let token = IssuerBehaviour::Text(
+            "{\"access_token\":\"gho-sesame\",\"token_type\":\"bearer\"}".into(),
+        );
+        inner.behaviours.insert("/login/oauth/access_token", token);
         inner
-            .manners
-            .insert("/api/v3/user", Manner::Text(user.to_string()));
-        inner
-            .manners
-            .insert("/api/v3/user/emails", Manner::Text(emails.to_string()));
+            .behaviours
+            .insert("/api/v3/user", IssuerBehaviour::Text(user.to_string()));
+        inner.behaviours.insert(
+            "/api/v3/user/emails",
+            IssuerBehaviour::Text(emails.to_string()),
+        );
     });
-    let mut hub = provider("hub", &stub);
+    let mut hub = provider_settings("hub", &stub);
     hub.kind = ProviderKind::Github;
-    let place = Place::with(|settings| settings.providers = vec![hub]).await;
-    (stub, place)
+    let guest_book = GuestBook::with_settings(|settings| settings.providers = vec![hub]).await;
+    (stub, guest_book)
 }
 
-async fn walk(place: &Place) -> (svc_tests::browser::Browser, String) {
-    let mut browser = place.browser();
-    let asked = place.begin(&mut browser, "").await;
+async fn sign_in(guest_book: &GuestBook) -> (svc_tests::browser::Browser, String) {
+    let mut browser = guest_book.browser();
+    let asked = guest_book.begin_sign_in(&mut browser, "").await;
     assert_eq!(asked["scope"], "read:user user:email");
     assert_eq!(asked.get("nonce"), None);
     let query = format!("code=c&state={}", asked["state"]);
-    let mut at = place.come_back(&mut browser, "hub", &query).await;
+    let mut at = guest_book
+        .return_from_issuer(&mut browser, "hub", &query)
+        .await;
     if at.contains("ticket=") {
         let answer = browser.get(&at).await.expect(302);
         at = location(&at, &answer);
@@ -53,56 +57,60 @@ async fn github_says_who_it_is_by_its_api() {
         {"email": "old@example.com", "primary": false, "verified": true, "visibility": null},
         {"email": "ada@example.com", "primary": true, "verified": true, "visibility": "private"},
     ]);
-    let (stub, place) = github(&user, &emails).await;
-    let (mut browser, at) = walk(&place).await;
-    assert_eq!(at, place.url(""));
-    let user = place.user(&mut browser).await;
+    let (stub, guest_book) = github(&user, &emails).await;
+    let (mut browser, at) = sign_in(&guest_book).await;
+    assert_eq!(at, guest_book.url(""));
+    let user = guest_book.user(&mut browser).await;
     assert_eq!(user["email"], "ada@example.com");
     assert_eq!(user["name"], "ada");
     assert_eq!(user["picture"], "https://a.example/7.png");
     assert_eq!(user["provider"], "hub");
-    let (body, _) = stub.last("/login/oauth/access_token");
+    let (body, _) = stub.last_request("/login/oauth/access_token");
     assert!(
         body.contains("client_secret=sesame") && body.contains("code_verifier="),
         "{body}"
     );
-    let (_, headers) = stub.last("/api/v3/user/emails");
+    let (_, headers) = stub.last_request("/api/v3/user/emails");
     assert_eq!(headers["authorization"], "Bearer gho-sesame");
     assert!(headers.contains_key("user-agent"));
 
     let unverified = json!([{"email": "ada@example.com", "primary": true, "verified": false}]);
     stub.change(|inner| {
-        inner
-            .manners
-            .insert("/api/v3/user/emails", Manner::Text(unverified.to_string()))
+        inner.behaviours.insert(
+            "/api/v3/user/emails",
+            IssuerBehaviour::Text(unverified.to_string()),
+        )
     });
-    let (mut browser, _) = walk(&place).await;
-    assert_eq!(place.user(&mut browser).await.get("email"), None);
+    let (mut browser, _) = sign_in(&guest_book).await;
+    assert_eq!(guest_book.user(&mut browser).await.get("email"), None);
     // It refuses with a 200.
     let refusal = "{\"error\":\"bad_verification_code\"}".to_owned();
     for (path, manner) in [
-        ("/login/oauth/access_token", Manner::Text(refusal)),
-        ("/api/v3/user", Manner::Status(401)),
-        ("/api/v3/user", Manner::Text("[]".into())),
+        ("/login/oauth/access_token", IssuerBehaviour::Text(refusal)),
+        ("/api/v3/user", IssuerBehaviour::Status(401)),
+        ("/api/v3/user", IssuerBehaviour::Text("[]".into())),
     ] {
         let before = stub
-            .change(|inner| inner.manners.insert(path, manner))
+            .change(|inner| inner.behaviours.insert(path, manner))
             .unwrap();
-        let (_, at) = walk(&place).await;
-        assert_eq!(at, place.failed("provider_error"), "{path}");
-        stub.change(|inner| inner.manners.insert(path, before));
+        let (_, at) = sign_in(&guest_book).await;
+        assert_eq!(at, guest_book.failure_url("provider_error"), "{path}");
+        stub.change(|inner| inner.behaviours.insert(path, before));
     }
 }
 
 #[tokio::test]
 async fn operators_list_and_forget_visitors_beside_the_server() {
-    let place = Place::developing().await;
-    let mut ada = place.browser();
-    place
+    let guest_book = GuestBook::with_dev_provider().await;
+    let mut ada = guest_book.browser();
+    guest_book
         .sign_in(&mut ada, "name=Ada%1b[31m&email=ada%40example.com", "")
         .await;
-    let id = text(&place.user(&mut ada).await["id"]);
-    let (server, project) = (&place.fixture.server, place.fixture.project.as_str());
+    let id = text(&guest_book.user(&mut ada).await["id"]);
+    let (server, project) = (
+        &guest_book.fixture.server,
+        guest_book.fixture.project.as_str(),
+    );
     let listed = server
         .command(&svc(), &["visitors", "list", project, "--json"])
         .await;
@@ -121,7 +129,7 @@ async fn operators_list_and_forget_visitors_beside_the_server() {
         .await;
     assert!(forgotten.success, "{forgotten:?}");
     svc_tests::wait_until("the session to end", async || {
-        (place.user(&mut ada.clone()).await == Value::Null).then_some(())
+        (guest_book.user(&mut ada.clone()).await == Value::Null).then_some(())
     })
     .await;
     for wrong in [
@@ -156,14 +164,14 @@ async fn check(settings: &str) -> svc_tests::Output {
 }
 
 /// An answer of a token endpoint that refuses.
-fn refusal(code: &str) -> Manner {
-    Manner::Text(json!({ "error": code }).to_string())
+fn refusal(code: &str) -> IssuerBehaviour {
+    IssuerBehaviour::Text(json!({ "error": code }).to_string())
 }
 
 #[tokio::test]
 async fn operators_are_told_what_is_wrong_with_a_provider() {
-    let of = |stub: &Stub| format!("issuer = '{}'", stub.address());
-    let stub = Stub::start().await;
+    let of = |stub: &StubIssuer| format!("issuer = '{}'", stub.address());
+    let stub = StubIssuer::start().await;
     let good = check(&of(&stub)).await;
     assert!(good.success, "{good:?}");
     for said in [
@@ -172,39 +180,44 @@ async fn operators_are_told_what_is_wrong_with_a_provider() {
     ] {
         assert!(good.stdout.contains(said), "{good:?}");
     }
-    let (body, headers) = stub.last("/token");
+    let (body, headers) = stub.last_request("/token");
     assert!(body.contains("grant_type=authorization_code"), "{body}");
     assert_eq!(headers["authorization"], "Basic bWU6c2VzYW1l");
-    let wrong: [(Change, &str); 19] = [
+    let wrong: [(IssuerChange, &str); 19] = [
         (
             |i| i.discovery = json!({"issuer": "https://b.example"}),
             "https://b.example",
         ),
         (
-            |i| drop(i.manners.insert(DISCOVERY, Manner::Status(404))),
+            |i| drop(i.behaviours.insert(DISCOVERY, IssuerBehaviour::Status(404))),
             "check `issuer`",
         ),
         (
-            |i| drop(i.manners.insert(DISCOVERY, Manner::Status(500))),
+            |i| drop(i.behaviours.insert(DISCOVERY, IssuerBehaviour::Status(500))),
             "check `issuer`",
         ),
         (
-            |i| drop(i.manners.insert(DISCOVERY, Manner::Text("<html>".into()))),
+            |i| {
+                drop(
+                    i.behaviours
+                        .insert(DISCOVERY, IssuerBehaviour::Text("<html>".into())),
+                )
+            },
             "cannot be read",
         ),
         (
             |i| {
-                i.manners
-                    .insert(DISCOVERY, Manner::Elsewhere("/other".into()));
+                i.behaviours
+                    .insert(DISCOVERY, IssuerBehaviour::Redirect("/other".into()));
             },
             "check `issuer`",
         ),
         (
-            |i| drop(i.manners.insert(DISCOVERY, Manner::Endless)),
+            |i| drop(i.behaviours.insert(DISCOVERY, IssuerBehaviour::Endless)),
             "check `issuer`",
         ),
         (
-            |i| drop(i.manners.insert(DISCOVERY, Manner::Silent)),
+            |i| drop(i.behaviours.insert(DISCOVERY, IssuerBehaviour::Silent)),
             "cannot be reached",
         ),
         (
@@ -220,38 +233,43 @@ async fn operators_are_told_what_is_wrong_with_a_provider() {
             "token_endpoint",
         ),
         (|i| i.discovery = json!({"jwks_uri": null}), "jwks_uri"),
-        (|i| i.shown.clear(), "no key"),
+        (|i| i.published_keys.clear(), "no key"),
         (
-            |i| i.shown = vec![json!({"kty": "oct", "k": "c2VjcmV0"})],
+            |i| i.published_keys = vec![json!({"kty": "oct", "k": "c2VjcmV0"})],
             "no key",
         ),
         (
-            |i| drop(i.manners.insert("/keys", Manner::Status(500))),
+            |i| drop(i.behaviours.insert("/keys", IssuerBehaviour::Status(500))),
             "`jwks_uri`",
         ),
         (
-            |i| drop(i.manners.insert("/keys", Manner::Text("[]".into()))),
+            |i| {
+                drop(
+                    i.behaviours
+                        .insert("/keys", IssuerBehaviour::Text("[]".into())),
+                )
+            },
             "`jwks_uri`",
         ),
         (
-            |i| drop(i.manners.insert("/token", refusal("invalid_client"))),
+            |i| drop(i.behaviours.insert("/token", refusal("invalid_client"))),
             "`client_secret` of providers.acme",
         ),
         (
-            |i| drop(i.manners.insert("/token", Manner::Status(401))),
+            |i| drop(i.behaviours.insert("/token", IssuerBehaviour::Status(401))),
             "`client_id`",
         ),
         (
-            |i| drop(i.manners.insert("/token", Manner::Status(502))),
+            |i| drop(i.behaviours.insert("/token", IssuerBehaviour::Status(502))),
             "502",
         ),
         (
-            |i| drop(i.manners.insert("/token", Manner::Dripping)),
+            |i| drop(i.behaviours.insert("/token", IssuerBehaviour::Dripping)),
             "token endpoint does not answer",
         ),
     ];
     let checked = wrong.into_iter().map(async |(change, said)| {
-        let stub = Stub::start().await;
+        let stub = StubIssuer::start().await;
         stub.change(change);
         let output = check(&of(&stub)).await;
         assert!(
@@ -286,32 +304,43 @@ async fn github_is_asked_whether_it_knows_the_client() {
             refusal("incorrect_client_credentials"),
             Some("`client_id` and `client_secret`"),
         ),
-        (Manner::Status(404), Some("`client_id` and `client_secret`")),
-        (Manner::Status(503), Some("503")),
+        (
+            IssuerBehaviour::Status(404),
+            Some("`client_id` and `client_secret`"),
+        ),
+        (IssuerBehaviour::Status(503), Some("503")),
     ] {
-        let stub = Stub::start().await;
-        stub.change(|inner| inner.manners.insert(path, manner.clone()));
+        let stub = StubIssuer::start().await;
+        stub.change(|inner| inner.behaviours.insert(path, manner.clone()));
         let settings = format!("kind = 'github'\nissuer = '{}'", stub.address());
         let output = check(&settings).await;
         assert_eq!(output.success, wrong.is_none(), "{manner:?}: {output:?}");
         let said = wrong.unwrap_or("ok: register");
         assert!(output.stdout.contains(said), "{manner:?}: {output:?}");
-        assert_eq!(stub.count(path), 1);
+        assert_eq!(stub.request_count(path), 1);
     }
 }
 
 #[tokio::test]
 async fn a_room_names_visitors_who_ask_for_it() {
-    let place = Place::developing().await;
+    let guest_book = GuestBook::with_dev_provider().await;
     let on = json!({ "realtime": true });
-    place.fixture.send(Method::PATCH, "", &on).await.expect(200);
-    let mut ada = place.browser();
-    place
+    guest_book
+        .fixture
+        .send(Method::PATCH, "", &on)
+        .await
+        .expect(200);
+    let mut ada = guest_book.browser();
+    guest_book
         .sign_in(&mut ada, "name=Ada&email=ada%40example.com", "")
         .await;
-    let id = text(&place.user(&mut ada).await["id"]);
-    let cookie = ada.cookie(&place.url("/ws")).unwrap();
-    let host = place.origin.strip_prefix("http://").unwrap().to_owned();
+    let id = text(&guest_book.user(&mut ada).await["id"]);
+    let cookie = ada.cookie(&guest_book.url("/ws")).unwrap();
+    let host = guest_book
+        .origin
+        .strip_prefix("http://")
+        .unwrap()
+        .to_owned();
     let join = async |query: &str, origin: &str, cookie: &str| -> Result<Socket, u16> {
         let path = format!("/room/ws?room=lobby{query}");
         let headers = [
@@ -319,15 +348,17 @@ async fn a_room_names_visitors_who_ask_for_it() {
             ("origin", origin),
             ("cookie", cookie),
         ];
-        place.fixture.server.socket(&path, &headers).await
+        guest_book.fixture.server.socket(&path, &headers).await
     };
     assert_eq!(
-        join("&identify=maybe", &place.origin, &cookie).await.err(),
+        join("&identify=maybe", &guest_book.origin, &cookie)
+            .await
+            .err(),
         Some(400)
     );
-    let mut watcher = join("", &place.origin, "x=y").await.unwrap();
+    let mut watcher = join("", &guest_book.origin, "x=y").await.unwrap();
     watcher.wait_for_envelope("svc:welcome").await;
-    let mut named = join("&identify=true", &place.origin, &cookie)
+    let mut named = join("&identify=true", &guest_book.origin, &cookie)
         .await
         .unwrap();
     named.wait_for_envelope("svc:welcome").await;
@@ -345,7 +376,7 @@ async fn a_room_names_visitors_who_ask_for_it() {
         ("&identify=false", &cookie),
         ("&identify=true", "x=y"),
     ] {
-        let mut other = join(query, &place.origin, cookie).await.unwrap();
+        let mut other = join(query, &guest_book.origin, cookie).await.unwrap();
         other.wait_for_envelope("svc:welcome").await;
         assert_eq!(
             watcher.wait_for_envelope("svc:join").await["data"].get("user"),

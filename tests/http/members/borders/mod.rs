@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 use svc::operations;
 use svc_tests::{Answer, ReadAnswer};
 
-use self::attempts::{attempts, calls};
-use super::roles::{PLACELESS, Place, at, everybody};
-use super::{ALL, MembersFixture};
+use self::attempts::{foreign_requests, foreign_tool_calls};
+use super::roles::{UNSCOPED_OPERATIONS, WorkspaceFixture, create_callers, fill_path};
+use super::{MembersFixture, WORKSPACES_PATH};
 use crate::openapi::{description, operations as described};
 use crate::owner::{Owner, text};
 
 const PROJECTS: &str = "/api/v1/projects";
 
 /// Ids of what is in a place.
-struct Things {
+struct ResourceIds {
     frontend: String,
     live: String,
     draft: String,
@@ -39,7 +39,12 @@ async fn send_request(
 }
 
 /// Puts one of everything into a place, as its owner.
-async fn populate(fixture: &MembersFixture, owner: &Owner, place: &Place, member: &str) -> Things {
+async fn populate(
+    fixture: &MembersFixture,
+    owner: &Owner,
+    place: &WorkspaceFixture,
+    member: &str,
+) -> ResourceIds {
     let project = format!("{PROJECTS}/{}", place.project);
     let frontend = format!("{project}/frontends/{}", place.slug);
     let post = async |path: String, body: Value| {
@@ -63,7 +68,7 @@ async fn populate(fixture: &MembersFixture, owner: &Owner, place: &Place, member
     let draft = text(&draft.expect(200).json()["revision"]["revision_id"]);
     let price = json!({ "product_name": "Tea", "label": "Cup", "amount": 300, "currency": "eur" });
     let price = post(format!("{project}/payments/catalog"), price).await;
-    let keys = format!("{ALL}/{}/keys", place.workspace);
+    let keys = format!("{WORKSPACES_PATH}/{}/keys", place.workspace);
     let key = post(keys, json!({ "note": "kept" })).await;
     let visitor = format!("usr_visitor{}", place.slug);
     let (id_of_visitor, of) = (visitor.clone(), place.project.clone());
@@ -77,7 +82,7 @@ async fn populate(fixture: &MembersFixture, owner: &Owner, place: &Place, member
         Ok::<_, svc::control::Error>(())
     });
     signed_in.await.unwrap();
-    Things {
+    ResourceIds {
         frontend: id,
         live,
         draft,
@@ -89,11 +94,15 @@ async fn populate(fixture: &MembersFixture, owner: &Owner, place: &Place, member
 }
 
 /// Everything that the owner of a place sees of it.
-async fn seen(fixture: &MembersFixture, owner: &Owner, place: &Place) -> Vec<Value> {
+async fn owner_view(
+    fixture: &MembersFixture,
+    owner: &Owner,
+    place: &WorkspaceFixture,
+) -> Vec<Value> {
     let project = format!("{PROJECTS}/{}", place.project);
     let (frontend, workspace) = (
         format!("{project}/frontends/{}", place.slug),
-        format!("{ALL}/{}", place.workspace),
+        format!("{WORKSPACES_PATH}/{}", place.workspace),
     );
     let mut seen = Vec::new();
     for path in [
@@ -123,7 +132,7 @@ async fn seen(fixture: &MembersFixture, owner: &Owner, place: &Place) -> Vec<Val
 #[tokio::test]
 async fn what_is_anothers_is_not_reached_through_ones_own() {
     let fixture = MembersFixture::new().await;
-    let (places, people) = everybody(&fixture).await;
+    let (places, people) = create_callers(&fixture).await;
     let by = |name: &str| &people.iter().find(|one| one.name == name).unwrap().owner;
     let (alice, bob) = (by("alice").clone(), by("bob").clone());
     // In each workspace somebody whom the other one does not have.
@@ -131,15 +140,15 @@ async fn what_is_anothers_is_not_reached_through_ones_own() {
     for (owner, place, name) in [(&alice, &places[0], "erin"), (&bob, &places[1], "frank")] {
         let member = fixture.user(name).await.id;
         let body = json!({ "user_id": member, "role": "viewer" });
-        let path = format!("{ALL}/{}/members", place.workspace);
+        let path = format!("{WORKSPACES_PATH}/{}/members", place.workspace);
         send_request(&fixture, owner, Method::POST, &path, body)
             .await
             .expect(201);
         things.push(populate(&fixture, owner, place, &member).await);
     }
     let before = [
-        seen(&fixture, &alice, &places[0]).await,
-        seen(&fixture, &bob, &places[1]).await,
+        owner_view(&fixture, &alice, &places[0]).await,
+        owner_view(&fixture, &bob, &places[1]).await,
     ];
     for (name, own) in [
         ("alice", 0),
@@ -148,10 +157,10 @@ async fn what_is_anothers_is_not_reached_through_ones_own() {
         ("another machine", 1),
     ] {
         let (who, other) = (by(name), 1 - own);
-        let attempts = attempts(&places[own], &things[own], &places[other], &things[other]);
+        let attempts = foreign_requests(&places[own], &things[own], &places[other], &things[other]);
         for (method, path, body, status) in attempts {
             let answer = send_request(&fixture, who, method.clone(), &path, body).await;
-            let above = name.contains("machine") && path.starts_with(ALL);
+            let above = name.contains("machine") && path.starts_with(WORKSPACES_PATH);
             let expected = if above { 403 } else { status };
             assert_eq!(
                 answer.status,
@@ -160,7 +169,7 @@ async fn what_is_anothers_is_not_reached_through_ones_own() {
                 answer.text()
             );
         }
-        for (tool, given) in calls(&places[own], &places[other], &things[other]) {
+        for (tool, given) in foreign_tool_calls(&places[own], &places[other], &things[other]) {
             let params = json!({ "name": tool, "arguments": given });
             let body =
                 json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
@@ -183,8 +192,8 @@ async fn what_is_anothers_is_not_reached_through_ones_own() {
     }
     // Nothing of either has changed, not even by what is answered as if it were done.
     let after = [
-        seen(&fixture, &alice, &places[0]).await,
-        seen(&fixture, &bob, &places[1]).await,
+        owner_view(&fixture, &alice, &places[0]).await,
+        owner_view(&fixture, &bob, &places[1]).await,
     ];
     assert_eq!(after, before);
 }
@@ -192,7 +201,7 @@ async fn what_is_anothers_is_not_reached_through_ones_own() {
 #[tokio::test]
 async fn a_kept_answer_is_its_callers_own() {
     let fixture = MembersFixture::new().await;
-    let (places, people) = everybody(&fixture).await;
+    let (places, people) = create_callers(&fixture).await;
     let path = format!("{PROJECTS}/{}/frontends", places[0].project);
     let body = json!({ "type": "markdown", "content": "# Mine", "requested_slug": "mine" });
     let send = async |who: &Owner| {
@@ -228,7 +237,7 @@ async fn a_kept_answer_is_its_callers_own() {
 #[tokio::test]
 async fn who_is_let_out_is_out_from_the_next_request_on() {
     let fixture = MembersFixture::new().await;
-    let (places, people) = everybody(&fixture).await;
+    let (places, people) = create_callers(&fixture).await;
     let by = |name: &str| &people.iter().find(|one| one.name == name).unwrap().owner;
     let (alice, bob, carol) = (by("alice"), by("bob"), by("carol"));
     let (machine, reader) = (by("a machine"), by("a reader"));
@@ -240,13 +249,13 @@ async fn who_is_let_out_is_out_from_the_next_request_on() {
     let me = send_request(&fixture, carol, Method::GET, "/api/v1/me", Value::Null).await;
     let carol_id = text(&me.expect(200).json()["user_id"]);
     for (owner, place) in [(alice, &places[0]), (bob, &places[1])] {
-        let path = format!("{ALL}/{}/members/{carol_id}", place.workspace);
+        let path = format!("{WORKSPACES_PATH}/{}/members/{carol_id}", place.workspace);
         let gone = send_request(&fixture, owner, Method::DELETE, &path, Value::Null).await;
         gone.expect(204);
     }
     for key in [machine, reader] {
         let id = key.credential.split('_').nth(1).unwrap();
-        let path = format!("{ALL}/acme/keys/{id}");
+        let path = format!("{WORKSPACES_PATH}/acme/keys/{id}");
         let gone = send_request(&fixture, alice, Method::DELETE, &path, Value::Null).await;
         gone.expect(204);
     }
@@ -258,12 +267,12 @@ async fn who_is_let_out_is_out_from_the_next_request_on() {
             .find(|(_, _, operation)| operation["operationId"] == row.id);
         let (path, method, _) = found.unwrap();
         for place in &places {
-            let path = at(path, place);
+            let path = fill_path(path, place);
             for key in [machine, reader] {
                 let answer = send_request(&fixture, key, method.clone(), &path, json!({})).await;
                 answer.problem(401, "unauthorized");
             }
-            if PLACELESS.contains(&row.id) {
+            if UNSCOPED_OPERATIONS.contains(&row.id) {
                 continue;
             }
             let answer = send_request(&fixture, carol, method.clone(), &path, json!({})).await;

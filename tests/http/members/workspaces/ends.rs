@@ -7,8 +7,8 @@ async fn the_plan_is_not_the_callers_to_choose() {
     let fixture = MembersFixture::new().await;
     let (alice, bob) = (fixture.user("alice").await, fixture.user("bob").await);
     let id = alice.workspace(&fixture, "acme").await;
-    alice.add(&fixture, &id, &bob, "admin").await;
-    let path = format!("{ALL}/{id}");
+    alice.add_member(&fixture, &id, &bob, "admin").await;
+    let path = format!("{WORKSPACES_PATH}/{id}");
     let patch = async |who: &crate::members::User, body: Value| {
         who.send(&fixture, Method::PATCH, &path, body).await
     };
@@ -66,7 +66,7 @@ async fn a_workspace_ends_with_all_that_it_owns() {
     let fixture = MembersFixture::new().await;
     let (alice, bob) = (fixture.user("alice").await, fixture.user("bob").await);
     let id = alice.workspace(&fixture, "acme").await;
-    alice.add(&fixture, &id, &bob, "admin").await;
+    alice.add_member(&fixture, &id, &bob, "admin").await;
     let project = alice.owner.project(&fixture.server, "House").await;
     let page = alice
         .owner
@@ -75,10 +75,15 @@ async fn a_workspace_ends_with_all_that_it_owns() {
     fixture.server.get("/room").answer().await.expect(200);
     let body = json!({});
     let key = alice
-        .send(&fixture, Method::POST, &format!("{ALL}/acme/keys"), body)
+        .send(
+            &fixture,
+            Method::POST,
+            &format!("{WORKSPACES_PATH}/acme/keys"),
+            body,
+        )
         .await;
     let key = Owner::with_credential(&text(&key.expect(201).json()["credential"]));
-    let path = format!("{ALL}/{id}");
+    let path = format!("{WORKSPACES_PATH}/{id}");
     bob.delete(&fixture, &path).await.problem(403, "forbidden");
     key.send_request(&fixture.server, Method::DELETE, &path, None)
         .await
@@ -96,7 +101,7 @@ async fn a_workspace_ends_with_all_that_it_owns() {
         .await
         .problem(401, "unauthorized");
     assert_eq!(
-        alice.get(&fixture, ALL).await.json(),
+        alice.get(&fixture, WORKSPACES_PATH).await.json(),
         json!({ "workspaces": [] })
     );
     alice.get(&fixture, &path).await.problem(404, "not_found");
@@ -136,15 +141,15 @@ async fn a_user_owns_some_workspaces_and_no_more() {
     }
     let body = json!({ "display_name": "three" });
     alice
-        .send(&fixture, Method::POST, ALL, body.clone())
+        .send(&fixture, Method::POST, WORKSPACES_PATH, body.clone())
         .await
         .problem(403, "forbidden");
     alice
-        .delete(&fixture, &format!("{ALL}/one"))
+        .delete(&fixture, &format!("{WORKSPACES_PATH}/one"))
         .await
         .expect(204);
     alice
-        .send(&fixture, Method::POST, ALL, body)
+        .send(&fixture, Method::POST, WORKSPACES_PATH, body)
         .await
         .expect(201);
 }
@@ -154,10 +159,15 @@ async fn a_backup_has_users_members_and_keys() {
     let fixture = MembersFixture::new().await;
     let (alice, bob) = (fixture.user("alice").await, fixture.user("bob").await);
     let id = alice.workspace(&fixture, "acme").await;
-    alice.add(&fixture, &id, &bob, "viewer").await;
+    alice.add_member(&fixture, &id, &bob, "viewer").await;
     let body = json!({ "role": "viewer", "note": "kept" });
     let key = alice
-        .send(&fixture, Method::POST, &format!("{ALL}/acme/keys"), body)
+        .send(
+            &fixture,
+            Method::POST,
+            &format!("{WORKSPACES_PATH}/acme/keys"),
+            body,
+        )
         .await;
     let key = Owner::with_credential(&text(&key.expect(201).json()["credential"]));
     let directory = tempfile::tempdir().unwrap();
@@ -171,7 +181,7 @@ async fn a_backup_has_users_members_and_keys() {
             .success
     );
     alice
-        .delete(&fixture, &format!("{ALL}/{id}"))
+        .delete(&fixture, &format!("{WORKSPACES_PATH}/{id}"))
         .await
         .expect(204);
     let MembersFixture { server, issuer } = fixture;
@@ -185,7 +195,7 @@ async fn a_backup_has_users_members_and_keys() {
     let again = fixture.user("alice").await;
     assert_eq!(again.id, alice.id);
     let detail = again
-        .get(&fixture, &format!("{ALL}/acme"))
+        .get(&fixture, &format!("{WORKSPACES_PATH}/acme"))
         .await
         .expect(200)
         .json();

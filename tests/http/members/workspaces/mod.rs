@@ -6,7 +6,7 @@ use http::Method;
 use serde_json::{Value, json};
 use svc_tests::{ReadAnswer, TestServer};
 
-use super::{ALL, MembersFixture};
+use super::{MembersFixture, WORKSPACES_PATH};
 use crate::owner::{Owner, text};
 use crate::svc;
 
@@ -16,7 +16,7 @@ async fn a_user_makes_a_workspace_and_owns_it() {
     let alice = fixture.user("alice").await;
     let body = json!({ "display_name": "Acme Inc." });
     let made = alice
-        .send(&fixture, Method::POST, ALL, body)
+        .send(&fixture, Method::POST, WORKSPACES_PATH, body)
         .await
         .expect(201)
         .json();
@@ -26,12 +26,16 @@ async fn a_user_makes_a_workspace_and_owns_it() {
         "project_count": 0, "created_at": "2026-11-20T12:00:00.000Z",
     });
     assert_eq!(made, expected);
-    let listed = alice.get(&fixture, ALL).await.expect(200).json();
+    let listed = alice
+        .get(&fixture, WORKSPACES_PATH)
+        .await
+        .expect(200)
+        .json();
     assert_eq!(listed, json!({ "workspaces": [expected] }));
     alice.owner.project(&fixture.server, "House").await;
     for name in [id.as_str(), "acme-inc"] {
         let detail = alice
-            .get(&fixture, &format!("{ALL}/{name}"))
+            .get(&fixture, &format!("{WORKSPACES_PATH}/{name}"))
             .await
             .expect(200)
             .json();
@@ -51,18 +55,20 @@ async fn a_user_makes_a_workspace_and_owns_it() {
     for expected in ["acme-inc-2", "acme-inc-3"] {
         let body = json!({ "display_name": "ACME, Inc!" });
         let made = alice
-            .send(&fixture, Method::POST, ALL, body)
+            .send(&fixture, Method::POST, WORKSPACES_PATH, body)
             .await
             .expect(201)
             .json();
         assert_eq!(made["slug"], expected);
     }
     let body = json!({ "display_name": "x", "slug": "acme-inc" });
-    let taken = alice.send(&fixture, Method::POST, ALL, body).await;
+    let taken = alice
+        .send(&fixture, Method::POST, WORKSPACES_PATH, body)
+        .await;
     taken.problem(409, "slug_conflict");
     let body = json!({ "display_name": "日本" });
     let made = alice
-        .send(&fixture, Method::POST, ALL, body)
+        .send(&fixture, Method::POST, WORKSPACES_PATH, body)
         .await
         .expect(201)
         .json();
@@ -84,13 +90,15 @@ async fn names_and_slugs_have_rules() {
         json!({ "display_name": "x", "slug": "01a1fc50-0000-7000-8000-000000000000" }),
         json!({ "display_name": "x", "plan": "pro" }),
     ] {
-        let answer = alice.send(&fixture, Method::POST, ALL, body).await;
+        let answer = alice
+            .send(&fixture, Method::POST, WORKSPACES_PATH, body)
+            .await;
         answer.problem(400, "invalid_request");
     }
     let machine = Owner::new(&fixture.server, "machines").await;
     let body = json!({ "display_name": "x" });
     let answer = machine
-        .send_request(&fixture.server, Method::POST, ALL, Some(&body))
+        .send_request(&fixture.server, Method::POST, WORKSPACES_PATH, Some(&body))
         .await;
     answer.problem(403, "forbidden");
 }
@@ -109,11 +117,11 @@ async fn a_repeated_request_makes_one_workspace_and_one_member() {
         assert_eq!(second.header("idempotency-replayed"), Some("true"));
         assert_eq!(first.json(), second.json());
     };
-    twice(ALL, json!({ "display_name": "Acme" })).await;
-    let listed = alice.get(&fixture, ALL).await.json();
+    twice(WORKSPACES_PATH, json!({ "display_name": "Acme" })).await;
+    let listed = alice.get(&fixture, WORKSPACES_PATH).await.json();
     assert_eq!(listed["workspaces"].as_array().unwrap().len(), 1);
     let body = json!({ "user_id": bob.id, "role": "viewer" });
-    twice(&format!("{ALL}/acme/members"), body).await;
+    twice(&format!("{WORKSPACES_PATH}/acme/members"), body).await;
 }
 
 #[tokio::test]
@@ -122,16 +130,16 @@ async fn members_come_change_and_go_from_the_next_request_on() {
     let (alice, bob) = (fixture.user("alice").await, fixture.user("bob").await);
     let id = alice.workspace(&fixture, "acme").await;
     let project = alice.owner.project(&fixture.server, "House").await;
-    let members = format!("{ALL}/{id}/members");
+    let members = format!("{WORKSPACES_PATH}/{id}/members");
     let path = format!("/{project}");
     bob.owner
         .get(&fixture.server, &path)
         .await
         .problem(403, "forbidden");
-    bob.get(&fixture, &format!("{ALL}/acme"))
+    bob.get(&fixture, &format!("{WORKSPACES_PATH}/acme"))
         .await
         .problem(403, "forbidden");
-    bob.get(&fixture, &format!("{ALL}/nowhere"))
+    bob.get(&fixture, &format!("{WORKSPACES_PATH}/nowhere"))
         .await
         .problem(404, "not_found");
     let body = json!({ "user_id": bob.id, "role": "viewer" });
@@ -166,7 +174,7 @@ async fn members_come_change_and_go_from_the_next_request_on() {
     alice.delete(&fixture, &one).await.expect(204);
     change().await.problem(403, "forbidden");
     assert_eq!(
-        bob.get(&fixture, ALL).await.json(),
+        bob.get(&fixture, WORKSPACES_PATH).await.json(),
         json!({ "workspaces": [] })
     );
     alice.delete(&fixture, &one).await.problem(404, "not_found");
@@ -183,7 +191,7 @@ async fn who_is_no_user_is_no_member() {
     alice.workspace(&fixture, "acme").await;
     let machine = Owner::new(&fixture.server, "machines").await;
     let key = machine.credential.split('_').nth(1).unwrap().to_owned();
-    let members = format!("{ALL}/acme/members");
+    let members = format!("{WORKSPACES_PATH}/acme/members");
     for (body, status, code) in [
         (
             json!({ "user_id": key, "role": "viewer" }),
@@ -242,8 +250,8 @@ async fn nobody_gives_or_takes_a_role_above_their_own_and_an_owner_stays() {
         fixture.user("carol").await,
     );
     let id = alice.workspace(&fixture, "acme").await;
-    alice.add(&fixture, &id, &bob, "admin").await;
-    let members = format!("{ALL}/{id}/members");
+    alice.add_member(&fixture, &id, &bob, "admin").await;
+    let members = format!("{WORKSPACES_PATH}/{id}/members");
     let of = |user: &super::User| format!("{members}/{}", user.id);
     let role = |role: &str| json!({ "role": role });
     let owner = json!({ "user_id": carol.id, "role": "owner" });
@@ -276,7 +284,7 @@ async fn nobody_gives_or_takes_a_role_above_their_own_and_an_owner_stays() {
         .delete(&fixture, &of(&alice))
         .await
         .problem(409, "last_owner");
-    bob.add(&fixture, &id, &carol, "admin").await;
+    bob.add_member(&fixture, &id, &carol, "admin").await;
     bob.send(&fixture, Method::PATCH, &of(&carol), role("editor"))
         .await
         .expect(200);
@@ -295,8 +303,8 @@ async fn two_owners_who_remove_each_other_leave_one() {
     let fixture = MembersFixture::new().await;
     let (alice, bob) = (fixture.user("alice").await, fixture.user("bob").await);
     let id = alice.workspace(&fixture, "acme").await;
-    alice.add(&fixture, &id, &bob, "owner").await;
-    let members = format!("{ALL}/{id}/members");
+    alice.add_member(&fixture, &id, &bob, "owner").await;
+    let members = format!("{WORKSPACES_PATH}/{id}/members");
     let (one, other) = (
         format!("{members}/{}", alice.id),
         format!("{members}/{}", bob.id),
@@ -358,7 +366,7 @@ async fn who_has_several_workspaces_names_one() {
         .get(&fixture.server, "?workspace=none")
         .await
         .problem(404, "not_found");
-    alice.add(&fixture, "zeta", &bob, "viewer").await;
+    alice.add_member(&fixture, "zeta", &bob, "viewer").await;
     // A viewer's one workspace needs no name, and makes no projects.
     bob.owner
         .post(&fixture.server, "", &json!({ "name": "x" }))

@@ -14,7 +14,7 @@ use svc_tests::{Answer, NOW, TestServer};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use crate::payments::provider;
+use crate::payments::fake_stripe;
 
 pub(super) const SECRET: &str = "whsec_of_the_tests";
 
@@ -34,13 +34,13 @@ struct Shared {
 
 /// A payment provider. Dropping it ends it.
 #[derive(Debug)]
-pub(crate) struct Till {
+pub(crate) struct FakeBilling {
     shared: Arc<Shared>,
     base: String,
     task: JoinHandle<()>,
 }
 
-impl Till {
+impl FakeBilling {
     pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0)));
         let listener = listener.await.unwrap();
@@ -64,17 +64,17 @@ impl Till {
     }
 
     /// The calls since this was last asked.
-    pub(super) fn calls(&self) -> Vec<Call> {
+    pub(super) fn take_calls(&self) -> Vec<Call> {
         std::mem::take(&mut *self.shared.calls.lock().unwrap())
     }
 
     /// Refuses from now on, or not.
-    pub(super) fn refuse(&self, refusal: Option<(StatusCode, Value)>) {
+    pub(super) fn set_refusal(&self, refusal: Option<(StatusCode, Value)>) {
         *self.shared.refusal.lock().unwrap() = refusal;
     }
 }
 
-impl Drop for Till {
+impl Drop for FakeBilling {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -100,14 +100,14 @@ async fn answer(
 }
 
 /// Sends a webhook of the provider's; `after` is how many seconds after the test's beginning it says that it happened.
-pub(crate) async fn webhook(
+pub(crate) async fn send_webhook(
     server: &TestServer,
     kind: &str,
     id: &str,
     after: i64,
     object: Value,
 ) -> Answer {
-    let event = provider::event(id, kind, NOW.0 / 1000 + after, &object);
+    let event = fake_stripe::event(id, kind, NOW.0 / 1000 + after, &object);
     let now = server.server().app().clock.now();
-    provider::send(server, event.to_string(), SECRET, now).await
+    fake_stripe::send_webhook(server, event.to_string(), SECRET, now).await
 }

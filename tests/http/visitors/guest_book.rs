@@ -10,14 +10,14 @@ use svc_tests::{Answer, TestServer};
 
 use crate::owner::text;
 use crate::project_fixture::ProjectFixture;
-use crate::visitors::stub::Stub;
+use crate::visitors::stub_issuer::StubIssuer;
 
 /// Schema of the guest book.
 pub(crate) const DDL: &str = "CREATE TABLE entries (id INTEGER PRIMARY KEY, user_id TEXT NOT NULL, email TEXT, words TEXT NOT NULL)";
 
 /// A fixture whose page `room` has accounts.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct GuestBook {
     pub(crate) fixture: ProjectFixture,
     /// The page's own origin.
     pub(crate) origin: String,
@@ -25,9 +25,9 @@ pub(crate) struct Place {
     pub(crate) sites: String,
 }
 
-impl Place {
+impl GuestBook {
     /// The guest book on a server with other settings.
-    pub(crate) async fn with(change: impl FnOnce(&mut Settings)) -> Self {
+    pub(crate) async fn with_settings(change: impl FnOnce(&mut Settings)) -> Self {
         let server = TestServer::builder().settings(change).start().await;
         let fixture = ProjectFixture::on_server(server, DDL).await;
         let actions = json!([
@@ -36,11 +36,11 @@ impl Place {
             {"name": "all", "sql": "SELECT words FROM entries ORDER BY id"},
         ]);
         fixture.put(&actions).await.expect(200);
-        Self::of(fixture).await
+        Self::from_fixture(fixture).await
     }
 
     /// The place that a house is.
-    pub(crate) async fn of(fixture: ProjectFixture) -> Self {
+    pub(crate) async fn from_fixture(fixture: ProjectFixture) -> Self {
         let project = fixture
             .owner
             .get(&fixture.server, &format!("/{}", fixture.project))
@@ -55,7 +55,10 @@ impl Place {
     }
 
     /// Moves the place to the server that its own becomes, whose name and port have to stay ([`stable`]).
-    pub(crate) async fn moved(self, to: impl AsyncFnOnce(TestServer) -> TestServer) -> Self {
+    pub(crate) async fn move_to_server(
+        self,
+        to: impl AsyncFnOnce(TestServer) -> TestServer,
+    ) -> Self {
         let ProjectFixture {
             server,
             owner,
@@ -80,8 +83,8 @@ impl Place {
     }
 
     /// With the provider of the server itself.
-    pub(crate) async fn developing() -> Self {
-        Self::with(|settings| settings.dev = true).await
+    pub(crate) async fn with_dev_provider() -> Self {
+        Self::with_settings(|settings| settings.dev = true).await
     }
 
     /// A new browser.
@@ -126,16 +129,16 @@ impl Place {
     }
 
     /// With providers that are these issuers, by name.
-    pub(crate) async fn with_issuers(issuers: &[(&str, &Stub)]) -> Self {
+    pub(crate) async fn with_issuers(issuers: &[(&str, &StubIssuer)]) -> Self {
         let providers = issuers
             .iter()
-            .map(|(name, stub)| provider(name, stub))
+            .map(|(name, stub)| provider_settings(name, stub))
             .collect();
-        Self::with(|settings| settings.providers = providers).await
+        Self::with_settings(|settings| settings.providers = providers).await
     }
 
     /// Begins a sign-in; returns what the issuer is asked, by name.
-    pub(crate) async fn begin(
+    pub(crate) async fn begin_sign_in(
         &self,
         browser: &mut Browser,
         query: &str,
@@ -151,7 +154,7 @@ impl Place {
     }
 
     /// Comes back from an issuer; returns where that leads at once.
-    pub(crate) async fn come_back(
+    pub(crate) async fn return_from_issuer(
         &self,
         browser: &mut Browser,
         provider: &str,
@@ -164,21 +167,27 @@ impl Place {
     }
 
     /// Begins and comes back with a good code; returns the address of the completion.
-    pub(crate) async fn ticket(&self, browser: &mut Browser, provider: &str) -> String {
-        let asked = self.begin(browser, &format!("?provider={provider}")).await;
+    pub(crate) async fn completion_url(&self, browser: &mut Browser, provider: &str) -> String {
+        let asked = self
+            .begin_sign_in(browser, &format!("?provider={provider}"))
+            .await;
         let query = format!("code={}&state={}", asked["nonce"], asked["state"]);
-        self.come_back(browser, provider, &query).await
+        self.return_from_issuer(browser, provider, &query).await
     }
 
     /// The whole way with an issuer of a test's own.
-    pub(crate) async fn walk(&self, browser: &mut Browser, provider: &str) -> String {
-        let complete = self.ticket(browser, provider).await;
+    pub(crate) async fn sign_in_with_issuer(
+        &self,
+        browser: &mut Browser,
+        provider: &str,
+    ) -> String {
+        let complete = self.completion_url(browser, provider).await;
         let answer = browser.get(&complete).await.expect(302);
         location(&complete, &answer)
     }
 
     /// Returns the address that a failed sign-in leads to.
-    pub(crate) fn failed(&self, code: &str) -> String {
+    pub(crate) fn failure_url(&self, code: &str) -> String {
         self.url(&format!("?auth_error={code}"))
     }
 
@@ -194,14 +203,14 @@ impl Place {
 }
 
 /// Gives a server a name and a port that stay when it starts again, and this issuer as its provider.
-pub(crate) fn stable(settings: &mut Settings, stub: &Stub) {
+pub(crate) fn pin_address(settings: &mut Settings, stub: &StubIssuer) {
     settings.base_url = Some("http://svc.test".parse().unwrap());
     settings.sites_domain = Some("pages.test".to_owned());
-    settings.providers = vec![provider("acme", stub)];
+    settings.providers = vec![provider_settings("acme", stub)];
 }
 
 /// The settings of a provider that is this issuer.
-pub(crate) fn provider(name: &str, stub: &Stub) -> Provider {
+pub(crate) fn provider_settings(name: &str, stub: &StubIssuer) -> Provider {
     Provider {
         name: name.to_owned(),
         display_name: String::new(),

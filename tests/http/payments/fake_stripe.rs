@@ -29,31 +29,31 @@ pub(crate) struct Call {
 
 /// How a call is answered instead of as usual.
 #[derive(Clone, Debug)]
-pub(crate) enum Manner {
+pub(crate) enum FakeAnswer {
     /// With this status and body.
-    Say(u16, Value),
+    Respond(u16, Value),
     /// With bytes without end.
-    Flood,
+    Endless,
     /// After so long as nobody waits.
     Hang,
 }
 
 #[derive(Debug, Default)]
-struct Recorded {
+struct FakeStripeState {
     calls: Vec<Call>,
-    manners: VecDeque<Manner>,
+    next_answers: VecDeque<FakeAnswer>,
     /// Answers that were made, by idempotency key.
-    made: BTreeMap<String, Value>,
+    answers_by_key: BTreeMap<String, Value>,
 }
 
 /// The provider.
 #[derive(Clone, Debug)]
-pub(crate) struct Provider {
-    recorded: Arc<Mutex<Recorded>>,
+pub(crate) struct FakeStripe {
+    recorded: Arc<Mutex<FakeStripeState>>,
     address: std::net::SocketAddr,
 }
 
-impl Provider {
+impl FakeStripe {
     pub(crate) async fn start() -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -74,59 +74,59 @@ impl Provider {
     }
 
     /// Writes the settings as a file.
-    pub(crate) fn file(&self) -> String {
+    pub(crate) fn settings_file(&self) -> String {
         format!(
             "[stripe]\nsecret_key = '{KEY}'\nwebhook_secret = ['{SECRET}', '{OLD_SECRET}']\napi_base = 'http://{}'\n",
             self.address
         )
     }
 
-    fn recorded(&self) -> MutexGuard<'_, Recorded> {
+    fn lock_state(&self) -> MutexGuard<'_, FakeStripeState> {
         self.recorded.lock().unwrap()
     }
 
     pub(crate) fn calls(&self) -> Vec<Call> {
-        self.recorded().calls.clone()
+        self.lock_state().calls.clone()
     }
 
     /// Has the next call answered in another manner.
-    pub(crate) fn next(&self, manner: Manner) {
-        self.recorded().manners.push_back(manner);
+    pub(crate) fn set_next_answer(&self, manner: FakeAnswer) {
+        self.lock_state().next_answers.push_back(manner);
     }
 }
 
-async fn answer(State(provider): State<Provider>, request: Request) -> axum::response::Response {
+async fn answer(State(provider): State<FakeStripe>, request: Request) -> axum::response::Response {
     use axum::response::IntoResponse;
     let (head, body) = request.into_parts();
     let body = axum::body::to_bytes(body, 1 << 20).await.unwrap();
     let form: BTreeMap<String, String> = form_pairs(&body);
     let key = head.headers["idempotency-key"].to_str().unwrap().to_owned();
     let manner = {
-        let mut recorded = provider.recorded();
+        let mut recorded = provider.lock_state();
         recorded.calls.push(Call {
             path: head.uri.path().to_owned(),
             headers: head.headers.clone(),
             form: form.clone(),
         });
-        recorded.manners.pop_front()
+        recorded.next_answers.pop_front()
     };
     match manner {
-        Some(Manner::Say(status, body)) => {
+        Some(FakeAnswer::Respond(status, body)) => {
             let status = StatusCode::from_u16(status).unwrap();
             return (status, axum::Json(body)).into_response();
         }
-        Some(Manner::Flood) => {
+        Some(FakeAnswer::Endless) => {
             let endless = futures_util::stream::repeat_with(|| {
                 Ok::<_, std::convert::Infallible>(bytes::Bytes::from_static(&[b' '; 65536]))
             });
             return Body::from_stream(endless).into_response();
         }
-        Some(Manner::Hang) => tokio::time::sleep(Duration::from_secs(3600)).await,
+        Some(FakeAnswer::Hang) => tokio::time::sleep(Duration::from_secs(3600)).await,
         None => {}
     }
-    let mut recorded = provider.recorded();
-    let number = recorded.made.len() + 1;
-    let made = recorded.made.entry(key).or_insert_with(|| {
+    let mut recorded = provider.lock_state();
+    let number = recorded.answers_by_key.len() + 1;
+    let made = recorded.answers_by_key.entry(key).or_insert_with(|| {
         let id = format!("cs_test_{number}");
         json!({ "id": id, "object": "checkout.session", "url": format!("http://127.0.0.1:9/pay/{id}") })
     });
@@ -140,7 +140,7 @@ fn form_pairs(body: &[u8]) -> BTreeMap<String, String> {
 }
 
 /// Sends the body of a webhook, signed with a secret at a time.
-pub(crate) async fn send(
+pub(crate) async fn send_webhook(
     server: &TestServer,
     body: String,
     secret: &str,

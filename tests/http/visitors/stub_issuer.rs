@@ -16,14 +16,14 @@ use svc_tests::NOW;
 
 /// How one of its addresses answers.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum Manner {
+pub(crate) enum IssuerBehaviour {
     /// As it should.
     #[default]
     Good,
     /// With this status.
     Status(u16),
     /// By leading somewhere else.
-    Elsewhere(String),
+    Redirect(String),
     /// With bytes without end.
     Endless,
     /// Not at all.
@@ -36,12 +36,12 @@ pub(crate) enum Manner {
 
 /// State and behaviour of the issuer.
 #[derive(Debug)]
-pub(crate) struct Inner {
+pub(crate) struct IssuerState {
     pub(crate) address: String,
     /// The time by its clock, in seconds.
     pub(crate) now: i64,
     /// How it answers at a path.
-    pub(crate) manners: HashMap<&'static str, Manner>,
+    pub(crate) behaviours: HashMap<&'static str, IssuerBehaviour>,
     /// Claims of its tokens; changed from what they should be.
     pub(crate) claims: Value,
     /// Members that differ in its discovery document.
@@ -49,39 +49,39 @@ pub(crate) struct Inner {
     /// The key that it signs with.
     pub(crate) key: SigningKey,
     /// The keys that it shows.
-    pub(crate) shown: Vec<Value>,
+    pub(crate) published_keys: Vec<Value>,
     /// A token to answer instead of one that it makes.
-    pub(crate) token: Option<fn(&Inner, &Value) -> String>,
+    pub(crate) token: Option<fn(&IssuerState, &Value) -> String>,
     /// Answer to a question with an access token.
     pub(crate) user: Value,
     /// Requests that it was sent: path, body, headers.
-    pub(crate) asked: Vec<(String, String, HeaderMap)>,
+    pub(crate) requests: Vec<(String, String, HeaderMap)>,
     /// ID tokens that it has given out.
-    pub(crate) given: Vec<String>,
+    pub(crate) issued_tokens: Vec<String>,
 }
 
 /// The issuer; clones are the same.
 #[derive(Clone, Debug)]
-pub(crate) struct Stub(pub(crate) Arc<Mutex<Inner>>);
+pub(crate) struct StubIssuer(pub(crate) Arc<Mutex<IssuerState>>);
 
-impl Stub {
+impl StubIssuer {
     /// Starts an honest one.
     pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let key = SigningKey::generate("first").unwrap();
-        let stub = Self(Arc::new(Mutex::new(Inner {
+        let stub = Self(Arc::new(Mutex::new(IssuerState {
             address,
             now: NOW.0 / 1000,
-            manners: HashMap::new(),
+            behaviours: HashMap::new(),
             claims: json!({}),
             discovery: json!({}),
-            shown: vec![key.public()],
+            published_keys: vec![key.public()],
             key,
             token: None,
             user: json!({}),
-            asked: Vec::new(),
-            given: Vec::new(),
+            requests: Vec::new(),
+            issued_tokens: Vec::new(),
         })));
         let router = Router::new().fallback(answer).with_state(stub.clone());
         tokio::spawn(async move { axum::serve(listener, router).await });
@@ -89,7 +89,7 @@ impl Stub {
     }
 
     /// Changes what it is.
-    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Inner) -> T) -> T {
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut IssuerState) -> T) -> T {
         change(&mut self.0.lock().unwrap())
     }
 
@@ -99,32 +99,43 @@ impl Stub {
     }
 
     /// How often a path was asked.
-    pub(crate) fn count(&self, path: &str) -> usize {
-        self.change(|inner| inner.asked.iter().filter(|one| one.0 == path).count())
+    pub(crate) fn request_count(&self, path: &str) -> usize {
+        self.change(|inner| {
+            inner
+                .requests
+                .iter()
+                .filter(|one| one.0 == path)
+                .request_count()
+        })
     }
 
     /// The last request to a path: its body and its headers.
-    pub(crate) fn last(&self, path: &str) -> (String, HeaderMap) {
+    pub(crate) fn last_request(&self, path: &str) -> (String, HeaderMap) {
         self.change(|inner| {
-            let found = inner.asked.iter().rev().find(|one| one.0 == path).unwrap();
+            let found = inner
+                .requests
+                .iter()
+                .rev()
+                .find(|one| one.0 == path)
+                .unwrap();
             (found.1.clone(), found.2.clone())
         })
     }
 }
 
 /// The claims of a token that holds, for the sign-in whose nonce this is.
-pub(crate) fn claims(inner: &Inner, nonce: &str) -> Value {
+pub(crate) fn claims(inner: &IssuerState, nonce: &str) -> Value {
     let now = inner.now;
     let mut claims = json!({
         "iss": inner.address, "aud": "me", "sub": "s-1", "iat": now, "exp": now + 300, "nonce": nonce,
         "email": "ada@example.com", "email_verified": true, "name": "Ada",
     });
-    merge(&mut claims, &inner.claims);
+    merge_objects(&mut claims, &inner.claims);
     claims
 }
 
 /// Puts members of one object over those of another; null takes one away.
-fn merge(into: &mut Value, from: &Value) {
+fn merge_objects(into: &mut Value, from: &Value) {
     let into = into.as_object_mut().unwrap();
     for (name, value) in from.as_object().unwrap() {
         into.insert(name.clone(), value.clone());
@@ -132,7 +143,7 @@ fn merge(into: &mut Value, from: &Value) {
     }
 }
 
-async fn answer(State(stub): State<Stub>, request: Request) -> Response {
+async fn answer(State(stub): State<StubIssuer>, request: Request) -> Response {
     let path = request.uri().path().to_owned();
     let headers = request.headers().clone();
     let body = axum::body::to_bytes(request.into_body(), 1 << 20)
@@ -141,18 +152,20 @@ async fn answer(State(stub): State<Stub>, request: Request) -> Response {
     let body = String::from_utf8(body.to_vec()).unwrap();
     let manner = stub.change(|inner| {
         inner
-            .asked
+            .requests
             .push((path.clone(), body.clone(), headers.clone()));
-        let manner = inner.manners.iter().find(|(known, _)| **known == path);
+        let manner = inner.behaviours.iter().find(|(known, _)| **known == path);
         manner.map(|(_, manner)| manner.clone()).unwrap_or_default()
     });
     match manner {
-        Manner::Good => good(&stub, &path, &body),
-        Manner::Status(status) => StatusCode::from_u16(status).unwrap().into_response(),
-        Manner::Elsewhere(to) => (StatusCode::FOUND, [(header::LOCATION, to)]).into_response(),
-        Manner::Text(text) => text.into_response(),
-        Manner::Silent => std::future::pending().await,
-        Manner::Dripping => {
+        IssuerBehaviour::Good => valid_answer(&stub, &path, &body),
+        IssuerBehaviour::Status(status) => StatusCode::from_u16(status).unwrap().into_response(),
+        IssuerBehaviour::Redirect(to) => {
+            (StatusCode::FOUND, [(header::LOCATION, to)]).into_response()
+        }
+        IssuerBehaviour::Text(text) => text.into_response(),
+        IssuerBehaviour::Silent => std::future::pending().await,
+        IssuerBehaviour::Dripping => {
             let drops = futures_util::stream::unfold((), |()| async {
                 tokio::time::sleep(std::time::Duration::from_millis(300)).await;
                 let space = bytes::Bytes::from_static(b" ");
@@ -160,7 +173,7 @@ async fn answer(State(stub): State<Stub>, request: Request) -> Response {
             });
             Body::from_stream(drops).into_response()
         }
-        Manner::Endless => {
+        IssuerBehaviour::Endless => {
             let bytes = futures_util::stream::repeat_with(|| {
                 Ok::<_, std::io::Error>(bytes::Bytes::from_static(&[b' '; 65_536]))
             });
@@ -169,7 +182,7 @@ async fn answer(State(stub): State<Stub>, request: Request) -> Response {
     }
 }
 
-fn good(stub: &Stub, path: &str, body: &str) -> Response {
+fn valid_answer(stub: &StubIssuer, path: &str, body: &str) -> Response {
     let answer = stub.change(|inner| {
         let address = &inner.address;
         match path {
@@ -181,10 +194,10 @@ fn good(stub: &Stub, path: &str, body: &str) -> Response {
                     "token_endpoint": format!("{address}/token"),
                     "jwks_uri": format!("{address}/keys"),
                 });
-                merge(&mut document, &inner.discovery);
+                merge_objects(&mut document, &inner.discovery);
                 Some(document)
             }
-            "/keys" => Some(json!({ "keys": inner.shown })),
+            "/keys" => Some(json!({ "keys": inner.published_keys })),
             "/token" => {
                 // A code is the nonce of its sign-in; each is used once.
                 let code = body
@@ -192,10 +205,10 @@ fn good(stub: &Stub, path: &str, body: &str) -> Response {
                     .find_map(|pair| pair.strip_prefix("code="))
                     .unwrap();
                 let used = inner
-                    .asked
+                    .requests
                     .iter()
                     .filter(|one| one.1.contains(&format!("code={code}&")));
-                if used.count() > 1 {
+                if used.request_count() > 1 {
                     return None;
                 }
                 let claims = claims(inner, code);
@@ -203,7 +216,7 @@ fn good(stub: &Stub, path: &str, body: &str) -> Response {
                     Some(make) => make(inner, &claims),
                     None => inner.key.sign(&claims).unwrap(),
                 };
-                inner.given.push(token.clone());
+                inner.issued_tokens.push(token.clone());
                 Some(
                     json!({"id_token": token, "access_token": "at-sesame", "token_type": "Bearer"}),
                 )

@@ -6,40 +6,47 @@ use ring::hmac;
 use serde_json::{Value, json};
 use svc::issuers::SigningKey;
 
-use super::super::stub::{Inner, Manner};
+use super::super::stub_issuer::{IssuerBehaviour, IssuerState};
 use super::DISCOVERY;
 
 /// Change of an issuer's behaviour.
-pub(in crate::visitors) type Change = fn(&mut Inner);
+pub(in crate::visitors) type IssuerChange = fn(&mut IssuerState);
 
-fn encoded(value: &Value) -> String {
+fn base64_of_json(value: &Value) -> String {
     URL_SAFE_NO_PAD.encode(value.to_string())
 }
 
 /// A token without a signature.
-fn unsigned(_: &Inner, claims: &Value) -> String {
-    format!("{}.{}.", encoded(&json!({"alg": "none"})), encoded(claims))
+fn unsigned_token(_: &IssuerState, claims: &Value) -> String {
+    format!(
+        "{}.{}.",
+        base64_of_json(&json!({"alg": "none"})),
+        base64_of_json(claims)
+    )
 }
 
 /// A token that takes the public key for a shared secret.
-fn confused(inner: &Inner, claims: &Value) -> String {
+fn token_signed_with_public_key(inner: &IssuerState, claims: &Value) -> String {
     let head = format!(
         "{}.{}",
-        encoded(&json!({"alg": "HS256", "kid": "first"})),
-        encoded(claims)
+        base64_of_json(&json!({"alg": "HS256", "kid": "first"})),
+        base64_of_json(claims)
     );
-    let key = hmac::Key::new(hmac::HMAC_SHA256, inner.shown[0].to_string().as_bytes());
+    let key = hmac::Key::new(
+        hmac::HMAC_SHA256,
+        inner.published_keys[0].to_string().as_bytes(),
+    );
     let tag = URL_SAFE_NO_PAD.encode(hmac::sign(&key, head.as_bytes()));
     format!("{head}.{tag}")
 }
 
 /// A token of somebody else's key of the same name.
-fn forged(_: &Inner, claims: &Value) -> String {
+fn token_of_forged_key(_: &IssuerState, claims: &Value) -> String {
     SigningKey::generate("first").unwrap().sign(claims).unwrap()
 }
 
 /// A token of a key that nobody has shown.
-fn unknown(_: &Inner, claims: &Value) -> String {
+fn token_of_unknown_key(_: &IssuerState, claims: &Value) -> String {
     SigningKey::generate("second")
         .unwrap()
         .sign(claims)
@@ -47,16 +54,16 @@ fn unknown(_: &Inner, claims: &Value) -> String {
 }
 
 /// A token whose claims were changed after it was signed.
-fn changed(inner: &Inner, claims: &Value) -> String {
+fn token_with_changed_claims(inner: &IssuerState, claims: &Value) -> String {
     let token = inner.key.sign(claims).unwrap();
     let parts: Vec<&str> = token.split('.').collect();
     let mut claims = claims.clone();
     claims["sub"] = json!("s-2");
-    format!("{}.{}.{}", parts[0], encoded(&claims), parts[2])
+    format!("{}.{}.{}", parts[0], base64_of_json(&claims), parts[2])
 }
 
 /// Every lie with what the page is told.
-pub(in crate::visitors) const LIES: [(&str, Change, &str); 42] = [
+pub(in crate::visitors) const DISHONEST_ANSWERS: [(&str, IssuerChange, &str); 42] = [
     (
         "iss",
         |i| i.claims = json!({"iss": "https://b.example"}),
@@ -114,11 +121,31 @@ pub(in crate::visitors) const LIES: [(&str, Change, &str); 42] = [
         |i| i.claims = json!({"sub": null}),
         "token_invalid",
     ),
-    ("alg none", |i| i.token = Some(unsigned), "token_invalid"),
-    ("HS256", |i| i.token = Some(confused), "token_invalid"),
-    ("forged", |i| i.token = Some(forged), "token_invalid"),
-    ("unknown key", |i| i.token = Some(unknown), "token_invalid"),
-    ("changed", |i| i.token = Some(changed), "token_invalid"),
+    (
+        "alg none",
+        |i| i.token = Some(unsigned_token),
+        "token_invalid",
+    ),
+    (
+        "HS256",
+        |i| i.token = Some(token_signed_with_public_key),
+        "token_invalid",
+    ),
+    (
+        "forged",
+        |i| i.token = Some(token_of_forged_key),
+        "token_invalid",
+    ),
+    (
+        "unknown key",
+        |i| i.token = Some(token_of_unknown_key),
+        "token_invalid",
+    ),
+    (
+        "changed",
+        |i| i.token = Some(token_with_changed_claims),
+        "token_invalid",
+    ),
     (
         "no token",
         |i| i.token = Some(|_, _| String::new()),
@@ -136,38 +163,41 @@ pub(in crate::visitors) const LIES: [(&str, Change, &str); 42] = [
     (
         "token 400",
         |i| {
-            i.manners.insert("/token", Manner::Status(400));
+            i.behaviours.insert("/token", IssuerBehaviour::Status(400));
         },
         "provider_error",
     ),
     (
         "token 500",
         |i| {
-            i.manners.insert("/token", Manner::Status(500));
+            i.behaviours.insert("/token", IssuerBehaviour::Status(500));
         },
         "provider_error",
     ),
     (
         "token text",
         |i| {
-            i.manners.insert("/token", Manner::Text("hello".into()));
+            i.behaviours
+                .insert("/token", IssuerBehaviour::Text("hello".into()));
         },
         "provider_error",
     ),
     (
         "token without ID",
         |i| {
-            i.manners
-                .insert("/token", Manner::Text("{\"access_token\":\"x\"}".into()));
+            i.behaviours.insert(
+                "/token",
+                IssuerBehaviour::Text("{\"access_token\":\"x\"}".into()),
+            );
         },
         "provider_error",
     ),
     (
         "token elsewhere",
         |i| {
-            i.manners.insert(
+            i.behaviours.insert(
                 "/token",
-                Manner::Elsewhere(format!("{}/authorize", i.address)),
+                IssuerBehaviour::Redirect(format!("{}/authorize", i.address)),
             );
         },
         "provider_error",
@@ -175,107 +205,113 @@ pub(in crate::visitors) const LIES: [(&str, Change, &str); 42] = [
     (
         "token endless",
         |i| {
-            i.manners.insert("/token", Manner::Endless);
+            i.behaviours.insert("/token", IssuerBehaviour::Endless);
         },
         "provider_error",
     ),
     (
         "token silent",
         |i| {
-            i.manners.insert("/token", Manner::Silent);
+            i.behaviours.insert("/token", IssuerBehaviour::Silent);
         },
         "provider_unavailable",
     ),
     (
         "token dripping",
         |i| {
-            i.manners.insert("/token", Manner::Dripping);
+            i.behaviours.insert("/token", IssuerBehaviour::Dripping);
         },
         "provider_unavailable",
     ),
     (
         "keys silent",
         |i| {
-            i.manners.insert("/keys", Manner::Silent);
+            i.behaviours.insert("/keys", IssuerBehaviour::Silent);
         },
         "provider_unavailable",
     ),
     (
         "keys dripping",
         |i| {
-            i.manners.insert("/keys", Manner::Dripping);
+            i.behaviours.insert("/keys", IssuerBehaviour::Dripping);
         },
         "provider_unavailable",
     ),
     (
         "keys 500",
         |i| {
-            i.manners.insert("/keys", Manner::Status(500));
+            i.behaviours.insert("/keys", IssuerBehaviour::Status(500));
         },
         "provider_error",
     ),
     (
         "keys text",
         |i| {
-            i.manners.insert("/keys", Manner::Text("[]".into()));
+            i.behaviours
+                .insert("/keys", IssuerBehaviour::Text("[]".into()));
         },
         "provider_error",
     ),
     (
         "keys endless",
         |i| {
-            i.manners.insert("/keys", Manner::Endless);
+            i.behaviours.insert("/keys", IssuerBehaviour::Endless);
         },
         "provider_error",
     ),
     (
         "keys elsewhere",
         |i| {
-            i.manners
-                .insert("/keys", Manner::Elsewhere(format!("{}/other", i.address)));
+            i.behaviours.insert(
+                "/keys",
+                IssuerBehaviour::Redirect(format!("{}/other", i.address)),
+            );
         },
         "provider_error",
     ),
     (
         "discovery 404",
         |i| {
-            i.manners.insert(DISCOVERY, Manner::Status(404));
+            i.behaviours.insert(DISCOVERY, IssuerBehaviour::Status(404));
         },
         "provider_error",
     ),
     (
         "discovery text",
         |i| {
-            i.manners.insert(DISCOVERY, Manner::Text("<html>".into()));
+            i.behaviours
+                .insert(DISCOVERY, IssuerBehaviour::Text("<html>".into()));
         },
         "provider_error",
     ),
     (
         "discovery endless",
         |i| {
-            i.manners.insert(DISCOVERY, Manner::Endless);
+            i.behaviours.insert(DISCOVERY, IssuerBehaviour::Endless);
         },
         "provider_error",
     ),
     (
         "discovery elsewhere",
         |i| {
-            i.manners
-                .insert(DISCOVERY, Manner::Elsewhere(format!("{}/other", i.address)));
+            i.behaviours.insert(
+                DISCOVERY,
+                IssuerBehaviour::Redirect(format!("{}/other", i.address)),
+            );
         },
         "provider_error",
     ),
     (
         "discovery silent",
         |i| {
-            i.manners.insert(DISCOVERY, Manner::Silent);
+            i.behaviours.insert(DISCOVERY, IssuerBehaviour::Silent);
         },
         "provider_unavailable",
     ),
     (
         "discovery dripping",
         |i| {
-            i.manners.insert(DISCOVERY, Manner::Dripping);
+            i.behaviours.insert(DISCOVERY, IssuerBehaviour::Dripping);
         },
         "provider_unavailable",
     ),
