@@ -4,9 +4,9 @@ mod attack;
 mod attacker;
 mod backends;
 mod guests;
+mod random_frames;
 mod rooms;
 mod silence;
-mod thrown;
 
 use svc_tests::{Binary, Installation};
 

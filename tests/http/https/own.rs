@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use svc_tests::run_command;
 use tempfile::TempDir;
 
-use crate::client::fed;
+use crate::client::run_with_input;
 use crate::svc;
 
 const GUIDE: &str = include_str!("../../../docs/operate.md");
@@ -53,8 +53,8 @@ async fn the_guides_certificate_works_with_login() {
     let file = shown.unwrap().split_once(' ').unwrap().0;
     let file = file.strip_prefix("SSL_CERT_FILE=").unwrap();
     let credential = credential.as_str().unwrap();
-    let unknown = fed(login(None), credential).await;
+    let unknown = run_with_input(login(None), credential).await;
     assert_eq!(unknown.code, Some(6), "{unknown:?}");
-    let believed = fed(login(Some(file)), credential).await;
+    let believed = run_with_input(login(Some(file)), credential).await;
     assert!(believed.success, "{believed:?}");
 }

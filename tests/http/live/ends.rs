@@ -4,14 +4,17 @@ use http::Method;
 use serde_json::json;
 use svc_tests::TestServer;
 
-use super::{first, lives, open, rows, start_fixture, start_fixture_with};
+use super::{
+    assert_still_served, next_rows, open, start_fixture, start_fixture_with,
+    subscribe_and_read_first,
+};
 use crate::svc;
 
 #[tokio::test]
 async fn live_sockets_outlive_a_republish_and_the_realtime_switch() {
     let fixture = start_fixture().await;
     let mut socket = open(&fixture).await;
-    first(&mut socket, "a", "total", &json!({})).await;
+    subscribe_and_read_first(&mut socket, "a", "total", &json!({})).await;
     for realtime in [true, false] {
         fixture
             .send(Method::PATCH, "", &json!({ "realtime": realtime }))
@@ -28,9 +31,9 @@ async fn live_sockets_outlive_a_republish_and_the_realtime_switch() {
     fixture
         .call_ok("vote", &json!({ "poll": 1, "choice": "tea" }))
         .await;
-    assert_eq!(rows(&mut socket, "a", 2).await, json!([{ "n": 1 }]));
+    assert_eq!(next_rows(&mut socket, "a", 2).await, json!([{ "n": 1 }]));
     tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-    lives(&mut socket).await;
+    assert_still_served(&mut socket).await;
 }
 
 #[tokio::test]
@@ -38,7 +41,7 @@ async fn the_end_of_what_a_socket_belongs_to_closes_it() {
     for what in ["backend", "frontend", "project"] {
         let fixture = start_fixture().await;
         let mut socket = open(&fixture).await;
-        first(&mut socket, "a", "total", &json!({})).await;
+        subscribe_and_read_first(&mut socket, "a", "total", &json!({})).await;
         // One without a subscription, too.
         let mut idle = open(&fixture).await;
         let path = match what {
@@ -68,7 +71,7 @@ async fn the_end_of_what_a_socket_belongs_to_closes_it() {
 async fn a_disabled_page_closes_its_sockets() {
     let fixture = start_fixture_with(TestServer::builder().system_clock()).await;
     let mut socket = open(&fixture).await;
-    first(&mut socket, "a", "total", &json!({})).await;
+    subscribe_and_read_first(&mut socket, "a", "total", &json!({})).await;
     let disabled = fixture
         .server
         .command(&svc(), &["deployment", "disable", "room"])
@@ -89,7 +92,7 @@ async fn a_disabled_page_closes_its_sockets() {
 async fn a_stop_closes_and_waits_for_nobody() {
     let fixture = start_fixture().await;
     let mut socket = open(&fixture).await;
-    first(&mut socket, "a", "total", &json!({})).await;
+    subscribe_and_read_first(&mut socket, "a", "total", &json!({})).await;
     let listening = tokio::spawn(async move { socket.wait_for_close().await });
     fixture.server.stop().await;
     assert_eq!(listening.await.unwrap(), Some(1001));
@@ -99,7 +102,7 @@ async fn a_stop_closes_and_waits_for_nobody() {
 async fn who_does_not_answer_pings_is_gone_at_the_deadline() {
     let fixture = start_fixture().await;
     let mut ada = open(&fixture).await;
-    first(&mut ada, "a", "total", &json!({})).await;
+    subscribe_and_read_first(&mut ada, "a", "total", &json!({})).await;
     // Reads nothing, so that it answers nothing.
     let mut silent = open(&fixture).await;
     for _ in 0..2 {
@@ -109,6 +112,6 @@ async fn who_does_not_answer_pings_is_gone_at_the_deadline() {
     fixture.server.advance(11);
     // It is told before it reads, and answers what it finds.
     assert_eq!(ada.drain_envelopes().await.len(), 0);
-    lives(&mut ada).await;
+    assert_still_served(&mut ada).await;
     assert_eq!(silent.wait_for_close().await, Some(1001));
 }

@@ -8,7 +8,8 @@ use svc_tests::{RawWebSocket, ReadAnswer, TestServer, masked_frame};
 use tokio_tungstenite::tungstenite::Message;
 
 use super::{
-    error, first, lives, open, rows, start_fixture, start_fixture_with, subscribe, unsubscribe,
+    assert_still_served, next_error, next_rows, open, start_fixture, start_fixture_with, subscribe,
+    subscribe_and_read_first, unsubscribe,
 };
 
 #[tokio::test]
@@ -19,7 +20,7 @@ async fn the_first_result_is_what_a_call_answers() {
         .await;
     let mut socket = open(&fixture).await;
     let params = json!({ "poll": 1 });
-    let frame = first(&mut socket, "a", "counts", &params).await;
+    let frame = subscribe_and_read_first(&mut socket, "a", "counts", &params).await;
     let called = fixture.call_ok("counts", &params).await;
     assert_eq!(
         frame,
@@ -40,7 +41,7 @@ async fn the_first_result_is_what_a_call_answers() {
         frame.as_str(),
         format!(r#"{{"v":1,"type":"result","id":"~.-_Z9","seq":1,"result":{text}}}"#)
     );
-    lives(&mut raw).await;
+    assert_still_served(&mut raw).await;
 }
 
 #[tokio::test]
@@ -128,15 +129,15 @@ async fn what_breaks_a_rule_is_told_and_the_socket_stays() {
         ),
     ] {
         let mut socket = open(&fixture).await;
-        first(&mut socket, "other", "total", &json!({})).await;
+        subscribe_and_read_first(&mut socket, "other", "total", &json!({})).await;
         socket.send(&frame).await;
-        let told = error(&mut socket, id, code).await;
+        let told = next_error(&mut socket, id, code).await;
         if code == "params_mismatch" {
             assert!(told["problem"]["missing"].is_array() && told["problem"]["extra"].is_array());
         }
         // The id is free again, and the others go on.
-        first(&mut socket, "a", "total", &json!({})).await;
-        lives(&mut socket).await;
+        subscribe_and_read_first(&mut socket, "a", "total", &json!({})).await;
+        assert_still_served(&mut socket).await;
     }
 }
 
@@ -144,29 +145,29 @@ async fn what_breaks_a_rule_is_told_and_the_socket_stays() {
 async fn an_id_is_used_once_at_a_time() {
     let fixture = start_fixture().await;
     let mut socket = open(&fixture).await;
-    first(&mut socket, "a", "total", &json!({})).await;
-    first(&mut socket, "b", "all_keys", &json!({})).await;
+    subscribe_and_read_first(&mut socket, "a", "total", &json!({})).await;
+    subscribe_and_read_first(&mut socket, "b", "all_keys", &json!({})).await;
     socket.send(subscribe("a", "all_keys", &json!({}))).await;
-    error(&mut socket, Some("a"), "invalid_request").await;
+    next_error(&mut socket, Some("a"), "invalid_request").await;
     // Both have ended by that; the other has not.
     fixture
         .call_ok("vote", &json!({ "poll": 1, "choice": "tea" }))
         .await;
     fixture.call_ok("set", &json!({ "k": "x", "v": 1 })).await;
     assert_eq!(
-        rows(&mut socket, "b", 2).await,
+        next_rows(&mut socket, "b", 2).await,
         json!([{ "k": "x", "v": 1 }])
     );
-    lives(&mut socket).await;
-    first(&mut socket, "a", "total", &json!({})).await;
+    assert_still_served(&mut socket).await;
+    subscribe_and_read_first(&mut socket, "a", "total", &json!({})).await;
     socket.send(unsubscribe("a")).await;
     socket.send(unsubscribe("a")).await;
     socket.send(unsubscribe("nobody")).await;
     fixture
         .call_ok("vote", &json!({ "poll": 1, "choice": "tea" }))
         .await;
-    lives(&mut socket).await;
-    let again = first(&mut socket, "a", "total", &json!({})).await;
+    assert_still_served(&mut socket).await;
+    let again = subscribe_and_read_first(&mut socket, "a", "total", &json!({})).await;
     assert_eq!(again["result"]["rows"], json!([{ "n": 2 }]));
 }
 
@@ -179,14 +180,14 @@ async fn a_socket_has_so_many_subscriptions() {
     let fixture = start_fixture_with(builder).await;
     let mut socket = open(&fixture).await;
     for n in 0..20 {
-        first(&mut socket, &format!("s{n}"), "total", &json!({})).await;
+        subscribe_and_read_first(&mut socket, &format!("s{n}"), "total", &json!({})).await;
     }
     socket.send(subscribe("more", "total", &json!({}))).await;
-    let told = error(&mut socket, Some("more"), "rate_limited").await;
+    let told = next_error(&mut socket, Some("more"), "rate_limited").await;
     assert_eq!(told["problem"]["status"], 429);
     assert_eq!(told["problem"]["live_per_socket"], 20);
     socket.send(unsubscribe("s7")).await;
-    first(&mut socket, "more", "total", &json!({})).await;
+    subscribe_and_read_first(&mut socket, "more", "total", &json!({})).await;
 }
 
 #[tokio::test]
@@ -203,7 +204,7 @@ async fn frames_have_the_bounds_of_rooms() {
         socket.send(unsubscribe("x")).await;
     }
     socket.send(subscribe("x", "total", &json!({}))).await;
-    error(&mut socket, Some("x"), "rate_limited").await;
+    next_error(&mut socket, Some("x"), "rate_limited").await;
     for _ in 0..21 {
         let _ = socket.0.send(Message::text("refused ones count")).await;
     }
@@ -292,7 +293,7 @@ async fn frames_that_wait_are_bounded_and_each_is_answered() {
         .map(|answer| answer["id"].to_string())
         .collect();
     assert_eq!(ids.len(), FRAMES, "each is answered once");
-    lives(&mut open(&fixture).await).await;
+    assert_still_served(&mut open(&fixture).await).await;
 }
 
 /// Subscribes that wait fill the backlog, and each is followed by its unsubscribe, all of them in one segment with the handshake.

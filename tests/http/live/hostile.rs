@@ -7,11 +7,14 @@ use serde_json::json;
 use svc_tests::{ReadAnswer, TestServer, wait_until};
 use tokio_tungstenite::tungstenite::Message;
 
-use super::{first, lives, open, rows, start_fixture, start_fixture_with, subscribe};
+use super::{
+    assert_still_served, next_rows, open, start_fixture, start_fixture_with, subscribe,
+    subscribe_and_read_first,
+};
 use crate::project_fixture::ProjectFixture;
 
 /// A gauge or counter of live queries.
-pub(super) async fn number(fixture: &ProjectFixture, name: &str) -> u64 {
+pub(super) async fn read_metric(fixture: &ProjectFixture, name: &str) -> u64 {
     let metrics = fixture.server.server().app().metrics.encode().unwrap();
     let line = metrics
         .lines()
@@ -24,7 +27,7 @@ pub(super) async fn number(fixture: &ProjectFixture, name: &str) -> u64 {
 async fn a_flood_of_subscribes_ends_its_socket_and_leaves_nothing() {
     let fixture = start_fixture().await;
     let mut ada = open(&fixture).await;
-    first(&mut ada, "a", "total", &json!({})).await;
+    subscribe_and_read_first(&mut ada, "a", "total", &json!({})).await;
     for _ in 0..5 {
         let mut flood = open(&fixture).await;
         for n in 0..200 {
@@ -38,16 +41,16 @@ async fn a_flood_of_subscribes_ends_its_socket_and_leaves_nothing() {
     }
     let only = async || {
         let counts = (
-            number(&fixture, "queries").await,
-            number(&fixture, "subscriptions").await,
+            read_metric(&fixture, "queries").await,
+            read_metric(&fixture, "subscriptions").await,
         );
-        (counts == (1, 1) && number(&fixture, "connections").await == 1).then_some(())
+        (counts == (1, 1) && read_metric(&fixture, "connections").await == 1).then_some(())
     };
     wait_until("the flood to be gone", only).await;
     fixture
         .call_ok("vote", &json!({ "poll": 1, "choice": "tea" }))
         .await;
-    rows(&mut ada, "a", 2).await;
+    next_rows(&mut ada, "a", 2).await;
 }
 
 #[tokio::test]
@@ -68,7 +71,7 @@ async fn a_slow_reader_costs_one_result_and_is_closed() {
         if v % 10 == 0 {
             // Who reads is told all the same.
             while fast.envelope().await["result"]["rows"][0]["v"] != v {}
-            let bytes = number(&fixture, "bytes").await;
+            let bytes = read_metric(&fixture, "bytes").await;
             assert!(bytes < 1_500_000, "{bytes} bytes are held");
         }
     }
@@ -173,11 +176,12 @@ async fn params_at_their_limits_are_one_query_each() {
     .enumerate()
     {
         let id = format!("p{n}");
-        let frame = first(&mut socket, &id, "echo", &json!({ "a": value })).await;
+        let frame =
+            subscribe_and_read_first(&mut socket, &id, "echo", &json!({ "a": value })).await;
         let called = fixture.call_ok("echo", &json!({ "a": value })).await;
         assert_eq!(frame["result"], called);
     }
-    let counted = async || (number(&fixture, "queries").await == 8).then_some(());
+    let counted = async || (read_metric(&fixture, "queries").await == 8).then_some(());
     wait_until("eight queries", counted).await;
-    lives(&mut socket).await;
+    assert_still_served(&mut socket).await;
 }

@@ -6,11 +6,11 @@ use svc_tests::Socket;
 use svc_tests::browser::Browser;
 
 use super::stream::Stream;
-use super::{error, first, lives, rows, subscribe};
+use super::{assert_still_served, next_error, rows, subscribe, subscribe_and_read_first};
 use crate::visitors::GuestBook;
 
 /// A browser in which somebody has signed in.
-async fn signed_in(guest_book: &GuestBook, name: &str) -> Browser {
+async fn browser_signed_in(guest_book: &GuestBook, name: &str) -> Browser {
     let mut browser = guest_book.browser();
     let form = format!("name={name}&email={name}%40example.com");
     guest_book.sign_in(&mut browser, &form, "").await;
@@ -33,13 +33,13 @@ async fn open(guest_book: &GuestBook, browser: Option<&Browser>) -> Socket {
         .unwrap()
 }
 
-async fn sign(guest_book: &GuestBook, browser: &mut Browser, words: &str) {
+async fn sign_guest_book(guest_book: &GuestBook, browser: &mut Browser, words: &str) {
     let body = json!({ "action": "sign", "params": { "words": words } });
     guest_book.call(browser, &body).await.expect(200);
 }
 
 /// The words of rows.
-fn words(rows: &Value) -> Vec<&str> {
+fn words_of_rows(rows: &Value) -> Vec<&str> {
     rows.as_array()
         .unwrap()
         .iter()
@@ -63,8 +63,8 @@ async fn log_out(guest_book: &GuestBook, browser: &mut Browser) {
 async fn each_visitor_is_told_their_own() {
     let guest_book = GuestBook::with_dev_provider().await;
     let (mut ada, mut bob) = (
-        signed_in(&guest_book, "ada").await,
-        signed_in(&guest_book, "bob").await,
+        browser_signed_in(&guest_book, "ada").await,
+        browser_signed_in(&guest_book, "bob").await,
     );
     let (mut for_ada, mut for_bob) = (
         open(&guest_book, Some(&ada)).await,
@@ -72,57 +72,63 @@ async fn each_visitor_is_told_their_own() {
     );
     for socket in [&mut for_ada, &mut for_bob] {
         assert_eq!(
-            first(socket, "mine", "mine", &json!({})).await["result"]["rows"],
+            subscribe_and_read_first(socket, "mine", "mine", &json!({})).await["result"]["rows"],
             json!([])
         );
-        first(socket, "all", "all", &json!({})).await;
+        subscribe_and_read_first(socket, "all", "all", &json!({})).await;
     }
-    sign(&guest_book, &mut ada, "of ada").await;
+    sign_guest_book(&guest_book, &mut ada, "of ada").await;
     let mut told = [for_ada.envelope().await, for_ada.envelope().await];
     told.sort_by_key(|frame| frame["id"].to_string());
-    assert_eq!(words(&told[0]["result"]["rows"]), ["of ada"]);
+    assert_eq!(words_of_rows(&told[0]["result"]["rows"]), ["of ada"]);
     assert_eq!(told[1]["result"]["rows"][0]["email"], "ada@example.com");
     // Bob's own has not changed.
-    assert_eq!(words(&rows(&mut for_bob, "all", 2).await), ["of ada"]);
-    lives(&mut for_bob).await;
-    sign(&guest_book, &mut bob, "of bob").await;
+    assert_eq!(
+        words_of_rows(&rows(&mut for_bob, "all", 2).await),
+        ["of ada"]
+    );
+    assert_still_served(&mut for_bob).await;
+    sign_guest_book(&guest_book, &mut bob, "of bob").await;
     let mut told = [for_bob.envelope().await, for_bob.envelope().await];
     told.sort_by_key(|frame| frame["id"].to_string());
-    assert_eq!(words(&told[1]["result"]["rows"]), ["of bob"]);
+    assert_eq!(words_of_rows(&told[1]["result"]["rows"]), ["of bob"]);
     // Nobody is nobody.
     let mut nobody = open(&guest_book, None).await;
     nobody.send(subscribe("mine", "mine", &json!({}))).await;
-    error(&mut nobody, Some("mine"), "identity_required").await;
-    first(&mut nobody, "all", "all", &json!({})).await;
+    next_error(&mut nobody, Some("mine"), "identity_required").await;
+    subscribe_and_read_first(&mut nobody, "all", "all", &json!({})).await;
 }
 
 #[tokio::test]
 async fn the_end_of_a_session_ends_what_used_it_and_nothing_else() {
     let guest_book = GuestBook::with_dev_provider().await;
-    let mut ada = signed_in(&guest_book, "ada").await;
+    let mut ada = browser_signed_in(&guest_book, "ada").await;
     let mut socket = open(&guest_book, Some(&ada)).await;
-    first(&mut socket, "mine", "mine", &json!({})).await;
-    first(&mut socket, "all", "all", &json!({})).await;
+    subscribe_and_read_first(&mut socket, "mine", "mine", &json!({})).await;
+    subscribe_and_read_first(&mut socket, "all", "all", &json!({})).await;
     log_out(&guest_book, &mut ada).await;
-    let told = error(&mut socket, Some("mine"), "identity_required").await;
+    let told = next_error(&mut socket, Some("mine"), "identity_required").await;
     assert_eq!(told["problem"]["status"], 401);
     socket.send(subscribe("mine", "mine", &json!({}))).await;
-    error(&mut socket, Some("mine"), "identity_required").await;
-    let mut bob = signed_in(&guest_book, "bob").await;
-    sign(&guest_book, &mut bob, "of bob").await;
-    assert_eq!(words(&rows(&mut socket, "all", 2).await), ["of bob"]);
+    next_error(&mut socket, Some("mine"), "identity_required").await;
+    let mut bob = browser_signed_in(&guest_book, "bob").await;
+    sign_guest_book(&guest_book, &mut bob, "of bob").await;
+    assert_eq!(
+        words_of_rows(&rows(&mut socket, "all", 2).await),
+        ["of bob"]
+    );
 }
 
 #[tokio::test]
 async fn an_action_that_becomes_a_visitors_own_is_followed_by_who_is_one() {
     let guest_book = GuestBook::with_dev_provider().await;
-    let ada = signed_in(&guest_book, "ada").await;
+    let ada = browser_signed_in(&guest_book, "ada").await;
     let mut sockets = [
         open(&guest_book, Some(&ada)).await,
         open(&guest_book, None).await,
     ];
     for socket in &mut sockets {
-        first(socket, "a", "all", &json!({})).await;
+        subscribe_and_read_first(socket, "a", "all", &json!({})).await;
     }
     let sql = "SELECT :svc_user_email AS email";
     guest_book.fixture.define(&[("all", sql)]).await;
@@ -131,7 +137,7 @@ async fn an_action_that_becomes_a_visitors_own_is_followed_by_who_is_one() {
         rows(for_ada, "a", 2).await,
         json!([{ "email": "ada@example.com" }])
     );
-    error(nobody, Some("a"), "identity_required").await;
+    next_error(nobody, Some("a"), "identity_required").await;
     guest_book
         .fixture
         .define(&[("all", "SELECT 'everybody' AS email")])
@@ -145,7 +151,7 @@ async fn an_action_that_becomes_a_visitors_own_is_followed_by_who_is_one() {
 #[tokio::test]
 async fn a_stream_counts_a_session_as_a_call_does() {
     let guest_book = GuestBook::with_dev_provider().await;
-    let ada = signed_in(&guest_book, "ada").await;
+    let ada = browser_signed_in(&guest_book, "ada").await;
     let cookie = ada.cookie(&guest_book.url("/api/live")).unwrap();
     let host = guest_book.origin.strip_prefix("http://").unwrap();
     for (headers, status) in [
@@ -176,7 +182,7 @@ async fn a_stream_counts_a_session_as_a_call_does() {
 #[tokio::test]
 async fn the_end_of_a_session_ends_its_stream_with_the_reason() {
     let guest_book = GuestBook::with_dev_provider().await;
-    let mut ada = signed_in(&guest_book, "ada").await;
+    let mut ada = browser_signed_in(&guest_book, "ada").await;
     let stream = async |action: &str| {
         let request = guest_book
             .fixture
@@ -186,13 +192,16 @@ async fn the_end_of_a_session_ends_its_stream_with_the_reason() {
             .header("host", guest_book.origin.strip_prefix("http://").unwrap())
             .header("cookie", ada.cookie(&guest_book.url("/api/live")).unwrap());
         let mut stream = Stream::open(request).await;
-        stream.result(1).await;
+        stream.next_result(1).await;
         stream
     };
     let (mut own, mut everybodys) = (stream("mine").await, stream("all").await);
     log_out(&guest_book, &mut ada).await;
-    own.problem(401, "identity_required").await;
-    let mut bob = signed_in(&guest_book, "bob").await;
-    sign(&guest_book, &mut bob, "of bob").await;
-    assert_eq!(words(&everybodys.result(2).await["rows"]), ["of bob"]);
+    own.final_problem(401, "identity_required").await;
+    let mut bob = browser_signed_in(&guest_book, "bob").await;
+    sign_guest_book(&guest_book, &mut bob, "of bob").await;
+    assert_eq!(
+        words_of_rows(&everybodys.next_result(2).await["rows"]),
+        ["of bob"]
+    );
 }

@@ -34,7 +34,7 @@ const ACTIONS: [(&str, &str); 2] = [
 ];
 
 /// Opens every socket that may be, subscribes to all that may be, and reads nothing.
-async fn fill(server: &RealtimeServer) -> Vec<Socket> {
+async fn open_and_subscribe_to_all(server: &RealtimeServer) -> Vec<Socket> {
     let mut sockets = Vec::new();
     for n in 0..SOCKETS {
         let opened = Socket::open(server.process.address(), "/room/api/live", &[]).await;
@@ -60,7 +60,7 @@ async fn as_much_as_pages_may_ask_for_takes_bounded_memory() {
     let before = Resources::of_process(&server.process).memory;
     let mut peaks = Vec::new();
     for _ in 0..2 {
-        let sockets = fill(&server).await;
+        let sockets = open_and_subscribe_to_all(&server).await;
         for _ in 0..5 {
             server.cast_vote().await;
             tokio::time::sleep(Duration::from_millis(300)).await;

@@ -84,7 +84,12 @@ fn unsubscribe(id: &str) -> String {
 }
 
 /// Subscribes; answers the first result's frame.
-pub(crate) async fn first(socket: &mut Socket, id: &str, action: &str, params: &Value) -> Value {
+pub(crate) async fn subscribe_and_read_first(
+    socket: &mut Socket,
+    id: &str,
+    action: &str,
+    params: &Value,
+) -> Value {
     socket.send(subscribe(id, action, params)).await;
     let frame = socket.envelope().await;
     assert_eq!(frame["type"], "result", "{frame}");
@@ -97,7 +102,7 @@ pub(crate) async fn first(socket: &mut Socket, id: &str, action: &str, params: &
 }
 
 /// The next frame, which is a result of this subscription with this number; answers its rows.
-pub(crate) async fn rows(socket: &mut Socket, id: &str, seq: u64) -> Value {
+pub(crate) async fn next_rows(socket: &mut Socket, id: &str, seq: u64) -> Value {
     let mut frame = socket.envelope().await;
     assert_eq!(frame["type"], "result", "{frame}");
     assert_eq!(
@@ -109,7 +114,7 @@ pub(crate) async fn rows(socket: &mut Socket, id: &str, seq: u64) -> Value {
 }
 
 /// The next frame, which is an error of this code; returns it.
-async fn error(socket: &mut Socket, id: Option<&str>, code: &str) -> Value {
+async fn next_error(socket: &mut Socket, id: Option<&str>, code: &str) -> Value {
     let frame = socket.envelope().await;
     assert_eq!(frame["type"], "error", "{frame}");
     assert_eq!(
@@ -132,7 +137,7 @@ async fn error(socket: &mut Socket, id: Option<&str>, code: &str) -> Value {
 }
 
 /// Sees that a socket is still served, and that nothing else is on its way.
-async fn lives(socket: &mut Socket) {
+async fn assert_still_served(socket: &mut Socket) {
     socket.send("{}").await;
-    error(socket, None, "invalid_request").await;
+    next_error(socket, None, "invalid_request").await;
 }

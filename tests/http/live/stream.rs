@@ -16,7 +16,7 @@ pub(super) struct Stream {
 }
 
 /// A request for a stream.
-fn asking(fixture: &ProjectFixture, query: &str) -> reqwest::RequestBuilder {
+fn stream_request(fixture: &ProjectFixture, query: &str) -> reqwest::RequestBuilder {
     let path = format!("/room/api/live{query}");
     fixture
         .server
@@ -25,7 +25,7 @@ fn asking(fixture: &ProjectFixture, query: &str) -> reqwest::RequestBuilder {
 }
 
 async fn open(fixture: &ProjectFixture, query: &str) -> Stream {
-    Stream::open(asking(fixture, query)).await
+    Stream::open(stream_request(fixture, query)).await
 }
 
 impl Stream {
@@ -69,7 +69,7 @@ impl Stream {
     }
 
     /// The result of the next event, which has this number.
-    pub(super) async fn result(&mut self, seq: u64) -> Value {
+    pub(super) async fn next_result(&mut self, seq: u64) -> Value {
         let event = self.next().await.expect("the stream goes on");
         let data = event.strip_prefix(&format!("event: result\nid: {seq}\ndata: "));
         let data = data.unwrap_or_else(|| panic!("{event}"));
@@ -96,14 +96,14 @@ async fn a_stream_says_what_a_socket_does() {
         2
     );
     assert_eq!(
-        stream.result(1).await,
+        stream.next_result(1).await,
         fixture.call_ok("counts", &json!({ "poll": 1 })).await
     );
     fixture
         .call_ok("vote", &json!({ "poll": 1, "choice": "a\nb" }))
         .await;
     assert_eq!(
-        stream.result(2).await["rows"],
+        stream.next_result(2).await["rows"],
         json!([{ "choice": "a\nb", "n": 1 }])
     );
     // Pings of sockets are comments here.
@@ -112,7 +112,7 @@ async fn a_stream_says_what_a_socket_does() {
     fixture
         .call_ok("vote", &json!({ "poll": 1, "choice": "a\nb" }))
         .await;
-    assert_eq!(stream.result(3).await["rows"][0]["n"], 2);
+    assert_eq!(stream.next_result(3).await["rows"][0]["n"], 2);
     fixture.define(&[("counts", "SELECT 1 AS n")]).await;
     let problem = stream.problem(400, "params_mismatch").await;
     assert_eq!(problem["extra"], json!(["poll"]));
@@ -140,7 +140,10 @@ async fn what_fails_first_is_a_problem_with_its_status() {
         ("?action=endless", 400, "query_timeout"),
         ("?action=huge", 413, "payload_too_large"),
     ] {
-        asking(&fixture, query).answer().await.problem(status, code);
+        stream_request(&fixture, query)
+            .answer()
+            .await
+            .problem(status, code);
     }
     for accept in [
         "*/*",
@@ -170,17 +173,17 @@ async fn what_fails_first_is_a_problem_with_its_status() {
 #[tokio::test]
 async fn any_page_may_listen_and_names_of_events_are_ignored() {
     let fixture = start_fixture().await;
-    let request = asking(&fixture, "?action=total")
+    let request = stream_request(&fixture, "?action=total")
         .header("origin", "https://elsewhere.example")
         .header("last-event-id", "7");
-    Stream::open(request).await.result(1).await;
+    Stream::open(request).await.next_result(1).await;
 }
 
 #[tokio::test]
 async fn a_stream_ends_with_its_backend_and_is_not_waited_for_at_a_stop() {
     let fixture = start_fixture().await;
     let mut stream = open(&fixture, "?action=total").await;
-    stream.result(1).await;
+    stream.next_result(1).await;
     fixture.delete().await.expect(204);
     stream.problem(404, "not_found").await;
     fixture.create(super::SCHEMA).await.expect(201);
@@ -193,7 +196,7 @@ async fn a_stream_ends_with_its_backend_and_is_not_waited_for_at_a_stop() {
         .expect(200);
     fixture.define(&super::ACTIONS).await;
     let mut stream = open(&fixture, "?action=total").await;
-    stream.result(1).await;
+    stream.next_result(1).await;
     // One whose client reads nothing of what fills the way to it holds nobody up.
     fixture.define(&[("much", "SELECT k, v, hex(zeroblob(100000)) AS a, hex(zeroblob(100000)) AS b, hex(zeroblob(100000)) AS c, hex(zeroblob(100000)) AS d, hex(zeroblob(100000)) AS e FROM keys, json_each('[1,2,3]')")]).await;
     let unread = std::net::TcpStream::connect(fixture.server.address()).unwrap();
@@ -228,7 +231,7 @@ async fn params_have_the_most_that_a_call_has() {
             "?action=echo&params=%7B%22a%22%3A%22{}%22%7D",
             "x".repeat(length)
         );
-        let response = asking(&fixture, &params).send().await.unwrap();
+        let response = stream_request(&fixture, &params).send().await.unwrap();
         assert_eq!(response.status(), status, "{length}");
     }
 }
@@ -238,7 +241,7 @@ async fn a_stream_says_why_it_ends() {
     for what in ["backend", "frontend", "project"] {
         let fixture = start_fixture().await;
         let mut stream = open(&fixture, "?action=total").await;
-        stream.result(1).await;
+        stream.next_result(1).await;
         let path = match what {
             "backend" => format!("/{}/backend", fixture.project),
             "frontend" => format!("/{}/frontends/room", fixture.project),
@@ -250,12 +253,12 @@ async fn a_stream_says_why_it_ends() {
             .await
             .expect(204);
         stream.problem(404, "not_found").await;
-        let again = asking(&fixture, "?action=total").answer().await;
+        let again = stream_request(&fixture, "?action=total").answer().await;
         again.problem(404, "not_found");
     }
     let fixture = start_fixture_with(TestServer::builder().system_clock()).await;
     let mut stream = open(&fixture, "?action=total").await;
-    stream.result(1).await;
+    stream.next_result(1).await;
     let disable = ["deployment", "disable", "room"];
     assert!(fixture.server.command(&svc(), &disable).await.success);
     stream.problem(403, "disabled").await;
@@ -265,7 +268,7 @@ async fn a_stream_says_why_it_ends() {
 async fn streams_outlive_a_republish_and_the_realtime_switch() {
     let fixture = start_fixture().await;
     let mut stream = open(&fixture, "?action=total").await;
-    stream.result(1).await;
+    stream.next_result(1).await;
     for realtime in [true, false] {
         let body = json!({ "realtime": realtime });
         fixture.send(Method::PATCH, "", &body).await.expect(200);
@@ -280,5 +283,5 @@ async fn streams_outlive_a_republish_and_the_realtime_switch() {
     fixture
         .call_ok("vote", &json!({ "poll": 1, "choice": "tea" }))
         .await;
-    assert_eq!(stream.result(2).await["rows"], json!([{ "n": 1 }]));
+    assert_eq!(stream.next_result(2).await["rows"], json!([{ "n": 1 }]));
 }

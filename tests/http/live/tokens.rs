@@ -3,18 +3,20 @@
 use serde_json::json;
 use svc_tests::{ReadAnswer, TestServer};
 
-use super::{error, first, lives, open, start_fixture_with, subscribe};
+use super::{
+    assert_still_served, next_error, open, start_fixture_with, subscribe, subscribe_and_read_first,
+};
 
 #[tokio::test]
 async fn a_subscribe_draws_the_clients_token_of_a_call() {
     let fixture =
         start_fixture_with(TestServer::builder().limits(|limits| limits.op_burst = 3)).await;
     let mut socket = open(&fixture).await;
-    first(&mut socket, "a", "total", &json!({})).await;
-    first(&mut socket, "b", "total", &json!({})).await;
+    subscribe_and_read_first(&mut socket, "a", "total", &json!({})).await;
+    subscribe_and_read_first(&mut socket, "b", "total", &json!({})).await;
     fixture.call_ok("total", &json!({})).await;
     socket.send(subscribe("c", "total", &json!({}))).await;
-    let told = error(&mut socket, Some("c"), "rate_limited").await;
+    let told = next_error(&mut socket, Some("c"), "rate_limited").await;
     assert_eq!(told["problem"]["status"], 429);
     fixture
         .call_action("total", &json!({}))
@@ -35,7 +37,7 @@ async fn a_subscribe_draws_the_clients_token_of_a_call() {
         )
         .await;
     fixture.server.advance(1);
-    lives(&mut socket).await;
+    assert_still_served(&mut socket).await;
 }
 
 #[tokio::test]
@@ -44,17 +46,17 @@ async fn joining_a_query_that_is_served_draws_no_token_of_the_page() {
         start_fixture_with(TestServer::builder().limits(|limits| limits.op_deployment_burst = 2))
             .await;
     let mut socket = open(&fixture).await;
-    first(&mut socket, "a", "total", &json!({})).await;
+    subscribe_and_read_first(&mut socket, "a", "total", &json!({})).await;
     for n in 0..5 {
-        first(&mut socket, &format!("more{n}"), "total", &json!({})).await;
+        subscribe_and_read_first(&mut socket, &format!("more{n}"), "total", &json!({})).await;
     }
-    first(&mut socket, "b", "all_keys", &json!({})).await;
+    subscribe_and_read_first(&mut socket, "b", "all_keys", &json!({})).await;
     socket.send(subscribe("c", "polls", &json!({}))).await;
-    error(&mut socket, Some("c"), "rate_limited").await;
-    first(&mut socket, "d", "all_keys", &json!({})).await;
+    next_error(&mut socket, Some("c"), "rate_limited").await;
+    subscribe_and_read_first(&mut socket, "d", "all_keys", &json!({})).await;
     // One that is wrong joins nothing.
     socket.send(subscribe("e", "nothing", &json!({}))).await;
-    error(&mut socket, Some("e"), "rate_limited").await;
+    next_error(&mut socket, Some("e"), "rate_limited").await;
 }
 
 #[tokio::test]

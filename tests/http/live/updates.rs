@@ -6,9 +6,10 @@ use http::Method;
 use serde_json::{Value, json};
 use svc_tests::{Socket, TestServer};
 
-use super::hostile::number;
+use super::hostile::read_metric;
 use super::{
-    error, first, lives, open, rows, start_fixture, start_fixture_with, subscribe, unsubscribe,
+    assert_still_served, next_error, next_rows, open, start_fixture, start_fixture_with, subscribe,
+    subscribe_and_read_first, unsubscribe,
 };
 use crate::project_fixture::ProjectFixture;
 
@@ -27,35 +28,35 @@ async fn every_way_to_change_a_table_is_noticed() {
         .define(&[("raw", "SELECT count(*) AS n FROM votes")])
         .await;
     let mut socket = open(&fixture).await;
-    first(&mut socket, "counts", "counts", &json!({ "poll": 1 })).await;
+    subscribe_and_read_first(&mut socket, "counts", "counts", &json!({ "poll": 1 })).await;
     fixture
         .call_ok("vote", &json!({ "poll": 1, "choice": "tea" }))
         .await;
     assert_eq!(
-        rows(&mut socket, "counts", 2).await,
+        next_rows(&mut socket, "counts", 2).await,
         json!([{ "choice": "tea", "n": 1 }])
     );
     // By a key that cascades.
     fixture.call_ok("close", &json!({ "poll": 1 })).await;
-    assert_eq!(rows(&mut socket, "counts", 3).await, json!([]));
+    assert_eq!(next_rows(&mut socket, "counts", 3).await, json!([]));
     // Without rowid, by REPLACE, and by a truncating delete.
-    first(&mut socket, "keys", "all_keys", &json!({})).await;
+    subscribe_and_read_first(&mut socket, "keys", "all_keys", &json!({})).await;
     for (seq, v) in [(2, 1), (3, 2)] {
         fixture.call_ok("set", &json!({ "k": "a", "v": v })).await;
         assert_eq!(
-            rows(&mut socket, "keys", seq).await,
+            next_rows(&mut socket, "keys", seq).await,
             json!([{ "k": "a", "v": v }])
         );
     }
     fixture.call_ok("clear", &json!({})).await;
-    assert_eq!(rows(&mut socket, "keys", 4).await, json!([]));
+    assert_eq!(next_rows(&mut socket, "keys", 4).await, json!([]));
     // By the owner, by a batch, by a migration's seeds.
     fixture
         .query("INSERT INTO keys VALUES ('b', 1)", &json!({}))
         .await
         .expect(200);
     assert_eq!(
-        rows(&mut socket, "keys", 5).await,
+        next_rows(&mut socket, "keys", 5).await,
         json!([{ "k": "b", "v": 1 }])
     );
     batch(
@@ -68,7 +69,7 @@ async fn every_way_to_change_a_table_is_noticed() {
     )
     .await;
     assert_eq!(
-        rows(&mut socket, "keys", 6).await,
+        next_rows(&mut socket, "keys", 6).await,
         json!([{ "k": "b", "v": 3 }])
     );
     fixture
@@ -76,10 +77,14 @@ async fn every_way_to_change_a_table_is_noticed() {
         .await
         .expect(200);
     assert_eq!(
-        rows(&mut socket, "keys", 7).await.as_array().unwrap().len(),
+        next_rows(&mut socket, "keys", 7)
+            .await
+            .as_array()
+            .unwrap()
+            .len(),
         2
     );
-    lives(&mut socket).await;
+    assert_still_served(&mut socket).await;
 }
 
 #[tokio::test]
@@ -88,11 +93,11 @@ async fn a_restore_is_followed() {
     fixture.call_ok("set", &json!({ "k": "a", "v": 1 })).await;
     let at = fixture.get_history().await;
     let mut socket = open(&fixture).await;
-    first(&mut socket, "keys", "all_keys", &json!({})).await;
+    subscribe_and_read_first(&mut socket, "keys", "all_keys", &json!({})).await;
     tokio::time::sleep(Duration::from_millis(5)).await;
     fixture.call_ok("set", &json!({ "k": "a", "v": 2 })).await;
     assert_eq!(
-        rows(&mut socket, "keys", 2).await,
+        next_rows(&mut socket, "keys", 2).await,
         json!([{ "k": "a", "v": 2 }])
     );
     fixture
@@ -100,7 +105,7 @@ async fn a_restore_is_followed() {
         .await
         .expect(200);
     assert_eq!(
-        rows(&mut socket, "keys", 3).await,
+        next_rows(&mut socket, "keys", 3).await,
         json!([{ "k": "a", "v": 1 }])
     );
 }
@@ -118,9 +123,9 @@ impl ProjectFixture {
 async fn equal_answers_and_failed_writes_are_not_told() {
     let fixture = start_fixture().await;
     let mut socket = open(&fixture).await;
-    first(&mut socket, "keys", "all_keys", &json!({})).await;
+    subscribe_and_read_first(&mut socket, "keys", "all_keys", &json!({})).await;
     fixture.call_ok("set", &json!({ "k": "a", "v": 1 })).await;
-    rows(&mut socket, "keys", 2).await;
+    next_rows(&mut socket, "keys", 2).await;
     fixture.call_ok("set", &json!({ "k": "a", "v": 1 })).await;
     fixture
         .call_ok("vote", &json!({ "poll": 1, "choice": "tea" }))
@@ -129,10 +134,10 @@ async fn equal_answers_and_failed_writes_are_not_told() {
         .call_action("vote", &json!({ "poll": 9, "choice": "tea" }))
         .await
         .problem(409, "constraint_violation");
-    lives(&mut socket).await;
+    assert_still_served(&mut socket).await;
     fixture.call_ok("set", &json!({ "k": "a", "v": 2 })).await;
     assert_eq!(
-        rows(&mut socket, "keys", 3).await,
+        next_rows(&mut socket, "keys", 3).await,
         json!([{ "k": "a", "v": 2 }])
     );
 }
@@ -141,17 +146,17 @@ async fn equal_answers_and_failed_writes_are_not_told() {
 async fn everybody_is_told_with_a_number_of_their_own() {
     let fixture = start_fixture().await;
     let (mut ada, mut bob) = (open(&fixture).await, open(&fixture).await);
-    first(&mut ada, "a", "total", &json!({})).await;
+    subscribe_and_read_first(&mut ada, "a", "total", &json!({})).await;
     fixture
         .call_ok("vote", &json!({ "poll": 1, "choice": "tea" }))
         .await;
-    rows(&mut ada, "a", 2).await;
-    first(&mut bob, "b", "total", &json!({})).await;
-    first(&mut bob, "c", "total", &json!({})).await;
+    next_rows(&mut ada, "a", 2).await;
+    subscribe_and_read_first(&mut bob, "b", "total", &json!({})).await;
+    subscribe_and_read_first(&mut bob, "c", "total", &json!({})).await;
     fixture
         .call_ok("vote", &json!({ "poll": 1, "choice": "tea" }))
         .await;
-    assert_eq!(rows(&mut ada, "a", 3).await, json!([{ "n": 2 }]));
+    assert_eq!(next_rows(&mut ada, "a", 3).await, json!([{ "n": 2 }]));
     let mut both = [bob.envelope().await, bob.envelope().await];
     both.sort_by_key(|frame| frame["id"].to_string());
     for (frame, id) in both.iter().zip(["b", "c"]) {
@@ -161,7 +166,7 @@ async fn everybody_is_told_with_a_number_of_their_own() {
 }
 
 /// Hears results until one has `n`; returns how many came.
-async fn until_n(socket: &mut Socket, n: u64) -> u64 {
+async fn read_until_count(socket: &mut Socket, n: u64) -> u64 {
     let mut heard = 0;
     loop {
         let frame = socket.envelope().await;
@@ -177,32 +182,32 @@ async fn many_commits_are_few_results_and_the_last_always_comes() {
     let fixture =
         start_fixture_with(TestServer::builder().limits(|limits| limits.live_per_second = 4)).await;
     let mut socket = open(&fixture).await;
-    first(&mut socket, "a", "total", &json!({})).await;
+    subscribe_and_read_first(&mut socket, "a", "total", &json!({})).await;
     let began = std::time::Instant::now();
     for _ in 0..100 {
         fixture
             .call_ok("vote", &json!({ "poll": 1, "choice": "tea" }))
             .await;
     }
-    let heard = until_n(&mut socket, 100).await;
+    let heard = read_until_count(&mut socket, 100).await;
     let most = 4.0 * began.elapsed().as_secs_f64() + 2.0;
     assert!(
         (heard as f64) < most,
         "{heard} results where {most} are the most"
     );
-    lives(&mut socket).await;
+    assert_still_served(&mut socket).await;
 }
 
 #[tokio::test]
 async fn a_new_version_of_the_action_is_followed() {
     let fixture = start_fixture().await;
     let mut socket = open(&fixture).await;
-    first(&mut socket, "a", "total", &json!({})).await;
+    subscribe_and_read_first(&mut socket, "a", "total", &json!({})).await;
     fixture
         .define(&[("total", "SELECT count(*) AS n, 'two' AS version FROM keys")])
         .await;
     assert_eq!(
-        rows(&mut socket, "a", 2).await,
+        next_rows(&mut socket, "a", 2).await,
         json!([{ "n": 0, "version": "two" }])
     );
     // What it reads now is what counts.
@@ -211,7 +216,7 @@ async fn a_new_version_of_the_action_is_followed() {
         .await;
     fixture.call_ok("set", &json!({ "k": "a", "v": 1 })).await;
     assert_eq!(
-        rows(&mut socket, "a", 3).await,
+        next_rows(&mut socket, "a", 3).await,
         json!([{ "n": 1, "version": "two" }])
     );
     for (sql, code) in [
@@ -220,13 +225,13 @@ async fn a_new_version_of_the_action_is_followed() {
         ("SELECT :svc_user_email AS n", "identity_required"),
     ] {
         fixture.define(&[("total", sql)]).await;
-        error(&mut socket, Some("a"), code).await;
+        next_error(&mut socket, Some("a"), code).await;
         fixture
             .define(&[("total", "SELECT count(*) AS n FROM votes")])
             .await;
-        first(&mut socket, "a", "total", &json!({})).await;
+        subscribe_and_read_first(&mut socket, "a", "total", &json!({})).await;
     }
-    lives(&mut socket).await;
+    assert_still_served(&mut socket).await;
 }
 
 #[tokio::test]
@@ -239,8 +244,8 @@ async fn a_query_that_fails_later_ends_with_its_problem() {
         ])
         .await;
     let mut socket = open(&fixture).await;
-    first(&mut socket, "a", "quotient", &json!({})).await;
-    first(&mut socket, "b", "endless_if", &json!({})).await;
+    subscribe_and_read_first(&mut socket, "a", "quotient", &json!({})).await;
+    subscribe_and_read_first(&mut socket, "b", "endless_if", &json!({})).await;
     fixture
         .call_ok("set", &json!({ "k": "a", "v": "no json" }))
         .await;
@@ -250,7 +255,7 @@ async fn a_query_that_fails_later_ends_with_its_problem() {
         assert_eq!(frame["problem"]["code"], code, "{frame}");
     }
     fixture.call_ok("clear", &json!({})).await;
-    lives(&mut socket).await;
+    assert_still_served(&mut socket).await;
 }
 
 #[tokio::test]
@@ -278,7 +283,7 @@ async fn large_results_come_whole_and_in_turn() {
         }
     }
     socket.send(unsubscribe("a")).await;
-    lives(&mut socket).await;
+    assert_still_served(&mut socket).await;
 }
 
 #[tokio::test]
@@ -287,26 +292,26 @@ async fn one_evaluation_serves_everybody_who_asks_the_same() {
     let mut crowd = Vec::new();
     for _ in 0..30 {
         let mut socket = open(&fixture).await;
-        first(&mut socket, "a", "counts", &json!({ "poll": 1 })).await;
+        subscribe_and_read_first(&mut socket, "a", "counts", &json!({ "poll": 1 })).await;
         crowd.push(socket);
     }
     // The first of them had it evaluated; the others were told what was there.
-    assert_eq!(number(&fixture, "evaluations_total").await, 1);
+    assert_eq!(read_metric(&fixture, "evaluations_total").await, 1);
     for round in 1..=3 {
         fixture
             .call_ok("vote", &json!({ "poll": 1, "choice": "tea" }))
             .await;
         for socket in &mut crowd {
-            let told = rows(socket, "a", round + 1).await;
+            let told = next_rows(socket, "a", round + 1).await;
             assert_eq!(told, json!([{ "choice": "tea", "n": round }]));
         }
-        assert_eq!(number(&fixture, "evaluations_total").await, round + 1);
+        assert_eq!(read_metric(&fixture, "evaluations_total").await, round + 1);
     }
     // Other params, and another action, are another query each; a write to a table that nobody reads is none.
     let mut other = open(&fixture).await;
-    first(&mut other, "b", "counts", &json!({ "poll": 2 })).await;
-    first(&mut other, "c", "total", &json!({})).await;
+    subscribe_and_read_first(&mut other, "b", "counts", &json!({ "poll": 2 })).await;
+    subscribe_and_read_first(&mut other, "c", "total", &json!({})).await;
     fixture.call_ok("set", &json!({ "k": "a", "v": 1 })).await;
-    lives(&mut other).await;
-    assert_eq!(number(&fixture, "evaluations_total").await, 6);
+    assert_still_served(&mut other).await;
+    assert_eq!(read_metric(&fixture, "evaluations_total").await, 6);
 }

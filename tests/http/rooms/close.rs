@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use super::{join, start_fixture, start_fixture_with};
 
 /// A message's frame that is not its last.
-fn part(opcode: Data, bytes: usize, last: bool) -> Message {
+fn continuation_frame(opcode: Data, bytes: usize, last: bool) -> Message {
     Message::Frame(Frame::message(
         vec![b'x'; bytes],
         OpCode::Data(opcode),
@@ -47,7 +47,11 @@ async fn a_frame_has_its_most_as_a_whole() {
         (Data::Continue, 8_000, false),
         (Data::Continue, 384, true),
     ] {
-        socket.0.send(part(opcode, bytes, last)).await.unwrap();
+        socket
+            .0
+            .send(continuation_frame(opcode, bytes, last))
+            .await
+            .unwrap();
     }
     assert_eq!(
         socket.wait_for_envelope("svc:error").await["data"]["code"],
@@ -55,12 +59,12 @@ async fn a_frame_has_its_most_as_a_whole() {
     );
     socket
         .0
-        .send(part(Data::Text, 16_000, false))
+        .send(continuation_frame(Data::Text, 16_000, false))
         .await
         .unwrap();
     socket
         .0
-        .send(part(Data::Continue, 385, false))
+        .send(continuation_frame(Data::Continue, 385, false))
         .await
         .unwrap();
     assert_eq!(socket.wait_for_close().await, Some(1009));
@@ -215,7 +219,7 @@ async fn who_vanishes_is_gone_at_once() {
 const MESSAGES: usize = 300;
 
 /// Hears every message in its order, counting each for all, then that somebody has left.
-async fn hear_all(mut socket: Socket, heard: Arc<AtomicUsize>) {
+async fn read_all_messages(mut socket: Socket, heard: Arc<AtomicUsize>) {
     let mut next = 0;
     let mut left = false;
     while next < MESSAGES || !left {
@@ -255,7 +259,7 @@ async fn a_slow_reader_delays_nobody_and_is_closed() {
     let (mut ada, _) = join(&fixture, "a").await;
     let heard = Arc::<AtomicUsize>::default();
     let fast = fast.into_iter();
-    let fast = fast.map(|socket| tokio::spawn(hear_all(socket, Arc::clone(&heard))));
+    let fast = fast.map(|socket| tokio::spawn(read_all_messages(socket, Arc::clone(&heard))));
     let listening: Vec<_> = fast.collect();
     // More than its queue and the kernel's buffers on both sides hold.
     let filling = "x".repeat(15_000);

@@ -4,18 +4,18 @@ use http::Method;
 use serde_json::json;
 use svc_tests::{ReadAnswer, Socket, TestServer};
 
-use super::{join, join_by, start_fixture, start_fixture_with, switch};
+use super::{join, join_page, set_realtime, start_fixture, start_fixture_with};
 use crate::project_fixture::{GUESTS, ProjectFixture};
 use crate::svc;
 
 /// Sees that a socket is still served.
-async fn lives(socket: &mut Socket) {
+async fn assert_still_served(socket: &mut Socket) {
     socket.send("{}").await;
     socket.wait_for_envelope("svc:error").await;
 }
 
 /// Sees that the page of a fixture has no rooms.
-async fn has_no_rooms(fixture: &ProjectFixture) {
+async fn assert_no_rooms(fixture: &ProjectFixture) {
     let refused = fixture.server.socket("/room/ws?room=a", &[]).await;
     assert_eq!(refused.unwrap_err(), 404);
 }
@@ -25,19 +25,19 @@ async fn realtime_switched_off_closes_and_switched_on_opens() {
     let fixture = start_fixture().await;
     let (mut ada, _) = join(&fixture, "a").await;
     let (mut bob, _) = join(&fixture, "b").await;
-    let off = switch(&fixture, false).await;
+    let off = set_realtime(&fixture, false).await;
     assert_eq!(
         off["realtime"],
         json!({ "enabled": false, "rooms": 0, "sockets": 0 })
     );
     assert_eq!(ada.wait_for_close().await, Some(1001));
     assert_eq!(bob.wait_for_close().await, Some(1001));
-    has_no_rooms(&fixture).await;
-    switch(&fixture, true).await;
+    assert_no_rooms(&fixture).await;
+    set_realtime(&fixture, true).await;
     let (mut again, _) = join(&fixture, "a").await;
     // Switching on what is on changes nothing.
-    switch(&fixture, true).await;
-    lives(&mut again).await;
+    set_realtime(&fixture, true).await;
+    assert_still_served(&mut again).await;
 }
 
 #[tokio::test]
@@ -58,9 +58,9 @@ async fn a_deleted_backend_closes() {
     let (mut socket, _) = join(&fixture, "a").await;
     fixture.delete().await.expect(204);
     assert_eq!(socket.wait_for_close().await, Some(1001));
-    has_no_rooms(&fixture).await;
+    assert_no_rooms(&fixture).await;
     fixture.create(GUESTS).await.expect(201);
-    has_no_rooms(&fixture).await;
+    assert_no_rooms(&fixture).await;
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn a_deleted_frontend_closes_its_own_sockets() {
     let fixture = start_fixture().await;
     fixture.publish("annex").await;
     let (mut ada, ada_id) = join(&fixture, "a").await;
-    let (mut bob, _) = join_by(&fixture, "annex", "a").await;
+    let (mut bob, _) = join_page(&fixture, "annex", "a").await;
     let path = format!("/{}/frontends/room", fixture.project);
     fixture
         .owner
@@ -80,7 +80,7 @@ async fn a_deleted_frontend_closes_its_own_sockets() {
         bob.wait_for_envelope("svc:leave").await["data"]["client_id"],
         *ada_id
     );
-    lives(&mut bob).await;
+    assert_still_served(&mut bob).await;
 }
 
 #[tokio::test]
@@ -96,7 +96,7 @@ async fn a_slug_that_another_page_takes_closes_too() {
     fixture.publish("room").await;
     assert_eq!(ada.wait_for_close().await, Some(1001));
     let (mut again, _) = join(&fixture, "a").await;
-    lives(&mut again).await;
+    assert_still_served(&mut again).await;
 }
 
 #[tokio::test]
@@ -155,14 +155,14 @@ async fn a_disabled_page_closes_its_own_sockets_and_may_come_back() {
     let fixture = start_fixture_with(TestServer::builder().system_clock()).await;
     fixture.publish("annex").await;
     let (mut ada, _) = join(&fixture, "a").await;
-    let (mut bob, _) = join_by(&fixture, "annex", "a").await;
+    let (mut bob, _) = join_page(&fixture, "annex", "a").await;
     let disabled = fixture
         .server
         .command(&svc(), &["deployment", "disable", "room"])
         .await;
     assert!(disabled.success);
     assert_eq!(ada.wait_for_close().await, Some(1008));
-    lives(&mut bob).await;
+    assert_still_served(&mut bob).await;
     let enabled = fixture
         .server
         .command(&svc(), &["deployment", "enable", "room"])
@@ -192,5 +192,5 @@ async fn other_connections_are_served_while_sockets_are_open() {
     for _ in 0..3 {
         fixture.server.get("/room").answer().await.expect(200);
     }
-    lives(&mut ada).await;
+    assert_still_served(&mut ada).await;
 }

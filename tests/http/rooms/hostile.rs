@@ -9,7 +9,7 @@ use super::{join, start_fixture_with};
 use crate::project_fixture::ProjectFixture;
 
 /// Opens a connection to a room.
-fn open(address: SocketAddr, first: &[u8]) -> RawWebSocket {
+fn open_raw(address: SocketAddr, first: &[u8]) -> RawWebSocket {
     RawWebSocket::open(address, "/room/ws?room=a", first)
 }
 
@@ -19,12 +19,12 @@ async fn start_hostile_fixture() -> ProjectFixture {
 }
 
 /// Does something that blocks.
-async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     tokio::task::spawn_blocking(work).await.unwrap()
 }
 
 /// That nobody is left but `sockets`, and that the fixture still serves.
-async fn only(fixture: &ProjectFixture, sockets: u64) {
+async fn wait_until_only(fixture: &ProjectFixture, sockets: u64) {
     let counted = async || (fixture.detail().await["realtime"]["sockets"] == sockets).then_some(());
     wait_until("the sockets to be gone", counted).await;
     let (mut ada, _) = join(fixture, "after").await;
@@ -84,8 +84,8 @@ async fn what_breaks_the_protocol_is_closed_with_its_code() {
     ] {
         for early in [true, false] {
             let bytes = bytes.clone();
-            let found = apart(move || {
-                let mut raw = open(address, if early { &bytes } else { &[] });
+            let found = run_blocking(move || {
+                let mut raw = open_raw(address, if early { &bytes } else { &[] });
                 if !early {
                     raw.write(&bytes);
                 }
@@ -98,7 +98,7 @@ async fn what_breaks_the_protocol_is_closed_with_its_code() {
             );
         }
     }
-    only(&fixture, 0).await;
+    wait_until_only(&fixture, 0).await;
 }
 
 #[tokio::test]
@@ -106,8 +106,8 @@ async fn frames_arrive_however_slowly() {
     let fixture = start_hostile_fixture().await;
     let (mut ada, _) = join(&fixture, "a").await;
     let address = fixture.server.address();
-    let raw = apart(move || {
-        let mut raw = open(address, &[]);
+    let raw = run_blocking(move || {
+        let mut raw = open_raw(address, &[]);
         for byte in masked_frame(0x81, br#"{"v":1,"type":"slow","data":1}"#) {
             raw.write(&[byte]);
         }
@@ -122,20 +122,20 @@ async fn frames_arrive_however_slowly() {
 async fn a_client_that_only_closes_its_half_is_closed() {
     let fixture = start_hostile_fixture().await;
     let address = fixture.server.address();
-    let rest = apart(move || {
-        let mut raw = open(address, &[]);
+    let rest = run_blocking(move || {
+        let mut raw = open_raw(address, &[]);
         raw.close_half();
         raw.close_code()
     });
     assert_eq!(rest.await, None);
     // In the middle of a frame, too.
-    let rest = apart(move || {
-        let mut raw = open(address, &[0x81, 0xfe, 0x10]);
+    let rest = run_blocking(move || {
+        let mut raw = open_raw(address, &[0x81, 0xfe, 0x10]);
         raw.close_half();
         raw.close_code()
     });
     assert_eq!(rest.await, None);
-    only(&fixture, 0).await;
+    wait_until_only(&fixture, 0).await;
 }
 
 #[tokio::test]
@@ -143,11 +143,11 @@ async fn noise_ends_every_connection_and_nothing_else() {
     let fixture = start_hostile_fixture().await;
     let (mut ada, _) = join(&fixture, "a").await;
     let address = fixture.server.address();
-    let ended = apart(move || {
+    let ended = run_blocking(move || {
         let mut numbers = SeededRng::new(7);
         let mut codes = std::collections::BTreeMap::new();
         for _ in 0..300 {
-            let mut raw = open(address, &[]);
+            let mut raw = open_raw(address, &[]);
             let length = numbers.draw() % 200;
             let mut noise: Vec<u8> = (0..length)
                 .map(|_| numbers.draw().to_le_bytes()[0])
@@ -168,15 +168,15 @@ async fn noise_ends_every_connection_and_nothing_else() {
     assert!(codes.keys().all(|code| allowed.contains(code)), "{codes:?}");
     assert!(codes.contains_key(&Some(1002)), "{codes:?}");
     ada.send_envelope("mine", json!(1)).await;
-    only(&fixture, 1).await;
+    wait_until_only(&fixture, 1).await;
 }
 
 #[tokio::test]
 async fn twenty_megabytes_of_one_frame_take_no_memory_and_no_time() {
     let fixture = start_hostile_fixture().await;
     let address = fixture.server.address();
-    let code = apart(move || {
-        let mut raw = open(address, &[]);
+    let code = run_blocking(move || {
+        let mut raw = open_raw(address, &[]);
         raw.write(&[&[0x81, 0xff][..], &20_000_000_u64.to_be_bytes(), &[0; 4]].concat());
         for _ in 0..20 {
             raw.write(&vec![b'x'; 1_000_000]);
@@ -185,5 +185,5 @@ async fn twenty_megabytes_of_one_frame_take_no_memory_and_no_time() {
     });
     // A client that writes on after it was told may be cut off: then there is no code to read.
     assert!(matches!(code.await, Some(1009) | None));
-    only(&fixture, 0).await;
+    wait_until_only(&fixture, 0).await;
 }

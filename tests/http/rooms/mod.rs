@@ -7,8 +7,8 @@ mod numbers;
 mod owner;
 mod presence;
 mod quotas;
+mod random_frames;
 mod relay;
-mod thrown;
 mod upgrade;
 
 use serde_json::{Value, json};
@@ -25,12 +25,12 @@ async fn start_fixture() -> ProjectFixture {
 /// Creates a fixture on a given server.
 pub(crate) async fn start_fixture_with(builder: Builder) -> ProjectFixture {
     let fixture = ProjectFixture::on_server(builder.start().await, GUESTS).await;
-    switch(&fixture, true).await;
+    set_realtime(&fixture, true).await;
     fixture
 }
 
 /// Opens or closes the rooms of a fixture.
-async fn switch(fixture: &ProjectFixture, realtime: bool) -> Value {
+async fn set_realtime(fixture: &ProjectFixture, realtime: bool) -> Value {
     let body = json!({ "realtime": realtime });
     let answer = fixture.send(http::Method::PATCH, "", &body).await;
     answer.expect(200).json()
@@ -38,11 +38,11 @@ async fn switch(fixture: &ProjectFixture, realtime: bool) -> Value {
 
 /// Joins a room through the page `room`; answers the socket and the client's id.
 pub(crate) async fn join(fixture: &ProjectFixture, room: &str) -> (Socket, String) {
-    join_by(fixture, "room", room).await
+    join_page(fixture, "room", room).await
 }
 
 /// Joins through another page.
-async fn join_by(fixture: &ProjectFixture, slug: &str, room: &str) -> (Socket, String) {
+async fn join_page(fixture: &ProjectFixture, slug: &str, room: &str) -> (Socket, String) {
     let path = format!("/{slug}/ws?room={room}");
     let mut socket = fixture.server.socket(&path, &[]).await.unwrap();
     let welcome = socket.envelope().await;

@@ -4,11 +4,11 @@ use http::Method;
 use serde_json::{Value, json};
 use svc_tests::{ReadAnswer, TestServer};
 
-use super::{join, start_fixture, switch};
+use super::{join, set_realtime, start_fixture};
 use crate::owner::Owner;
 use crate::project_fixture::{GUESTS, ProjectFixture};
 
-async fn rooms(fixture: &ProjectFixture) -> Value {
+async fn list_rooms(fixture: &ProjectFixture) -> Value {
     let path = format!("/{}/backend/rooms", fixture.project);
     fixture
         .owner
@@ -27,7 +27,7 @@ async fn send(fixture: &ProjectFixture, room: &str, body: &Value) -> svc_tests::
 #[tokio::test]
 async fn an_owner_lists_rooms_and_speaks_in_them() {
     let fixture = start_fixture().await;
-    assert_eq!(rooms(&fixture).await, json!({ "rooms": [] }));
+    assert_eq!(list_rooms(&fixture).await, json!({ "rooms": [] }));
     let (mut ada, _) = join(&fixture, "lobby").await;
     let (mut bob, _) = join(&fixture, "lobby").await;
     let (_eve, _) = join(&fixture, "garden").await;
@@ -54,7 +54,7 @@ async fn an_owner_lists_rooms_and_speaks_in_them() {
     assert_eq!(without.expect(202).json(), json!({ "seq": 3 }));
     assert_eq!(bob.wait_for_envelope("empty").await["data"], Value::Null);
     assert_eq!(
-        rooms(&fixture).await,
+        list_rooms(&fixture).await,
         json!({ "rooms": [
             { "id": "garden", "members": 1, "seq": 0 },
             { "id": "lobby", "members": 2, "seq": 3 },
@@ -67,7 +67,7 @@ async fn nothing_is_made_for_a_room_that_nobody_is_in() {
     let fixture = start_fixture().await;
     let sent = send(&fixture, "empty", &json!({ "type": "a" })).await;
     assert_eq!(sent.expect(202).json(), json!({ "seq": 0 }));
-    assert_eq!(rooms(&fixture).await, json!({ "rooms": [] }));
+    assert_eq!(list_rooms(&fixture).await, json!({ "rooms": [] }));
     let mut late = fixture
         .server
         .socket("/room/ws?room=empty", &[])
@@ -120,7 +120,7 @@ async fn only_the_owner_may_and_only_where_there_are_rooms() {
     send(&fixture, ".", &json!({}))
         .await
         .problem(404, "not_found");
-    switch(&fixture, true).await;
+    set_realtime(&fixture, true).await;
     let public = format!("/api/v1/projects{path}");
     fixture
         .server

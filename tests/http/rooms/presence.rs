@@ -24,7 +24,7 @@ async fn start_crowd_fixture() -> ProjectFixture {
     start_fixture_with(TestServer::builder().limits(limits)).await
 }
 
-async fn crowded() -> (ProjectFixture, Vec<(Socket, String)>) {
+async fn start_crowd() -> (ProjectFixture, Vec<(Socket, String)>) {
     let fixture = start_crowd_fixture().await;
     let mut crowd = Vec::new();
     for _ in 0..CROWD {
@@ -37,7 +37,7 @@ async fn crowded() -> (ProjectFixture, Vec<(Socket, String)>) {
 }
 
 /// Opens a socket that is not welcomed yet.
-async fn come(fixture: &ProjectFixture) -> Socket {
+async fn open_unwelcomed_socket(fixture: &ProjectFixture) -> Socket {
     fixture
         .server
         .socket("/room/ws?room=hall", &[])
@@ -45,20 +45,20 @@ async fn come(fixture: &ProjectFixture) -> Socket {
         .unwrap()
 }
 
-async fn counted(fixture: &ProjectFixture, sockets: usize) {
+async fn wait_for_socket_count(fixture: &ProjectFixture, sockets: usize) {
     let seen = async || (fixture.detail().await["realtime"]["sockets"] == sockets).then_some(());
     wait_until("the sockets to be counted", seen).await;
 }
 
 #[tokio::test]
 async fn many_who_reload_at_once_are_told_in_one_piece() {
-    let (fixture, crowd) = crowded().await;
+    let (fixture, crowd) = start_crowd().await;
     // One stays to watch; it has heard of everybody who came so far.
     let mut crowd = crowd.into_iter();
     let (mut watcher, _) = crowd.next().unwrap();
     watcher.drain_envelopes().await;
     // The first change after a quiet while is told at once; all others wait, because the clock stands still.
-    let mut first = come(&fixture).await;
+    let mut first = open_unwelcomed_socket(&fixture).await;
     assert_eq!(first.envelope().await["type"], "svc:welcome");
     let left: BTreeSet<String> = crowd
         .map(|(socket, id)| {
@@ -66,12 +66,12 @@ async fn many_who_reload_at_once_are_told_in_one_piece() {
             id
         })
         .collect();
-    counted(&fixture, 2).await;
+    wait_for_socket_count(&fixture, 2).await;
     let mut back = Vec::new();
     for _ in 0..CROWD {
-        back.push(come(&fixture).await);
+        back.push(open_unwelcomed_socket(&fixture).await);
     }
-    counted(&fixture, 2 + CROWD).await;
+    wait_for_socket_count(&fixture, 2 + CROWD).await;
     let told = watcher.drain_envelopes().await;
     assert_eq!(
         told.len(),
@@ -114,15 +114,15 @@ async fn many_who_reload_at_once_are_told_in_one_piece() {
 
 #[tokio::test]
 async fn who_comes_and_goes_between_two_tellings_is_never_heard_of() {
-    let (fixture, mut crowd) = crowded().await;
+    let (fixture, mut crowd) = start_crowd().await;
     let mut watcher = crowd.pop().unwrap().0;
     watcher.drain_envelopes().await;
-    let _first = come(&fixture).await;
-    counted(&fixture, CROWD + 1).await;
-    let brief = come(&fixture).await;
-    counted(&fixture, CROWD + 2).await;
+    let _first = open_unwelcomed_socket(&fixture).await;
+    wait_for_socket_count(&fixture, CROWD + 1).await;
+    let brief = open_unwelcomed_socket(&fixture).await;
+    wait_for_socket_count(&fixture, CROWD + 2).await;
     drop(brief);
-    counted(&fixture, CROWD + 1).await;
+    wait_for_socket_count(&fixture, CROWD + 1).await;
     fixture.server.advance(1);
     let told = watcher.drain_envelopes().await;
     let kinds: Vec<&Value> = told.iter().map(|event| &event["type"]).collect();
@@ -132,13 +132,13 @@ async fn who_comes_and_goes_between_two_tellings_is_never_heard_of() {
 
 #[tokio::test]
 async fn who_speaks_before_it_is_told_of_is_heard_after() {
-    let (fixture, mut crowd) = crowded().await;
+    let (fixture, mut crowd) = start_crowd().await;
     let mut watcher = crowd.pop().unwrap().0;
-    let _first = come(&fixture).await;
-    let mut eager = come(&fixture).await;
+    let _first = open_unwelcomed_socket(&fixture).await;
+    let mut eager = open_unwelcomed_socket(&fixture).await;
     eager.send_envelope("eager", serde_json::json!(1)).await;
     eager.send_envelope("eager", serde_json::json!(2)).await;
-    counted(&fixture, CROWD + 2).await;
+    wait_for_socket_count(&fixture, CROWD + 2).await;
     fixture.server.advance(1);
     let id = text(&eager.envelope().await["data"]["client_id"]);
     let mut seen = Vec::new();
@@ -154,11 +154,11 @@ async fn who_speaks_before_it_is_told_of_is_heard_after() {
 
 #[tokio::test]
 async fn messages_do_not_wait_for_presence() {
-    let (fixture, mut crowd) = crowded().await;
+    let (fixture, mut crowd) = start_crowd().await;
     let mut watcher = crowd.pop().unwrap().0;
     let mut speaker = crowd.pop().unwrap().0;
-    let _first = come(&fixture).await;
-    let _second = come(&fixture).await;
+    let _first = open_unwelcomed_socket(&fixture).await;
+    let _second = open_unwelcomed_socket(&fixture).await;
     speaker.send_envelope("now", serde_json::json!(1)).await;
     watcher.wait_for_envelope("now").await;
 }
@@ -167,7 +167,7 @@ async fn messages_do_not_wait_for_presence() {
 const THOUSAND: usize = 1_000;
 
 /// Opens so many sockets that are not welcomed yet.
-async fn come_many(fixture: &ProjectFixture, many: usize) -> Vec<Socket> {
+async fn open_unwelcomed_sockets(fixture: &ProjectFixture, many: usize) -> Vec<Socket> {
     let address = fixture.server.address();
     let mut coming = JoinSet::new();
     for _ in 0..many {
@@ -187,15 +187,15 @@ async fn a_thousand_who_reload_cost_each_of_them_two_frames() {
     setrlimit(Resource::Nofile, files).unwrap();
     let fixture = start_crowd_fixture().await;
     let (mut watcher, _) = join(&fixture, "hall").await;
-    let crowd = come_many(&fixture, THOUSAND).await;
-    counted(&fixture, 1 + THOUSAND).await;
+    let crowd = open_unwelcomed_sockets(&fixture, THOUSAND).await;
+    wait_for_socket_count(&fixture, 1 + THOUSAND).await;
     fixture.server.advance(1);
     watcher.drain_envelopes().await;
     // They are gone, and then all are back, within a second of the server's.
     drop(crowd);
-    counted(&fixture, 1).await;
-    let back = come_many(&fixture, THOUSAND).await;
-    counted(&fixture, 1 + THOUSAND).await;
+    wait_for_socket_count(&fixture, 1).await;
+    let back = open_unwelcomed_sockets(&fixture, THOUSAND).await;
+    wait_for_socket_count(&fixture, 1 + THOUSAND).await;
     fixture.server.advance(1);
     let mut hearing = JoinSet::new();
     for mut socket in back {

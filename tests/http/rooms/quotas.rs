@@ -6,7 +6,7 @@ use super::{join, start_fixture_with};
 use crate::project_fixture::ProjectFixture;
 
 /// That one more is refused, with a problem that says when to come again.
-async fn full(fixture: &ProjectFixture, room: &str) {
+async fn assert_room_full(fixture: &ProjectFixture, room: &str) {
     let answer = fixture
         .server
         .get(&format!("/room/ws?room={room}"))
@@ -21,7 +21,7 @@ async fn full(fixture: &ProjectFixture, room: &str) {
 }
 
 /// That there is room again, once sockets that have gone are counted as gone.
-async fn free(fixture: &ProjectFixture, room: &str) {
+async fn wait_for_free_seat(fixture: &ProjectFixture, room: &str) {
     let path = format!("/room/ws?room={room}");
     let joined = async || fixture.server.socket(&path, &[]).await.ok();
     wait_until("a place to be free", joined).await;
@@ -34,10 +34,10 @@ async fn a_client_has_so_many_sockets() {
     for n in 0..20 {
         sockets.push(join(&fixture, &format!("r{}", n % 3)).await.0);
     }
-    full(&fixture, "r0").await;
-    full(&fixture, "other").await;
+    assert_room_full(&fixture, "r0").await;
+    assert_room_full(&fixture, "other").await;
     sockets.pop().unwrap().close().await;
-    free(&fixture, "r0").await;
+    wait_for_free_seat(&fixture, "r0").await;
 }
 
 #[tokio::test]
@@ -73,9 +73,9 @@ async fn a_backend_has_so_many_sockets() {
     for n in 0..100 {
         sockets.push(join(&fixture, &format!("r{}", n % 7)).await.0);
     }
-    full(&fixture, "r0").await;
+    assert_room_full(&fixture, "r0").await;
     sockets.pop().unwrap().close().await;
-    free(&fixture, "r0").await;
+    wait_for_free_seat(&fixture, "r0").await;
 }
 
 #[tokio::test]
@@ -86,11 +86,11 @@ async fn a_backend_has_so_many_rooms() {
     let (one, _) = join(&fixture, "one").await;
     let (_two, _) = join(&fixture, "two").await;
     let (_three, _) = join(&fixture, "three").await;
-    full(&fixture, "four").await;
+    assert_room_full(&fixture, "four").await;
     // A room that is there may be joined, and one that has ended makes room.
     join(&fixture, "three").await.0.close().await;
     one.close().await;
-    free(&fixture, "four").await;
+    wait_for_free_seat(&fixture, "four").await;
 }
 
 #[tokio::test]
@@ -99,9 +99,9 @@ async fn the_server_has_so_many_sockets() {
         start_fixture_with(TestServer::builder().limits(|limits| limits.sockets_total = 2)).await;
     let (one, _) = join(&fixture, "one").await;
     let (_two, _) = join(&fixture, "two").await;
-    full(&fixture, "one").await;
+    assert_room_full(&fixture, "one").await;
     one.close().await;
-    free(&fixture, "one").await;
+    wait_for_free_seat(&fixture, "one").await;
 }
 
 #[tokio::test]
@@ -113,6 +113,6 @@ async fn none_at_all_is_a_quota_too() {
         |limits| limits.rooms_per_backend = 0,
     ] {
         let fixture = start_fixture_with(TestServer::builder().limits(change)).await;
-        full(&fixture, "one").await;
+        assert_room_full(&fixture, "one").await;
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{join, join_by, start_fixture};
+use super::{join, join_page, start_fixture};
 use crate::owner::text;
 
 #[tokio::test]
@@ -128,7 +128,7 @@ async fn sibling_frontends_share_the_rooms_of_their_backend() {
     let fixture = start_fixture().await;
     fixture.publish("annex").await;
     let (mut ada, _) = join(&fixture, "lobby").await;
-    let (mut bob, _) = join_by(&fixture, "annex", "lobby").await;
+    let (mut bob, _) = join_page(&fixture, "annex", "lobby").await;
     ada.send_envelope("hi", json!(null)).await;
     assert_eq!(bob.wait_for_envelope("hi").await["data"], json!(null));
 }

@@ -4,13 +4,13 @@ use http::Method;
 use serde_json::json;
 use svc_tests::{ReadAnswer, TestServer};
 
-use super::{join, start_fixture, start_fixture_with, switch};
+use super::{join, set_realtime, start_fixture, start_fixture_with};
 use crate::owner::text;
 use crate::project_fixture::{GUESTS, ProjectFixture};
 use crate::svc;
 
 /// A request for an upgrade, for those that are refused.
-fn asking(fixture: &ProjectFixture, path: &str) -> reqwest::RequestBuilder {
+fn upgrade_request(fixture: &ProjectFixture, path: &str) -> reqwest::RequestBuilder {
     fixture
         .server
         .get(path)
@@ -42,7 +42,9 @@ async fn a_room_has_a_name() {
         "?rooms=a",
         &format!("?room={longer}"),
     ] {
-        let answer = asking(&fixture, &format!("/room/ws{query}")).answer().await;
+        let answer = upgrade_request(&fixture, &format!("/room/ws{query}"))
+            .answer()
+            .await;
         answer.problem(400, "invalid_room");
     }
 }
@@ -66,13 +68,13 @@ async fn a_browser_comes_from_the_page_itself() {
         &format!("https://127.0.0.1:{port}"),
         &format!("http://localhost:{port}"),
     ] {
-        let answer = asking(&fixture, path)
+        let answer = upgrade_request(&fixture, path)
             .header("origin", foreign)
             .answer()
             .await;
         answer.problem(403, "origin_refused");
     }
-    let twice = asking(&fixture, path)
+    let twice = upgrade_request(&fixture, path)
         .header("origin", &own)
         .header("origin", &own);
     twice.answer().await.problem(400, "invalid_request");
@@ -149,25 +151,25 @@ async fn what_is_no_upgrade_is_told_so() {
 async fn only_a_frontend_whose_backend_has_realtime_has_rooms() {
     let fixture = ProjectFixture::on_server(TestServer::start().await, GUESTS).await;
     let path = "/room/ws?room=a";
-    asking(&fixture, path)
+    upgrade_request(&fixture, path)
         .answer()
         .await
         .problem(404, "not_found");
     // Before the room and the origin are looked at.
-    let odd = asking(&fixture, "/room/ws?room=.").header("origin", "null");
+    let odd = upgrade_request(&fixture, "/room/ws?room=.").header("origin", "null");
     odd.answer().await.problem(404, "not_found");
-    let switched = switch(&fixture, true).await;
+    let switched = set_realtime(&fixture, true).await;
     assert_eq!(
         switched["realtime"],
         json!({ "enabled": true, "rooms": 0, "sockets": 0 })
     );
     fixture.server.socket(path, &[]).await.unwrap();
-    switch(&fixture, false).await;
-    asking(&fixture, path)
+    set_realtime(&fixture, false).await;
+    upgrade_request(&fixture, path)
         .answer()
         .await
         .problem(404, "not_found");
-    asking(&fixture, "/nowhere/ws?room=a")
+    upgrade_request(&fixture, "/nowhere/ws?room=a")
         .answer()
         .await
         .problem(404, "not_found");
@@ -175,7 +177,7 @@ async fn only_a_frontend_whose_backend_has_realtime_has_rooms() {
         .server
         .publish_slug(&json!({ "content": "x", "name": "share" }))
         .await;
-    asking(&fixture, "/share/ws?room=a")
+    upgrade_request(&fixture, "/share/ws?room=a")
         .answer()
         .await
         .problem(404, "not_found");
@@ -198,7 +200,7 @@ async fn a_disabled_page_has_no_rooms() {
     let (mut socket, _) = join(&fixture, "a").await;
     assert!(fixture.server.command(&svc(), &disable).await.success);
     assert_eq!(socket.wait_for_close().await, Some(1008));
-    asking(&fixture, "/room/ws?room=a")
+    upgrade_request(&fixture, "/room/ws?room=a")
         .answer()
         .await
         .problem(403, "disabled");

@@ -26,7 +26,7 @@ async fn start_guest_book(stub: &StubIssuer) -> GuestBook {
 }
 
 /// A browser in which the issuer's person has signed in.
-async fn signed_in(guest_book: &GuestBook) -> Browser {
+async fn browser_signed_in(guest_book: &GuestBook) -> Browser {
     let mut browser = guest_book.browser();
     guest_book.sign_in_with_issuer(&mut browser, "acme").await;
     browser
@@ -76,7 +76,7 @@ async fn the_end_of_a_session_closes_what_shows_it() {
     let owner = &guest_book.fixture.owner;
     let server = &guest_book.fixture.server;
 
-    let mut ada = signed_in(&guest_book).await;
+    let mut ada = browser_signed_in(&guest_book).await;
     assert_only_shown_socket_closes(&guest_book, &mut ada, async |ada: &mut Browser| {
         let own = [(
             "origin".parse().unwrap(),
@@ -88,7 +88,7 @@ async fn the_end_of_a_session_closes_what_shows_it() {
     })
     .await;
 
-    let mut ada = signed_in(&guest_book).await;
+    let mut ada = browser_signed_in(&guest_book).await;
     assert_only_shown_socket_closes(&guest_book, &mut ada, async |ada: &mut Browser| {
         let id = text(&guest_book.user(ada).await["id"]);
         let path = format!("/{}/visitors/{id}", guest_book.fixture.project);
@@ -96,7 +96,7 @@ async fn the_end_of_a_session_closes_what_shows_it() {
     })
     .await;
 
-    let mut ada = signed_in(&guest_book).await;
+    let mut ada = browser_signed_in(&guest_book).await;
     assert_only_shown_socket_closes(&guest_book, &mut ada, async |_: &mut Browser| {
         let path = format!("/{}", guest_book.fixture.project);
         let body = json!({ "allowed_providers": ["other"] });
@@ -109,7 +109,7 @@ async fn the_end_of_a_session_closes_what_shows_it() {
     .await;
 
     // Thirty days are shortened here, because the socket would have to answer pings all the time.
-    let mut ada = signed_in(&guest_book).await;
+    let mut ada = browser_signed_in(&guest_book).await;
     let app = server.server().app();
     let ends = app.clock.now().plus_seconds(30);
     let shorten = app.control.write(move |tx| {
@@ -129,7 +129,10 @@ async fn the_end_of_a_session_closes_what_shows_it() {
 async fn who_stays_signed_in_stays_in_the_room() {
     let stub = StubIssuer::start().await;
     let guest_book = start_guest_book(&stub).await;
-    let (ada, mut other) = (signed_in(&guest_book).await, signed_in(&guest_book).await);
+    let (ada, mut other) = (
+        browser_signed_in(&guest_book).await,
+        browser_signed_in(&guest_book).await,
+    );
     let mut shown = join(&guest_book, &ada, "&identify=true").await;
     assert_only_shown_socket_closes(&guest_book, &mut other, async |other: &mut Browser| {
         let own = [(

@@ -15,7 +15,7 @@ pub(super) struct Label {
 
 impl Label {
     /// That of a row, if it has one.
-    pub(super) fn of(row: &Value) -> Option<Self> {
+    pub(super) fn from_row(row: &Value) -> Option<Self> {
         Some(Self {
             epoch: row["epoch"].as_u64()?,
             tick: row["tick"].as_u64()?,
@@ -23,7 +23,7 @@ impl Label {
     }
 
     /// The first of an epoch.
-    fn first(epoch: u64) -> Self {
+    fn start_of_epoch(epoch: u64) -> Self {
         Self { epoch, tick: 0 }
     }
 }
@@ -36,7 +36,7 @@ struct Restore {
 }
 
 #[derive(Default)]
-struct Noted {
+struct CommitLog {
     /// Ticks that were answered, and when.
     ticks: Vec<(Instant, Label)>,
     restores: Vec<Restore>,
@@ -46,56 +46,56 @@ struct Noted {
 
 /// Commits so far.
 #[derive(Default)]
-pub(super) struct Past {
-    noted: Mutex<Noted>,
+pub(super) struct CommitHistory {
+    log: Mutex<CommitLog>,
     turn: RwLock<()>,
 }
 
-impl Past {
-    fn noted(&self) -> MutexGuard<'_, Noted> {
-        self.noted.lock().unwrap()
+impl CommitHistory {
+    fn lock_log(&self) -> MutexGuard<'_, CommitLog> {
+        self.log.lock().unwrap()
     }
 
     /// A turn beside other writers.
-    pub(super) async fn shared(&self) -> RwLockReadGuard<'_, ()> {
+    pub(super) async fn lock_shared(&self) -> RwLockReadGuard<'_, ()> {
         self.turn.read().await
     }
 
     /// A turn while no other writer has one.
-    pub(super) async fn alone(&self) -> RwLockWriteGuard<'_, ()> {
+    pub(super) async fn lock_exclusive(&self) -> RwLockWriteGuard<'_, ()> {
         self.turn.write().await
     }
 
     /// Notes how long a call took.
-    pub(super) fn took(&self, time: Duration) {
-        let mut noted = self.noted();
+    pub(super) fn record_call_time(&self, time: Duration) {
+        let mut noted = self.lock_log();
         noted.slowest = noted.slowest.max(time);
     }
 
     /// Notes a tick that was answered just now.
-    pub(super) fn ticked(&self, result: &Value) {
-        let label = Label::of(&result["rows"][0]).unwrap();
-        self.noted().ticks.push((Instant::now(), label));
+    pub(super) fn record_tick(&self, result: &Value) {
+        let label = Label::from_row(&result["rows"][0]).unwrap();
+        self.lock_log().ticks.push((Instant::now(), label));
     }
 
     /// Notes that a restore brought a label back, and began an epoch.
-    pub(super) fn restored(&self, result: &Value, epoch: u64) {
-        let label = Label::of(&result["rows"][0]).unwrap();
-        self.noted().restores.push(Restore { label, epoch });
+    pub(super) fn record_restore(&self, result: &Value, epoch: u64) {
+        let label = Label::from_row(&result["rows"][0]).unwrap();
+        self.lock_log().restores.push(Restore { label, epoch });
     }
 
     /// How many ticks there were.
-    pub(super) fn ticks(&self) -> usize {
-        self.noted().ticks.len()
+    pub(super) fn tick_count(&self) -> usize {
+        self.lock_log().ticks.len()
     }
 
     /// Checks that no label is older than one before; answers how far each of them is.
-    pub(super) fn in_order(
+    pub(super) fn check_order(
         &self,
         heard: &[(Instant, Label)],
     ) -> Result<Vec<(Instant, Label)>, String> {
-        let noted = self.noted();
-        let mut least = Label::first(0);
+        let noted = self.lock_log();
+        let mut least = Label::start_of_epoch(0);
         let far = heard.iter().map(|(at, label)| {
             if *label >= least {
                 least = *label;
@@ -105,7 +105,7 @@ impl Past {
             let mut restores = noted.restores.iter();
             let restore = restores.find(|r| r.label == *label && r.epoch > least.epoch);
             let restore = restore.ok_or_else(|| format!("{label:?} came after {least:?}"))?;
-            least = Label::first(restore.epoch);
+            least = Label::start_of_epoch(restore.epoch);
             Ok((*at, least))
         });
         far.collect()
@@ -113,8 +113,8 @@ impl Past {
 
     /// Checks that what was answered was told within `soon`, and what a call took at the same time.
     #[track_caller]
-    pub(super) fn is_told(&self, far: &[(Instant, Label)], soon: Duration) {
-        let noted = self.noted();
+    pub(super) fn assert_delivered_within(&self, far: &[(Instant, Label)], soon: Duration) {
+        let noted = self.lock_log();
         for (answered, label) in &noted.ticks {
             let told = far.iter().find(|(_, far)| far >= label);
             let (told, _) = told.unwrap_or_else(|| panic!("{label:?} was never told"));

@@ -15,23 +15,23 @@ use serde_json::{Value, json};
 use svc_tests::{run_command, wait_until};
 use tokio::net::TcpListener;
 
-use super::failures::stub;
-use super::{Desk, Running, files};
+use super::failures::serve_router;
+use super::{ClientFixture, RunningCommand, list_files};
 
 /// A command with arguments that are right, and which of them is a file that is sent.
-struct Tried {
+struct CommandCase {
     words: &'static [&'static str],
     sends: Option<&'static str>,
     /// Whether it needs a credential.
     owned: bool,
 }
 
-macro_rules! tried {
+macro_rules! command_cases {
     ($($kind:ident $($word:literal)+ $(, $file:literal)?;)+) => {
-        &[$(Tried {
+        &[$(CommandCase {
             words: &[$($word),+],
-            sends: tried!(@sends $($file)?),
-            owned: tried!(@$kind),
+            sends: command_cases!(@sends $($file)?),
+            owned: command_cases!(@$kind),
         }),+]
     };
     (@owner) => { true };
@@ -41,7 +41,7 @@ macro_rules! tried {
 }
 
 /// Every command that asks a server.
-const ALL: &[Tried] = tried! {
+const SERVER_COMMANDS: &[CommandCase] = command_cases! {
     owner "login" "URL";
     anybody "publish" "a.md", "a.md";
     anybody "unpublish" "01a1fc28-c57b-71f4-90db-2871ff5bd43a" "--token-file" "token";
@@ -83,23 +83,23 @@ const ALL: &[Tried] = tried! {
 };
 
 /// Commands that ask no server: their own files, or a server of their own.
-const HERE: [&str; 3] = ["logout", "profile list", "profile use"];
+const LOCAL_COMMANDS: [&str; 3] = ["logout", "profile list", "profile use"];
 
 /// A credential that no server knows.
 const CREDENTIAL: &str = "svc_wrongwro_0";
 
 /// A folder with what the commands name.
-async fn desk() -> Desk {
-    let desk = Desk::busy().await;
-    desk.write("svc.toml", "project = \"Shop\"\n[pages]\na = \"a.md\"\n");
-    desk.write("a.md", "# A");
-    desk.write("a.sql", "SELECT 1 AS one");
-    desk.write("token", "svcd_0");
-    desk
+async fn start_fixture() -> ClientFixture {
+    let fixture = ClientFixture::without_owner_rate_limit().await;
+    fixture.write("svc.toml", "project = \"Shop\"\n[pages]\na = \"a.md\"\n");
+    fixture.write("a.md", "# A");
+    fixture.write("a.sql", "SELECT 1 AS one");
+    fixture.write("token", "svcd_0");
+    fixture
 }
 
 /// A command of somebody with a credential, to a server at an address.
-fn command(desk: &Desk, tried: &Tried, address: SocketAddr) -> Command {
+fn command(fixture: &ClientFixture, tried: &CommandCase, address: SocketAddr) -> Command {
     let url = format!("http://{address}");
     let words = tried.words.iter().copied();
     let words: Vec<_> = words
@@ -108,15 +108,19 @@ fn command(desk: &Desk, tried: &Tried, address: SocketAddr) -> Command {
             word => word,
         })
         .collect();
-    let mut command = desk.command(&words);
+    let mut command = fixture.command(&words);
     command.env("SVC_SERVER", &url);
     command.env("SVC_CREDENTIAL", CREDENTIAL);
     command
 }
 
 /// Runs it, with a credential on its standard input for whoever asks.
-async fn run(desk: &Desk, tried: &Tried, address: SocketAddr) -> svc_tests::Output {
-    super::fed(command(desk, tried, address), CREDENTIAL).await
+async fn run(
+    fixture: &ClientFixture,
+    tried: &CommandCase,
+    address: SocketAddr,
+) -> svc_tests::Output {
+    super::run_with_input(command(fixture, tried, address), CREDENTIAL).await
 }
 
 #[test]
@@ -138,7 +142,7 @@ fn every_command_is_tried() {
             ),
         }
     }
-    let tried: BTreeSet<String> = ALL
+    let tried: BTreeSet<String> = SERVER_COMMANDS
         .iter()
         .map(|tried| {
             let whole = tried.words.join(" ");
@@ -147,17 +151,17 @@ fn every_command_is_tried() {
                 .filter(|name| whole == **name || whole.starts_with(&format!("{name} ")));
             names.next().expect(&whole).clone()
         })
-        .chain(HERE.map(str::to_owned))
+        .chain(LOCAL_COMMANDS.map(str::to_owned))
         .collect();
     assert_eq!(tried, known);
 }
 
 #[tokio::test]
 async fn without_a_server_each_says_which_it_wanted() {
-    let desk = desk().await;
+    let fixture = start_fixture().await;
     let nobody: SocketAddr = "127.0.0.1:1".parse().unwrap();
-    for tried in ALL {
-        let output = run(&desk, tried, nobody).await;
+    for tried in SERVER_COMMANDS {
+        let output = run(&fixture, tried, nobody).await;
         assert_eq!(output.code, Some(6), "{:?}: {output:?}", tried.words);
         let said = "http://127.0.0.1:1/ cannot be reached";
         assert!(output.stderr.contains(said), "{output:?}");
@@ -167,19 +171,19 @@ async fn without_a_server_each_says_which_it_wanted() {
 
 #[tokio::test]
 async fn a_wrong_credential_is_told_and_not_shown() {
-    let desk = desk().await;
-    for tried in ALL.iter().filter(|tried| tried.owned) {
-        let output = run(&desk, tried, desk.server.address()).await;
+    let fixture = start_fixture().await;
+    for tried in SERVER_COMMANDS.iter().filter(|tried| tried.owned) {
+        let output = run(&fixture, tried, fixture.server.address()).await;
         assert_eq!(output.code, Some(3), "{:?}: {output:?}", tried.words);
         assert!(!output.stderr.contains(CREDENTIAL), "{output:?}");
         assert!(output.stdout.is_empty(), "{output:?}");
     }
-    assert_eq!(files(desk.home.path()), [""; 0]);
+    assert_eq!(list_files(fixture.home.path()), [""; 0]);
 }
 
 #[tokio::test]
 async fn an_older_server_is_told_from_one_that_has_nothing() {
-    let desk = desk().await;
+    let fixture = start_fixture().await;
     let nothing = || async {
         let problem = json!({ "title": "Not found", "detail": "Nothing.", "code": "not_found" });
         let headers = [(header::CONTENT_TYPE, "application/problem+json")];
@@ -189,9 +193,9 @@ async fn an_older_server_is_told_from_one_that_has_nothing() {
     let old = Router::new()
         .route("/api/v1/openapi.json", get(description))
         .fallback(any(nothing));
-    let old = stub(old).await;
-    for tried in ALL {
-        let output = run(&desk, tried, old).await;
+    let old = serve_router(old).await;
+    for tried in SERVER_COMMANDS {
+        let output = run(&fixture, tried, old).await;
         assert_eq!(output.code, Some(1), "{:?}: {output:?}", tried.words);
         assert!(
             output.stderr.contains("too old"),
@@ -203,13 +207,16 @@ async fn an_older_server_is_told_from_one_that_has_nothing() {
 
 #[tokio::test]
 async fn ctrl_c_ends_each_while_it_waits_for_an_answer() {
-    let desk = desk().await;
-    let before = files(desk.folder.path());
+    let fixture = start_fixture().await;
+    let before = list_files(fixture.folder.path());
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = silent.local_addr().unwrap();
     // One that reads a credential has none to read here.
-    for tried in ALL.iter().filter(|tried| tried.words[0] != "login") {
-        let mut running = Running::start(&command(&desk, tried, address));
+    for tried in SERVER_COMMANDS
+        .iter()
+        .filter(|tried| tried.words[0] != "login")
+    {
+        let mut running = RunningCommand::start(&command(&fixture, tried, address));
         let (_connection, _) = silent.accept().await.unwrap();
         running.signal(Signal::INT);
         let ended = running.wait_for_exit().await;
@@ -217,36 +224,38 @@ async fn ctrl_c_ends_each_while_it_waits_for_an_answer() {
         assert_eq!(number, Some(130), "{:?}: {}", tried.words, running.stderr());
         assert!(running.stdout().is_empty(), "{:?}", tried.words);
     }
-    assert_eq!(files(desk.folder.path()), before);
+    assert_eq!(list_files(fixture.folder.path()), before);
 }
 
 #[tokio::test]
 async fn a_file_that_is_far_too_large_is_not_sent() {
-    let desk = desk().await;
-    desk.said(&["project", "create", "Shop"]).await;
-    desk.said(&["publish", "a.md", "--project", "Shop"]).await;
-    let small = ["a.md", "a.sql"].map(|name| (name, desk.read(name)));
-    for tried in ALL {
+    let fixture = start_fixture().await;
+    fixture.run_for_stdout(&["project", "create", "Shop"]).await;
+    fixture
+        .run_for_stdout(&["publish", "a.md", "--project", "Shop"])
+        .await;
+    let small = ["a.md", "a.sql"].map(|name| (name, fixture.read(name)));
+    for tried in SERVER_COMMANDS {
         let Some(file) = tried.sends else {
             continue;
         };
         // Sparse: ten gigabytes that nobody has.
-        let huge = std::fs::File::create(desk.at(file)).unwrap();
+        let huge = std::fs::File::create(fixture.path_of(file)).unwrap();
         huge.set_len(10 << 30).unwrap();
-        let output = run_command(desk.command(tried.words)).await;
+        let output = run_command(fixture.command(tried.words)).await;
         assert_eq!(output.code, Some(1), "{:?}: {output:?}", tried.words);
         let said = output.stderr.contains(file) && output.stderr.contains("Nothing was");
         assert!(said, "{:?}: {output:?}", tried.words);
         for (name, text) in &small {
-            desk.write(name, text);
+            fixture.write(name, text);
         }
     }
-    assert_eq!(desk.raw("a").await, "# A");
+    assert_eq!(fixture.fetch_source("a").await, "# A");
     // Of a secret in a file the first line is read, and of that not more than a secret has.
-    let huge = std::fs::File::create(desk.at("token")).unwrap();
+    let huge = std::fs::File::create(fixture.path_of("token")).unwrap();
     huge.set_len(10 << 30).unwrap();
     let claim = ["unpublish", "01a1fc28-c57b-71f4-90db-2871ff5bd43a"];
-    let output = desk
+    let output = fixture
         .run(&[&claim[..], &["--token-file", "token"]].concat())
         .await;
     assert_eq!(output.code, Some(3), "{output:?}");
@@ -255,12 +264,12 @@ async fn a_file_that_is_far_too_large_is_not_sent() {
 /// A command that is ended in the middle of its work has done all of a step or nothing of it, and goes on when it is run again.
 #[tokio::test]
 async fn ctrl_c_in_the_middle_of_an_apply_loses_nothing() {
-    let desk = desk().await;
+    let fixture = start_fixture().await;
     let pages: String = (0..20).map(|n| format!("p{n} = \"a.md\"\n")).collect();
-    desk.write("svc.toml", &format!("project = \"Shop\"\n[pages]\n{pages}"));
-    let mut running = Running::start(&desk.command(&["apply", "--yes"]));
+    fixture.write("svc.toml", &format!("project = \"Shop\"\n[pages]\n{pages}"));
+    let mut running = RunningCommand::start(&fixture.command(&["apply", "--yes"]));
     let list = async || -> Vec<Value> {
-        let listed = desk.run(&["frontend", "list", "--json"]).await;
+        let listed = fixture.run(&["frontend", "list", "--json"]).await;
         // There is no project at first.
         assert!(matches!(listed.code, Some(0 | 4)), "{listed:?}");
         let listed: Option<Value> = serde_json::from_str(&listed.stdout).ok();
@@ -285,8 +294,8 @@ async fn ctrl_c_in_the_middle_of_an_apply_loses_nothing() {
         whole.then_some(())
     })
     .await;
-    desk.said(&["apply", "--yes"]).await;
+    fixture.run_for_stdout(&["apply", "--yes"]).await;
     assert_eq!(list().await.len(), 20);
-    let again = desk.run(&["apply"]).await;
+    let again = fixture.run(&["apply"]).await;
     assert!(again.success, "nothing is left to do: {again:?}");
 }

@@ -7,35 +7,35 @@ use svc_tests::SeededRng;
 const LABEL: &str = "(SELECT n FROM ticks) AS tick, (SELECT epoch FROM ticks) AS epoch";
 
 /// Tables that refer to each other, views of them, and what pages do with them.
-pub(super) struct World {
+pub(super) struct RandomSchema {
     pub(super) schema: String,
     /// Calls that read, by name and params.
     pub(super) queries: Vec<(String, Value)>,
     actions: Vec<(String, String)>,
 }
 
-impl World {
+impl RandomSchema {
     /// How many tables there are beside the ticks.
     pub(super) const TABLES: u64 = 4;
 
     pub(super) fn new(seed: u64) -> Self {
         let mut numbers = SeededRng::new(seed);
         let schema = schema(&mut numbers);
-        let mut world = Self {
+        let mut random_schema = Self {
             schema,
             queries: Vec::new(),
             actions: Vec::new(),
         };
-        world.act(
+        random_schema.add_write(
             "tick",
             "UPDATE ticks SET n = n + 1 RETURNING n AS tick, epoch",
         );
-        world.act("age", "UPDATE ticks SET epoch = :epoch");
-        world.read("label", "SELECT n AS tick, epoch FROM ticks", json!({}));
+        random_schema.add_write("age", "UPDATE ticks SET epoch = :epoch");
+        random_schema.add_read("label", "SELECT n AS tick, epoch FROM ticks", json!({}));
         for table in 0..Self::TABLES {
-            world.populate(table, &mut numbers);
+            random_schema.add_table_actions(table, &mut numbers);
         }
-        world
+        random_schema
     }
 
     /// The actions as a batch.
@@ -47,7 +47,7 @@ impl World {
     }
 
     /// Something that a visitor writes.
-    pub(super) fn write(&self, numbers: &mut SeededRng) -> Value {
+    pub(super) fn random_write(&self, numbers: &mut SeededRng) -> Value {
         let table = numbers.draw() % Self::TABLES;
         let (id, a) = (numbers.draw() % 6, numbers.draw() % 9);
         let (name, params) = match numbers.draw() % 12 {
@@ -61,32 +61,32 @@ impl World {
         json!({ "action": format!("{name}{table}"), "params": params })
     }
 
-    fn act(&mut self, name: &str, sql: &str) {
+    fn add_write(&mut self, name: &str, sql: &str) {
         self.actions.push((name.to_owned(), sql.to_owned()));
     }
 
-    fn read(&mut self, name: &str, sql: &str, params: Value) {
-        self.act(name, sql);
+    fn add_read(&mut self, name: &str, sql: &str, params: Value) {
+        self.add_write(name, sql);
         self.queries.push((name.to_owned(), params));
     }
 
     /// Adds reads of a table, and writes to it.
-    fn populate(&mut self, n: u64, numbers: &mut SeededRng) {
+    fn add_table_actions(&mut self, n: u64, numbers: &mut SeededRng) {
         let mut some = || numbers.draw() % Self::TABLES;
         let (other, third) = (some(), some());
         let a = numbers.draw() % 9;
         let none = || json!({});
-        self.read(
+        self.add_read(
             &format!("all{n}"),
             &format!("SELECT id, a, up, {LABEL} FROM t{n} ORDER BY id"),
             none(),
         );
-        self.read(
+        self.add_read(
             &format!("view{n}"),
             &format!("SELECT v.*, {LABEL} FROM v{n} v WHERE a >= :least ORDER BY id"),
             json!({ "least": 3 }),
         );
-        self.read(
+        self.add_read(
             &format!("plain{n}"),
             &format!("SELECT count(*) AS n, total(a) AS sum FROM v{n}"),
             none(),
@@ -115,7 +115,7 @@ impl World {
                 none(),
             ),
         };
-        self.read(&format!("some{n}"), &sql, params);
+        self.add_read(&format!("some{n}"), &sql, params);
         for (name, sql) in [
             (
                 "put",
@@ -137,7 +137,7 @@ impl World {
                 ),
             ),
         ] {
-            self.act(&format!("{name}{n}"), &sql);
+            self.add_write(&format!("{name}{n}"), &sql);
         }
     }
 }
@@ -145,7 +145,7 @@ impl World {
 /// Tables that refer to each other, some without rowids, views of them, and a counter.
 fn schema(numbers: &mut SeededRng) -> String {
     let mut ddl = "CREATE TABLE ticks (id INTEGER PRIMARY KEY, n INTEGER NOT NULL, epoch INTEGER NOT NULL); INSERT INTO ticks VALUES (1, 0, 0);".to_owned();
-    for table in 0..World::TABLES {
+    for table in 0..RandomSchema::TABLES {
         let up = if table == 0 {
             String::new()
         } else {
@@ -166,10 +166,10 @@ fn schema(numbers: &mut SeededRng) -> String {
         };
         ddl += &format!("CREATE TABLE t{table} ({key}, a INTEGER, up INTEGER{up}){tail};");
     }
-    for view in 0..World::TABLES {
+    for view in 0..RandomSchema::TABLES {
         let (one, two) = (
-            numbers.draw() % World::TABLES,
-            numbers.draw() % World::TABLES,
+            numbers.draw() % RandomSchema::TABLES,
+            numbers.draw() % RandomSchema::TABLES,
         );
         ddl += &format!(
             "CREATE VIEW v{view} AS SELECT x.id, x.a, (SELECT count(*) FROM t{two} y WHERE y.up = x.id) AS m FROM t{one} x;"

@@ -12,43 +12,47 @@ use http::Method;
 use serde_json::json;
 use svc_tests::run_command;
 
-use super::apply::book;
-use super::failures::stub;
+use super::apply::start_with_folder;
+use super::failures::serve_router;
 
 #[tokio::test]
 async fn somebody_elses_release_is_not_overwritten_unseen() {
-    let desk = book().await;
-    desk.said(&["apply", "--yes"]).await;
-    desk.write("about.md", "# About all of us\n");
-    desk.write("theirs.md", "# About them\n");
+    let fixture = start_with_folder().await;
+    fixture.run_for_stdout(&["apply", "--yes"]).await;
+    fixture.write("about.md", "# About all of us\n");
+    fixture.write("theirs.md", "# About them\n");
     // Between the plan and the release somebody else publishes.
-    let meanwhile = desk.command(&["push", "theirs.md", "--slug", "about"]);
+    let meanwhile = fixture.command(&["push", "theirs.md", "--slug", "about"]);
     let revision = (Method::GET, "/about/revisions");
-    let between = between(desk.url(), revision, meanwhile).await;
-    let mut command = desk.command(&["apply", "--yes"]);
+    let between = serve_with_interruption(fixture.url(), revision, meanwhile).await;
+    let mut command = fixture.command(&["apply", "--yes"]);
     command.env("SVC_SERVER", format!("http://{between}"));
     let output = run_command(command).await;
     assert_eq!(output.code, Some(5), "{output:?}");
     assert!(output.stderr.contains("`about`"), "{output:?}");
-    assert_eq!(desk.raw("about").await, "# About them\n");
+    assert_eq!(fixture.fetch_source("about").await, "# About them\n");
 }
 
 /// An apply that was killed a moment ago may still be answered: what it asks for last comes after the next one has looked.
 #[tokio::test]
 async fn what_was_under_way_is_not_made_twice() {
-    let desk = book().await;
+    let fixture = start_with_folder().await;
     for created in ["/projects", "/backend", "/frontends"] {
         // The one before does all that is left, between the plan of this one and what it makes.
-        let before = desk.command(&["apply", "--yes"]);
-        let between = between(desk.url(), (Method::POST, created), before).await;
-        let mut command = desk.command(&["apply", "--yes"]);
+        let before = fixture.command(&["apply", "--yes"]);
+        let between = serve_with_interruption(fixture.url(), (Method::POST, created), before).await;
+        let mut command = fixture.command(&["apply", "--yes"]);
         command.env("SVC_SERVER", format!("http://{between}"));
         let output = run_command(command).await;
         assert!(output.success, "{created}: {output:?}");
-        assert_eq!(desk.json(&["apply"]).await["plan"], json!([]), "{created}");
-        let projects = desk.json(&["project", "list"]).await;
+        assert_eq!(
+            fixture.json(&["apply"]).await["plan"],
+            json!([]),
+            "{created}"
+        );
+        let projects = fixture.json(&["project", "list"]).await;
         assert_eq!(projects["projects"].as_array().unwrap().len(), 1);
-        let pages = desk.json(&["frontend", "list"]).await;
+        let pages = fixture.json(&["frontend", "list"]).await;
         assert_eq!(pages["frontends"].as_array().unwrap().len(), 2, "{pages}");
         // What somebody has deleted since is made anew, though the same is asked for.
         let gone: &[&str] = match created {
@@ -56,21 +60,22 @@ async fn what_was_under_way_is_not_made_twice() {
             "/backend" => &["frontend", "delete", "about", "--yes"],
             _ => &["project", "delete", "Guest book", "--yes"],
         };
-        desk.said(gone).await;
+        fixture.run_for_stdout(gone).await;
     }
-    desk.said(&["apply", "--yes"]).await;
-    assert_eq!(desk.json(&["apply"]).await["plan"], json!([]));
-    assert_eq!(desk.raw("about").await, "# About\n");
+    fixture.run_for_stdout(&["apply", "--yes"]).await;
+    assert_eq!(fixture.json(&["apply"]).await["plan"], json!([]));
+    assert_eq!(fixture.fetch_source("about").await, "# About\n");
     // Under another name it is another project, which the folder's is made beside.
-    desk.said(&["project", "update", "Guest book", "--name", "Kept"])
+    fixture
+        .run_for_stdout(&["project", "update", "Guest book", "--name", "Kept"])
         .await;
-    desk.said(&["apply", "--yes"]).await;
-    let projects = desk.json(&["project", "list"]).await;
+    fixture.run_for_stdout(&["apply", "--yes"]).await;
+    let projects = fixture.json(&["project", "list"]).await;
     assert_eq!(projects["projects"].as_array().unwrap().len(), 2);
 }
 
 /// Something that passes requests on to a server, and runs a command before the first of a method whose path ends so.
-async fn between(
+async fn serve_with_interruption(
     server: String,
     (method, end): (Method, &'static str),
     command: Command,
@@ -99,5 +104,5 @@ async fn between(
             (answer.status(), headers, answer.bytes().await.unwrap())
         }
     };
-    stub(Router::new().fallback(any(pass))).await
+    serve_router(Router::new().fallback(any(pass))).await
 }
