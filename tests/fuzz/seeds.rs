@@ -90,11 +90,11 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
 /// Sources of pages and diagrams.
 pub(crate) fn sources() -> Vec<Vec<u8>> {
     #[derive(Deserialize)]
-    struct Hostile {
+    struct HostileSource {
         parts: Vec<(String, usize)>,
     }
     let hostile = fs::read(corpus().join("hostile/content.json")).unwrap();
-    let hostile: Vec<Hostile> = serde_json::from_slice(&hostile).unwrap();
+    let hostile: Vec<HostileSource> = serde_json::from_slice(&hostile).unwrap();
     let hostile = hostile.into_iter().map(|source| {
         let parts = source.parts.iter();
         let parts = parts.map(|(text, times)| text.repeat(REPEATED.min(*times)));

@@ -7,7 +7,7 @@ use crate::owner::text;
 use crate::project_fixture::{GUESTS, ProjectFixture, named, names, padded};
 
 /// A batch of one action `it`.
-fn it(sql: &str) -> Value {
+fn single_action(sql: &str) -> Value {
     json!([{ "name": "it", "sql": sql }])
 }
 
@@ -157,7 +157,7 @@ async fn definitions_are_read_off_the_sql() {
             true,
         ),
     ] {
-        let answer = fixture.put(&it(sql)).await.expect(200).json();
+        let answer = fixture.put(&single_action(sql)).await.expect(200).json();
         let action = named(&answer["actions"], "it");
         assert_eq!(action["params"], params, "{sql}");
         assert_eq!(action["kind"], kind, "{sql}");

@@ -7,10 +7,10 @@ use svc_tests::{ReadAnswer, TestServer};
 use crate::owner::text;
 use crate::project_fixture::{GUESTS, ProjectFixture};
 
-const ONE: (&str, &str) = ("one", "SELECT 1 AS one");
+const SELECT_ONE: (&str, &str) = ("one", "SELECT 1 AS one");
 
 /// The pages among these through which the backend answers.
-async fn bound(fixture: &ProjectFixture, slugs: &[&'static str]) -> Vec<&'static str> {
+async fn bound_pages(fixture: &ProjectFixture, slugs: &[&'static str]) -> Vec<&'static str> {
     let mut bound = Vec::new();
     for slug in slugs {
         let answer = fixture.call(slug, &json!({ "action": "one" })).await;
@@ -37,24 +37,24 @@ async fn pages_are_bound_by_publishing_and_once_by_the_first_backend() {
     const PAGES: [&str; 3] = ["early", "late", "between"];
     let fixture = ProjectFixture::without_backend(TestServer::start().await).await;
     fixture.publish("early").await;
-    assert_eq!(bound(&fixture, &PAGES).await, [""; 0]);
+    assert_eq!(bound_pages(&fixture, &PAGES).await, [""; 0]);
     fixture.create(GUESTS).await.expect(201);
-    fixture.define(&[ONE]).await;
+    fixture.define(&[SELECT_ONE]).await;
     fixture.publish("late").await;
-    assert_eq!(bound(&fixture, &PAGES).await, ["early", "late"]);
+    assert_eq!(bound_pages(&fixture, &PAGES).await, ["early", "late"]);
 
     fixture.delete().await.expect(204);
     fixture.publish("between").await;
-    assert_eq!(bound(&fixture, &PAGES).await, [""; 0]);
+    assert_eq!(bound_pages(&fixture, &PAGES).await, [""; 0]);
     fixture.create(GUESTS).await.expect(201);
     assert_eq!(
         fixture.detail().await["actions"],
         json!([]),
         "actions end with it"
     );
-    fixture.define(&[ONE]).await;
+    fixture.define(&[SELECT_ONE]).await;
     assert_eq!(
-        bound(&fixture, &PAGES).await,
+        bound_pages(&fixture, &PAGES).await,
         ["between"],
         "it never had one"
     );
@@ -67,33 +67,33 @@ async fn pages_are_bound_by_publishing_and_once_by_the_first_backend() {
             .expect(200);
     }
     republish(&fixture, "late").await;
-    assert_eq!(bound(&fixture, &PAGES).await, ["late", "between"]);
+    assert_eq!(bound_pages(&fixture, &PAGES).await, ["late", "between"]);
     republish(&fixture, "early").await;
-    assert_eq!(bound(&fixture, &PAGES).await, PAGES);
+    assert_eq!(bound_pages(&fixture, &PAGES).await, PAGES);
 }
 
 #[tokio::test]
 async fn a_binding_lasts_through_changes_and_restarts() {
     let mut fixture = ProjectFixture::new(GUESTS).await;
-    fixture.define(&[ONE]).await;
+    fixture.define(&[SELECT_ONE]).await;
     republish(&fixture, "room").await;
     fixture.migrate("CREATE TABLE more (a)").await.expect(200);
-    assert_eq!(bound(&fixture, &["room"]).await, ["room"]);
+    assert_eq!(bound_pages(&fixture, &["room"]).await, ["room"]);
     fixture.server = fixture.server.restart().await;
-    assert_eq!(bound(&fixture, &["room"]).await, ["room"]);
+    assert_eq!(bound_pages(&fixture, &["room"]).await, ["room"]);
     let path = format!("/{}/frontends/room", fixture.project);
     fixture
         .owner
         .delete(&fixture.server, &path)
         .await
         .expect(204);
-    assert_eq!(bound(&fixture, &["room"]).await, [""; 0]);
+    assert_eq!(bound_pages(&fixture, &["room"]).await, [""; 0]);
 }
 
 #[tokio::test]
 async fn a_page_reaches_its_own_projects_backend_alone() {
     let fixture = ProjectFixture::new(GUESTS).await;
-    fixture.define(&[ONE]).await;
+    fixture.define(&[SELECT_ONE]).await;
     let shop = fixture.owner.project(&fixture.server, "Shop").await;
     fixture.owner.frontend(&fixture.server, &shop, "till").await;
     let share = json!({ "content": "x", "name": "share" });
@@ -101,7 +101,7 @@ async fn a_page_reaches_its_own_projects_backend_alone() {
     let locked = json!({ "content": "x", "name": "locked", "password": "p" });
     fixture.server.publish_slug(&locked).await;
     let pages = ["room", "till", "share", "locked", "nothing"];
-    assert_eq!(bound(&fixture, &pages).await, ["room"]);
+    assert_eq!(bound_pages(&fixture, &pages).await, ["room"]);
     let backend = json!({ "ddl": GUESTS });
     let path = format!("/{shop}/backend");
     fixture
@@ -110,7 +110,7 @@ async fn a_page_reaches_its_own_projects_backend_alone() {
         .await
         .expect(201);
     // The shop's backend has no action of that name: the answer is a 404 of another kind.
-    assert_eq!(bound(&fixture, &pages).await, ["room"]);
+    assert_eq!(bound_pages(&fixture, &pages).await, ["room"]);
     let body = json!({ "actions": [{ "name": "one", "sql": "SELECT 2 AS one" }] });
     let path = format!("/{shop}/backend/actions");
     let put = fixture

@@ -309,7 +309,7 @@ async fn a_writer_that_fails_costs_the_others_nothing() {
 }
 
 /// A header, all its lines together.
-fn whole(answer: &Answer, name: &str) -> String {
+fn joined_header(answer: &Answer, name: &str) -> String {
     let lines = answer.headers.get_all(name).iter();
     lines
         .map(|line| line.to_str().unwrap())
@@ -318,10 +318,10 @@ fn whole(answer: &Answer, name: &str) -> String {
 }
 
 #[track_caller]
-fn limited(answer: &Answer) {
+fn assert_rate_limited(answer: &Answer) {
     answer.problem(429, "rate_limited");
     assert_eq!(answer.header("retry-after"), Some("60"));
-    assert!(!whole(answer, "ratelimit").is_empty());
+    assert!(!joined_header(answer, "ratelimit").is_empty());
 }
 
 #[tokio::test]
@@ -339,16 +339,16 @@ async fn calls_queries_and_schemas_draw_from_one_bucket_of_their_client() {
     for number in 0..30 {
         let answer = send_request(number).await;
         assert_eq!(answer.status, [200, 200, 401, 404][number as usize % 4]);
-        let policy = whole(&answer, "ratelimit-policy");
+        let policy = joined_header(&answer, "ratelimit-policy");
         assert!(
             policy.contains(";q=120") && policy.contains(";w=60"),
             "{policy}"
         );
-        let state = whole(&answer, "ratelimit");
+        let state = joined_header(&answer, "ratelimit");
         assert!(state.contains(&format!(";r={}", 29 - number)), "{state}");
     }
     for number in 0..4 {
-        limited(&send_request(number).await);
+        assert_rate_limited(&send_request(number).await);
     }
     fixture.server.advance(1);
     fixture.call_action("one", &json!({})).await.expect(200);
@@ -356,7 +356,7 @@ async fn calls_queries_and_schemas_draw_from_one_bucket_of_their_client() {
         .query("SELECT 1 AS one", &json!({}))
         .await
         .expect(200);
-    limited(&send_request(0).await);
+    assert_rate_limited(&send_request(0).await);
     fixture.server.get("/room").answer().await.expect(200);
 }
 
@@ -382,12 +382,12 @@ async fn a_page_has_a_bucket_that_its_clients_share() {
     }
     // What the client's bucket refuses never touches the page's.
     for _ in 0..5 {
-        limited(&from("203.0.113.1", "room").await);
+        assert_rate_limited(&from("203.0.113.1", "room").await);
     }
     for _ in 0..2 {
         from("203.0.113.2", "room").await.expect(200);
     }
-    limited(&from("203.0.113.3", "room").await);
+    assert_rate_limited(&from("203.0.113.3", "room").await);
     from("203.0.113.4", "hall").await.expect(200);
     fixture.server.advance(60);
     from("203.0.113.3", "room").await.expect(200);

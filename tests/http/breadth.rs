@@ -7,7 +7,11 @@ use crate::owner::text;
 use crate::project_fixture::{GUESTS, ProjectFixture, names, padded, refused};
 
 /// Views, or common table expressions, in which each names the one before twice.
-fn doubled(levels: usize, start: &str, form: impl Fn(&str, &str) -> String) -> Vec<String> {
+fn doubling_definitions(
+    levels: usize,
+    start: &str,
+    form: impl Fn(&str, &str) -> String,
+) -> Vec<String> {
     let mut pieces = vec![form("l0", start)];
     for level in 1..=levels {
         let before = level - 1;
@@ -17,8 +21,8 @@ fn doubled(levels: usize, start: &str, form: impl Fn(&str, &str) -> String) -> V
     pieces
 }
 
-fn views(levels: usize) -> Vec<String> {
-    doubled(levels, "SELECT id FROM guests", |name, select| {
+fn doubling_views(levels: usize) -> Vec<String> {
+    doubling_definitions(levels, "SELECT id FROM guests", |name, select| {
         format!("CREATE VIEW {name} AS {select}")
     })
 }
@@ -26,7 +30,7 @@ fn views(levels: usize) -> Vec<String> {
 #[tokio::test]
 async fn views_that_double_are_refused_in_one_script_and_in_many() {
     let fixture = ProjectFixture::without_backend(TestServer::start().await).await;
-    let script = format!("{GUESTS}\n{}", views(20).join(";\n"));
+    let script = format!("{GUESTS}\n{}", doubling_views(20).join(";\n"));
     let problem = refused(&fixture.create(&script).await, "ddl_refused", &script);
     assert!(
         text(&problem["reason"]).contains("more than 32"),
@@ -38,7 +42,7 @@ async fn views_that_double_are_refused_in_one_script_and_in_many() {
     fixture.publish("room").await;
     let mut taken = 0;
     let last = loop {
-        let sql = &views(20)[taken];
+        let sql = &doubling_views(20)[taken];
         let answer = fixture.migrate(sql).await;
         if answer.status != 200 {
             break refused(&answer, "ddl_refused", sql);
@@ -80,7 +84,7 @@ async fn views_of_much_text_and_many_views_are_refused() {
 async fn common_table_expressions_that_double_are_refused() {
     let fixture = ProjectFixture::new(GUESTS).await;
     let expressions = |levels: usize| {
-        let with = doubled(levels, "SELECT id FROM guests", |name, select| {
+        let with = doubling_definitions(levels, "SELECT id FROM guests", |name, select| {
             format!("{name} AS ({select})")
         });
         format!("WITH {} SELECT * FROM l{levels}", with.join(", "))

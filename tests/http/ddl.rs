@@ -79,15 +79,17 @@ const RESERVED: [&str; 19] = [
     "CREATE VIEW main.Svc_v AS SELECT a FROM extra",
 ];
 
-const EXTRA: &str = "CREATE TABLE extra (a, b);\n";
+const CREATE_EXTRA: &str = "CREATE TABLE extra (a, b);\n";
 
 #[tokio::test]
 async fn what_does_not_only_add_is_refused_with_its_place() {
     let fixture = ProjectFixture::without_backend(TestServer::start().await).await;
     let refusals = FORBIDDEN.iter().chain(&RESERVED);
-    let scripts: Vec<_> = refusals.map(|sql| format!("{EXTRA}{sql};\n")).collect();
+    let scripts: Vec<_> = refusals
+        .map(|sql| format!("{CREATE_EXTRA}{sql};\n"))
+        .collect();
     for script in &scripts {
-        second(&refused(
+        assert_second_statement(&refused(
             &fixture.create(script).await,
             "ddl_refused",
             script,
@@ -97,7 +99,7 @@ async fn what_does_not_only_add_is_refused_with_its_place() {
     fixture.create("CREATE TABLE first (a)").await.expect(201);
     for script in &scripts {
         let answer = fixture.migrate(script).await;
-        second(&refused(&answer, "ddl_refused", script));
+        assert_second_statement(&refused(&answer, "ddl_refused", script));
     }
     let detail = fixture.detail().await;
     assert_eq!(
@@ -107,12 +109,15 @@ async fn what_does_not_only_add_is_refused_with_its_place() {
     assert_eq!(detail["migrations"].as_array().unwrap().len(), 1);
 }
 
-/// That it is the second statement of a script that begins with `EXTRA`, and its place is not in the first.
+/// That it is the second statement of a script that begins with `CREATE_EXTRA`, and its place is not in the first.
 #[track_caller]
-fn second(problem: &Value) {
+fn assert_second_statement(problem: &Value) {
     assert_eq!(problem["statement"], 2, "{problem}");
     let offset = problem["position"]["offset"].as_u64();
-    assert!(offset >= Some(EXTRA.trim_end().len() as u64), "{problem}");
+    assert!(
+        offset >= Some(CREATE_EXTRA.trim_end().len() as u64),
+        "{problem}"
+    );
 }
 
 #[tokio::test]

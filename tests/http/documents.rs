@@ -69,7 +69,11 @@ async fn no_mark_is_left_that_should_have_become_something() {
         );
         match kind {
             "csv" => check_table(&name, &content, page),
-            "json" => assert_eq!(bare(&tree(page)), bare(&content), "{name}"),
+            "json" => assert_eq!(
+                without_markup(&tree(page)),
+                without_markup(&content),
+                "{name}"
+            ),
             _ => check_prose(&name, page),
         }
     }
@@ -147,7 +151,7 @@ fn text(html: &str) -> String {
         .replace("&amp;", "&")
 }
 
-fn bare(text: &str) -> String {
+fn without_markup(text: &str) -> String {
     text.chars().filter(|char| !char.is_whitespace()).collect()
 }
 

@@ -42,7 +42,7 @@ impl Recorder {
     }
 
     /// Waits for so many calls; returns the prefixes of the last.
-    async fn call(&self, count: usize) -> BTreeSet<String> {
+    async fn wait_for_calls(&self, count: usize) -> BTreeSet<String> {
         let there = async || self.calls().get(count - 1).cloned();
         let call = wait_until("the edge to be called", there).await;
         let prefixes = call["prefixes"].as_array().unwrap().iter();
@@ -66,7 +66,7 @@ async fn record(State(recorder): State<Recorder>, request: Request) -> StatusCod
     StatusCode::from_u16(state.1.pop().unwrap_or(200)).unwrap()
 }
 
-async fn served(edge: Edge) -> TestServer {
+async fn start_with_edge(edge: Edge) -> TestServer {
     TestServer::builder()
         .settings(|settings| settings.edge = Some(edge))
         .start()
@@ -74,7 +74,7 @@ async fn served(edge: Edge) -> TestServer {
 }
 
 /// Waits until what was sent is noted, so that the clock can be moved on from there.
-async fn settled(server: &TestServer) {
+async fn wait_until_noted(server: &TestServer) {
     let app = server.server().app();
     let none_due = async || {
         let now = app.clock.now();
@@ -87,7 +87,7 @@ async fn settled(server: &TestServer) {
     wait_until("the queue to be settled", none_due).await;
 }
 
-fn both(server: &TestServer, slug: &str) -> BTreeSet<String> {
+fn prefixes_of_both_hosts(server: &TestServer, slug: &str) -> BTreeSet<String> {
     let port = server.address().port();
     [
         format!("localhost:{port}/{slug}"),
@@ -99,7 +99,7 @@ fn both(server: &TestServer, slug: &str) -> BTreeSet<String> {
 #[tokio::test]
 async fn every_change_of_a_frontend_is_purged_twice() {
     let (recorder, edge) = Recorder::start().await;
-    let server = served(edge).await;
+    let server = start_with_edge(edge).await;
     let owner = Owner::new(&server, "acme").await;
     let project = owner.project(&server, "House").await;
     let path = format!("/{project}/frontends/room");
@@ -107,8 +107,12 @@ async fn every_change_of_a_frontend_is_purged_twice() {
     let mut purged_twice = async |what: &str| {
         for _ in 0..2 {
             calls += 1;
-            assert_eq!(recorder.call(calls).await, both(&server, "room"), "{what}");
-            settled(&server).await;
+            assert_eq!(
+                recorder.wait_for_calls(calls).await,
+                prefixes_of_both_hosts(&server, "room"),
+                "{what}"
+            );
+            wait_until_noted(&server).await;
             server.advance(10);
         }
     };
@@ -169,14 +173,17 @@ async fn every_change_of_a_frontend_is_purged_twice() {
 async fn an_edge_that_fails_delays_nobody_and_is_asked_again() {
     let (recorder, edge) = Recorder::start().await;
     recorder.answer(&[500, 429]);
-    let server = served(edge).await;
+    let server = start_with_edge(edge).await;
     let owner = Owner::new(&server, "acme").await;
     let project = owner.project(&server, "House").await;
     owner.frontend(&server, &project, "room").await;
     server.get("/room").answer().await.expect(200);
     for call in 1..=3 {
-        assert_eq!(recorder.call(call).await, both(&server, "room"));
-        settled(&server).await;
+        assert_eq!(
+            recorder.wait_for_calls(call).await,
+            prefixes_of_both_hosts(&server, "room")
+        );
+        wait_until_noted(&server).await;
         server.advance(5);
     }
 }
@@ -184,7 +191,7 @@ async fn an_edge_that_fails_delays_nobody_and_is_asked_again() {
 #[tokio::test]
 async fn a_call_has_thirty_prefixes_at_most() {
     let (recorder, edge) = Recorder::start().await;
-    let server = served(edge).await;
+    let server = start_with_edge(edge).await;
     let owner = Owner::new(&server, "acme").await;
     let made = json!({ "name": "House", "ttl_seconds": 60 });
     let made = owner.post(&server, "", &made).await.expect(201).json();
@@ -193,7 +200,10 @@ async fn a_call_has_thirty_prefixes_at_most() {
     for slug in &slugs {
         owner.frontend(&server, project, slug).await;
     }
-    let wanted: BTreeSet<_> = slugs.iter().flat_map(|slug| both(&server, slug)).collect();
+    let wanted: BTreeSet<_> = slugs
+        .iter()
+        .flat_map(|slug| prefixes_of_both_hosts(&server, slug))
+        .collect();
     let all = async |from: usize| {
         let calls = recorder.calls();
         let prefixes = calls[from..]
@@ -214,7 +224,7 @@ async fn a_call_has_thirty_prefixes_at_most() {
 #[tokio::test]
 async fn the_edge_may_keep_a_frontend_no_longer_than_its_project_lives() {
     let (_, edge) = Recorder::start().await;
-    let server = served(edge).await;
+    let server = start_with_edge(edge).await;
     let owner = Owner::new(&server, "acme").await;
     let sites = format!("localhost:{}", server.address().port());
     for (name, project, life) in [
@@ -273,13 +283,16 @@ async fn the_api_host_is_no_edges_if_it_is_not_the_sites_host() {
 #[tokio::test]
 async fn what_an_operator_does_while_no_server_runs_is_purged_by_the_next() {
     let (recorder, edge) = Recorder::start().await;
-    let server = served(edge).await;
+    let server = start_with_edge(edge).await;
     let owner = Owner::new(&server, "acme").await;
     let project = owner.project(&server, "House").await;
     owner.frontend(&server, &project, "room").await;
     for call in 1..=2 {
-        assert_eq!(recorder.call(call).await, both(&server, "room"));
-        settled(&server).await;
+        assert_eq!(
+            recorder.wait_for_calls(call).await,
+            prefixes_of_both_hosts(&server, "room")
+        );
+        wait_until_noted(&server).await;
         server.advance(10);
     }
     let disable = async |data: &std::path::Path| {
@@ -290,8 +303,11 @@ async fn what_an_operator_does_while_no_server_runs_is_purged_by_the_next() {
     // However late it comes back.
     server.advance(7200);
     for call in 3..=4 {
-        assert_eq!(recorder.call(call).await, both(&server, "room"));
-        settled(&server).await;
+        assert_eq!(
+            recorder.wait_for_calls(call).await,
+            prefixes_of_both_hosts(&server, "room")
+        );
+        wait_until_noted(&server).await;
         server.advance(10);
     }
     let server = server.restart().await;

@@ -26,13 +26,13 @@ async fn export(fixture: &ProjectFixture) -> Answer {
 }
 
 /// Opens a file that is alone in its directory, without anything of the service's.
-fn opened(directory: &Path, file: &[u8]) -> Connection {
+fn open_export(directory: &Path, file: &[u8]) -> Connection {
     let path = directory.join("export.db");
     std::fs::write(&path, file).unwrap();
     Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap()
 }
 
-fn words(connection: &Connection, sql: &str) -> Vec<String> {
+fn query_texts(connection: &Connection, sql: &str) -> Vec<String> {
     let mut statement = connection.prepare(sql).unwrap();
     let rows = statement.query_map([], |row| row.get(0)).unwrap();
     rows.map(Result::unwrap).collect()
@@ -64,7 +64,7 @@ async fn it_is_one_plain_file_of_what_is_the_owners() {
     assert!(!holds(secret.as_bytes()) && !holds(b"svc_migrations"));
 
     let directory = TempDir::new().unwrap();
-    let file = opened(directory.path(), &answer.body);
+    let file = open_export(directory.path(), &answer.body);
     let names = "SELECT type || ' ' || name FROM sqlite_schema WHERE name NOT LIKE '%autoindex%' ORDER BY 1";
     let shown = [
         "index things_by_name",
@@ -73,14 +73,14 @@ async fn it_is_one_plain_file_of_what_is_the_owners() {
         "table things",
         "view cheap",
     ];
-    assert_eq!(words(&file, names), shown);
-    assert_eq!(words(&file, "PRAGMA integrity_check"), ["ok"]);
-    assert_eq!(words(&file, "SELECT name FROM cheap"), ["  Cup"]);
+    assert_eq!(query_texts(&file, names), shown);
+    assert_eq!(query_texts(&file, "PRAGMA integrity_check"), ["ok"]);
+    assert_eq!(query_texts(&file, "SELECT name FROM cheap"), ["  Cup"]);
     let indexed =
         "SELECT name FROM things INDEXED BY things_by_name WHERE trim(lower(name)) = 'bowl'";
-    assert_eq!(words(&file, indexed), ["Bowl "]);
+    assert_eq!(query_texts(&file, indexed), ["Bowl "]);
     assert_eq!(
-        words(&file, "SELECT CAST(seq AS TEXT) FROM sqlite_sequence"),
+        query_texts(&file, "SELECT CAST(seq AS TEXT) FROM sqlite_sequence"),
         ["4"]
     );
     drop(file);
@@ -134,7 +134,7 @@ async fn it_is_of_one_moment_while_others_write() {
     for _ in 0..10 {
         fixture.call_ok("add", &json!({ "n": 9 })).await;
         let answer = export(&fixture).await.expect(200);
-        let file = opened(directory.path(), &answer.body);
+        let file = open_export(directory.path(), &answer.body);
         let count = |sql: &str| {
             file.query_row::<i64, _, _>(sql, [], |row| row.get(0))
                 .unwrap()

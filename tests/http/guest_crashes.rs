@@ -5,18 +5,20 @@ use svc_tests::guests::{RendererBehaviour, renderer, write};
 use svc_tests::wait_until;
 use tempfile::TempDir;
 
-use crate::crashes::{deed_of, points};
-use crate::guests::signed;
+use crate::crashes::{fault_group, fault_points};
+use crate::guests::page_signature;
 use crate::svc;
 
 /// Deeds that lead to the points of this file.
-pub(crate) const DEEDS: [&str; 2] = ["install", "rerender"];
+pub(crate) const FAULT_GROUPS: [&str; 2] = ["install", "rerender"];
 
 /// How many pages there are: the first one is where the process dies.
 const PAGES: usize = 3;
 
-fn of(deed: &str) -> Vec<String> {
-    let found = points().into_iter().filter(|point| deed_of(point) == deed);
+fn fault_points_of(group: &str) -> Vec<String> {
+    let found = fault_points()
+        .into_iter()
+        .filter(|point| fault_group(point) == group);
     let found: Vec<_> = found.collect();
     assert!(found.len() >= 2, "{found:?}");
     found
@@ -31,7 +33,7 @@ async fn an_install_is_done_or_not_whatever_its_point_of_death() {
         &renderer("new", RendererBehaviour::Good),
     );
     let install = ["guest", "install", file.to_str().unwrap(), "--json"];
-    for point in of("install") {
+    for point in fault_points_of("install") {
         let data = TempDir::new().unwrap();
         let run = async |arguments: &[&str]| svc().run(data.path(), arguments).await;
         let died = svc().run_to_fault(&point, data.path(), &install).await;
@@ -49,7 +51,10 @@ async fn an_install_is_done_or_not_whatever_its_point_of_death() {
             (answer.status == 201).then_some(())
         };
         wait_until("the guests to be loaded", published).await;
-        assert_eq!(signed(process.get("/page").await.text()), Some("new"));
+        assert_eq!(
+            page_signature(process.get("/page").await.text()),
+            Some("new")
+        );
         process.kill().await;
     }
 }
@@ -78,7 +83,10 @@ async fn an_install_that_the_server_dies_of_is_done() {
     let process = svc().serve(data.path(), &[]).await;
     let body = json!({ "type": "markdown", "content": "# x", "name": "page" });
     process.json("/api/v1/deploy", &body).await.expect(201);
-    assert_eq!(signed(process.get("/page").await.text()), Some("new"));
+    assert_eq!(
+        page_signature(process.get("/page").await.text()),
+        Some("new")
+    );
     let again = svc().run(data.path(), &install).await.json();
     assert_eq!(again["effect"], "switched");
     process.kill().await;
@@ -94,7 +102,7 @@ async fn a_rerender_goes_on_where_it_was_whatever_its_point_of_death() {
             &renderer(sign, RendererBehaviour::Good),
         )
     });
-    for point in of("rerender") {
+    for point in fault_points_of("rerender") {
         let data = TempDir::new().unwrap();
         let run = async |arguments: &[&str]| svc().run(data.path(), arguments).await;
         run(&["guest", "install", old.to_str().unwrap(), "--json"])
@@ -129,7 +137,7 @@ async fn a_rerender_goes_on_where_it_was_whatever_its_point_of_death() {
         assert_eq!(done["changed"], PAGES, "{point}: each once");
         for number in 0..PAGES {
             let page = process.get(&format!("/page-{number}")).await.expect(200);
-            assert_eq!(signed(page.text()), Some("new"), "{point}");
+            assert_eq!(page_signature(page.text()), Some("new"), "{point}");
         }
         let found = run(&["check", "--json"]).await.json();
         assert_eq!(found["errors"], json!([]), "{point}");

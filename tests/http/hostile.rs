@@ -9,14 +9,14 @@ const BODIES: &str = include_str!("../corpus/hostile/bodies.json");
 
 /// A source of the corpus.
 #[derive(Deserialize)]
-struct Hostile {
+struct HostileSource {
     name: String,
     #[serde(rename = "type")]
     kind: String,
     parts: Vec<(String, usize)>,
 }
 
-impl Hostile {
+impl HostileSource {
     fn source(&self) -> String {
         self.parts
             .iter()
@@ -28,7 +28,7 @@ impl Hostile {
 #[tokio::test]
 async fn every_source_ends_as_a_page_or_says_why_not() {
     let server = TestServer::start().await;
-    let corpus: Vec<Hostile> = serde_json::from_str(CONTENT).unwrap();
+    let corpus: Vec<HostileSource> = serde_json::from_str(CONTENT).unwrap();
     assert!(corpus.len() > 50);
     let (mut pages, mut refused) = (0, 0);
     for hostile in corpus {

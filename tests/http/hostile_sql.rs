@@ -110,7 +110,7 @@ fn attack(fixture: &ProjectFixture, action: &str) -> impl Future<Output = Answer
 }
 
 /// It was done, or told what was too much about it.
-fn is_told(answer: &Answer) -> bool {
+fn is_answered(answer: &Answer) -> bool {
     match answer.status {
         200 | 503 => true,
         400 => {
@@ -132,7 +132,7 @@ async fn what_was_quick_ends_with_its_time_when_it_is_not() {
         let answer = attack(&fixture, &name).await;
         let took = begun.elapsed();
         assert!(
-            is_told(&answer),
+            is_answered(&answer),
             "{name}: {} {}",
             answer.status,
             answer.text()
@@ -148,7 +148,7 @@ async fn what_was_quick_ends_with_its_time_when_it_is_not() {
         let answer = fixture.query(&sql, &json!({})).await;
         let took = begun.elapsed();
         assert!(
-            is_told(&answer),
+            is_answered(&answer),
             "{name}: {} {}",
             answer.status,
             answer.text()
@@ -208,7 +208,7 @@ async fn everybody_else_is_answered_meanwhile() {
     println!("{rounds} rounds of others' requests, the longest of them {longest:?}");
     assert!(longest < SOON, "somebody waited for {longest:?}");
     for answer in flood.join_all().await {
-        assert!(is_told(&answer), "{} {}", answer.status, answer.text());
+        assert!(is_answered(&answer), "{} {}", answer.status, answer.text());
     }
     server.get("/healthz").answer().await.expect(200);
 }

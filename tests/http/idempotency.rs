@@ -10,7 +10,7 @@ async fn send(server: &TestServer, path: &str, key: &str, body: &Value) -> Answe
     request.answer().await
 }
 
-fn replayed(answer: &Answer) -> bool {
+fn is_replayed(answer: &Answer) -> bool {
     answer.header("idempotency-replayed") == Some("true")
 }
 
@@ -22,7 +22,7 @@ async fn the_first_answer_is_replayed() {
     assert_eq!(first.header("idempotency-replayed"), None);
     let stored = server.snapshot();
     let again = send(&server, DEPLOY, "k", &body).await.expect(201);
-    assert!(replayed(&again));
+    assert!(is_replayed(&again));
     assert_eq!(again.body, first.body);
     for name in ["content-type", "location"] {
         assert!(first.header(name).is_some(), "{name}");
@@ -42,7 +42,7 @@ async fn the_first_answer_is_replayed() {
         .await
         .expect(202);
     assert!(
-        !replayed(&first) && replayed(&again),
+        !is_replayed(&first) && is_replayed(&again),
         "a key is its route's"
     );
     assert_eq!(again.body, first.body);
@@ -70,7 +70,7 @@ async fn what_failed_is_not_kept() {
     ] {
         for _ in 0..2 {
             let answer = send(&server, DEPLOY, "k", &body).await.expect(status);
-            assert!(!replayed(&answer));
+            assert!(!is_replayed(&answer));
         }
     }
     send(&server, DEPLOY, "k", &json!({ "content": "x" }))
@@ -91,7 +91,7 @@ async fn one_of_many_at_once_does_the_work() {
     let mut slugs = std::collections::HashSet::new();
     for answer in racing.join_all().await {
         if answer.status == 201 {
-            made += usize::from(!replayed(&answer));
+            made += usize::from(!is_replayed(&answer));
             slugs.insert(answer.json()["slug"].to_string());
         } else {
             answer.problem(409, "idempotency_conflict");
@@ -137,11 +137,11 @@ async fn answers_survive_a_restart_and_last_a_day() {
     let server = server.restart().await;
     server.advance(24 * 3600 - 1);
     let again = send(&server, DEPLOY, "k", &body).await.expect(201);
-    assert!(replayed(&again));
+    assert!(is_replayed(&again));
     assert_eq!(again.body, first.body);
     server.advance(1);
     let anew = send(&server, DEPLOY, "k", &body).await.expect(201);
-    assert!(!replayed(&anew));
+    assert!(!is_replayed(&anew));
     assert_eq!(anew.json()["slug"], "page-2");
 }
 
@@ -169,12 +169,12 @@ async fn a_key_belongs_to_its_principal() {
     let mut slugs = std::collections::HashSet::new();
     for caller in &callers {
         let first = send(caller).await;
-        assert!(!replayed(&first), "{caller:?}");
+        assert!(!is_replayed(&first), "{caller:?}");
         slugs.insert(first.json()["slug"].to_string());
     }
     assert_eq!(slugs.len(), callers.len());
     for caller in &callers {
-        assert!(replayed(&send(caller).await), "{caller:?}");
+        assert!(is_replayed(&send(caller).await), "{caller:?}");
     }
 }
 
@@ -207,7 +207,7 @@ async fn elsewhere_the_header_is_ignored() {
         let body = json!({ "password": password });
         let answer = send(&server, "/api/v1/auth/safe", "k", &body).await;
         assert_eq!(answer.status == 200, password == "p");
-        assert!(!replayed(&answer));
+        assert!(!is_replayed(&answer));
     }
 }
 

@@ -14,7 +14,7 @@ use crate::project_fixture::{GUESTS, ProjectFixture};
 const ENDLESS: &str = "l";
 const HARMLESS: &str = "a";
 /// Time that no test waits for, in milliseconds.
-const NEVER: u64 = 3_600_000;
+const UNREACHED_MILLISECONDS: u64 = 3_600_000;
 
 /// Returns how many threads of a lane serve everybody.
 fn threads() -> u64 {
@@ -27,13 +27,13 @@ fn share() -> u64 {
 }
 
 /// A server whose numbers can be read.
-struct Measured {
+struct LaneServer {
     server: TestServer,
     /// Where the hostile renderer lies, if it serves.
     _guests: Option<TempDir>,
 }
 
-impl Measured {
+impl LaneServer {
     /// A server whose renderer works as long as its page says.
     async fn with_hostile_renderer() -> Self {
         let guests = TempDir::new().unwrap();
@@ -42,8 +42,8 @@ impl Measured {
         std::fs::write(folder.join("000001-hostile.wasm"), hostile::renderer()).unwrap();
         let endless = |limits: &mut svc::config::Limits| {
             (limits.render_fuel, limits.page_fuel) = (1 << 60, 1 << 60);
-            (limits.render_ms, limits.page_ms) = (NEVER, NEVER);
-            limits.page_processor_ms = NEVER;
+            (limits.render_ms, limits.page_ms) = (UNREACHED_MILLISECONDS, UNREACHED_MILLISECONDS);
+            limits.page_processor_ms = UNREACHED_MILLISECONDS;
         };
         let builder = TestServer::builder().limits(endless).settings(|settings| {
             settings.guests = Some(guests.path().to_owned());
@@ -113,26 +113,27 @@ impl Measured {
         self.number(&format!("svc_guest_calls_total{labels}")).await
     }
 
-    fn from(&self, client: u64, path: &str, body: &Value) -> RequestBuilder {
+    fn request_from(&self, client: u64, path: &str, body: &Value) -> RequestBuilder {
         let address = format!("192.0.2.{client}");
         self.server
             .json(path, body)
             .header("x-forwarded-for", address)
     }
 
-    fn share_of(&self, client: u64, content: &str) -> RequestBuilder {
+    fn share_request(&self, client: u64, content: &str) -> RequestBuilder {
         let body = json!({ "type": "markdown", "content": content });
-        self.from(client, "/api/v1/deploy", &body)
+        self.request_from(client, "/api/v1/deploy", &body)
     }
 
-    fn preview_of(&self, client: u64, content: &str) -> RequestBuilder {
+    fn preview_request(&self, client: u64, content: &str) -> RequestBuilder {
         let body = json!({ "type": "markdown", "content": content });
-        self.from(client, "/_svc/preview", &body)
+        self.request_from(client, "/_svc/preview", &body)
     }
 
     /// Has as many strangers as there are threads hold them all.
-    async fn held_by_strangers(&self) -> Vec<JoinHandle<Answer>> {
-        let all = (0..threads()).map(|client| begun(self.share_of(client, ENDLESS)));
+    async fn occupy_all_threads(&self) -> Vec<JoinHandle<Answer>> {
+        let all =
+            (0..threads()).map(|client| send_in_background(self.share_request(client, ENDLESS)));
         let all = all.collect();
         self.until_running("stranger", threads()).await;
         all
@@ -140,7 +141,7 @@ impl Measured {
 }
 
 /// Sends a request, and again where it has waited for a thread in vain; aborting it hangs up.
-fn begun(request: RequestBuilder) -> JoinHandle<Answer> {
+fn send_in_background(request: RequestBuilder) -> JoinHandle<Answer> {
     tokio::spawn(async move {
         loop {
             let answer = request.try_clone().unwrap().answer().await;
@@ -155,25 +156,26 @@ fn hang_up(requests: &[JoinHandle<Answer>]) {
     requests.iter().for_each(JoinHandle::abort);
 }
 
-fn tool_call(site: &Measured) -> RequestBuilder {
+fn tool_call(site: &LaneServer) -> RequestBuilder {
     let arguments = json!({ "type": "markdown", "content": ENDLESS });
     let call = json!({ "name": "deploy_asset", "arguments": arguments });
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call });
-    site.from(1, "/mcp", &message)
+    site.request_from(1, "/mcp", &message)
         .header("mcp-protocol-version", "2025-11-25")
         .header("accept", "application/json, text/event-stream")
 }
 
 #[tokio::test]
 async fn a_guest_stops_when_the_client_that_it_works_for_hangs_up() {
-    let site = Measured::with_hostile_renderer().await;
+    let site = LaneServer::with_hostile_renderer().await;
     let stored = site.server.snapshot();
     let form = format!("content={ENDLESS}&type=markdown");
     let doors = [
-        ("stranger", site.share_of(1, ENDLESS)),
+        ("stranger", site.share_request(1, ENDLESS)),
         (
             "stranger",
-            site.share_of(1, ENDLESS).header("idempotency-key", "k"),
+            site.share_request(1, ENDLESS)
+                .header("idempotency-key", "k"),
         ),
         (
             "stranger",
@@ -189,10 +191,10 @@ async fn a_guest_stops_when_the_client_that_it_works_for_hangs_up() {
                 .body(form),
         ),
         ("stranger", tool_call(&site)),
-        ("preview", site.preview_of(1, ENDLESS)),
+        ("preview", site.preview_request(1, ENDLESS)),
     ];
     for (number, (class, request)) in (1_u32..).zip(doors) {
-        let request = begun(request);
+        let request = send_in_background(request);
         site.until_running(class, 1).await;
         request.abort();
         let stopped =
@@ -203,7 +205,9 @@ async fn a_guest_stops_when_the_client_that_it_works_for_hangs_up() {
     assert_eq!(site.number("svc_guest_instances").await, 0.0);
     assert_eq!(site.server.snapshot(), stored, "nothing was stored");
     // A request that was given up is no first answer: the key is free.
-    let again = site.share_of(1, HARMLESS).header("idempotency-key", "k");
+    let again = site
+        .share_request(1, HARMLESS)
+        .header("idempotency-key", "k");
     let free = async || {
         let answer = again.try_clone().unwrap().answer().await;
         (answer.status != 409).then_some(answer)
@@ -213,12 +217,12 @@ async fn a_guest_stops_when_the_client_that_it_works_for_hangs_up() {
 
 #[tokio::test]
 async fn a_page_that_is_stored_is_published_though_its_client_hangs_up() {
-    let site = Measured::with_built_in_guests().await;
+    let site = LaneServer::with_built_in_guests().await;
     // Nothing is written while somebody else writes.
     let rows = rusqlite::Connection::open(site.server.data().join("control.db")).unwrap();
     rows.execute_batch("BEGIN IMMEDIATE").unwrap();
     let body = json!({ "content": "kept", "name": "kept" });
-    let request = begun(site.server.json("/api/v1/deploy", &body));
+    let request = send_in_background(site.server.json("/api/v1/deploy", &body));
     let stored = async || {
         let count = site.number("svc_publish_seconds_count{part=\"store\"}");
         (count.await == 1.0).then_some(())
@@ -237,10 +241,10 @@ async fn a_page_that_is_stored_is_published_though_its_client_hangs_up() {
 
 #[tokio::test]
 async fn a_client_takes_what_waits_for_it_along() {
-    let site = Measured::with_hostile_renderer().await;
+    let site = LaneServer::with_hostile_renderer().await;
     let (runs, waits) = (share(), 3);
     let all: Vec<_> = (0..runs + waits)
-        .map(|_| begun(site.share_of(1, ENDLESS)))
+        .map(|_| send_in_background(site.share_request(1, ENDLESS)))
         .collect();
     site.until_running("stranger", runs).await;
     site.until_waiting("stranger", waits).await;
@@ -248,13 +252,13 @@ async fn a_client_takes_what_waits_for_it_along() {
     site.until_waiting("stranger", 0).await;
     site.until_running("stranger", 0).await;
     assert_eq!(site.rendered("abandoned").await, runs as f64);
-    site.share_of(1, HARMLESS).answer().await.expect(201);
+    site.share_request(1, HARMLESS).answer().await.expect(201);
     assert_eq!(site.rendered("ok").await, 1.0, "what waited never ran");
 }
 
 #[tokio::test]
 async fn a_page_of_a_project_that_nobody_waits_for_leaves_nothing() {
-    let site = Measured::with_hostile_renderer().await;
+    let site = LaneServer::with_hostile_renderer().await;
     let owner = Owner::new(&site.server, "acme").await;
     let project = owner.project(&site.server, "Lanes").await;
     let path = format!("/api/v1/projects/{project}/frontends");
@@ -262,7 +266,7 @@ async fn a_page_of_a_project_that_nobody_waits_for_leaves_nothing() {
         let body = json!({ "type": "markdown", "content": content, "requested_slug": "page" });
         owner.request(&site.server, Method::POST, &path).json(&body)
     };
-    let request = begun(page(ENDLESS));
+    let request = send_in_background(page(ENDLESS));
     site.until_running("owner", 1).await;
     request.abort();
     site.until_running("owner", 0).await;
@@ -280,17 +284,20 @@ async fn a_page_of_a_project_that_nobody_waits_for_leaves_nothing() {
 
 #[tokio::test]
 async fn owners_gates_and_passwords_never_wait_for_pages_of_strangers() {
-    let site = Measured::with_hostile_renderer().await;
+    let site = LaneServer::with_hostile_renderer().await;
     let protected =
         json!({ "type": "markdown", "content": HARMLESS, "name": "safe", "password": "sesame" });
-    let answer = site.from(9, "/api/v1/deploy", &protected).answer().await;
+    let answer = site
+        .request_from(9, "/api/v1/deploy", &protected)
+        .answer()
+        .await;
     answer.expect(201);
     let fixture = ProjectFixture::on_server(site.server, GUESTS).await;
-    let site = Measured {
+    let site = LaneServer {
         server: fixture.server,
         _guests: site._guests,
     };
-    let held = site.held_by_strangers().await;
+    let held = site.occupy_all_threads().await;
 
     let (owner, project) = (&fixture.owner, &fixture.project);
     owner.frontend(&site.server, project, "another").await;
@@ -308,7 +315,7 @@ async fn owners_gates_and_passwords_never_wait_for_pages_of_strangers() {
     share.answer().await.expect(201);
 
     assert_eq!(site.running("stranger").await, threads() as f64);
-    let next = begun(site.share_of(100, HARMLESS));
+    let next = send_in_background(site.share_request(100, HARMLESS));
     site.until_waiting("stranger", 1).await;
     held[0].abort();
     next.await.unwrap().expect(201);
@@ -318,7 +325,7 @@ async fn owners_gates_and_passwords_never_wait_for_pages_of_strangers() {
 
 #[tokio::test]
 async fn nobody_holds_the_threads_of_others() {
-    let site = Measured::with_hostile_renderer().await;
+    let site = LaneServer::with_hostile_renderer().await;
     let (greedy, modest) = (
         Owner::new(&site.server, "greedy").await,
         Owner::new(&site.server, "modest").await,
@@ -330,26 +337,26 @@ async fn nobody_holds_the_threads_of_others() {
             .json(&body)
     };
     let held: Vec<_> = (0..threads() + 3)
-        .map(|_| begun(share_by(&greedy, ENDLESS)))
+        .map(|_| send_in_background(share_by(&greedy, ENDLESS)))
         .collect();
     site.until_running("owner", threads()).await;
     site.until_waiting("owner", 3).await;
-    let other = begun(share_by(&modest, HARMLESS));
+    let other = send_in_background(share_by(&modest, HARMLESS));
     other.await.unwrap().expect(201);
     site.until_waiting("owner", 3).await;
     hang_up(&held);
     site.until_running("owner", 0).await;
 
     let held: Vec<_> = (0..share() + 3)
-        .map(|_| begun(site.preview_of(1, ENDLESS)))
+        .map(|_| send_in_background(site.preview_request(1, ENDLESS)))
         .collect();
     site.until_running("preview", share()).await;
     site.until_waiting("preview", 3).await;
     if threads() > share() {
-        let published = begun(site.share_of(2, HARMLESS));
+        let published = send_in_background(site.share_request(2, HARMLESS));
         published.await.unwrap().expect(201);
         // All previews together hold no more than one client may.
-        let other = begun(site.preview_of(2, ENDLESS));
+        let other = send_in_background(site.preview_request(2, ENDLESS));
         site.until_waiting("preview", 4).await;
         assert_eq!(site.running("preview").await, share() as f64);
         other.abort();
@@ -366,7 +373,7 @@ fn with_diagrams(count: usize) -> String {
 
 #[tokio::test]
 async fn a_page_has_one_budget_with_all_its_drawings() {
-    let site = Measured::with_built_in_guests().await;
+    let site = LaneServer::with_built_in_guests().await;
     let share = |count| json!({ "type": "markdown", "content": with_diagrams(count) });
     let whole = site.server.deploy(&share(1)).await;
     assert_eq!(whole.get("warnings"), None);

@@ -45,12 +45,12 @@ fn calls_backend(path: &str) -> bool {
 }
 
 /// A project with a backend, a frontend and a history, for the paths that lead below them.
-struct Furnished {
+struct OpenapiFixture {
     owner: Owner,
     fill: Vec<(&'static str, String)>,
 }
 
-impl Furnished {
+impl OpenapiFixture {
     async fn new(server: &TestServer) -> Self {
         let owner = Owner::new(server, "furnished").await;
         let project = owner.project(server, "House").await;
@@ -167,7 +167,7 @@ async fn every_route_is_in_it_and_answers() {
             "{path} is not described"
         );
     }
-    let furnished = Furnished::new(&server).await;
+    let furnished = OpenapiFixture::new(&server).await;
     for (path, method, _) in operations {
         // Whose token is asked for is nobody's share here.
         let path = match path.strip_suffix("/deploy/{id}") {
@@ -262,7 +262,7 @@ async fn every_route_below_api_names_an_unknown_query_parameter() {
     let body = json!({ "content": "x", "name": "safe", "password": "p" });
     server.publish_slug(&body).await;
     let mut seen = 0;
-    let furnished = Furnished::new(&server).await;
+    let furnished = OpenapiFixture::new(&server).await;
     let share = server.deploy(&json!({ "content": "x" })).await;
     for (path, method, operation) in operations(&description(&server).await) {
         if !path.starts_with("/api/") && !calls_backend(&path) {

@@ -9,7 +9,7 @@ use crate::owner::Owner;
 use crate::svc;
 
 /// The description of the answer, by its status and kind.
-fn described<'a>(operation: &'a Value, answer: &Answer) -> Option<&'a Value> {
+fn answer_description<'a>(operation: &'a Value, answer: &Answer) -> Option<&'a Value> {
     let kind = answer.header("content-type").unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default();
     let response = &operation["responses"][answer.status.to_string()];
@@ -28,7 +28,7 @@ async fn a_method_that_an_address_does_not_have_is_described_for_programs_and_fo
             let request = server.request(Method::TRACE, &filled(&path, "page"));
             let answer = request.header("accept", accept).answer().await;
             assert_eq!(answer.status, 405, "{path}: {}", answer.text());
-            let found = described(&operation, &answer);
+            let found = answer_description(&operation, &answer);
             assert!(found.is_some(), "{path} for {accept}");
             assert!(answer.header("allow").is_some(), "{path}");
             let allow = &operation["responses"]["405"]["headers"]["Allow"];
@@ -111,7 +111,7 @@ async fn what_browsers_get_of_pages_is_described() {
             };
             assert_eq!(answer.status, status, "{method} {path}: {}", answer.text());
             let kind = answer.header("content-type");
-            let found = described(operation, &answer);
+            let found = answer_description(operation, &answer);
             assert!(found.is_some(), "{method} {path}, {status}: {kind:?}");
         }
     }
@@ -127,7 +127,7 @@ async fn what_the_way_to_a_projects_only_page_answers_is_described() {
     let operation = &description(&server).await["paths"]["/"]["get"];
     for status in [404, 302] {
         let answer = server.get_raw(host, "/").await.expect(status);
-        assert!(described(operation, &answer).is_some(), "{status}");
+        assert!(answer_description(operation, &answer).is_some(), "{status}");
         owner
             .frontend(&server, &project, &format!("room{status}"))
             .await;

@@ -140,7 +140,7 @@ impl Recorder {
 }
 
 /// Walks a server; returns what it was asked and what it answered, and what stands in place of what is random in it.
-pub(crate) async fn recorded() -> (Examples, Vec<(String, String)>) {
+pub(crate) async fn record_examples() -> (Examples, Vec<(String, String)>) {
     let till = FakeBilling::start().await;
     let stripe = till.settings();
     let builder = TestServer::builder().settings(|settings| {

@@ -31,7 +31,7 @@ async fn run(program: &str, arguments: &[&str]) -> Output {
     run_command(command).await
 }
 
-async fn said(program: &str, arguments: &[&str]) -> String {
+async fn command_output(program: &str, arguments: &[&str]) -> String {
     let output = run(program, arguments).await;
     assert!(output.success, "{program} {arguments:?}: {output:?}");
     output.stdout
@@ -55,7 +55,7 @@ async fn the_debian_package_has_all_that_belongs_to_it() {
     let name = package.rsplit('/').next().unwrap();
     assert!(name.starts_with(&format!("svc_{version}_")), "{name}");
 
-    let listed = said("dpkg-deb", &["--contents", package]).await;
+    let listed = command_output("dpkg-deb", &["--contents", package]).await;
     let files: BTreeMap<&str, &str> = listed
         .lines()
         .map(|line| {
@@ -92,24 +92,24 @@ async fn the_debian_package_has_all_that_belongs_to_it() {
 
     let control = TempDir::new().unwrap();
     let control = control.path().to_str().unwrap();
-    said("dpkg-deb", &["--control", package, control]).await;
+    command_output("dpkg-deb", &["--control", package, control]).await;
     let read = |name: &str| std::fs::read_to_string(Path::new(control).join(name)).unwrap();
     assert_eq!(read("conffiles"), "/etc/svc/svc.toml\n");
     // Debian has another `svc`.
     assert!(read("control").contains("Conflicts: daemontools\n"));
     for script in ["postinst", "prerm", "postrm"] {
         let script = format!("{control}/{script}");
-        said("sh", &["-n", &script]).await;
+        command_output("sh", &["-n", &script]).await;
     }
     let tree = TempDir::new().unwrap();
     let tree = tree.path().to_str().unwrap();
-    said("dpkg-deb", &["--extract", package, tree]).await;
+    command_output("dpkg-deb", &["--extract", package, tree]).await;
     let sums = format!("cd {tree} && md5sum --quiet --check {control}/md5sums");
-    said("sh", &["-c", &sums]).await;
-    let installed = said(&format!("{tree}/usr/bin/svc"), &["--version"]).await;
+    command_output("sh", &["-c", &sums]).await;
+    let installed = command_output(&format!("{tree}/usr/bin/svc"), &["--version"]).await;
     assert_eq!(installed, format!("svc {version}\n"));
     let effective = ["config", "--config", &format!("{tree}/etc/svc/svc.toml")];
-    let effective = said(&format!("{tree}/usr/bin/svc"), &effective).await;
+    let effective = command_output(&format!("{tree}/usr/bin/svc"), &effective).await;
     assert!(effective.contains("data = \"/var/lib/svc\""), "{effective}");
 }
 

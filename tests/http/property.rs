@@ -31,7 +31,7 @@ async fn with_pages() -> (TestServer, Vec<String>) {
 }
 
 /// Runs cases on a thread of its own, beside the server.
-async fn check<S>(
+async fn run_cases<S>(
     server: &TestServer,
     strategy: S,
     send: fn(SocketAddr, &S::Value) -> Option<Answer>,
@@ -64,7 +64,7 @@ async fn check<S>(
 
 /// A request that is well formed as far as its framing goes.
 #[derive(Clone, Debug)]
-struct Sent {
+struct RandomRequest {
     method: String,
     path: String,
     headers: Vec<(String, Vec<u8>)>,
@@ -185,7 +185,7 @@ fn documents() -> impl Strategy<Value = String> {
     })
 }
 
-fn send(address: SocketAddr, sent: &Sent) -> Option<Answer> {
+fn send(address: SocketAddr, sent: &RandomRequest) -> Option<Answer> {
     let mut answer = exchange(address, &sent.bytes(address, &sent.body));
     if answer.is_empty() {
         // Closing on a body that nobody read resets the connection, and what was answered goes with it.
@@ -195,7 +195,7 @@ fn send(address: SocketAddr, sent: &Sent) -> Option<Answer> {
     Some(Answer::parse(skip_interim(&answer)))
 }
 
-impl Sent {
+impl RandomRequest {
     fn bytes(&self, address: SocketAddr, body: &[u8]) -> Vec<u8> {
         let Self {
             method,
@@ -230,13 +230,13 @@ fn skip_interim(answer: &[u8]) -> &[u8] {
 async fn random_requests_are_no_failure_of_ours() {
     let (server, known) = with_pages().await;
     let strategy = (methods(), paths(known), headers(), bodies());
-    let strategy = strategy.prop_map(|(method, path, headers, body)| Sent {
+    let strategy = strategy.prop_map(|(method, path, headers, body)| RandomRequest {
         method,
         path,
         headers,
         body,
     });
-    check(&server, strategy, send).await;
+    run_cases(&server, strategy, send).await;
 }
 
 #[tokio::test]
@@ -248,13 +248,14 @@ async fn random_documents_are_no_failure_of_ours() {
         "/api/v1/auth/safe",
         "/api/v1/auth/once",
     ];
-    let strategy = (prop::sample::select(routes), documents()).prop_map(|(path, body)| Sent {
-        method: "POST".to_owned(),
-        path: path.to_owned(),
-        headers: Vec::new(),
-        body: body.into_bytes(),
-    });
-    check(&server, strategy, send).await;
+    let strategy =
+        (prop::sample::select(routes), documents()).prop_map(|(path, body)| RandomRequest {
+            method: "POST".to_owned(),
+            path: path.to_owned(),
+            headers: Vec::new(),
+            body: body.into_bytes(),
+        });
+    run_cases(&server, strategy, send).await;
 }
 
 /// Bytes that are no request at all may be answered or not, but they end.
@@ -268,7 +269,7 @@ async fn random_bytes_are_no_failure_of_ours() {
     )
         .prop_map(|(method, path, rest)| [format!("{method} {path} ").into_bytes(), rest].concat());
     let strategy = prop_oneof![prop::collection::vec(any::<u8>(), 1..300), line];
-    check(&server, strategy, |address, bytes| {
+    run_cases(&server, strategy, |address, bytes| {
         // A line that cannot go on is what tells an HTTP server that there is nothing to wait for.
         let answer = exchange(address, &[bytes.as_slice(), b"\r\n\x00\r\n\r\n"].concat());
         let is_http = answer.starts_with(b"HTTP/1.1 ");

@@ -10,7 +10,7 @@ use svc_tests::guests::{RendererBehaviour, renderer, write};
 use svc_tests::{ReadAnswer, TestServer, wait_until};
 use tempfile::TempDir;
 
-use crate::guests::{install, signed};
+use crate::guests::{install, page_signature};
 use crate::openapi::{description, operations};
 use crate::owner::{Owner, text};
 
@@ -221,7 +221,7 @@ async fn a_page_is_made_once_for_each_guest() {
     };
     let before = calls();
     let first = page(&server, "share").await;
-    assert_eq!(signed(&first), None);
+    assert_eq!(page_signature(&first), None);
     let made = calls();
     assert!(made > before, "the guest makes it");
     assert_eq!(page(&server, "share").await, first);

@@ -7,7 +7,7 @@ use crate::owner::text;
 use crate::project_fixture::{GUESTS, ProjectFixture, refused};
 
 /// A batch of one action `it`.
-fn it(sql: &str) -> Value {
+fn single_action(sql: &str) -> Value {
     json!([{ "name": "it", "sql": sql }])
 }
 
@@ -72,7 +72,11 @@ const REFUSED: [&str; 53] = [
 async fn what_no_action_may_be_is_refused() {
     let fixture = ProjectFixture::new(GUESTS).await;
     for sql in REFUSED {
-        let problem = refused(&fixture.put(&it(sql)).await, "statement_refused", sql);
+        let problem = refused(
+            &fixture.put(&single_action(sql)).await,
+            "statement_refused",
+            sql,
+        );
         assert_eq!(problem["errors"][0]["name"], "it", "{sql}");
         assert_eq!(problem["errors"][0]["code"], "statement_refused", "{sql}");
     }
@@ -95,7 +99,11 @@ async fn what_sqlite_refuses_is_said_in_its_words() {
         ),
         ("INSERT INTO named (name) VALUES ('x')", "view"),
     ] {
-        let problem = refused(&fixture.put(&it(sql)).await, "statement_refused", sql);
+        let problem = refused(
+            &fixture.put(&single_action(sql)).await,
+            "statement_refused",
+            sql,
+        );
         assert!(text(&problem["reason"]).contains(says), "{sql}: {problem}");
     }
 }
@@ -126,7 +134,11 @@ async fn internal_tables_are_not_to_be_read() {
             format!("INSERT INTO guests (name) SELECT rowid FROM {table}"),
             format!("DELETE FROM {table}"),
         ] {
-            refused(&fixture.put(&it(&sql)).await, "statement_refused", &sql);
+            refused(
+                &fixture.put(&single_action(&sql)).await,
+                "statement_refused",
+                &sql,
+            );
             let answer = fixture.query(&sql, &json!({})).await;
             refused(&answer, "statement_refused", &sql);
         }

@@ -54,7 +54,7 @@ fn the_storage_part_of_the_suite_passes_on_another_store() {
 }
 
 /// Publishes a page on a server whose content is behind `url`; returns the server and the slug.
-async fn published(url: &Url) -> (TestServer, String) {
+async fn publish_on_store(url: &Url) -> (TestServer, String) {
     let builder = TestServer::builder();
     let builder = builder.settings(|s| s.content_url = Some(url.clone()));
     let server = builder.start().await;
@@ -65,7 +65,7 @@ async fn published(url: &Url) -> (TestServer, String) {
 }
 
 #[track_caller]
-fn refused(output: &Output, why: &str) {
+fn assert_start_refused(output: &Output, why: &str) {
     assert!(!output.success, "{output:?}");
     assert!(output.stderr.contains(why), "{output:?}");
 }
@@ -75,7 +75,7 @@ async fn content_in_another_directory_is_served_checked_and_backed_up() {
     let elsewhere = TempDir::new().unwrap();
     let store = elsewhere.path().join("store");
     let url = Url::from_file_path(&store).unwrap();
-    let (server, slug) = published(&url).await;
+    let (server, slug) = publish_on_store(&url).await;
     assert!(!server.data().join("content").exists());
     let backup = elsewhere.path().join("backup");
     let backup = backup.to_str().unwrap();
@@ -97,7 +97,7 @@ async fn content_in_another_directory_is_served_checked_and_backed_up() {
             assert_eq!(svc().run(data, &check).await.json(), found);
             // Nothing is there, and pages that are missing must not look as if they were broken.
             let serve = ["serve", "--listen", "127.0.0.1:0"];
-            refused(&svc().run(data, &serve).await, "objects that pages need");
+            assert_start_refused(&svc().run(data, &serve).await, "objects that pages need");
             assert_eq!(svc().run(data, &check).await.json(), found);
         })
         .await;
@@ -117,7 +117,7 @@ async fn content_in_another_directory_is_served_checked_and_backed_up() {
 async fn a_restore_is_not_hidden_by_the_store_of_before() {
     let elsewhere = TempDir::new().unwrap();
     let store = elsewhere.path().join("store");
-    let (server, slug) = published(&Url::from_file_path(&store).unwrap()).await;
+    let (server, slug) = publish_on_store(&Url::from_file_path(&store).unwrap()).await;
     let backup = elsewhere.path().join("backup");
     let backup = backup.to_str().unwrap();
     let made = server.command(&svc(), &["backup", backup, "--json"]).await;
@@ -129,7 +129,7 @@ async fn a_restore_is_not_hidden_by_the_store_of_before() {
             std::fs::remove_dir_all(&store).unwrap();
             let url = format!("file://{}", store.display());
             let serve = ["serve", "--listen", "127.0.0.1:0", "--content-url", &url];
-            refused(&svc().run(data, &serve).await, "objects that pages need");
+            assert_start_refused(&svc().run(data, &serve).await, "objects that pages need");
             // As the message says.
             std::fs::remove_dir_all(&store).unwrap();
             std::fs::rename(data.join("content"), &store).unwrap();
@@ -141,7 +141,7 @@ async fn a_restore_is_not_hidden_by_the_store_of_before() {
 #[tokio::test]
 async fn what_is_in_memory_is_no_ones_to_copy_or_to_find_again() {
     let url: Url = "memory:///".parse().unwrap();
-    let (server, _) = published(&url).await;
+    let (server, _) = publish_on_store(&url).await;
     let found = server.command(&svc(), &["check", "--json"]).await.json();
     assert_eq!(found["errors"], json!([]));
     let folder = TempDir::new().unwrap();
@@ -149,10 +149,10 @@ async fn what_is_in_memory_is_no_ones_to_copy_or_to_find_again() {
     let made = server
         .command(&svc(), &["backup", backup.to_str().unwrap()])
         .await;
-    refused(&made, "needs content in a directory");
+    assert_start_refused(&made, "needs content in a directory");
     let data = server.stop().await;
     let check = svc().run(data.path(), &["check"]).await;
-    refused(&check, "needs content in a directory");
+    assert_start_refused(&check, "needs content in a directory");
     let serve = [
         "serve",
         "--listen",
@@ -161,8 +161,8 @@ async fn what_is_in_memory_is_no_ones_to_copy_or_to_find_again() {
         "memory:///",
     ];
     let why = "ended with that process";
-    refused(&svc().run(data.path(), &serve).await, why);
-    refused(&svc().run(data.path(), &serve[..3]).await, why);
+    assert_start_refused(&svc().run(data.path(), &serve).await, why);
+    assert_start_refused(&svc().run(data.path(), &serve[..3]).await, why);
 }
 
 /// Two that shared a directory would each delete what only the other knows.
@@ -171,7 +171,7 @@ async fn a_directory_is_one_installations() {
     let elsewhere = TempDir::new().unwrap();
     let store = elsewhere.path().join("store");
     let url = Url::from_file_path(&store).unwrap();
-    let (server, slug) = published(&url).await;
+    let (server, slug) = publish_on_store(&url).await;
     let backup = elsewhere.path().join("backup");
     let backup = backup.to_str().unwrap();
     let made = server.command(&svc(), &["backup", backup, "--json"]).await;
@@ -187,15 +187,15 @@ async fn a_directory_is_one_installations() {
         url.as_str(),
     ];
     let start = async || svc().run(other.path(), &serve).await;
-    refused(&start().await, "in use by another server");
+    assert_start_refused(&start().await, "in use by another server");
     let server = server
         .restart_after_change(async |data| {
-            refused(&start().await, "belongs to another installation");
+            assert_start_refused(&start().await, "belongs to another installation");
             // A disk that is not mounted is not taken for a store that is new.
             let away = elsewhere.path().join("away");
             std::fs::rename(&store, &away).unwrap();
             std::fs::create_dir(&store).unwrap();
-            refused(&svc().run(data, &serve).await, "is it mounted?");
+            assert_start_refused(&svc().run(data, &serve).await, "is it mounted?");
             std::fs::remove_dir(&store).unwrap();
             std::fs::rename(&away, &store).unwrap();
         })

@@ -7,7 +7,7 @@ use crate::owner::text;
 use crate::project_fixture::ProjectFixture;
 
 /// A table of any values, an action that puts one in and says what it became, and one that asks for it.
-async fn boxed() -> ProjectFixture {
+async fn start_with_box() -> ProjectFixture {
     let fixture = ProjectFixture::new("CREATE TABLE box (id INTEGER PRIMARY KEY, v)").await;
     let put = "INSERT INTO box (v) VALUES (:v) RETURNING v, typeof(v) AS kind";
     let last = "SELECT v, typeof(v) AS kind FROM box ORDER BY id DESC LIMIT 1";
@@ -20,7 +20,7 @@ async fn boxed() -> ProjectFixture {
 
 #[tokio::test]
 async fn values_come_out_as_they_went_in() {
-    let fixture = boxed().await;
+    let fixture = start_with_box().await;
     for (value, kind) in [
         (json!(null), "null"),
         (json!(0), "integer"),
@@ -60,7 +60,7 @@ async fn values_come_out_as_they_went_in() {
 
 #[tokio::test]
 async fn integers_are_exact_on_the_wire() {
-    let fixture = boxed().await;
+    let fixture = start_with_box().await;
     for number in [
         "9223372036854775807",
         "-9223372036854775808",
@@ -92,7 +92,7 @@ async fn integers_are_exact_on_the_wire() {
 
 #[tokio::test]
 async fn values_that_are_none_are_refused() {
-    let fixture = boxed().await;
+    let fixture = start_with_box().await;
     for value in [
         "9223372036854775808",
         "-9223372036854775809",

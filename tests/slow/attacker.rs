@@ -56,7 +56,7 @@ pub(crate) struct Tenant {
 
 /// Texts that are published and posted.
 #[derive(Debug)]
-pub(crate) struct Sources {
+pub(crate) struct AttackSources {
     pub(crate) contents: Vec<Value>,
     pub(crate) bodies: Vec<Value>,
 }
@@ -191,7 +191,7 @@ impl Attacker {
     }
 
     /// Bytes that are no request, and frames that are none, on connections that may just stop.
-    fn babble(&mut self) {
+    fn send_noise(&mut self) {
         let Ok(mut stream) = TcpStream::connect(self.address) else {
             return;
         };
@@ -240,7 +240,7 @@ impl Attacker {
     }
 
     /// Attacks in every way, at random, until a time.
-    pub(crate) async fn attack(mut self, until: Instant, sources: Arc<Sources>) {
+    pub(crate) async fn attack(mut self, until: Instant, sources: Arc<AttackSources>) {
         while Instant::now() < until {
             match self.below(12) {
                 0..4 => self.call().await,
@@ -248,7 +248,7 @@ impl Attacker {
                 6 => self.migrate().await,
                 7 => self.publish(&sources.contents).await,
                 8..10 => self.malform(&sources.bodies).await,
-                _ => self.babble(),
+                _ => self.send_noise(),
             }
         }
     }

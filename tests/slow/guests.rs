@@ -19,13 +19,13 @@ const GATES: usize = 10;
 const CLIENTS: usize = 4;
 
 /// A project with a page and an action, on a server without rate limits.
-struct Site {
+struct GuestsInstallation {
     binary: Binary,
     directory: TempDir,
     process: Process,
 }
 
-impl Site {
+impl GuestsInstallation {
     async fn new(binary: Binary) -> Self {
         let directory = TempDir::new().unwrap();
         let config = directory.path().join("svc.toml");
@@ -127,7 +127,7 @@ async fn one_client(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_switches_fail_no_request_and_mix_no_page() {
-    let site = Site::new(super::svc()).await;
+    let site = GuestsInstallation::new(super::svc()).await;
     let folder = site.directory.path();
     let pages =
         ["alpha", "beta"].map(|sign| write(folder, sign, &renderer(sign, RendererBehaviour::Good)));

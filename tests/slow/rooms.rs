@@ -59,7 +59,7 @@ async fn settle() -> (TestServer, String, String) {
 }
 
 /// Opens a socket, uses it, and ends it in one of four ways.
-async fn live(address: std::net::SocketAddr, n: usize) {
+async fn use_and_end_socket(address: std::net::SocketAddr, n: usize) {
     let path = format!("/room/ws?room=r{}", n % 50);
     let mut socket = Socket::open(address, &path, &[]).await.unwrap();
     socket.wait_for_envelope("svc:welcome").await;
@@ -96,7 +96,7 @@ async fn twenty_thousand_sockets_leave_nothing() {
     for round in 0..ROUNDS {
         let mut sockets = JoinSet::new();
         for n in 0..AT_ONCE {
-            sockets.spawn(live(address, n));
+            sockets.spawn(use_and_end_socket(address, n));
         }
         sockets.join_all().await;
         if round == WARM {

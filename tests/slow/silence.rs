@@ -18,7 +18,7 @@ const GOAWAY: u8 = 7;
 const ACK: u8 = 1;
 
 /// Writes bytes, and reads until the server ends the connection.
-async fn say(address: SocketAddr, bytes: &[u8]) {
+async fn write_until_closed(address: SocketAddr, bytes: &[u8]) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(bytes).await.unwrap();
     // However it ends it.
@@ -68,11 +68,11 @@ async fn who_is_silent_keeps_no_connection() {
     let at = server.address();
     let all = async {
         tokio::join!(
-            say(at, b""),
-            say(at, b"P"),
-            say(at, b"GET / HTTP/1.1\r\nhost: localhost\r\n"),
-            say(at, b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"),
-            say(at, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+            write_until_closed(at, b""),
+            write_until_closed(at, b"P"),
+            write_until_closed(at, b"GET / HTTP/1.1\r\nhost: localhost\r\n"),
+            write_until_closed(at, b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"),
+            write_until_closed(at, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
             send_request(at, 0),
             send_request(at, 60_000),
         )

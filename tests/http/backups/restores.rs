@@ -5,15 +5,17 @@ use svc::content::Hold;
 use svc::data_lock::DataLock;
 use svc_tests::TestServer;
 
-use super::{Vault, furnished, page, whole};
+use super::{BackupFolder, assert_whole, page, populated_fixture};
 use crate::owner::text;
 use crate::svc;
 
 #[tokio::test]
 async fn a_restore_keeps_what_was_there_and_waits_for_nobody() {
-    let (fixture, vault) = (furnished().await, Vault::new());
-    vault.back_up(fixture.server.data()).await;
-    let refused = vault.run(fixture.server.data(), "restore").await;
+    let (fixture, folder_of_backups) = (populated_fixture().await, BackupFolder::new());
+    folder_of_backups.back_up(fixture.server.data()).await;
+    let refused = folder_of_backups
+        .run(fixture.server.data(), "restore")
+        .await;
     assert!(
         !refused.success && refused.stderr.contains("in use by process"),
         "{refused:?}"
@@ -24,16 +26,19 @@ async fn a_restore_keeps_what_was_there_and_waits_for_nobody() {
         .await;
     let data = fixture.server.stop().await;
     let hold = Hold::keep(data.path()).unwrap();
-    let refused = vault.run(data.path(), "restore").await;
+    let refused = folder_of_backups.run(data.path(), "restore").await;
     assert!(
         !refused.success && refused.stderr.contains("backup"),
         "{refused:?}"
     );
     drop(hold);
-    let restored = vault.run(data.path(), "restore").await.json();
+    let restored = folder_of_backups
+        .run(data.path(), "restore")
+        .await
+        .json();
     let before = data.path().join(text(&restored["before"]));
     assert!(before.join("control.db").is_file());
-    whole(data.path()).await;
+    assert_whole(data.path()).await;
     let process = svc().serve(data.path(), &[]).await;
     assert_eq!(process.get("/later").await.status, 404);
     assert_eq!(page(&process, "plain").await, "plain");
@@ -42,7 +47,10 @@ async fn a_restore_keeps_what_was_there_and_waits_for_nobody() {
     let process = svc().serve(&before, &[]).await;
     assert_eq!(page(&process, "later").await, "later");
     process.kill().await;
-    let again = vault.run(data.path(), "restore").await.json();
+    let again = folder_of_backups
+        .run(data.path(), "restore")
+        .await
+        .json();
     assert_ne!(again["before"], restored["before"]);
 }
 

@@ -6,18 +6,18 @@ use svc_tests::bucket::{Bucket, BucketFault};
 use svc_tests::{ReadAnswer, TestServer, wait_until};
 use tempfile::TempDir;
 
-use super::{forget, publish, serving, view};
+use super::{evict_from_cache, get_page, publish, start_on_bucket};
 use crate::svc;
 
 #[tokio::test]
 async fn while_the_store_is_away_pages_in_memory_are_served_and_the_rest_waits() {
     let bucket = Bucket::start().await;
-    let server = serving(&bucket, "").await;
+    let server = start_on_bucket(&bucket, "").await;
     for name in ["seen", "unseen"] {
         publish(&server, name).await.expect(201);
-        view(&server, name).await.expect(200);
+        get_page(&server, name).await.expect(200);
     }
-    forget(&server, "unseen");
+    evict_from_cache(&server, "unseen");
     bucket.set_fault(BucketFault::Unavailable);
     let refused = publish(&server, "new").await;
     let problem = refused.problem(503, "capacity_reached");
@@ -34,26 +34,26 @@ async fn while_the_store_is_away_pages_in_memory_are_served_and_the_rest_waits()
         assert_eq!(answer.header("cache-control"), Some("no-store"), "{path}");
     }
     assert!(
-        view(&server, "seen")
+        get_page(&server, "seen")
             .await
             .expect(200)
             .text()
             .contains("of seen")
     );
-    view(&server, "new").await.problem(404, "not_found");
+    get_page(&server, "new").await.problem(404, "not_found");
     // Trials are few, and who comes together does not wait in turns.
     bucket.take_requests();
-    let views = (0..20).map(|_| view(&server, "unseen"));
+    let views = (0..20).map(|_| get_page(&server, "unseen"));
     for answer in futures_util::future::join_all(views).await {
         answer.problem(503, "capacity_reached");
     }
     let asked = bucket.take_requests();
     assert!(asked.len() <= 4, "{asked:?}");
     bucket.set_fault(BucketFault::None);
-    let back = async || (view(&server, "unseen").await.status == 200).then_some(());
+    let back = async || (get_page(&server, "unseen").await.status == 200).then_some(());
     wait_until("the store to be asked again", back).await;
     publish(&server, "new").await.expect(201);
-    view(&server, "new").await.expect(200);
+    get_page(&server, "new").await.expect(200);
     let found = server.command(&svc(), &["check", "--json"]).await.json();
     assert_eq!(found["errors"], json!([]));
 }
@@ -61,14 +61,14 @@ async fn while_the_store_is_away_pages_in_memory_are_served_and_the_rest_waits()
 #[tokio::test]
 async fn what_fails_for_a_moment_is_tried_again() {
     let bucket = Bucket::start().await;
-    let server = serving(&bucket, "mine").await;
+    let server = start_on_bucket(&bucket, "mine").await;
     bucket.take_requests();
     bucket.set_fault(BucketFault::EveryOtherFails);
     publish(&server, "one").await.expect(201);
-    view(&server, "one").await.expect(200);
-    forget(&server, "one");
+    get_page(&server, "one").await.expect(200);
+    evict_from_cache(&server, "one");
     bucket.take_requests();
-    view(&server, "one").await.expect(200);
+    get_page(&server, "one").await.expect(200);
     assert_eq!(bucket.take_requests().len(), 2);
 }
 
@@ -76,7 +76,7 @@ async fn what_fails_for_a_moment_is_tried_again() {
 #[tokio::test]
 async fn what_the_store_did_not_take_is_not_published() {
     let bucket = Bucket::start().await;
-    let server = serving(&bucket, "mine").await;
+    let server = start_on_bucket(&bucket, "mine").await;
     bucket.set_fault(BucketFault::WriteConflict);
     publish(&server, "one")
         .await
@@ -85,16 +85,16 @@ async fn what_the_store_did_not_take_is_not_published() {
     bucket.set_fault(BucketFault::None);
     let taken = async || (publish(&server, "one").await.status == 201).then_some(());
     wait_until("the store to be asked again", taken).await;
-    view(&server, "one").await.expect(200);
+    get_page(&server, "one").await.expect(200);
 }
 
 /// Damage in the store is served to nobody, kept in no memory, and told.
 #[tokio::test]
 async fn what_the_store_has_damaged_is_not_served() {
     let bucket = Bucket::start().await;
-    let server = serving(&bucket, "mine").await;
+    let server = start_on_bucket(&bucket, "mine").await;
     publish(&server, "one").await.expect(201);
-    forget(&server, "one");
+    evict_from_cache(&server, "one");
     let before = bucket.objects(|objects| {
         let before = objects.clone();
         let pages = objects.iter_mut();
@@ -120,7 +120,7 @@ async fn what_the_store_has_damaged_is_not_served() {
     let made = server.command(&svc(), &arguments).await;
     assert!(!made.success && made.stdout.contains("damaged"), "{made:?}");
     bucket.objects(|objects| *objects = before);
-    view(&server, "one").await.expect(200);
+    get_page(&server, "one").await.expect(200);
 }
 
 /// Has what was published expire, and its content be due.
@@ -135,7 +135,7 @@ async fn expire(server: &TestServer) {
 #[tokio::test]
 async fn what_may_still_be_deleted_is_not_put() {
     let bucket = Bucket::start().await;
-    let server = serving(&bucket, "mine").await;
+    let server = start_on_bucket(&bucket, "mine").await;
     publish(&server, "one").await.expect(201);
     expire(&server).await;
     let deployments = &server.server().app().deployments;
@@ -159,21 +159,21 @@ async fn what_may_still_be_deleted_is_not_put() {
 #[tokio::test]
 async fn what_the_store_refuses_to_delete_is_put_again() {
     let bucket = Bucket::start().await;
-    let server = serving(&bucket, "mine").await;
+    let server = start_on_bucket(&bucket, "mine").await;
     publish(&server, "one").await.expect(201);
     expire(&server).await;
     bucket.set_fault(BucketFault::DeletionForbidden);
     let deployments = &server.server().app().deployments;
     assert!(deployments.collect().await.is_err());
     publish(&server, "one").await.expect(201);
-    view(&server, "one").await.expect(200);
+    get_page(&server, "one").await.expect(200);
 }
 
 /// A deletion that has failed is sent once, and a server that is started meanwhile remembers it.
 #[tokio::test]
 async fn what_may_still_be_deleted_is_not_put_after_a_restart() {
     let bucket = Bucket::start().await;
-    let server = serving(&bucket, "mine").await;
+    let server = start_on_bucket(&bucket, "mine").await;
     publish(&server, "one").await.expect(201);
     expire(&server).await;
     bucket.set_fault(BucketFault::DeletionFails);
@@ -198,7 +198,7 @@ async fn what_may_still_be_deleted_is_not_put_after_a_restart() {
 #[tokio::test]
 async fn one_deletion_that_fails_leaves_the_others_done() {
     let bucket = Bucket::start().await;
-    let server = serving(&bucket, "mine").await;
+    let server = start_on_bucket(&bucket, "mine").await;
     for page in 0..12 {
         publish(&server, &format!("page-{page}")).await.expect(201);
     }
@@ -228,13 +228,15 @@ async fn one_deletion_that_fails_leaves_the_others_done() {
 #[tokio::test]
 async fn a_gateway_that_has_lost_the_store_has_lost_no_page() {
     let bucket = Bucket::start().await;
-    let server = serving(&bucket, "mine").await;
+    let server = start_on_bucket(&bucket, "mine").await;
     publish(&server, "one").await.expect(201);
-    forget(&server, "one");
+    evict_from_cache(&server, "one");
     bucket.set_fault(BucketFault::ForeignNotFound);
-    view(&server, "one").await.problem(503, "capacity_reached");
+    get_page(&server, "one")
+        .await
+        .problem(503, "capacity_reached");
     bucket.set_fault(BucketFault::None);
-    let back = async || (view(&server, "one").await.status == 200).then_some(());
+    let back = async || (get_page(&server, "one").await.status == 200).then_some(());
     wait_until("the store to be asked again", back).await;
 }
 
@@ -242,7 +244,7 @@ async fn a_gateway_that_has_lost_the_store_has_lost_no_page() {
 #[tokio::test]
 async fn the_script_of_a_page_does_not_need_the_store() {
     let bucket = Bucket::start().await;
-    let server = serving(&bucket, "mine").await;
+    let server = start_on_bucket(&bucket, "mine").await;
     publish(&server, "one").await.expect(201);
     let control = rusqlite::Connection::open(server.data().join("control.db")).unwrap();
     let older = "INSERT INTO runtimes (name, digest, since) SELECT 'older', source_digest, 0 FROM deployments";

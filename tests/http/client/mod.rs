@@ -201,7 +201,7 @@ impl RunningCommand {
     /// Waits until it has printed so many lines; returns all of them.
     async fn wait_for_lines(&self, count: usize) -> Vec<String> {
         wait_until("lines of a command", async || {
-            let lines: Vec<_> = self.stdout().wait_for_lines().map(str::to_owned).collect();
+            let lines: Vec<_> = self.stdout().lines().map(str::to_owned).collect();
             (lines.len() >= count).then_some(lines)
         })
         .await
@@ -236,10 +236,7 @@ fn collect_output(pipe: impl std::io::Read + Send + 'static) -> Arc<Mutex<String
     let heard = Arc::new(Mutex::new(String::new()));
     let said = Arc::clone(&heard);
     std::thread::spawn(move || {
-        for line in std::io::BufReader::new(pipe)
-            .wait_for_lines()
-            .map_while(Result::ok)
-        {
+        for line in std::io::BufReader::new(pipe).lines().map_while(Result::ok) {
             let mut said = said.lock().unwrap();
             said.push_str(&line);
             said.push('\n');

@@ -16,17 +16,17 @@ use crate::svc;
 const SOCKET: &str = "operators.sock";
 
 /// Deeds that lead to the points of death that are tried here.
-pub(crate) const DEEDS: [&str; 1] = ["operators"];
+pub(crate) const FAULT_GROUPS: [&str; 1] = ["operators"];
 
 /// A server as a process, and commands beside it.
-struct Site {
+struct CommandFixture {
     data: TempDir,
     server: Process,
     /// The commands that were run, each as its path.
     ran: BTreeSet<String>,
 }
 
-impl Site {
+impl CommandFixture {
     async fn start() -> Self {
         let data = TempDir::new().unwrap();
         let server = svc().serve(data.path(), &[]).await;
@@ -64,7 +64,7 @@ impl Site {
         request.answer().await.status
     }
 
-    async fn makes_project(&self, credential: &str) -> u16 {
+    async fn create_project(&self, credential: &str) -> u16 {
         let body = json!({ "name": "Shop" });
         let path = "/api/v1/projects";
         self.send_request(credential, Method::POST, path, &body)
@@ -78,15 +78,15 @@ fn text(value: &Value) -> &str {
 
 #[tokio::test]
 async fn every_command_is_in_effect_when_it_is_answered() {
-    let mut site = Site::start().await;
+    let mut site = CommandFixture::start().await;
     let made = site.run(&["namespace", "create", "acme"]).await;
     let first = text(&made["credential"]).to_owned();
     let named = site.run(&["namespace", "list"]).await;
     assert_eq!(named["namespaces"][0]["slug"], "acme");
-    assert_eq!(site.makes_project(&first).await, 201);
-    assert_eq!(site.makes_project(&first).await, 403);
+    assert_eq!(site.create_project(&first).await, 201);
+    assert_eq!(site.create_project(&first).await, 403);
     site.run(&["namespace", "plan", "acme", "pro"]).await;
-    assert_eq!(site.makes_project(&first).await, 201);
+    assert_eq!(site.create_project(&first).await, 201);
 
     // Who is let in, and that it counts at once, is shown where users are.
     let nobody = [
@@ -109,7 +109,7 @@ async fn every_command_is_in_effect_when_it_is_answered() {
     let key = site.run(&["key", "create", "acme"]).await;
     let second = text(&key["credential"]).to_owned();
     let projects = "/api/v1/projects";
-    let send_request = async |site: &Site, with: &str| {
+    let send_request = async |site: &CommandFixture, with: &str| {
         let none = &Value::Null;
         site.send_request(with, Method::GET, projects, none).await
     };

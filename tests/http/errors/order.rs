@@ -18,7 +18,7 @@ async fn bad_forms_are_refused_by_name() {
             .body(body)
             .answer()
             .await;
-        names(&answer, 400, "invalid_request", word);
+        assert_detail_names(&answer, 400, "invalid_request", word);
     }
 }
 

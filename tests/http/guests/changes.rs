@@ -5,7 +5,11 @@ use super::*;
 #[tokio::test]
 async fn a_guest_that_cannot_be_loaded_leaves_the_old_one_in_its_place() {
     let (server, folder) = (start().await, TempDir::new().unwrap());
-    let good = install(&server, &file(&folder, "good", RendererBehaviour::Good)).await;
+    let good = install(
+        &server,
+        &write_renderer(&folder, "good", RendererBehaviour::Good),
+    )
+    .await;
     let guests = server.data().join("guests/render");
     // As if the disk had lost it between the check and the load: the record names what is not there.
     let record = guests.join("installed.json");
@@ -30,18 +34,28 @@ async fn a_guest_that_cannot_be_loaded_leaves_the_old_one_in_its_place() {
         render["failures"][0].to_string().contains("lost.wasm"),
         "{render}"
     );
-    assert_eq!(signed(page(&server, "# x").await.text()), Some("good"));
+    assert_eq!(
+        page_signature(page(&server, "# x").await.text()),
+        Some("good")
+    );
 
     // Installed once more, it is there, and is loaded at once although the record says nothing new.
     std::fs::write(guests.join("lost.wasm"), &other).unwrap();
     install(&server, &write(folder.path(), "other", &other)).await;
-    assert_eq!(signed(page(&server, "# x").await.text()), Some("other"));
+    assert_eq!(
+        page_signature(page(&server, "# x").await.text()),
+        Some("other")
+    );
 }
 
 #[tokio::test]
 async fn a_record_that_cannot_be_read_leaves_the_guest_in_its_place() {
     let (server, folder) = (start().await, TempDir::new().unwrap());
-    let good = install(&server, &file(&folder, "good", RendererBehaviour::Good)).await;
+    let good = install(
+        &server,
+        &write_renderer(&folder, "good", RendererBehaviour::Good),
+    )
+    .await;
     let record = server.data().join("guests/render/installed.json");
     let whole = std::fs::read(&record).unwrap();
     let put = |text: &[u8]| {
@@ -62,13 +76,16 @@ async fn a_record_that_cannot_be_read_leaves_the_guest_in_its_place() {
     let render = status(&server).await["render"].clone();
     assert_eq!(render["serving"], good["digest"], "{render}");
     assert_eq!(render["failures"].as_array().unwrap().len(), 1, "{render}");
-    assert_eq!(signed(page(&server, "# x").await.text()), Some("good"));
+    assert_eq!(
+        page_signature(page(&server, "# x").await.text()),
+        Some("good")
+    );
     put(&whole);
     failing(false).await;
     assert_eq!(status(&server).await["render"]["digest"], good["digest"]);
     put(b"{");
     let server = server.restart().await;
-    assert_eq!(signed(page(&server, "# x").await.text()), None);
+    assert_eq!(page_signature(page(&server, "# x").await.text()), None);
 }
 
 /// The server makes the change itself: it serves, is written down and is in the audit before the command has its answer.
@@ -81,14 +98,24 @@ async fn a_change_is_in_effect_when_it_is_answered() {
     };
     let mut changes = 0;
     for sign in ["one", "two"] {
-        let installed = install(&server, &file(&folder, sign, RendererBehaviour::Good)).await;
+        let installed = install(
+            &server,
+            &write_renderer(&folder, sign, RendererBehaviour::Good),
+        )
+        .await;
         says(&installed["digest"]);
-        assert_eq!(signed(page(&server, "# x").await.text()), Some(sign));
+        assert_eq!(
+            page_signature(page(&server, "# x").await.text()),
+            Some(sign)
+        );
         changes += 1;
     }
     let back = guest(&server, &["rollback", "render"]).await.json();
     says(&back["digest"]);
-    assert_eq!(signed(page(&server, "# x").await.text()), Some("one"));
+    assert_eq!(
+        page_signature(page(&server, "# x").await.text()),
+        Some("one")
+    );
     changes += 1;
     let audit = server.command(&svc(), &["audit", "--json"]).await;
     assert_eq!(
@@ -102,8 +129,8 @@ async fn a_change_is_in_effect_when_it_is_answered() {
 #[tokio::test]
 async fn operators_who_install_at_once_all_install() {
     let (server, folder) = (start().await, TempDir::new().unwrap());
-    let files =
-        ["one", "two", "three", "four"].map(|sign| file(&folder, sign, RendererBehaviour::Good));
+    let files = ["one", "two", "three", "four"]
+        .map(|sign| write_renderer(&folder, sign, RendererBehaviour::Good));
     let installs = files.iter().map(|file| {
         let arguments = ["install", "--no-replay", file.to_str().unwrap()];
         let server = &server;
@@ -128,8 +155,16 @@ async fn operators_who_install_at_once_all_install() {
 #[tokio::test]
 async fn a_rollback_from_a_guest_that_does_not_serve_changes_nothing() {
     let (server, folder) = (start().await, TempDir::new().unwrap());
-    let one = install(&server, &file(&folder, "one", RendererBehaviour::Good)).await;
-    let two = install(&server, &file(&folder, "two", RendererBehaviour::Good)).await;
+    let one = install(
+        &server,
+        &write_renderer(&folder, "one", RendererBehaviour::Good),
+    )
+    .await;
+    let two = install(
+        &server,
+        &write_renderer(&folder, "two", RendererBehaviour::Good),
+    )
+    .await;
     let [one, two] = [&one, &two].map(|guest| guest["digest"].as_str().unwrap());
     let from = async |digest: &str| guest(&server, &["rollback", "render", "--from", digest]).await;
     let late = from(one).await;
@@ -154,7 +189,7 @@ async fn a_change_that_the_server_says_nothing_of_is_pending() {
     assert!(made.success, "{made:?}");
     // A server, as far as others see, that never looks at its guests.
     let silent = Presence::announce(&data).unwrap();
-    let file = file(&folder, "new", RendererBehaviour::Good);
+    let file = write_renderer(&folder, "new", RendererBehaviour::Good);
     let install = [
         "guest",
         "install",
@@ -195,8 +230,16 @@ async fn guests_that_are_elsewhere_are_not_in_a_backup_without_a_word() {
 #[tokio::test]
 async fn installed_guests_are_part_of_a_backup() {
     let (server, folder) = (start().await, TempDir::new().unwrap());
-    install(&server, &file(&folder, "one", RendererBehaviour::Good)).await;
-    install(&server, &file(&folder, "two", RendererBehaviour::Good)).await;
+    install(
+        &server,
+        &write_renderer(&folder, "one", RendererBehaviour::Good),
+    )
+    .await;
+    install(
+        &server,
+        &write_renderer(&folder, "two", RendererBehaviour::Good),
+    )
+    .await;
     let backup = folder.path().join("backup");
     let make = ["backup", backup.to_str().unwrap(), "--json"];
     let made = server.command(&svc(), &make).await.json();
@@ -208,18 +251,32 @@ async fn installed_guests_are_part_of_a_backup() {
             svc().run(data, &restore).await.json();
         })
         .await;
-    assert_eq!(signed(page(&server, "# x").await.text()), Some("two"));
+    assert_eq!(
+        page_signature(page(&server, "# x").await.text()),
+        Some("two")
+    );
     let back = guest(&server, &["rollback", "render"]).await.json();
     assert_eq!(back["effect"], "switched");
-    assert_eq!(signed(page(&server, "# x").await.text()), Some("one"));
+    assert_eq!(
+        page_signature(page(&server, "# x").await.text()),
+        Some("one")
+    );
 }
 
 #[tokio::test]
 async fn what_no_guest_handles_brings_none_down() {
     let server = start().await;
     let folder = TempDir::new().unwrap();
-    install(&server, &file(&folder, "first", RendererBehaviour::Bad)).await;
-    let installed = install(&server, &file(&folder, "second", RendererBehaviour::Bad)).await;
+    install(
+        &server,
+        &write_renderer(&folder, "first", RendererBehaviour::Bad),
+    )
+    .await;
+    let installed = install(
+        &server,
+        &write_renderer(&folder, "second", RendererBehaviour::Bad),
+    )
+    .await;
     for _ in 0..5 {
         let body = json!({ "type": "markdown", "content": "trap me" });
         let failed = server.json("/api/v1/deploy", &body).answer().await;
@@ -231,7 +288,10 @@ async fn what_no_guest_handles_brings_none_down() {
     let unknown = unknown.problem(400, "render_failed");
     let detail = unknown["detail"].as_str().unwrap();
     assert!(detail.contains("type `markdown`"), "{detail}");
-    assert_eq!(signed(page(&server, "# x").await.text()), Some("second"));
+    assert_eq!(
+        page_signature(page(&server, "# x").await.text()),
+        Some("second")
+    );
     let status = status(&server).await;
     assert_eq!(status["render"]["digest"], installed["digest"]);
     assert_eq!(status["render"]["history"].as_array().unwrap().len(), 2);

@@ -38,7 +38,11 @@ pub(crate) async fn status(server: &TestServer) -> Value {
 }
 
 /// A renderer in a file of its own.
-pub(crate) fn file(folder: &TempDir, sign: &str, behaviour: RendererBehaviour) -> PathBuf {
+pub(crate) fn write_renderer(
+    folder: &TempDir,
+    sign: &str,
+    behaviour: RendererBehaviour,
+) -> PathBuf {
     write(folder.path(), sign, &renderer(sign, behaviour))
 }
 
@@ -51,7 +55,7 @@ async fn page(server: &TestServer, content: &str) -> Answer {
 
 /// Finds the guest that made a page, as a whole; the built-in one does not sign.
 #[track_caller]
-pub(crate) fn signed(page: &str) -> Option<&str> {
+pub(crate) fn page_signature(page: &str) -> Option<&str> {
     let sign = page.split("begun by ").nth(1)?.split('<').next().unwrap();
     for part in ["begun", "drawn", "ended"] {
         let found = page.matches(&format!("{part} by {sign}<")).count();
@@ -73,7 +77,7 @@ async fn a_guest_is_installed_and_rolled_back_while_the_server_runs() {
         renderer("two", RendererBehaviour::Good),
     );
     let built_in = digest(built_in(World::Render));
-    assert_eq!(signed(page(&server, "# x").await.text()), None);
+    assert_eq!(page_signature(page(&server, "# x").await.text()), None);
 
     // The server says what it has loaded with its next look.
     let said = async || {
@@ -93,10 +97,16 @@ async fn a_guest_is_installed_and_rolled_back_while_the_server_runs() {
     assert_eq!(installed["digest"], json!(digest(&one)));
     assert_eq!(installed["previous"], json!(built_in));
     assert_eq!(installed["check"]["ok"], true);
-    assert_eq!(signed(page(&server, "# x").await.text()), Some("one"));
+    assert_eq!(
+        page_signature(page(&server, "# x").await.text()),
+        Some("one")
+    );
     let file = write(folder.path(), "two", &two);
     install(&server, &file).await;
-    assert_eq!(signed(page(&server, "# <x>").await.text()), Some("two"));
+    assert_eq!(
+        page_signature(page(&server, "# <x>").await.text()),
+        Some("two")
+    );
     // Once more is no change.
     assert_eq!(install(&server, &file).await["digest"], json!(digest(&two)));
 
@@ -123,15 +133,21 @@ async fn a_guest_is_installed_and_rolled_back_while_the_server_runs() {
     assert_eq!(back["effect"], "switched");
     assert_eq!(back["digest"], json!(digest(&one)));
     assert_eq!(back["previous"], json!(digest(&two)));
-    assert_eq!(signed(page(&server, "# x").await.text()), Some("one"));
+    assert_eq!(
+        page_signature(page(&server, "# x").await.text()),
+        Some("one")
+    );
     let server = server.restart().await;
-    assert_eq!(signed(page(&server, "# x").await.text()), Some("one"));
+    assert_eq!(
+        page_signature(page(&server, "# x").await.text()),
+        Some("one")
+    );
     let back = guest(&server, &["rollback", "render"]).await.json();
     assert_eq!(
         (&back["built_in"], &back["digest"]),
         (&json!(true), &json!(built_in))
     );
-    assert_eq!(signed(page(&server, "# x").await.text()), None);
+    assert_eq!(page_signature(page(&server, "# x").await.text()), None);
     let none = guest(&server, &["rollback", "render"]).await;
     assert!(
         !none.success && none.stderr.contains("none before"),
@@ -142,7 +158,7 @@ async fn a_guest_is_installed_and_rolled_back_while_the_server_runs() {
 #[tokio::test]
 async fn without_a_server_a_guest_serves_from_the_next_start() {
     let (server, folder) = (TestServer::start().await, TempDir::new().unwrap());
-    let file = file(&folder, "early", RendererBehaviour::Good);
+    let file = write_renderer(&folder, "early", RendererBehaviour::Good);
     let install = ["guest", "install", file.to_str().unwrap(), "--json"];
     let server = server
         .restart_after_change(async |data| {
@@ -153,14 +169,17 @@ async fn without_a_server_a_guest_serves_from_the_next_start() {
             assert_eq!(status["render"]["digest"], installed["digest"]);
         })
         .await;
-    assert_eq!(signed(page(&server, "# x").await.text()), Some("early"));
+    assert_eq!(
+        page_signature(page(&server, "# x").await.text()),
+        Some("early")
+    );
 }
 
 /// A server follows one directory of guests: what is chosen in another has no effect, and must not look as if it had.
 #[tokio::test]
 async fn another_directory_of_guests_is_refused() {
     let (server, folder) = (start().await, TempDir::new().unwrap());
-    let file = file(&folder, "elsewhere", RendererBehaviour::Good);
+    let file = write_renderer(&folder, "elsewhere", RendererBehaviour::Good);
     let (file, other) = (file.to_str().unwrap(), folder.path().join("guests"));
     let theirs = server.data().canonicalize().unwrap().join("guests");
     for command in [
@@ -360,14 +379,28 @@ async fn a_guest_that_fails_where_the_one_before_does_not_is_rolled_back() {
         let builder = TestServer::builder().system_clock();
         let server = builder.limits(|l| l.render_fuel = 50_000_000).start().await;
         let folder = TempDir::new().unwrap();
-        install(&server, &file(&folder, "good", RendererBehaviour::Good)).await;
-        let installed = install(&server, &file(&folder, "bad", RendererBehaviour::Bad)).await;
-        assert_eq!(signed(page(&server, "# x").await.text()), Some("bad"));
+        install(
+            &server,
+            &write_renderer(&folder, "good", RendererBehaviour::Good),
+        )
+        .await;
+        let installed = install(
+            &server,
+            &write_renderer(&folder, "bad", RendererBehaviour::Bad),
+        )
+        .await;
+        assert_eq!(
+            page_signature(page(&server, "# x").await.text()),
+            Some("bad")
+        );
 
         // Its caller has the page of the guest that can make it.
         let rescued = page(&server, &format!("{word} me")).await;
-        assert_eq!(signed(rescued.text()), Some("good"), "{word}");
-        assert_eq!(signed(page(&server, "# x").await.text()), Some("good"));
+        assert_eq!(page_signature(rescued.text()), Some("good"), "{word}");
+        assert_eq!(
+            page_signature(page(&server, "# x").await.text()),
+            Some("good")
+        );
         let fallen = async || {
             let status = status(&server).await;
             let fallen = status["render"]["history"].as_array()?.last()?["kind"] == "automatic";
@@ -386,22 +419,36 @@ async fn a_guest_that_fails_where_the_one_before_does_not_is_rolled_back() {
         assert!(metrics.contains(line), "{metrics}");
         // A restart does not bring it back.
         let server = server.restart().await;
-        assert_eq!(signed(page(&server, "# x").await.text()), Some("good"));
+        assert_eq!(
+            page_signature(page(&server, "# x").await.text()),
+            Some("good")
+        );
     }
 }
 
 #[tokio::test]
 async fn a_guest_that_a_rollback_puts_back_is_still_on_trial() {
     let (server, folder) = (start().await, TempDir::new().unwrap());
-    install(&server, &file(&folder, "bad", RendererBehaviour::Bad)).await;
-    install(&server, &file(&folder, "good", RendererBehaviour::Good)).await;
+    install(
+        &server,
+        &write_renderer(&folder, "bad", RendererBehaviour::Bad),
+    )
+    .await;
+    install(
+        &server,
+        &write_renderer(&folder, "good", RendererBehaviour::Good),
+    )
+    .await;
     let back = guest(&server, &["rollback", "render"]).await.json();
     assert_eq!(back["effect"], "switched");
     let render = status(&server).await["render"].clone();
     assert!(render["trial_until"].is_string(), "{render}");
-    assert_eq!(signed(page(&server, "# x").await.text()), Some("bad"));
+    assert_eq!(
+        page_signature(page(&server, "# x").await.text()),
+        Some("bad")
+    );
     // The one before it stands by: the built-in one, and not the one that was rolled back.
     let rescued = page(&server, "trap me").await;
-    assert_eq!(signed(rescued.text()), None);
-    assert_eq!(signed(page(&server, "# x").await.text()), None);
+    assert_eq!(page_signature(rescued.text()), None);
+    assert_eq!(page_signature(page(&server, "# x").await.text()), None);
 }

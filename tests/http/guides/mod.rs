@@ -5,14 +5,14 @@
 //! - `sh`: a script. All scripts of a document run in their order, in one shell, against a server of its own.
 //! - `sh lasting`: a command in its turn that goes on until it is interrupted, which it is when it has printed a line.
 //! - `sh stopped`: a script as of `sh`, after that server has ended.
-//! - `console`: a command that no test can run. [`commands::SHOWN`] lists each with the reason.
+//! - `console`: a command that no test can run. [`commands::UNTESTED_COMMANDS`] lists each with the reason.
 //! - `toml`: a file of settings.
 //! - `caddy`, `nginx`: a file of another program, which lies in `docs/` and is tried in `proxies.rs`.
 //!
 //! A line `<!-- shows: TEXT -->` says that the scripts' output contains TEXT.
 
 mod commands;
-mod made;
+mod generated;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 use super::*;
 
 /// The lines of a log in JSON.
-fn lines(server: &Process) -> Vec<Value> {
+fn log_lines(server: &Process) -> Vec<Value> {
     let said = server.stderr();
     let lines = said.lines().map(serde_json::from_str);
     lines
@@ -11,9 +11,9 @@ fn lines(server: &Process) -> Vec<Value> {
         .collect()
 }
 
-async fn logged(server: &Process, message: &str) -> Value {
+async fn wait_for_log_line(server: &Process, message: &str) -> Value {
     let found = async || {
-        lines(server)
+        log_lines(server)
             .into_iter()
             .find(|line| line["message"] == message)
     };
@@ -45,7 +45,7 @@ async fn requests_are_logged_by_route_if_that_is_wanted() {
     server.get("/page/raw").await.expect(200);
     server.get("/nothing/at/all").await.expect(404);
     let all = async || {
-        let found: Vec<_> = lines(&server)
+        let found: Vec<_> = log_lines(&server)
             .into_iter()
             .filter(|line| line["target"] == "access")
             .collect();
@@ -84,7 +84,7 @@ async fn requests_are_logged_by_route_if_that_is_wanted() {
 async fn the_log_says_what_serves_and_who_did_what_and_no_more() {
     let data = TempDir::new().unwrap();
     let server = svc().serve(data.path(), &["--log-format", "json"]).await;
-    let summary = logged(&server, "serving").await;
+    let summary = wait_for_log_line(&server, "serving").await;
     for (key, value) in [
         ("version", json!(env!("CARGO_PKG_VERSION"))),
         ("address", json!(server.address().to_string())),
@@ -124,7 +124,7 @@ async fn the_log_says_what_serves_and_who_did_what_and_no_more() {
         let output = run(command).await;
         assert!(output.success, "{output:?}");
         let found = async || {
-            lines(&server)
+            log_lines(&server)
                 .into_iter()
                 .find(|one| one["command"] == line)
         };

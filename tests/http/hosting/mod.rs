@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use svc_tests::{Process, ReadAnswer, TestServer, disk, wait_until};
 use tempfile::TempDir;
 
-use crate::crashes::{Site, deed_of, points};
+use crate::crashes::{OwnerProcess, fault_group, fault_points};
 use crate::owner::{Owner, text};
 use crate::project_fixture::{GUESTS, ProjectFixture};
 use crate::svc;

@@ -76,7 +76,7 @@ async fn a_deleted_namespace_is_gone_with_all_that_it_had() {
 }
 
 /// A namespace `acme` with a project that has a backend and the page `room`, in a directory that no server has.
-async fn furnished(data: &std::path::Path) {
+async fn populate_directory(data: &std::path::Path) {
     let made = svc()
         .run(data, &["namespace", "create", "acme", "--json"])
         .await
@@ -98,14 +98,14 @@ async fn furnished(data: &std::path::Path) {
 
 #[tokio::test]
 async fn a_namespace_ends_whatever_the_point_of_death() {
-    let points = points().into_iter();
+    let points = fault_points().into_iter();
     let points: Vec<_> = points
-        .filter(|point| deed_of(point) == "teardown")
+        .filter(|point| fault_group(point) == "teardown")
         .collect();
     assert!(points.len() >= 4, "{points:?}");
     for point in points {
         let data = TempDir::new().unwrap();
-        furnished(data.path()).await;
+        populate_directory(data.path()).await;
         let run = async |arguments: &[&str]| svc().run(data.path(), arguments).await;
         let dying = svc().serve_to_fault(Some(&point), data.path(), &[]).await;
         let deleted = run(&["namespace", "delete", "acme"]).await;

@@ -25,7 +25,7 @@ async fn serve(pair: &CertificateFiles, data: &Path) -> Process {
 }
 
 /// The certificate that a server shows to who believes these.
-async fn shown(server: SocketAddr, roots: &str) -> Option<CertificateDer<'static>> {
+async fn presented_certificate(server: SocketAddr, roots: &str) -> Option<CertificateDer<'static>> {
     let config = client_config(roots, &["http/1.1"]);
     let stream = connect(server, "localhost", config).await.ok()?;
     let certificates = stream.get_ref().1.peer_certificates()?;
@@ -95,20 +95,23 @@ async fn files_that_are_replaced_are_served_without_a_restart() {
     let process = serve(&pair, data.path()).await;
     let address = process.address();
     let first = pair.pem().to_owned();
-    let before = shown(address, &first).await.unwrap();
+    let before = presented_certificate(address, &first).await.unwrap();
     // A key that is not the certificate's: the pair before goes on.
     let key = std::fs::read(pair.key()).unwrap();
     std::fs::write(pair.key(), std::fs::read(local().key()).unwrap()).unwrap();
     let noticed = async || process.stderr().contains("does not belong").then_some(());
     wait_until("the server to notice a wrong key", noticed).await;
-    assert_eq!(shown(address, &first).await.unwrap(), before);
+    assert_eq!(
+        presented_certificate(address, &first).await.unwrap(),
+        before
+    );
     std::fs::write(pair.key(), key).unwrap();
     // A connection that is open stays.
     let config = client_config(&first, &["http/1.1"]);
     let mut open = connect(address, "localhost", config).await.unwrap();
     let second = pair.replace().to_owned();
     let after = wait_until("the server to serve the new pair", async || {
-        shown(address, &second).await
+        presented_certificate(address, &second).await
     });
     assert_ne!(after.await, before);
     let host = format!("localhost:{}", address.port());

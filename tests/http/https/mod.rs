@@ -3,7 +3,7 @@
 mod acme;
 mod files;
 mod handshakes;
-mod own;
+mod own_certificate;
 mod pebble;
 mod redirect;
 mod sockets;

@@ -23,7 +23,7 @@ async fn share_from(server: &TestServer, client: &str, body: &Value) -> Answer {
 
 /// Asserts that a cap was reached, and which part of it.
 #[track_caller]
-fn reached(answer: &Answer, cap: &str, part: &str) {
+fn assert_cap_reached(answer: &Answer, cap: &str, part: &str) {
     let problem = answer.problem(503, "capacity_reached");
     assert_eq!(problem["cap"], cap, "{problem}");
     assert_eq!(problem["part"], part, "{problem}");
@@ -48,21 +48,21 @@ async fn strangers_of_one_network_leave_room_for_others_and_for_owners() {
     }
     for body in [&body, &once] {
         let refused = share_from(&server, "2001:db8:1:ffff::1", body).await;
-        reached(&refused, "active_deployments", "client");
+        assert_cap_reached(&refused, "active_deployments", "client");
     }
     let form = server.request(Method::PUT, "/api/v1/deploy/notes.md");
     let form = form.header("x-forwarded-for", "2001:db8:1:1::1").body("x");
-    reached(&form.answer().await, "active_deployments", "client");
+    assert_cap_reached(&form.answer().await, "active_deployments", "client");
     // What was counted is counted still after a restart.
     let server = server.restart().await;
     let refused = share_from(&server, "2001:db8:1:ffff::1", &body).await;
-    reached(&refused, "active_deployments", "client");
+    assert_cap_reached(&refused, "active_deployments", "client");
     for number in 0..10 {
         let client = format!("192.0.2.{number}");
         share_from(&server, &client, &body).await.expect(201);
     }
     let refused = share_from(&server, "198.51.100.1", &body).await;
-    reached(&refused, "active_deployments", "strangers");
+    assert_cap_reached(&refused, "active_deployments", "strangers");
     owner.frontend(&server, &project, "one").await;
     owner.frontend(&server, &project, "two").await;
     for _ in 0..2 {
@@ -70,7 +70,7 @@ async fn strangers_of_one_network_leave_room_for_others_and_for_owners() {
         share.answer().await.expect(201);
     }
     let full = owner.request(&server, Method::POST, DEPLOY).json(&body);
-    reached(&full.answer().await, "active_deployments", "whole");
+    assert_cap_reached(&full.answer().await, "active_deployments", "whole");
     // A claim adds nothing to what the server holds.
     let first = first.unwrap();
     let claim = json!({ "id": first["id"], "delete_token": first["delete_token"] });
@@ -120,7 +120,7 @@ async fn nothing_says_who_has_published_a_share() {
 }
 
 /// Text that no encoding makes much smaller.
-fn dense(bytes: usize) -> String {
+fn incompressible_text(bytes: usize) -> String {
     let mut text = String::new();
     let mut state: u64 = 1;
     while text.len() < bytes {
@@ -141,23 +141,23 @@ async fn bytes_of_shares_count_with_their_encodings() {
     let server = behind_a_proxy(builder).start().await;
     let owner = Owner::new(&server, "acme").await;
     // The source and the page are 100 kB, and the encodings as much again.
-    let body = json!({ "content": dense(50_000) });
+    let body = json!({ "content": incompressible_text(50_000) });
     let first = share_from(&server, "192.0.2.1", &body).await.expect(201);
     let second = share_from(&server, "192.0.2.1", &body).await;
-    reached(&second, "share_bytes", "client");
-    let once = json!({ "content": dense(50_000), "one_time": true });
+    assert_cap_reached(&second, "share_bytes", "client");
+    let once = json!({ "content": incompressible_text(50_000), "one_time": true });
     let third = share_from(&server, "192.0.2.1", &once).await;
-    reached(&third, "share_bytes", "client");
+    assert_cap_reached(&third, "share_bytes", "client");
     for client in ["192.0.2.2", "192.0.2.3"] {
         share_from(&server, client, &body).await.expect(201);
     }
     let fourth = share_from(&server, "192.0.2.4", &body).await;
-    reached(&fourth, "share_bytes", "strangers");
+    assert_cap_reached(&fourth, "share_bytes", "strangers");
     let share = owner.request(&server, Method::POST, DEPLOY).json(&body);
     share.answer().await.expect(201);
     let stored = server.snapshot();
     let full = owner.request(&server, Method::POST, DEPLOY).json(&body);
-    reached(&full.answer().await, "share_bytes", "whole");
+    assert_cap_reached(&full.answer().await, "share_bytes", "whole");
     assert_eq!(server.snapshot().0, stored.0);
     let first = first.json();
     let path = format!("{DEPLOY}/{}", text(&first["id"]));
@@ -181,12 +181,12 @@ async fn an_owners_content_has_a_bound_and_can_be_rolled_back_beyond_it() {
         owner.send(&server, Method::PUT, &room, &body).await
     };
     put("# Two".into()).await.expect(200);
-    put(dense(15_000)).await.expect(200);
-    reached(&put("# Three".into()).await, "owner_bytes", "owner");
+    put(incompressible_text(15_000)).await.expect(200);
+    assert_cap_reached(&put("# Three".into()).await, "owner_bytes", "owner");
     let new = json!({ "type": "markdown", "content": "# New" });
     let path = format!("/{project}/frontends");
     let refused = owner.post(&server, &path, &new).await;
-    reached(&refused, "owner_bytes", "owner");
+    assert_cap_reached(&refused, "owner_bytes", "owner");
     let list = owner.get(&server, &format!("{room}/revisions")).await;
     let list = list.expect(200).json();
     let (active, first) = (&list["active_revision_id"], &list["revisions"][1]);
@@ -194,7 +194,7 @@ async fn an_owners_content_has_a_bound_and_can_be_rolled_back_beyond_it() {
     let refused = owner
         .post(&server, &format!("{room}/revisions"), &draft)
         .await;
-    reached(&refused, "owner_bytes", "owner");
+    assert_cap_reached(&refused, "owner_bytes", "owner");
     let back =
         json!({ "revision_id": first["revision_id"], "expected_active_revision_id": active });
     let back = owner
@@ -215,7 +215,7 @@ async fn the_last_of_the_disk_is_kept_for_owners() {
     let body = json!({ "content": "x" });
     let before = server.snapshot();
     let refused = server.json(DEPLOY, &body).answer().await;
-    reached(&refused, "free_disk_owners_bytes", "strangers");
+    assert_cap_reached(&refused, "free_disk_owners_bytes", "strangers");
     assert_eq!(server.snapshot(), before);
     let share = owner.request(&server, Method::POST, DEPLOY).json(&body);
     share.answer().await.expect(201);
@@ -278,7 +278,7 @@ async fn free_workspaces_of_one_user_share_a_part_of_the_backends() {
         let made = backend(server, &alice.owner, &project).await;
         match is_there {
             true => drop(made.expect(201)),
-            false => reached(&made, "backends", "owner"),
+            false => assert_cap_reached(&made, "backends", "owner"),
         }
     }
     // A key of one of them is the same owner's.
@@ -288,7 +288,7 @@ async fn free_workspaces_of_one_user_share_a_part_of_the_backends() {
     let key = Owner::with_credential(&text(&key.expect(201).json()["credential"]));
     let list = key.get(server, "").await.expect(200).json();
     let third = text(&list["projects"][0]["id"]);
-    reached(&backend(server, &key, &third).await, "backends", "owner");
+    assert_cap_reached(&backend(server, &key, &third).await, "backends", "owner");
     for slug in ["b1", "b2"] {
         bob.workspace(&fixture, slug).await;
         let project = project_in(&bob.owner, slug).await;
@@ -298,7 +298,7 @@ async fn free_workspaces_of_one_user_share_a_part_of_the_backends() {
     carol.workspace(&fixture, "c1").await;
     let project = project_in(&carol.owner, "c1").await;
     let refused = backend(server, &carol.owner, &project).await;
-    reached(&refused, "backends", "strangers");
+    assert_cap_reached(&refused, "backends", "strangers");
     let owner = Owner::new(server, "acme").await;
     let (one, two) = (
         owner.project(server, "One").await,
@@ -306,7 +306,7 @@ async fn free_workspaces_of_one_user_share_a_part_of_the_backends() {
     );
     backend(server, &owner, &one).await.expect(201);
     let full = backend(server, &owner, &two).await;
-    reached(&full, "backends", "whole");
+    assert_cap_reached(&full, "backends", "whole");
     owner
         .delete(server, &format!("/{one}/backend"))
         .await

@@ -6,12 +6,12 @@ use svc_tests::{Process, Socket, SocketEvent, TestServer};
 use tempfile::TempDir;
 
 use super::{ACTIONS, SCHEMA, subscribe};
-use crate::crashes::{Site, deed_of, points};
+use crate::crashes::{OwnerProcess, fault_group, fault_points};
 use crate::owner::text;
 use crate::svc;
 
 /// Deeds of visitors, as fault points are named.
-pub(crate) const DEEDS: [&str; 1] = ["write"];
+pub(crate) const FAULT_GROUPS: [&str; 1] = ["write"];
 
 /// Limits that votes do not meet.
 const LIMITS: &str =
@@ -46,15 +46,15 @@ impl PollInstallation {
     }
 
     /// The owner of a server of this place.
-    pub(super) fn owner_process(&self, process: Process) -> Site<'_> {
-        Site {
+    pub(super) fn owner_process(&self, process: Process) -> OwnerProcess<'_> {
+        OwnerProcess {
             process,
             credential: &self.credential,
         }
     }
 
     /// Makes the polls and the page; answers the project.
-    pub(super) async fn create_polls(&self, site: &Site<'_>) -> String {
+    pub(super) async fn create_polls(&self, site: &OwnerProcess<'_>) -> String {
         let (_, project) = site.post("", json!({ "name": "House" })).await;
         let project = text(&project["id"]);
         let actions = ACTIONS.map(|(name, sql)| json!({ "name": name, "sql": sql }));
@@ -126,9 +126,9 @@ pub(super) async fn last_heard_count(mut socket: Socket) -> u64 {
 
 #[tokio::test]
 async fn nobody_hears_of_what_a_crash_takes_back() {
-    let points: Vec<_> = points()
+    let points: Vec<_> = fault_points()
         .into_iter()
-        .filter(|point| DEEDS.contains(&deed_of(point)))
+        .filter(|point| FAULT_GROUPS.contains(&fault_group(point)))
         .collect();
     assert_eq!(points, ["write.durable", "write.run", "write.told"]);
     for point in points {

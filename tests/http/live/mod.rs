@@ -17,7 +17,7 @@ use svc_tests::{Builder, Socket, TestServer};
 
 use crate::project_fixture::ProjectFixture;
 
-pub(crate) use crashes::DEEDS;
+pub(crate) use crashes::FAULT_GROUPS;
 
 /// Tables with keys that cascade, without rowids, and a view.
 const SCHEMA: &str = "

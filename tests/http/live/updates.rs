@@ -14,7 +14,7 @@ use super::{
 use crate::project_fixture::ProjectFixture;
 
 /// A batch of calls, as a visitor of `room`.
-async fn batch(fixture: &ProjectFixture, ops: Value) {
+async fn send_batch(fixture: &ProjectFixture, ops: Value) {
     fixture
         .call("room", &json!({ "ops": ops }))
         .await
@@ -59,7 +59,7 @@ async fn every_way_to_change_a_table_is_noticed() {
         next_rows(&mut socket, "keys", 5).await,
         json!([{ "k": "b", "v": 1 }])
     );
-    batch(
+    send_batch(
         &fixture,
         json!([
             { "action": "total" },

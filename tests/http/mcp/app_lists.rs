@@ -11,7 +11,7 @@ use crate::project_fixture::{GUESTS, ProjectFixture};
 const PAGE: usize = 66_000;
 
 /// A fixture whose actions are tools, with so many of them.
-async fn with(actions: &[Value]) -> ProjectFixture {
+async fn start_app_with(actions: &[Value]) -> ProjectFixture {
     let fixture = ProjectFixture::on_server(TestServer::start().await, GUESTS).await;
     for batch in actions.chunks(200) {
         fixture.put(&json!(batch)).await.expect(200);
@@ -22,7 +22,7 @@ async fn with(actions: &[Value]) -> ProjectFixture {
 }
 
 /// All pages of the list: how many there were, and the tools.
-async fn pages(client: &Client<'_>) -> (usize, Vec<Value>) {
+async fn list_all_pages(client: &Client<'_>) -> (usize, Vec<Value>) {
     let (mut tools, mut pages) = (Vec::new(), 0);
     let mut params = json!({});
     loop {
@@ -46,19 +46,19 @@ async fn a_thousand_actions_come_in_pages() {
     let actions: Vec<_> = (0..1_000)
         .map(|n| json!({ "name": name(n), "sql": "SELECT :a AS a, :b AS b", "note": note }))
         .collect();
-    let fixture = with(&actions).await;
+    let fixture = start_app_with(&actions).await;
     for client in [
-        Client::at(&fixture.server, "room"),
-        Client::at(&fixture.server, "room").legacy(),
+        Client::for_app(&fixture.server, "room"),
+        Client::for_app(&fixture.server, "room").legacy(),
     ] {
-        let (pages, tools) = pages(&client).await;
+        let (pages, tools) = list_all_pages(&client).await;
         assert!((15..30).contains(&pages), "{pages}");
         let names: Vec<_> = tools.iter().map(|tool| tool["name"].clone()).collect();
         let expected: Vec<_> = (0..1_000).map(|n| json!(name(n))).collect();
         assert_eq!(names, expected);
         assert!(tools.iter().all(|tool| tool["description"] == note));
     }
-    let client = Client::at(&fixture.server, "room");
+    let client = Client::for_app(&fixture.server, "room");
     for cursor in ["", "A", "action 1", "42", "a\u{0}"] {
         let answer = client
             .send_request("tools/list", &json!({ "cursor": cursor }))
@@ -77,13 +77,13 @@ async fn what_no_agent_could_read_is_no_tool() {
         let binds: Vec<_> = (0..n).map(|n| format!(":{} AS c{n}", bind(n))).collect();
         format!("SELECT {}", binds.join(", "))
     };
-    let fixture = with(&[
+    let fixture = start_app_with(&[
         json!({ "name": "few", "sql": list(20, &|n| format!("b{n}")), "note": "\u{1}\"\\".repeat(300) }),
         json!({ "name": "many", "sql": list(400, &|n| format!("b{n}")) }),
     ])
     .await;
-    let client = Client::at(&fixture.server, "room");
-    let (_, tools) = pages(&client).await;
+    let client = Client::for_app(&fixture.server, "room");
+    let (_, tools) = list_all_pages(&client).await;
     let [few] = tools.as_slice() else {
         panic!("{tools:?}");
     };
@@ -97,8 +97,8 @@ async fn what_no_agent_could_read_is_no_tool() {
 async fn a_result_is_cut_to_what_an_agent_can_read() {
     let rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :rows)
         SELECT i, replace(hex(zeroblob(500)), '00', 'words') AS text FROM n";
-    let fixture = with(&[json!({ "name": "rows", "sql": rows })]).await;
-    let client = Client::at(&fixture.server, "room");
+    let fixture = start_app_with(&[json!({ "name": "rows", "sql": rows })]).await;
+    let client = Client::for_app(&fixture.server, "room");
     let whole = client.call_ok("rows", json!({ "rows": 2 })).await;
     assert_eq!(whole["rows"].as_array().unwrap().len(), 2);
     assert_eq!(whole["truncated"], false);

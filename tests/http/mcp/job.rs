@@ -21,8 +21,8 @@ async fn from_a_project_to_a_rollback() {
     let server = TestServer::start().await;
     let owner = Owner::new(&server, "acme").await;
     for client in [
-        Client::of(&server, &owner.credential),
-        Client::of(&server, &owner.credential).legacy(),
+        Client::with_credential(&server, &owner.credential),
+        Client::with_credential(&server, &owner.credential).legacy(),
     ] {
         let listed = client
             .call_ok("manage_project", json!({ "action": "list" }))
@@ -35,9 +35,9 @@ async fn from_a_project_to_a_rollback() {
             )
             .await;
         let id = text(&project["id"]);
-        backend(&client, &id).await;
-        let slug = page(&client, &id).await;
-        history(&client, &id, &slug).await;
+        build_backend(&client, &id).await;
+        let slug = publish_and_use_page(&client, &id).await;
+        check_history(&client, &id, &slug).await;
         let gone = json!({ "action": "delete", "project_id": id });
         assert_eq!(
             client.call_ok("manage_project", gone).await,
@@ -51,7 +51,7 @@ async fn from_a_project_to_a_rollback() {
     }
 }
 
-async fn backend(client: &Client<'_>, id: &str) {
+async fn build_backend(client: &Client<'_>, id: &str) {
     let ddl = "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL);";
     let create = json!({ "action": "create", "project_id": id, "ddl": ddl });
     let made = client.call_ok("manage_backend", create).await;
@@ -67,7 +67,7 @@ async fn backend(client: &Client<'_>, id: &str) {
 }
 
 /// Publishes the page, and uses it as its visitors do.
-async fn page(client: &Client<'_>, id: &str) -> String {
+async fn publish_and_use_page(client: &Client<'_>, id: &str) -> String {
     let create = json!({ "action": "create", "project_id": id, "type": "html", "content": PAGE });
     let made = client.call_ok("manage_frontend", create).await;
     let slug = text(&made["slug"]);
@@ -84,7 +84,7 @@ async fn page(client: &Client<'_>, id: &str) -> String {
     slug
 }
 
-async fn history(client: &Client<'_>, id: &str, slug: &str) {
+async fn check_history(client: &Client<'_>, id: &str, slug: &str) {
     let arguments = |action: &str, more: Value| {
         let mut arguments = more;
         arguments["action"] = action.into();
@@ -134,7 +134,7 @@ async fn history(client: &Client<'_>, id: &str, slug: &str) {
     // Somebody who still believes in the first revision overwrites nothing.
     let late = json!({ "revision_id": first, "expected_active_revision_id": first });
     let problem = client
-        .refused(
+        .call_refused(
             "manage_frontend",
             arguments("promote", late),
             "revision_conflict",
@@ -146,7 +146,7 @@ async fn history(client: &Client<'_>, id: &str, slug: &str) {
     );
     let stale = json!({ "base_revision_id": first, "content": "x" });
     client
-        .refused(
+        .call_refused(
             "manage_frontend",
             arguments("create_revision", stale),
             "revision_conflict",

@@ -118,7 +118,7 @@ async fn schemas_are_flat_and_every_argument_is_explained() {
 async fn what_is_wrong_with_arguments_is_named() {
     let server = TestServer::start().await;
     let owner = Owner::new(&server, "acme").await;
-    let client = Client::of(&server, &owner.credential);
+    let client = Client::with_credential(&server, &owner.credential);
     let id = owner.project(&server, "House").await;
     // What is asked for is there: arguments come after that.
     owner.frontend(&server, &id, "a").await;
@@ -248,7 +248,7 @@ async fn what_is_wrong_with_arguments_is_named() {
         ),
     ] {
         let problem = client
-            .refused(tool, arguments.clone(), "invalid_request")
+            .call_refused(tool, arguments.clone(), "invalid_request")
             .await;
         let detail = problem["detail"].as_str().unwrap();
         assert!(detail.contains(says), "{arguments}: {detail}");

@@ -12,7 +12,7 @@ use crate::owner::Owner;
 async fn what_is_missing_or_misnamed_is_told_with_the_next_step() {
     let server = TestServer::start().await;
     let owner = Owner::new(&server, "acme").await;
-    let client = Client::of(&server, &owner.credential);
+    let client = Client::with_credential(&server, &owner.credential);
     let id = owner.project(&server, "House").await;
     owner.frontend(&server, &id, "room").await;
     let room = |action: &str, more: Value| {
@@ -65,7 +65,7 @@ async fn what_is_missing_or_misnamed_is_told_with_the_next_step() {
             &["`slug` cannot be a slug"],
         ),
     ] {
-        let problem = client.refused(tool, arguments.clone(), code).await;
+        let problem = client.call_refused(tool, arguments.clone(), code).await;
         let detail = problem["detail"].as_str().unwrap();
         for said in says {
             assert!(detail.contains(said), "{arguments}: {detail}");

@@ -7,7 +7,7 @@ use super::client::Client;
 use crate::owner::{Owner, text};
 
 /// A page of a megabyte, as long as an argument may be, with characters of every length.
-fn large() -> String {
+fn large_page() -> String {
     let mut page = String::from("<!doctype html><title>Large</title>\n");
     let mut line = 0;
     while page.len() < 1_000_000 {
@@ -17,12 +17,12 @@ fn large() -> String {
     page
 }
 
-struct Page<'a> {
+struct PageTool<'a> {
     client: Client<'a>,
     project: String,
 }
 
-impl Page<'_> {
+impl PageTool<'_> {
     async fn send_request(&self, action: &str, more: Value) -> Value {
         self.client
             .call_ok("manage_frontend", self.arguments(action, more))
@@ -63,11 +63,11 @@ async fn a_page_of_a_megabyte_is_read_in_ranges_and_edited_by_patches() {
     let server = TestServer::start().await;
     let owner = Owner::new(&server, "acme").await;
     let project = owner.project(&server, "House").await;
-    let page = Page {
-        client: Client::of(&server, &owner.credential),
+    let page = PageTool {
+        client: Client::with_credential(&server, &owner.credential),
         project,
     };
-    let mut expected = large();
+    let mut expected = large_page();
     let new = json!({ "type": "html", "content": expected, "requested_slug": "large" });
     page.send_request("create", new).await;
     // Without a range, as much as fits, and where to go on.
@@ -102,8 +102,8 @@ async fn ranges_count_characters() {
     let server = TestServer::start().await;
     let owner = Owner::new(&server, "acme").await;
     let project = owner.project(&server, "House").await;
-    let page = Page {
-        client: Client::of(&server, &owner.credential),
+    let page = PageTool {
+        client: Client::with_credential(&server, &owner.credential),
         project,
     };
     let content = "aä\u{1f600}\"\nb";
@@ -130,7 +130,7 @@ async fn ranges_count_characters() {
     for range in [json!({ "offset": 7 }), json!({ "limit": 0 })] {
         let arguments = page.arguments("content", range);
         page.client
-            .refused("manage_frontend", arguments, "invalid_request")
+            .call_refused("manage_frontend", arguments, "invalid_request")
             .await;
     }
     let known = json!({ "known_content_sha256": whole["content_sha256"], "offset": 3 });
@@ -142,8 +142,8 @@ async fn a_long_history_comes_in_pages_that_fit() {
     let server = TestServer::start().await;
     let owner = Owner::new(&server, "acme").await;
     let project = owner.project(&server, "House").await;
-    let page = Page {
-        client: Client::of(&server, &owner.credential),
+    let page = PageTool {
+        client: Client::with_credential(&server, &owner.credential),
         project,
     };
     page.send_request(
@@ -183,7 +183,7 @@ async fn a_large_backend_is_cut_with_a_note() {
     let server = TestServer::start().await;
     let owner = Owner::new(&server, "acme").await;
     let project = owner.project(&server, "House").await;
-    let client = Client::of(&server, &owner.credential);
+    let client = Client::with_credential(&server, &owner.credential);
     let ddl = format!("CREATE TABLE t (a); -- {}", "\"x\" ".repeat(20_000));
     let made = client
         .call_ok(

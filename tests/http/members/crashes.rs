@@ -10,12 +10,12 @@ use tempfile::TempDir;
 
 use super::WORKSPACES_PATH;
 use super::fake_billing::{FakeBilling, SECRET};
-use crate::crashes::{deed_of, points};
+use crate::crashes::{fault_group, fault_points};
 use crate::owner::text;
 use crate::svc;
 
 /// Deeds that lead to the points here alone.
-pub(crate) const DEEDS: [&str; 1] = ["workspace"];
+pub(crate) const FAULT_GROUPS: [&str; 1] = ["workspace"];
 
 /// An installation that dies and is started again, with those around it that stay.
 struct CrashFixture {
@@ -139,9 +139,9 @@ async fn page(process: &Process) -> Answer {
 #[tokio::test]
 async fn whatever_the_point_of_death_a_workspace_is_whole_or_gone() {
     let mut seen = 0;
-    let leads = |point: &String| ["workspace", "teardown"].contains(&deed_of(point));
-    for point in points().into_iter().filter(leads) {
-        seen += usize::from(deed_of(&point) == "workspace");
+    let leads = |point: &String| ["workspace", "teardown"].contains(&fault_group(point));
+    for point in fault_points().into_iter().filter(leads) {
+        seen += usize::from(fault_group(&point) == "workspace");
         let place = CrashFixture::new().await;
         let process = place.serve(None).await;
         let workspace = place.create_workspace(&process).await;
@@ -200,9 +200,9 @@ async fn whatever_the_point_of_death_a_workspace_is_whole_or_gone() {
 #[tokio::test]
 async fn whatever_the_point_of_death_a_paid_plan_begins_once() {
     let mut seen = 0;
-    for point in points()
+    for point in fault_points()
         .into_iter()
-        .filter(|point| deed_of(point) == "webhook")
+        .filter(|point| fault_group(point) == "webhook")
     {
         seen += 1;
         let place = CrashFixture::new().await;

@@ -238,7 +238,7 @@ impl Recorder {
 }
 
 /// Walks a server; returns the text of `examples.json`.
-async fn recorded() -> String {
+async fn record_examples() -> String {
     let mut recorder = Recorder::new().await;
     recorder.share().await;
     let project = recorder.project().await;
@@ -249,7 +249,7 @@ async fn recorded() -> String {
     recorder.payments(&project).await;
     recorder.visitors(&project, "notes").await;
     recorder.overview(&project).await;
-    let (people, names) = openapi_people::recorded().await;
+    let (people, names) = openapi_people::record_examples().await;
     recorder.examples.extend(people);
     let text = names
         .iter()
@@ -290,7 +290,7 @@ fn file() -> PathBuf {
 
 #[tokio::test]
 async fn examples_are_what_the_server_answers() {
-    let fresh = recorded().await;
+    let fresh = record_examples().await;
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(file(), &fresh).unwrap();
         return;

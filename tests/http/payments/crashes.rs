@@ -6,12 +6,12 @@ use svc_tests::{Process, wait_until};
 use tempfile::TempDir;
 
 use super::fake_stripe::{FakeStripe, SECRET, checkout, event};
-use crate::crashes::{Site, deed_of, points};
+use crate::crashes::{OwnerProcess, fault_group, fault_points};
 use crate::owner::text;
 use crate::svc;
 
 /// Deeds that lead to the points here.
-pub(crate) const DEEDS: [&str; 3] = ["checkout", "webhook", "mirror"];
+pub(crate) const FAULT_GROUPS: [&str; 3] = ["checkout", "webhook", "mirror"];
 
 async fn begin_checkout(process: &Process, price: &str) -> Option<Value> {
     let request = process
@@ -35,7 +35,10 @@ async fn send_event(process: &Process, event: &Value) -> Option<u16> {
 #[tokio::test]
 async fn whatever_the_point_of_death_every_payment_counts_once() {
     let mut seen = 0;
-    for point in points().into_iter().filter(|p| DEEDS.contains(&deed_of(p))) {
+    for point in fault_points()
+        .into_iter()
+        .filter(|p| FAULT_GROUPS.contains(&fault_group(p)))
+    {
         seen += 1;
         let provider = FakeStripe::start().await;
         let data = TempDir::new().unwrap();
@@ -47,7 +50,7 @@ async fn whatever_the_point_of_death_every_payment_counts_once() {
         std::fs::create_dir(&data).unwrap();
         let made = svc().run(&data, &create).await.json();
         let credential = text(&made["credential"]);
-        let site = Site {
+        let site = OwnerProcess {
             process: svc().serve(&data, &arguments).await,
             credential: &credential,
         };
@@ -82,7 +85,7 @@ async fn whatever_the_point_of_death_every_payment_counts_once() {
         let (status, _) = dying.wait_for_exit().await;
         assert!(!status.success(), "{point}: it did not die");
 
-        let site = Site {
+        let site = OwnerProcess {
             process: svc().serve(&data, &arguments).await,
             credential: &credential,
         };

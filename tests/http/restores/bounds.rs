@@ -7,24 +7,27 @@ async fn seven_days_are_kept_and_no_more() {
     let fixture = with_guests(TestServer::start().await).await;
     fixture.moments().await;
     fixture.server.advance(6 * 24 * 3600);
-    fixture.arrive("Mary").await;
+    fixture.add_guest("Mary").await;
     assert_eq!(fixture.moments().await.len(), 5);
-    fixture.restored(&at(0.0)).await;
+    fixture.restore_ok(&time_at(0.0)).await;
     fixture.server.advance(2 * 24 * 3600);
-    fixture.forget_old().await;
+    fixture.expire_history().await;
     let moments = fixture.moments().await;
     assert_eq!(
         moments.len(),
         3,
         "what was there then, Mary, and the restore: {moments:?}"
     );
-    assert_eq!(moments[2], at(3.0), "it was so until Mary came");
-    fixture.restore(&at(2.0)).await.problem(404, "not_found");
+    assert_eq!(moments[2], time_at(3.0), "it was so until Mary came");
+    fixture
+        .restore(&time_at(2.0))
+        .await
+        .problem(404, "not_found");
     fixture.server.advance(30 * 24 * 3600);
-    fixture.forget_old().await;
+    fixture.expire_history().await;
     assert_eq!(fixture.moments().await.len(), 1);
     assert!(
-        fixture.guests().await.is_empty(),
+        fixture.guest_names().await.is_empty(),
         "what is there is never too old"
     );
 }
@@ -40,8 +43,11 @@ async fn nothing_is_kept_where_none_is_wanted_or_there_is_no_room() {
             history,
             json!({ "oldest": null, "newest": null, "bytes": 0, "moments": [], "next_before": null })
         );
-        fixture.restore(&at(1.0)).await.problem(404, "not_found");
-        assert_eq!(fixture.guests().await.len(), 3);
+        fixture
+            .restore(&time_at(1.0))
+            .await
+            .problem(404, "not_found");
+        assert_eq!(fixture.guest_names().await.len(), 3);
     }
     // Switched off, what there was goes; switched on, it begins anew.
     let mut fixture = with_guests(TestServer::start().await).await;
@@ -49,7 +55,7 @@ async fn nothing_is_kept_where_none_is_wanted_or_there_is_no_room() {
         .server
         .restart_with(|s| s.limits.history_bytes = 0)
         .await;
-    fixture.arrive("Mary").await;
+    fixture.add_guest("Mary").await;
     let id = text(&fixture.detail().await["id"]);
     let files = disk::names(&fixture.server.data().join("backends").join(&id));
     assert!(
@@ -60,7 +66,7 @@ async fn nothing_is_kept_where_none_is_wanted_or_there_is_no_room() {
         .server
         .restart_with(|s| s.limits.history_bytes = 1 << 26)
         .await;
-    assert_eq!(fixture.moments().await, [at(4.0)]);
+    assert_eq!(fixture.moments().await, [time_at(4.0)]);
 }
 
 /// Visitors who read beside a restore see what was before or what is after, and what they write is in neither half.
@@ -96,8 +102,8 @@ async fn visitors_beside_a_restore_see_one_state_or_the_other() {
     for _ in 0..10 {
         fixture.server.advance(1);
         let moments = fixture.moments().await;
-        let restored = fixture.restored(&moments[moments.len() / 2]).await;
-        fixture.restored(&text(&restored["previous"])).await;
+        let restored = fixture.restore_ok(&moments[moments.len() / 2]).await;
+        fixture.restore_ok(&text(&restored["previous"])).await;
     }
     stop.send(true).unwrap();
     let turns = visitors.join_all().await;

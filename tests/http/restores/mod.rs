@@ -13,7 +13,7 @@ use crate::svc;
 const ADD: &str = "INSERT INTO guests (name) VALUES (:name)";
 
 /// A time on the first minute of every test's day.
-fn at(seconds: f64) -> String {
+fn time_at(seconds: f64) -> String {
     format!("2026-11-20T12:00:{seconds:06.3}Z")
 }
 
@@ -24,12 +24,12 @@ impl ProjectFixture {
     }
 
     /// Has what is too old forgotten, as the server does now and then.
-    async fn forget_old(&self) {
+    async fn expire_history(&self) {
         let backends = &self.server.server().app().backends;
-        backends.forget_old().await.unwrap();
+        backends.expire_history().await.unwrap();
     }
 
-    async fn restored(&self, at: &str) -> Value {
+    async fn restore_ok(&self, at: &str) -> Value {
         self.restore(at).await.expect(200).json()
     }
 
@@ -45,13 +45,13 @@ impl ProjectFixture {
     }
 
     /// A second later, another guest.
-    async fn arrive(&self, name: &str) {
+    async fn add_guest(&self, name: &str) {
         self.server.advance(1);
         self.call_ok("add", &json!({ "name": name })).await;
     }
 
     /// The guests in the order in which they came.
-    async fn guests(&self) -> Vec<String> {
+    async fn guest_names(&self) -> Vec<String> {
         let rows = self.rows("SELECT name FROM guests ORDER BY id").await;
         let rows = rows.as_array().unwrap();
         rows.iter().map(|row| text(&row["name"])).collect()
@@ -63,7 +63,7 @@ async fn with_guests(server: TestServer) -> ProjectFixture {
     let fixture = ProjectFixture::on_server(server, GUESTS).await;
     fixture.define(&[("add", ADD)]).await;
     for name in ["Ada", "Grace", "Edith"] {
-        fixture.arrive(name).await;
+        fixture.add_guest(name).await;
     }
     fixture
 }
@@ -75,19 +75,19 @@ async fn every_commit_is_listed_and_any_time_can_be_restored() {
     let bytes = history["bytes"].as_u64().unwrap();
     assert!(bytes > 0);
     let moments: Vec<_> = [3.0, 2.0, 1.0, 0.0]
-        .map(|second| json!({ "at": at(second) }))
+        .map(|second| json!({ "at": time_at(second) }))
         .into();
     assert_eq!(
         history,
         json!({
-            "oldest": at(0.0), "newest": at(3.0), "bytes": bytes, "moments": moments, "next_before": null,
+            "oldest": time_at(0.0), "newest": time_at(3.0), "bytes": bytes, "moments": moments, "next_before": null,
         })
     );
     let page = fixture.history("?limit=2").await.expect(200).json();
     assert_eq!(page["moments"], json!(moments[..2]));
-    assert_eq!(page["next_before"], at(2.0));
+    assert_eq!(page["next_before"], time_at(2.0));
     let rest = fixture
-        .history(&format!("?before={}&limit=2", at(2.0)))
+        .history(&format!("?before={}&limit=2", time_at(2.0)))
         .await;
     let rest = rest.expect(200).json();
     assert_eq!(rest["moments"], json!(moments[2..]));
@@ -99,24 +99,24 @@ async fn every_commit_is_listed_and_any_time_can_be_restored() {
 
     // Between two commits it is the first of them that counts; any form of a time will do.
     fixture.server.advance(10);
-    let restored = fixture.restored("2026-11-20T13:00:01.9999+01:00").await;
+    let restored = fixture.restore_ok("2026-11-20T13:00:01.9999+01:00").await;
     assert_eq!(
         restored,
-        json!({ "restored_to": at(1.0), "previous": at(3.0) })
+        json!({ "restored_to": time_at(1.0), "previous": time_at(3.0) })
     );
-    assert_eq!(fixture.guests().await, ["Ada"]);
+    assert_eq!(fixture.guest_names().await, ["Ada"]);
     fixture.call_ok("add", &json!({ "name": "Mary" })).await;
     assert_eq!(
-        fixture.guests().await,
+        fixture.guest_names().await,
         ["Ada", "Mary"],
         "it is written to as ever"
     );
-    let undone = fixture.restored(&text(&restored["previous"])).await;
-    assert_eq!(undone["restored_to"], at(3.0));
-    assert_eq!(fixture.guests().await, ["Ada", "Grace", "Edith"]);
-    let redone = fixture.restored(&text(&undone["previous"])).await;
+    let undone = fixture.restore_ok(&text(&restored["previous"])).await;
+    assert_eq!(undone["restored_to"], time_at(3.0));
+    assert_eq!(fixture.guest_names().await, ["Ada", "Grace", "Edith"]);
+    let redone = fixture.restore_ok(&text(&undone["previous"])).await;
     assert_eq!(redone["restored_to"], undone["previous"]);
-    assert_eq!(fixture.guests().await, ["Ada", "Mary"]);
+    assert_eq!(fixture.guest_names().await, ["Ada", "Mary"]);
 }
 
 /// Nothing but a millisecond tells a restore from the commit before it.
@@ -125,17 +125,17 @@ async fn a_restore_can_be_undone_while_the_clock_stands_still() {
     let fixture = with_guests(TestServer::start().await).await;
     let mut undo = Vec::new();
     for second in [2.0, 1.0, 0.0] {
-        let before = fixture.guests().await;
-        let restored = fixture.restored(&at(second)).await;
+        let before = fixture.guest_names().await;
+        let restored = fixture.restore_ok(&time_at(second)).await;
         undo.push((text(&restored["previous"]), before));
     }
-    assert!(fixture.guests().await.is_empty());
+    assert!(fixture.guest_names().await.is_empty());
     for (previous, before) in undo.into_iter().rev() {
-        fixture.restored(&previous).await;
-        assert_eq!(fixture.guests().await, before);
+        fixture.restore_ok(&previous).await;
+        assert_eq!(fixture.guest_names().await, before);
     }
     let newest = fixture.moments().await[0].clone();
-    let restored = fixture.restored(&newest).await;
+    let restored = fixture.restore_ok(&newest).await;
     assert_eq!(restored["restored_to"], newest, "the present, too");
 }
 
@@ -150,8 +150,8 @@ async fn what_cannot_be_restored_is_refused_and_nothing_changes() {
         (json!({ "at": "" }), "at"),
         (json!({ "at": "yesterday" }), "RFC 3339"),
         (json!({ "at": "2026-11-20" }), "RFC 3339"),
-        (json!({ "at": at(4.0) }), "future"),
-        (json!({ "at": at(1.0), "to": "x" }), "to"),
+        (json!({ "at": time_at(4.0) }), "future"),
+        (json!({ "at": time_at(1.0), "to": "x" }), "to"),
     ] {
         let answer = fixture.send(Method::POST, "/restore", &body).await;
         let problem = answer.problem(400, "invalid_request");
@@ -159,7 +159,10 @@ async fn what_cannot_be_restored_is_refused_and_nothing_changes() {
     }
     for long_ago in ["2026-11-20T11:59:59.999Z", "1970-01-01T00:00:00Z"] {
         let problem = fixture.restore(long_ago).await.problem(404, "not_found");
-        assert!(text(&problem["detail"]).contains(&at(0.0)), "{problem}");
+        assert!(
+            text(&problem["detail"]).contains(&time_at(0.0)),
+            "{problem}"
+        );
     }
     for query in [
         "?limit=0",
@@ -173,7 +176,7 @@ async fn what_cannot_be_restored_is_refused_and_nothing_changes() {
     }
     fixture.history("?limit=1000").await.expect(200);
     assert_eq!(fixture.moments().await, moments);
-    assert_eq!(fixture.guests().await.len(), 3);
+    assert_eq!(fixture.guest_names().await.len(), 3);
     assert_eq!(
         fixture.detail().await["migrations"]
             .as_array()
@@ -187,11 +190,14 @@ async fn what_cannot_be_restored_is_refused_and_nothing_changes() {
 async fn only_its_owner_goes_back_and_only_where_there_is_a_backend() {
     let fixture = ProjectFixture::without_backend(TestServer::start().await).await;
     fixture.history("").await.problem(404, "not_found");
-    fixture.restore(&at(0.0)).await.problem(404, "not_found");
+    fixture
+        .restore(&time_at(0.0))
+        .await
+        .problem(404, "not_found");
     fixture.create(GUESTS).await.expect(201);
     let other = Owner::new(&fixture.server, "zeta").await;
     let path = format!("/{}/backend", fixture.project);
-    let restore = json!({ "at": at(0.0) });
+    let restore = json!({ "at": time_at(0.0) });
     let history = format!("{path}/history");
     other
         .get(&fixture.server, &history)
@@ -207,7 +213,7 @@ async fn only_its_owner_goes_back_and_only_where_there_is_a_backend() {
     anonymous.await.problem(401, "unauthorized");
     let anonymous = fixture.server.json(&format!("{below}/restore"), &restore);
     anonymous.answer().await.problem(401, "unauthorized");
-    fixture.restored(&at(0.0)).await;
+    fixture.restore_ok(&time_at(0.0)).await;
 }
 
 #[tokio::test]
@@ -227,8 +233,8 @@ async fn later_migrations_are_applied_again_without_their_rows() {
         .await;
     let before = fixture.detail().await;
 
-    let restored = fixture.restored(&at(2.0)).await;
-    assert_eq!(fixture.guests().await, ["Ada", "Grace"]);
+    let restored = fixture.restore_ok(&time_at(2.0)).await;
+    assert_eq!(fixture.guest_names().await, ["Ada", "Grace"]);
     assert_eq!(fixture.count("more").await, 0, "seeds are not sown again");
     let after = fixture.detail().await;
     for part in ["id", "schema", "actions", "warnings"] {
@@ -239,9 +245,12 @@ async fn later_migrations_are_applied_again_without_their_rows() {
     let entry = &ledger[3];
     assert_eq!(ledger.len(), 4);
     assert_eq!(entry["version"], 4);
-    assert_eq!(entry["applied_at"], at(4.0));
+    assert_eq!(entry["applied_at"], time_at(4.0));
     let sql = text(&entry["sql"]);
-    assert!(sql.starts_with("-- ") && sql.contains(&at(2.0)), "{sql}");
+    assert!(
+        sql.starts_with("-- ") && sql.contains(&time_at(2.0)),
+        "{sql}"
+    );
     // Actions that came later find the schema that they were defined for.
     assert_eq!(fixture.call_ok("more", &json!({})).await["rows"], json!([]));
     assert_eq!(
@@ -261,8 +270,8 @@ async fn later_migrations_are_applied_again_without_their_rows() {
     assert_eq!(next["version"], 5);
     assert_eq!(svc_check(&fixture).await, (json!([]), json!([])));
 
-    fixture.restored(&text(&restored["previous"])).await;
-    assert_eq!(fixture.guests().await.len(), 3);
+    fixture.restore_ok(&text(&restored["previous"])).await;
+    assert_eq!(fixture.guest_names().await.len(), 3);
     assert_eq!(fixture.count("more").await, 3, "what was there is there");
     let tables = names(&fixture.detail().await["schema"]["tables"]);
     assert_eq!(tables, ["guests", "more", "next", "svc_payments"]);
@@ -296,7 +305,7 @@ async fn a_migration_that_does_not_fit_the_rows_of_then_is_named() {
         .await
         .expect(200);
     let before = fixture.detail().await;
-    let problem = fixture.restore(&at(1.0)).await;
+    let problem = fixture.restore(&time_at(1.0)).await;
     let problem = problem.problem(409, "constraint_violation");
     assert_eq!(problem["migration"], 3);
     let detail = text(&problem["detail"]);
@@ -312,7 +321,7 @@ async fn a_migration_that_does_not_fit_the_rows_of_then_is_named() {
     for part in ["schema", "migrations", "warnings"] {
         assert_eq!(after[part], before[part], "{part}");
     }
-    fixture.restored(&at(2.0)).await;
+    fixture.restore_ok(&time_at(2.0)).await;
 }
 
 #[tokio::test]
@@ -326,8 +335,8 @@ async fn what_the_platform_derives_stays_as_it_is() {
         file.execute_batch(sql).unwrap();
     };
     fixture.server = fixture.server.restart_after_change(paid).await;
-    fixture.restored(&at(1.0)).await;
-    assert_eq!(fixture.guests().await, ["Ada"]);
+    fixture.restore_ok(&time_at(1.0)).await;
+    assert_eq!(fixture.guest_names().await, ["Ada"]);
     let payments = fixture
         .rows("SELECT session_id, status FROM svc_payments")
         .await;
@@ -340,20 +349,20 @@ async fn history_outlives_restarts_and_ends_with_the_backend() {
     let before = fixture.moments().await;
     fixture.server = fixture.server.restart().await;
     assert_eq!(fixture.moments().await, before);
-    fixture.arrive("Mary").await;
+    fixture.add_guest("Mary").await;
     fixture.server = fixture.server.restart().await;
     assert_eq!(fixture.moments().await[1..], before);
     let id = text(&fixture.detail().await["id"]);
     let files = disk::names(&fixture.server.data().join("backends").join(&id));
     let chains = files.iter().filter(|name| name.ends_with(".history"));
     assert_eq!(chains.count(), 1, "restarts cost no copies: {files:?}");
-    fixture.restored(&at(2.0)).await;
-    assert_eq!(fixture.guests().await, ["Ada", "Grace"]);
+    fixture.restore_ok(&time_at(2.0)).await;
+    assert_eq!(fixture.guest_names().await, ["Ada", "Grace"]);
 
     fixture.delete().await.expect(204);
     assert!(disk::names(&fixture.server.data().join("backends")).is_empty());
     fixture.history("").await.problem(404, "not_found");
     fixture.server.advance(1);
     fixture.create(GUESTS).await.expect(201);
-    assert_eq!(fixture.moments().await, [at(5.0)]);
+    assert_eq!(fixture.moments().await, [time_at(5.0)]);
 }

@@ -27,7 +27,7 @@ async fn with_page() -> TestServer {
 }
 
 #[track_caller]
-fn strangers(answer: &Answer) {
+fn assert_strangers_headers(answer: &Answer) {
     assert_eq!(answer.header("content-security-policy"), Some(SANDBOX));
     assert_eq!(answer.header("x-robots-tag"), Some("noindex"));
     assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
@@ -38,7 +38,7 @@ async fn a_page_has_the_headers_of_a_strangers_page() {
     let server = with_page().await;
     let answer = server.get("/page").answer().await.expect(200);
     assert_eq!(answer.html(), page());
-    strangers(&answer);
+    assert_strangers_headers(&answer);
     let cache = answer.header("cache-control");
     assert_eq!(cache, Some("public, max-age=0, must-revalidate"));
     assert_eq!(answer.header("vary"), Some("Accept-Encoding"));
@@ -270,7 +270,7 @@ async fn the_source_is_served_exactly_and_never_as_html() {
         assert_eq!(answer.text(), content, "{kind}");
         let found = answer.header("content-type").unwrap();
         assert_eq!(found.split(';').next(), Some(content_type), "{kind}");
-        strangers(&answer);
+        assert_strangers_headers(&answer);
         let etag = answer.header("etag").unwrap();
         let again = server
             .get(&path)

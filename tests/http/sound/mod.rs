@@ -10,7 +10,7 @@ use crate::owner::text;
 use crate::project_fixture::{GUESTS, ProjectFixture, refused};
 
 /// Scripts of which a part could never be used: what is said, and which statement is named.
-const SPOILT: &[(&str, &str, u64)] = &[
+const UNUSABLE_SCRIPTS: &[(&str, &str, u64)] = &[
     (
         "CREATE TABLE c (p INTEGER REFERENCES p (id))",
         "no table `p`",
@@ -123,14 +123,14 @@ async fn what_could_never_be_used_is_refused_and_nothing_of_it_is_kept() {
         assert!(text(&problem["reason"]).contains(says), "{says}: {problem}");
         assert_eq!(problem["statement"], statement, "{problem}");
     };
-    for (ddl, says, statement) in SPOILT {
+    for (ddl, says, statement) in UNUSABLE_SCRIPTS {
         let problem = refused(&fixture.create(ddl).await, "ddl_refused", ddl);
         check(&problem, says, *statement);
         fixture.get().await.problem(404, "not_found");
     }
     fixture.create("CREATE TABLE first (z)").await.expect(201);
     let before = fixture.detail().await["schema"].clone();
-    for (ddl, says, statement) in SPOILT {
+    for (ddl, says, statement) in UNUSABLE_SCRIPTS {
         let body = json!({ "ddl": ddl });
         let tried = fixture.send(http::Method::PATCH, "?dry_run=true", &body);
         for answer in [tried.await, fixture.migrate(ddl).await] {
@@ -169,7 +169,7 @@ async fn what_would_break_a_view_that_is_there_is_refused() {
 }
 
 /// Columns that do not count up, and CHECKs that change: the code, and what must be said.
-const DOUBTFUL: &[(&str, &str, &str)] = &[
+const DOUBTFUL_COLUMNS: &[(&str, &str, &str)] = &[
     (
         "CREATE TABLE t (id SERIAL PRIMARY KEY, a)",
         "key_not_generated",
@@ -215,7 +215,7 @@ const DOUBTFUL: &[(&str, &str, &str)] = &[
 #[tokio::test]
 async fn what_is_probably_not_meant_is_named_in_every_answer() {
     let fixture = ProjectFixture::without_backend(TestServer::start().await).await;
-    for (ddl, code, says) in DOUBTFUL {
+    for (ddl, code, says) in DOUBTFUL_COLUMNS {
         let check = |answer: &Value| {
             let warnings = answer["warnings"].as_array().unwrap();
             assert_eq!(warnings.len(), 1, "{ddl}: {answer}");

@@ -1,13 +1,13 @@
 //! Visitors who are somebody: sign-in, sessions, and actions that know who calls.
 
-mod allowed;
+mod allowed_providers;
 mod backups;
 mod cookies;
 pub(crate) mod crashes;
 mod developing;
 mod dishonest_issuer;
+mod github;
 pub(crate) mod guest_book;
-mod others;
 mod owners;
 mod rooms;
 mod secrets;

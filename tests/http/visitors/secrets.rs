@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::dishonest_issuer::DISHONEST_ANSWERS;
 use super::guest_book::DDL;
 use super::stub_issuer::{IssuerState, StubIssuer};
-use crate::crashes::Site;
+use crate::crashes::OwnerProcess;
 use crate::owner::text;
 use crate::svc;
 
@@ -151,7 +151,7 @@ async fn start_installation<'a>(
     root: &TempDir,
     stubs: &[StubIssuer],
     credential: &'a mut String,
-) -> (Site<'a>, Page) {
+) -> (OwnerProcess<'a>, Page) {
     let mut config = String::new();
     for (number, stub) in stubs.iter().enumerate() {
         write!(
@@ -173,7 +173,7 @@ async fn start_installation<'a>(
     let process = svc()
         .serve_with_environment(&talkative, &[], &data, &arguments)
         .await;
-    let site = Site {
+    let site = OwnerProcess {
         process,
         credential,
     };

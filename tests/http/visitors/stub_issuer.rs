@@ -105,7 +105,7 @@ impl StubIssuer {
                 .requests
                 .iter()
                 .filter(|one| one.0 == path)
-                .request_count()
+                .count()
         })
     }
 
@@ -208,7 +208,7 @@ fn valid_answer(stub: &StubIssuer, path: &str, body: &str) -> Response {
                     .requests
                     .iter()
                     .filter(|one| one.1.contains(&format!("code={code}&")));
-                if used.request_count() > 1 {
+                if used.count() > 1 {
                     return None;
                 }
                 let claims = claims(inner, code);

@@ -8,7 +8,7 @@ use serde_json::json;
 use svc::content::Hold;
 use svc_tests::{ReadAnswer, TestServer, disk};
 
-use super::{Vault, page};
+use super::{BackupFolder, page};
 use crate::owner::text;
 use crate::project_fixture::{GUESTS, ProjectFixture, names as names_of};
 use crate::svc;
@@ -41,7 +41,7 @@ async fn what_a_backup_copies_is_not_collected() {
 
 /// Answers that writers got.
 #[derive(Default)]
-struct Answered {
+struct WriterAnswers {
     shares: Vec<String>,
     names: Vec<String>,
 }
@@ -57,7 +57,7 @@ async fn what_was_answered_before_a_backup_began_is_in_it_while_eight_write() {
     ];
     fixture.define(&actions).await;
     let (fixture, stop) = (Arc::new(fixture), Arc::new(AtomicBool::new(false)));
-    let answered: Arc<std::sync::Mutex<Answered>> = Arc::default();
+    let answered: Arc<std::sync::Mutex<WriterAnswers>> = Arc::default();
     let writers: Vec<_> = (0..8)
         .map(|writer| {
             let (fixture, stop, answered) = (
@@ -68,7 +68,7 @@ async fn what_was_answered_before_a_backup_began_is_in_it_while_eight_write() {
             tokio::spawn(async move { write(writer, &fixture, &stop, &answered).await })
         })
         .collect();
-    let vault = Vault::new();
+    let folder_of_backups = BackupFolder::new();
     for round in 1..=3 {
         let enough = async || (answered.lock().unwrap().names.len() > 20 * round).then_some(());
         svc_tests::wait_until("writers to be at work", enough).await;
@@ -76,10 +76,13 @@ async fn what_was_answered_before_a_backup_began_is_in_it_while_eight_write() {
             let answered = answered.lock().unwrap();
             (answered.shares.clone(), answered.names.clone())
         };
-        let made = vault.back_up(fixture.server.data()).await;
+        let made = folder_of_backups.back_up(fixture.server.data()).await;
         assert_eq!(made["complete"], true);
-        let data = vault.path(&format!("data-{round}"));
-        assert_eq!(vault.run(&data, "restore").await.json()["restored"], true);
+        let data = folder_of_backups.path_of(&format!("data-{round}"));
+        assert_eq!(
+            folder_of_backups.run(&data, "restore").await.json()["restored"],
+            true
+        );
         // A migration may be in its file and not yet in the ledger, as after a power cut.
         let found = svc().run(&data, &["check", "--json"]).await.json();
         assert_eq!(found["errors"], json!([]));
@@ -125,7 +128,7 @@ async fn write(
     writer: u32,
     fixture: &ProjectFixture,
     stop: &AtomicBool,
-    answered: &std::sync::Mutex<Answered>,
+    answered: &std::sync::Mutex<WriterAnswers>,
 ) {
     let frontends = format!("/{}/frontends", fixture.project);
     for number in 0.. {

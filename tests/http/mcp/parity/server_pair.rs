@@ -6,12 +6,12 @@ use http::Method;
 use serde_json::{Value, json};
 use svc_tests::{Answer, ReadAnswer, TestServer, TokenIssuer};
 
-use super::wire::{Route, actions, routes};
-use crate::mcp::client::{Called, Client};
+use super::rest_mapping::{Route, actions, routes};
+use crate::mcp::client::{Client, ToolResult};
 use crate::members::MembersFixture;
 use crate::owner::Owner;
 
-pub(super) struct World {
+pub(super) struct ParityServer {
     pub(super) server: TestServer,
     pub(super) routes: BTreeMap<String, Route>,
     owner: Owner,
@@ -20,12 +20,12 @@ pub(super) struct World {
     /// Issuer that knows the users.
     _issuer: TokenIssuer,
     /// Values that calls name.
-    kept: BTreeMap<String, String>,
+    values: BTreeMap<String, String>,
     /// Ids in the order in which they appeared.
     ids: Vec<String>,
 }
 
-impl World {
+impl ParityServer {
     pub(super) async fn new() -> Self {
         let fixture = MembersFixture::new().await;
         let owner = Owner::new(&fixture.server, "acme").await;
@@ -47,15 +47,15 @@ impl World {
             owner,
             user: user.owner,
             _issuer: issuer,
-            kept: kept.into(),
+            values: kept.into(),
             ids: Vec::new(),
         }
     }
 
     /// Arguments with the values that they name.
-    pub(super) fn filled(&self, arguments: &Value) -> Value {
+    pub(super) fn substitute_values(&self, arguments: &Value) -> Value {
         let text = self
-            .kept
+            .values
             .iter()
             .fold(arguments.to_string(), |text, (name, value)| {
                 text.replace(&format!("\"${name}\""), &json!(value).to_string())
@@ -64,11 +64,11 @@ impl World {
     }
 
     /// Keeps a value of an answer: `name=/pointer`.
-    pub(super) fn keep(&mut self, wanted: &str, document: &Value) {
+    pub(super) fn remember_value(&mut self, wanted: &str, document: &Value) {
         let (name, pointer) = wanted.split_once('=').unwrap();
         let value = document.pointer(pointer).and_then(Value::as_str);
         let value = value.unwrap_or_else(|| panic!("no {pointer} in {document}"));
-        self.kept.insert(name.to_owned(), value.to_owned());
+        self.values.insert(name.to_owned(), value.to_owned());
     }
 
     fn caller(&self, id: &str) -> &Owner {
@@ -78,19 +78,19 @@ impl World {
         }
     }
 
-    pub(super) async fn rest(&self, id: &str, arguments: &Value) -> Answer {
-        self.rest_keyed(id, arguments, None).await
+    pub(super) async fn call_rest(&self, id: &str, arguments: &Value) -> Answer {
+        self.call_rest_with_key(id, arguments, None).await
     }
 
     /// Asks REST, if need be with an `Idempotency-Key`.
-    pub(super) async fn rest_keyed(
+    pub(super) async fn call_rest_with_key(
         &self,
         id: &str,
         arguments: &Value,
         key: Option<&str>,
     ) -> Answer {
         let route = &self.routes[id];
-        let (path, body) = route.asked(id, &self.filled(arguments));
+        let (path, body) = route.rest_request(id, &self.substitute_values(arguments));
         let method = route.method.clone();
         let mut request = self.caller(id).request(&self.server, method, &path);
         if let Some(key) = key {
@@ -102,22 +102,22 @@ impl World {
         }
     }
 
-    pub(super) async fn tool(&self, id: &str, arguments: &Value) -> Called {
+    pub(super) async fn call_tool(&self, id: &str, arguments: &Value) -> ToolResult {
         let (tool, action) = actions()[id];
-        let mut arguments = self.filled(arguments);
+        let mut arguments = self.substitute_values(arguments);
         if !action.is_empty() {
             arguments["action"] = action.into();
         }
-        let client = Client::of(&self.server, &self.caller(id).credential);
+        let client = Client::with_credential(&self.server, &self.caller(id).credential);
         client.call(tool, &arguments).await
     }
 
     /// A document without what must differ between two servers: ports, ids, and which part of a request it names.
-    pub(super) fn comparable(&mut self, document: &Value) -> Value {
+    pub(super) fn normalize(&mut self, document: &Value) -> Value {
         let port = format!(":{}", self.server.address().port());
         let mut text = document.to_string().replace(&port, "");
         for name in ["alice", "bob"] {
-            text = text.replace(&self.kept[name], &format!("<{name}>"));
+            text = text.replace(&self.values[name], &format!("<{name}>"));
         }
         for id in uuids(&text) {
             if !self.ids.contains(&id) {

@@ -7,23 +7,23 @@ use serde_json::{Value, json};
 use svc::operations;
 use svc_tests::{Answer, ReadAnswer, TestServer};
 
-use super::world::World;
+use super::server_pair::ParityServer;
 
 /// Twins beside the operations of owners: REST's operation, the tool and its action.
-const OTHERS: [(&str, &str, &str); 2] = [
+const OTHER_TWINS: [(&str, &str, &str); 2] = [
     ("deploy", "deploy_asset", ""),
     ("call_action", "manage_backend", "batch"),
 ];
 
 /// Arguments of tools by the parameters of REST's paths; others have one name.
-const IN_PATHS: [(&str, &[&str]); 3] = [
+const ARGUMENTS_OF_PATH_PARAMETERS: [(&str, &[&str]); 3] = [
     ("id", &["project_id", "workspace"]),
     ("target", &["slug", "id"]),
     ("pid", &["price_id"]),
 ];
 
 /// Page whose backend is called: REST names a page, the tool its project.
-const CALLED: (&str, &str) = ("{slug}", "room");
+const PAGE_OF_BACKEND: (&str, &str) = ("{slug}", "room");
 
 /// Arguments that only tools take: which action, and which part of an answer.
 const ONLY_OF_TOOLS: [(&str, &[&str]); 6] = [
@@ -37,7 +37,7 @@ const ONLY_OF_TOOLS: [(&str, &[&str]); 6] = [
 
 /// A way in which a tool's answer is not REST's.
 #[derive(Clone, Copy, Debug)]
-enum Differs {
+enum AnswerDifference {
     /// REST answers nothing.
     Deleted,
     /// REST answers a file; the tool says where it is and how to fetch it.
@@ -49,20 +49,20 @@ enum Differs {
 }
 
 /// All differences of answers that are not errors.
-const DIFFERENCES: [(&str, Differs); 9] = [
-    ("delete_project", Differs::Deleted),
-    ("forget_visitor", Differs::Deleted),
-    ("delete_frontend", Differs::Deleted),
-    ("delete_backend", Differs::Deleted),
-    ("delete_workspace", Differs::Deleted),
-    ("remove_member", Differs::Deleted),
-    ("export_backend", Differs::IsElsewhere),
-    ("list_revisions", Differs::IsShorter(5)),
-    ("define_actions", Differs::LeavesOutSql),
+const DIFFERENCES: [(&str, AnswerDifference); 9] = [
+    ("delete_project", AnswerDifference::Deleted),
+    ("forget_visitor", AnswerDifference::Deleted),
+    ("delete_frontend", AnswerDifference::Deleted),
+    ("delete_backend", AnswerDifference::Deleted),
+    ("delete_workspace", AnswerDifference::Deleted),
+    ("remove_member", AnswerDifference::Deleted),
+    ("export_backend", AnswerDifference::IsElsewhere),
+    ("list_revisions", AnswerDifference::IsShorter(5)),
+    ("define_actions", AnswerDifference::LeavesOutSql),
 ];
 
 /// The operations whose tools answer otherwise.
-pub(super) fn differing() -> BTreeSet<&'static str> {
+pub(super) fn differing_operations() -> BTreeSet<&'static str> {
     DIFFERENCES.iter().map(|(id, _)| *id).collect()
 }
 
@@ -70,7 +70,7 @@ pub(super) fn differing() -> BTreeSet<&'static str> {
 pub(super) fn actions() -> BTreeMap<&'static str, (&'static str, &'static str)> {
     let rows = operations::all();
     let listed = rows.iter().filter_map(|row| Some((row.id, row.tool?)));
-    let others = OTHERS.map(|(id, tool, action)| (id, (tool, action)));
+    let others = OTHER_TWINS.map(|(id, tool, action)| (id, (tool, action)));
     listed.chain(others).collect()
 }
 
@@ -121,15 +121,15 @@ pub(super) async fn routes(server: &TestServer) -> BTreeMap<String, Route> {
 
 impl Route {
     /// REST's path and body for a tool's arguments.
-    pub(super) fn asked(&self, id: &str, arguments: &Value) -> (String, Value) {
+    pub(super) fn rest_request(&self, id: &str, arguments: &Value) -> (String, Value) {
         let mut left = arguments.as_object().unwrap().clone();
-        let mut path = self.path.replace(CALLED.0, CALLED.1);
+        let mut path = self.path.replace(PAGE_OF_BACKEND.0, PAGE_OF_BACKEND.1);
         if path != self.path {
             left.remove("project_id");
         }
         while let Some((before, after)) = path.split_once('{') {
             let (parameter, after) = after.split_once('}').unwrap();
-            let names = in_path(parameter);
+            let names = argument_names(parameter);
             let value = names.iter().find_map(|name| left.remove(*name));
             let value = value.unwrap_or_else(|| panic!("{id}: no {parameter} in {arguments}"));
             path = format!("{before}{}{after}", value.as_str().unwrap());
@@ -152,9 +152,9 @@ impl Route {
     /// The arguments that a tool has for it.
     fn arguments(&self, id: &str) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
-        for parameter in self.path.replace(CALLED.0, "").split('{').skip(1) {
+        for parameter in self.path.replace(PAGE_OF_BACKEND.0, "").split('{').skip(1) {
             let parameter = parameter.split('}').next().unwrap();
-            let ours = in_path(parameter);
+            let ours = argument_names(parameter);
             let ours = match (parameter, self.path.contains("/workspaces/")) {
                 ("id", true) => ours[1],
                 _ => ours[0],
@@ -172,8 +172,10 @@ impl Route {
 }
 
 /// The names of a path's parameter as an argument.
-fn in_path(parameter: &str) -> Vec<&str> {
-    let other = IN_PATHS.iter().find(|(name, _)| *name == parameter);
+fn argument_names(parameter: &str) -> Vec<&str> {
+    let other = ARGUMENTS_OF_PATH_PARAMETERS
+        .iter()
+        .find(|(name, _)| *name == parameter);
     other.map_or(vec![parameter], |(_, names)| names.to_vec())
 }
 
@@ -191,7 +193,7 @@ pub(super) fn arguments(routes: &BTreeMap<String, Route>) -> BTreeMap<&str, BTre
     tools
 }
 
-impl World {
+impl ParityServer {
     /// Answer that the tool must give, where REST gives this one; a note of the tool's is as `told`.
     pub(super) async fn expected(
         &self,
@@ -211,18 +213,20 @@ impl World {
             document
         };
         match known.map(|(_, differs)| *differs) {
-            Some(Differs::Deleted) => json!({ "deleted": true }),
-            Some(Differs::IsElsewhere) => note(self.place(call, answer), "Authorization: Bearer"),
-            Some(Differs::IsShorter(limit)) if arguments["limit"].is_null() => {
+            Some(AnswerDifference::Deleted) => json!({ "deleted": true }),
+            Some(AnswerDifference::IsElsewhere) => {
+                note(self.file_location(call, answer), "Authorization: Bearer")
+            }
+            Some(AnswerDifference::IsShorter(limit)) if arguments["limit"].is_null() => {
                 let mut with = arguments.clone();
                 with["limit"] = limit.into();
-                let shorter = self.rest(id, &with).await.expect(200).json();
+                let shorter = self.call_rest(id, &with).await.expect(200).json();
                 match shorter["next_cursor"].is_null() {
                     true => shorter,
                     false => note(shorter, "`cursor`"),
                 }
             }
-            Some(Differs::LeavesOutSql) => {
+            Some(AnswerDifference::LeavesOutSql) => {
                 let mut document = answer.json();
                 let named = arguments["actions"].as_array().unwrap();
                 let mut left_out = false;
@@ -242,8 +246,8 @@ impl World {
     }
 
     /// Where a file is that REST answers.
-    fn place(&self, (id, arguments): (&str, &Value), answer: &Answer) -> Value {
-        let (path, _) = self.routes[id].asked(id, arguments);
+    fn file_location(&self, (id, arguments): (&str, &Value), answer: &Answer) -> Value {
+        let (path, _) = self.routes[id].rest_request(id, arguments);
         let disposition = answer.header("content-disposition").unwrap();
         let name = disposition.strip_prefix("attachment; filename=").unwrap();
         json!({

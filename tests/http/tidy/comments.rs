@@ -16,7 +16,7 @@ const OPENINGS: [&str; 9] = [
 ];
 
 /// The faults in the doc comments of a source, each with its line.
-fn riddles(text: &str) -> Vec<(usize, String)> {
+fn faulty_openings(text: &str) -> Vec<(usize, String)> {
     let comment = |line: &str| {
         let line = line.trim_start();
         let text = line
@@ -44,10 +44,10 @@ fn riddles(text: &str) -> Vec<(usize, String)> {
 fn comments_begin_with_a_noun_or_a_verb() {
     let sources = sources(".rs");
     let found = sources.iter().flat_map(|(path, text)| {
-        let riddles = riddles(text).into_iter();
+        let riddles = faulty_openings(text).into_iter();
         riddles.map(move |(line, comment)| format!("{path}:{line}: {comment}"))
     });
-    none(
+    assert_none(
         &found.collect::<Vec<_>>(),
         "say what it is, or what it does",
     );
@@ -69,6 +69,6 @@ fn riddles_are_found() {
         ),
         ("//! Who calls.\n\nuse a;", 1),
     ] {
-        assert_eq!(riddles(text).len(), faults, "{text}");
+        assert_eq!(faulty_openings(text).len(), faults, "{text}");
     }
 }

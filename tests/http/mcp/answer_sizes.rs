@@ -7,10 +7,10 @@ use super::client::Client;
 use crate::owner::{Owner, text};
 
 /// The most bytes of all answers to a change of one line.
-const CHANGE: usize = 2_048;
+const CHANGE_ANSWERS_BYTES: usize = 2_048;
 
 /// A page of about a megabyte with a thousand different headings.
-fn large() -> String {
+fn large_page() -> String {
     let filler = "<p>Nothing of this is what anybody looks for here.</p>\n".repeat(18);
     let sections = (0..1_000).map(|n| format!("<h2>Section {n}</h2>\n{filler}"));
     let page: String = sections.collect();
@@ -23,8 +23,8 @@ async fn a_change_of_one_line_of_a_large_page_costs_two_kilobytes() {
     let server = TestServer::start().await;
     let owner = Owner::new(&server, "acme").await;
     let project = owner.project(&server, "House").await;
-    let client = Client::of(&server, &owner.credential);
-    let page = large();
+    let client = Client::with_credential(&server, &owner.credential);
+    let page = large_page();
     let new = json!({ "type": "html", "content": page, "requested_slug": "large" });
     let path = format!("/{project}/frontends");
     owner.post(&server, &path, &new).await.expect(201);
@@ -55,7 +55,7 @@ async fn a_change_of_one_line_of_a_large_page_costs_two_kilobytes() {
     assert_eq!(live["note"], Value::Null, "nothing was dropped");
     let all: usize = spent.iter().map(|(_, bytes)| bytes).sum();
     println!("{spent:?}: {all} bytes");
-    assert!(all <= CHANGE, "{spent:?}: {all} bytes");
+    assert!(all <= CHANGE_ANSWERS_BYTES, "{spent:?}: {all} bytes");
     let raw = server.get("/large/raw").answer().await.expect(200);
     assert_eq!(raw.text(), page.replace(line, "<h2>Another</h2>"));
 }
@@ -65,7 +65,7 @@ async fn a_place_is_found_by_a_text_or_by_its_line() {
     let server = TestServer::start().await;
     let owner = Owner::new(&server, "acme").await;
     let project = owner.project(&server, "House").await;
-    let client = Client::of(&server, &owner.credential);
+    let client = Client::with_credential(&server, &owner.credential);
     let content = "one\ntwo\nthree\nfour\nfive\nsix";
     let new = json!({ "type": "markdown", "content": content, "requested_slug": "room" });
     let path = format!("/{project}/frontends");
@@ -105,7 +105,7 @@ async fn a_place_is_found_by_a_text_or_by_its_line() {
         (json!({ "find": "four", "limit": 1 }), "without `offset`"),
     ] {
         let problem = client
-            .refused("manage_frontend", arguments(&wrong), "invalid_request")
+            .call_refused("manage_frontend", arguments(&wrong), "invalid_request")
             .await;
         let detail = problem["detail"].as_str().unwrap();
         assert!(detail.contains(says), "{wrong}: {detail}");
@@ -117,7 +117,7 @@ async fn five_revisions_are_listed_unless_more_are_asked_for() {
     let server = TestServer::start().await;
     let owner = Owner::new(&server, "acme").await;
     let project = owner.project(&server, "House").await;
-    let client = Client::of(&server, &owner.credential);
+    let client = Client::with_credential(&server, &owner.credential);
     owner.frontend(&server, &project, "room").await;
     let list = async |more: Value| {
         let mut arguments = more;
@@ -159,7 +159,7 @@ async fn the_sql_of_actions_that_a_call_did_not_name_is_left_out() {
     let server = TestServer::start().await;
     let owner = Owner::new(&server, "acme").await;
     let project = owner.project(&server, "House").await;
-    let client = Client::of(&server, &owner.credential);
+    let client = Client::with_credential(&server, &owner.credential);
     let send_request = async |more: Value| {
         let mut arguments = more;
         arguments["project_id"] = project.as_str().into();

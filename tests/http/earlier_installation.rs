@@ -10,58 +10,58 @@ use serde_json::{Value, json};
 use svc_tests::{ReadAnswer, TestServer};
 use tempfile::TempDir;
 
-use crate::crashes::{deed_of, points};
+use crate::crashes::{fault_group, fault_points};
 use crate::owner::{Owner, text};
 use crate::project_fixture::ProjectFixture;
 use crate::svc;
 
 /// Deeds that lead to the points of death that are tried here.
-pub(crate) const DEEDS: [&str; 1] = ["takeover"];
+pub(crate) const FAULT_GROUPS: [&str; 1] = ["takeover"];
 const PROJECT: &str = "01a202a7-9826-78ef-bbf5-fb43de89aaab";
 const BACKEND: &str = "01a202a7-98a3-7b81-af02-450466d1263e";
 
-fn make(path: &Path, sql: &str) {
+fn create_database(path: &Path, sql: &str) {
     let database = rusqlite::Connection::open(path).unwrap();
     database.execute_batch(sql).unwrap();
 }
 
-fn copy(from: &Path, to: &Path) {
+fn copy_folder(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
         let to = to.join(path.file_name().unwrap());
         match path.is_dir() {
-            true => copy(&path, &to),
-            false => drop(std::fs::copy(&path, &to).unwrap()),
+            true => copy_folder(&path, &to),
+            false => drop(std::fs::copy_folder(&path, &to).unwrap()),
         }
     }
 }
 
 /// Puts the old installation in the place of what is in a data directory.
-fn put_before(data: &Path) {
+fn install_earlier_data(data: &Path) {
     for file in ["control.db", "counters.db"] {
         // A directory that nobody has used has none.
         let _ = std::fs::remove_file(data.join(file));
     }
-    make(&data.join("control.db"), include_str!("before/control.sql"));
+    create_database(&data.join("control.db"), include_str!("before/control.sql"));
     let backend = data.join("backends").join(BACKEND);
     std::fs::create_dir_all(&backend).unwrap();
-    make(
+    create_database(
         &backend.join("default.db"),
         include_str!("before/default.sql"),
     );
-    let before = Path::new(env!("CARGO_MANIFEST_DIR")).join("http/before");
+    let before = Path::new(env!("CARGO_MANIFEST_DIR")).join("http/earlier_installation");
     let history = "0000000001.history";
-    std::fs::copy(before.join(history), backend.join(history)).unwrap();
-    copy(&before.join("content"), &data.join("content"));
+    std::fs::copy_folder(before.join(history), backend.join(history)).unwrap();
+    copy_folder(&before.join("content"), &data.join("content"));
 }
 
 /// The old installation under a server of today, three days later than every test's day.
-async fn taken_over() -> ProjectFixture {
+async fn start_on_earlier_data() -> ProjectFixture {
     let server = TestServer::start().await;
     server.advance(3 * 24 * 3600);
     let server = server
-        .restart_after_change(async |data| put_before(data))
+        .restart_after_change(async |data| install_earlier_data(data))
         .await;
     let made = server.command(&svc(), &["key", "create", "before"]).await;
     let credential = made.stdout.trim().to_owned();
@@ -78,7 +78,7 @@ impl ProjectFixture {
         self.owner.get(&self.server, &path).await.expect(200).json()
     }
 
-    fn rows_of(&self, table: &str) -> i64 {
+    fn count_rows_of(&self, table: &str) -> i64 {
         let sql = format!("SELECT count(*) FROM {table}");
         let control = &self.server.server().app().control;
         let count = control.read_blocking(|c| c.query_row(&sql, [], |row| row.get(0)));
@@ -88,7 +88,7 @@ impl ProjectFixture {
 
 #[tokio::test]
 async fn everything_is_there_and_views_are_counted_on() {
-    let mut fixture = taken_over().await;
+    let mut fixture = start_on_earlier_data().await;
     let project = fixture.project().await;
     assert_eq!(project["visits"], json!({ "total": 5 }));
     let member = &project["members"][0];
@@ -136,7 +136,7 @@ async fn everything_is_there_and_views_are_counted_on() {
         "ledger",
         "actions",
     ] {
-        assert_eq!(fixture.rows_of(table), 0, "{table}");
+        assert_eq!(fixture.count_rows_of(table), 0, "{table}");
     }
     fixture
         .server
@@ -146,16 +146,16 @@ async fn everything_is_there_and_views_are_counted_on() {
         .forget_visits()
         .await
         .unwrap();
-    assert_eq!(control_counted(&fixture.server), 0);
+    assert_eq!(count_control_statements(&fixture.server), 0);
 }
 
-fn control_counted(server: &TestServer) -> usize {
+fn count_control_statements(server: &TestServer) -> usize {
     server.server().app().control.counters().counted().len()
 }
 
 #[tokio::test]
 async fn its_history_begins_anew_and_its_moments_can_be_restored() {
-    let fixture = taken_over().await;
+    let fixture = start_on_earlier_data().await;
     let path = format!("/{PROJECT}/backend/history");
     let listed = async || {
         let history = fixture
@@ -199,12 +199,14 @@ async fn its_history_begins_anew_and_its_moments_can_be_restored() {
 
 #[tokio::test]
 async fn whatever_the_point_of_its_death_it_is_taken_over_once() {
-    let points = points().into_iter();
-    let points: Vec<_> = points.filter(|p| DEEDS.contains(&deed_of(p))).collect();
+    let points = fault_points().into_iter();
+    let points: Vec<_> = points
+        .filter(|p| FAULT_GROUPS.contains(&fault_group(p)))
+        .collect();
     assert!(points.len() >= 3, "{points:?}");
     for point in points {
         let data = TempDir::new().unwrap();
-        put_before(data.path());
+        install_earlier_data(data.path());
         let command = ["project", "list", "--json"];
         let died = svc().run_to_fault(&point, data.path(), &command).await;
         assert!(!died.success && died.stdout.is_empty(), "{point}: {died:?}");

@@ -6,13 +6,13 @@ use svc_tests::TestServer;
 use super::client::Client;
 use crate::owner::Owner;
 
-struct Backend<'a> {
+struct BackendTool<'a> {
     client: Client<'a>,
     owner: Owner,
     project: String,
 }
 
-impl<'a> Backend<'a> {
+impl<'a> BackendTool<'a> {
     async fn new(server: &'a TestServer, ddl: &str) -> Self {
         let owner = Owner::new(server, "acme").await;
         let project = owner.project(server, "House").await;
@@ -22,7 +22,7 @@ impl<'a> Backend<'a> {
             .await
             .expect(201);
         Self {
-            client: Client::of(server, &owner.credential),
+            client: Client::with_credential(server, &owner.credential),
             owner,
             project,
         }
@@ -51,7 +51,7 @@ impl<'a> Backend<'a> {
 }
 
 /// Tables with so many columns that their schema is too large for a result.
-fn wide() -> String {
+fn wide_schema() -> String {
     let columns: Vec<_> = (0..60)
         .map(|n| format!("column_number_{n} TEXT NOT NULL DEFAULT 'nothing'"))
         .collect();
@@ -67,7 +67,7 @@ fn wide() -> String {
 #[tokio::test]
 async fn a_dry_run_shows_the_difference() {
     let server = TestServer::start().await;
-    let backend = Backend::new(&server, &wide()).await;
+    let backend = BackendTool::new(&server, &wide_schema()).await;
     let ddl = "ALTER TABLE wide_7 ADD COLUMN fresh INTEGER; CREATE TABLE added (a, b); CREATE INDEX by_a ON added (a); CREATE VIEW seen AS SELECT a FROM added";
     let tried = backend
         .send_request("update", json!({ "ddl": ddl, "dry_run": true }))
@@ -110,7 +110,7 @@ async fn a_dry_run_shows_the_difference() {
 #[tokio::test]
 async fn a_large_backend_is_seen_part_by_part() {
     let server = TestServer::start().await;
-    let backend = Backend::new(&server, &wide()).await;
+    let backend = BackendTool::new(&server, &wide_schema()).await;
     let whole = backend.send_request("get", json!({})).await;
     assert_eq!(whole["truncated"], true);
     let note = whole["note"].as_str().unwrap();
@@ -167,7 +167,7 @@ async fn a_large_backend_is_seen_part_by_part() {
         let arguments = backend.arguments("get", wrong.clone());
         let problem = backend
             .client
-            .refused("manage_backend", arguments, code)
+            .call_refused("manage_backend", arguments, code)
             .await;
         let detail = problem["detail"].as_str().unwrap();
         assert!(detail.contains(says), "{wrong}: {detail}");
@@ -177,7 +177,8 @@ async fn a_large_backend_is_seen_part_by_part() {
 #[tokio::test]
 async fn rows_that_are_cut_are_not_told_to_be_all() {
     let server = TestServer::start().await;
-    let backend = Backend::new(&server, "CREATE TABLE t (n INTEGER PRIMARY KEY, text TEXT)").await;
+    let backend =
+        BackendTool::new(&server, "CREATE TABLE t (n INTEGER PRIMARY KEY, text TEXT)").await;
     let frontend = backend
         .owner
         .frontend(&server, &backend.project, "room")

@@ -7,13 +7,13 @@ use tempfile::TempDir;
 use crate::svc;
 
 /// A variable that names the file of authorities; it has none.
-const NOBODY: (&str, &str) = ("SSL_CERT_FILE", "/dev/null");
+const NO_AUTHORITIES: (&str, &str) = ("SSL_CERT_FILE", "/dev/null");
 
 #[tokio::test]
 async fn a_server_starts_and_warns_without_authorities() {
     let data = TempDir::new().unwrap();
     let server = svc()
-        .serve_with_environment(&[NOBODY], &[], data.path(), &[])
+        .serve_with_environment(&[NO_AUTHORITIES], &[], data.path(), &[])
         .await;
     let warned = wait_until("the warning", async || {
         let said = server.stderr();
@@ -43,7 +43,7 @@ async fn calls_without_authorities_name_what_is_missing() {
     let run = async |arguments: &[&str]| {
         let mut command = svc().command();
         command.args(arguments).env("XDG_CONFIG_HOME", data.path());
-        command.env(NOBODY.0, NOBODY.1);
+        command.env(NO_AUTHORITIES.0, NO_AUTHORITIES.1);
         run_command(command).await
     };
 

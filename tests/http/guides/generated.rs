@@ -12,7 +12,7 @@ use super::{documents, root};
 /// Files that a guide shows whole: `<!-- file: PATH -->` names one, and `<!-- file end -->` ends it.
 #[test]
 fn files_are_shown_as_they_are() {
-    let (seen, stale) = remade("file", |path, shown| {
+    let (seen, stale) = regenerate("file", |path, shown| {
         let language = shown.lines().next().unwrap();
         let file = std::fs::read_to_string(root().join(path)).unwrap();
         format!("{language}\n{file}```\n")
@@ -27,7 +27,7 @@ fn files_are_shown_as_they_are() {
 /// Tables that are made from the code: a document names one by `<!-- made: NAME -->` and `<!-- made end -->`.
 #[test]
 fn tables_are_as_the_code_makes_them() {
-    let (mut made, stale) = remade("made", |name, _| table(name));
+    let (mut made, stale) = regenerate("made", |name, _| table(name));
     assert!(
         stale.is_empty(),
         "{stale:?} have stale tables: run this with UPDATE_GOLDEN=1"
@@ -39,7 +39,7 @@ fn tables_are_as_the_code_makes_them() {
 
 /// Compares what stands in the documents between two marks of a kind with what `make` makes of its name and what stands there;
 /// returns the names, and the documents that have something else, unless these are to be written.
-fn remade(kind: &str, make: impl Fn(&str, &str) -> String) -> (Vec<String>, Vec<String>) {
+fn regenerate(kind: &str, make: impl Fn(&str, &str) -> String) -> (Vec<String>, Vec<String>) {
     let (mut names, mut stale) = (Vec::new(), Vec::new());
     let (begin, end) = (format!("<!-- {kind}: "), format!("<!-- {kind} end -->"));
     for document in documents() {
@@ -160,7 +160,7 @@ pub(super) fn commands(
         argument.is_positional() || !everywhere
     });
     let shown: String = arguments
-        .map(|argument| format!(" {}", shown(argument)))
+        .map(|argument| format!(" {}", argument_usage(argument)))
         .collect();
     let about = command.get_about().map(ToString::to_string);
     let row = format!("| `{name}{shown}` | {} |\n", about.unwrap());
@@ -168,7 +168,7 @@ pub(super) fn commands(
 }
 
 /// An argument as a person writes it.
-pub(super) fn shown(argument: &clap::Arg) -> String {
+pub(super) fn argument_usage(argument: &clap::Arg) -> String {
     let is_switch = !argument.get_action().takes_values();
     let choices = argument.get_possible_values();
     let named = argument.get_value_names().and_then(|names| names.first());
