@@ -22,7 +22,7 @@ use svc::http::websocket::{self, Accepted, Upgrade, frame};
 use tokio::net::{TcpListener, TcpStream};
 
 /// The largest message of the suite, in bytes.
-const MOST: usize = 16 << 20;
+const LARGEST_MESSAGE: usize = 16 << 20;
 /// More messages than a case has on their way at once.
 const QUEUE: usize = 100_000;
 /// The name of the server in the suite's report.
@@ -34,7 +34,7 @@ const COMPRESSION: [&str; 2] = ["12.", "13."];
 
 /// Echoes every text of a connection.
 async fn echo(accepted: Accepted) {
-    let Some(socket) = accepted.socket(MOST).await else {
+    let Some(socket) = accepted.socket(LARGEST_MESSAGE).await else {
         return;
     };
     let (outbox, mut running) = socket.open(QUEUE);

@@ -170,7 +170,7 @@ async fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> anyhow::Resul
             String::from_utf8_lossy(&buffer[..filled])
         );
     }
-    match Length::of(&buffer[..end])? {
+    match Length::parse(&buffer[..end])? {
         Length::Bytes(length) => {
             let mut missing = (end + length).saturating_sub(filled);
             while missing > 0 {

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 /// Prints a line of the report.
-pub(crate) fn say(line: &str) -> anyhow::Result<()> {
+pub(crate) fn print_line(line: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}")?;
     out.flush()?;
@@ -12,8 +12,8 @@ pub(crate) fn say(line: &str) -> anyhow::Result<()> {
 }
 
 /// Prints the head of a part.
-pub(crate) fn title(text: &str) -> anyhow::Result<()> {
-    say(&format!("\n{text}\n"))
+pub(crate) fn print_title(text: &str) -> anyhow::Result<()> {
+    print_line(&format!("\n{text}\n"))
 }
 
 /// The middle of some figures; `NaN` of none.
@@ -66,7 +66,7 @@ impl Goals {
 
     /// Prints all of them.
     pub(crate) fn print(&self) -> anyhow::Result<()> {
-        title("Goals")?;
-        self.0.iter().try_for_each(|line| say(line))
+        print_title("Goals")?;
+        self.0.iter().try_for_each(|line| print_line(line))
     }
 }

@@ -32,10 +32,7 @@ async fn a_restore_keeps_what_was_there_and_waits_for_nobody() {
         "{refused:?}"
     );
     drop(hold);
-    let restored = folder_of_backups
-        .run(data.path(), "restore")
-        .await
-        .json();
+    let restored = folder_of_backups.run(data.path(), "restore").await.json();
     let before = data.path().join(text(&restored["before"]));
     assert!(before.join("control.db").is_file());
     assert_whole(data.path()).await;
@@ -47,10 +44,7 @@ async fn a_restore_keeps_what_was_there_and_waits_for_nobody() {
     let process = svc().serve(&before, &[]).await;
     assert_eq!(page(&process, "later").await, "later");
     process.kill().await;
-    let again = folder_of_backups
-        .run(data.path(), "restore")
-        .await
-        .json();
+    let again = folder_of_backups.run(data.path(), "restore").await.json();
     assert_ne!(again["before"], restored["before"]);
 }
 

@@ -241,10 +241,7 @@ async fn a_backup_has_what_is_in_a_bucket_and_restores_into_a_directory() {
     assert_eq!(found["errors"], json!([]));
     // It is another installation; as the message says, the claim of one that is no more is deleted.
     let start = async || run_refused_start(&bucket, &data, "s3://pages/mine", &[]).await;
-    assert_start_refused(
-        &start().await,
-        "belongs to another installation",
-    );
+    assert_start_refused(&start().await, "belongs to another installation");
     drop(server);
     bucket.objects(|objects| objects.remove("pages/mine/installation"));
     let environment = bucket.environment();

@@ -7,7 +7,11 @@ async fn a_body_is_a_megabyte_at_most() {
     let server = TestServer::start().await;
     let before = server.snapshot();
     for path in ["/api/v1/deploy", "/api/v1/reports", "/api/v1/auth/nothing"] {
-        let answer = server.post(path).body(body_of_size(BODY + 1)).answer().await;
+        let answer = server
+            .post(path)
+            .body(body_of_size(BODY + 1))
+            .answer()
+            .await;
         let problem = answer.problem(413, "payload_too_large");
         assert!(problem["detail"].as_str().unwrap().contains("1048576"));
     }

@@ -15,7 +15,7 @@ const EACH: usize = 20;
 const PARAM: usize = 15_000;
 /// Kilobytes for the params of all subscriptions, as much again for all else that a subscription has, and the 32 MB that
 /// `budget.rs` gives to answers.
-const MOST: u64 = (SOCKETS * EACH * 2 * PARAM / 1024 + 32 * 1024) as u64;
+const MOST_KILOBYTES: u64 = (SOCKETS * EACH * 2 * PARAM / 1024 + 32 * 1024) as u64;
 /// Kilobytes that a debug build and its allocator take beside that.
 const SLACK: u64 = 48 * 1024;
 
@@ -79,8 +79,8 @@ async fn as_much_as_pages_may_ask_for_takes_bounded_memory() {
         unreachable!("two rounds")
     };
     assert!(
-        first <= MOST + SLACK,
-        "{first} KB more, where {MOST} are the most"
+        first <= MOST_KILOBYTES + SLACK,
+        "{first} KB more, where {MOST_KILOBYTES} are the most"
     );
     // What the first round left is used again.
     assert!(

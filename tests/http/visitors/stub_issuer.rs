@@ -100,13 +100,7 @@ impl StubIssuer {
 
     /// How often a path was asked.
     pub(crate) fn request_count(&self, path: &str) -> usize {
-        self.change(|inner| {
-            inner
-                .requests
-                .iter()
-                .filter(|one| one.0 == path)
-                .count()
-        })
+        self.change(|inner| inner.requests.iter().filter(|one| one.0 == path).count())
     }
 
     /// The last request to a path: its body and its headers.

@@ -262,7 +262,10 @@ async fn issuers_are_not_mixed_up() {
         .await;
     assert_eq!(found, guest_book.failure_url("state_invalid"));
     // Neither was sent the code of the other.
-    assert_eq!((good.count("/token"), evil.count("/token")), (0, 0));
+    assert_eq!(
+        (good.request_count("/token"), evil.request_count("/token")),
+        (0, 0)
+    );
     // A token of one is none of the other's.
     good.change(|inner| {
         inner.key = SigningKey::generate("first").unwrap();

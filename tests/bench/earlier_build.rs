@@ -6,10 +6,10 @@ use anyhow::ensure;
 use serde_json::json;
 
 use super::client::Client;
-use super::publish::parts;
-use super::report::{Goals, median, say, title};
+use super::publish::publish_stage_times;
+use super::report::{Goals, median, print_line, print_title};
 use super::server::{Bench, Running};
-use super::source::Author;
+use super::source_generator::SourceGenerator;
 
 const BYTES: usize = 10 * 1024;
 /// Rounds, each of some pages on the one server and the same on the other; the first ones are not counted.
@@ -20,7 +20,7 @@ const PAGES: usize = 10;
 const MARKDOWN: f64 = 1.1;
 
 /// A server and where it counts.
-struct Counted {
+struct ServerWithMetrics {
     server: Running,
     metrics: SocketAddr,
     client: Client,
@@ -28,19 +28,19 @@ struct Counted {
 
 /// Measures each type whose pages are rendered in one call.
 pub(crate) fn measure(bench: &Bench, before: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
-    title(&format!(
+    print_title(&format!(
         "Rendering sources of {} KB beside the build before, {PAGES} pages in turns: ms a page, median of {} rounds",
         BYTES / 1024,
         ROUNDS - WARM_UP
     ))?;
-    say(&format!(
+    print_line(&format!(
         "{:10} {:>8} {:>8} {:>6}",
         "type", "svc", "before", "ratio"
     ))?;
-    let mut ours = counted(bench, "calls")?;
-    let mut theirs = counted(before, "calls-before")?;
+    let mut ours = start_with_metrics(bench, "calls")?;
+    let mut theirs = start_with_metrics(before, "calls-before")?;
     for kind in ["html", "markdown", "json", "csv"] {
-        let mut author = Author::new(7);
+        let mut author = SourceGenerator::new(7);
         let (mut now, mut then) = (Vec::new(), Vec::new());
         for round in 0..ROUNDS {
             let contents: Vec<String> = (0..PAGES).map(|_| source(&mut author, kind)).collect();
@@ -53,7 +53,7 @@ pub(crate) fn measure(bench: &Bench, before: &Bench, goals: &mut Goals) -> anyho
         }
         let (now, then) = (median(&now), median(&then));
         let ratio = now / then;
-        say(&format!("{kind:10} {now:>8.2} {then:>8.2} {ratio:>6.2}"))?;
+        print_line(&format!("{kind:10} {now:>8.2} {then:>8.2} {ratio:>6.2}"))?;
         if kind == "markdown" {
             goals.at_most("rendering 10 KB of Markdown, of before", ratio, MARKDOWN);
         }
@@ -61,18 +61,18 @@ pub(crate) fn measure(bench: &Bench, before: &Bench, goals: &mut Goals) -> anyho
     Ok(())
 }
 
-fn counted(bench: &Bench, data: &str) -> anyhow::Result<Counted> {
-    let (server, metrics) = bench.svc_with_metrics(data)?;
+fn start_with_metrics(bench: &Bench, data: &str) -> anyhow::Result<ServerWithMetrics> {
+    let (server, metrics) = bench.start_svc_with_metrics(data)?;
     server.await_guests()?;
     let client = server.client()?;
-    Ok(Counted {
+    Ok(ServerWithMetrics {
         server,
         metrics,
         client,
     })
 }
 
-fn source(author: &mut Author, kind: &str) -> String {
+fn source(author: &mut SourceGenerator, kind: &str) -> String {
     match kind {
         "html" => author.html(BYTES),
         "markdown" => author.markdown(BYTES),
@@ -81,10 +81,10 @@ fn source(author: &mut Author, kind: &str) -> String {
     }
 }
 
-impl Counted {
+impl ServerWithMetrics {
     /// Publishes pages; returns how long each was rendered on average, in milliseconds.
     fn render(&mut self, kind: &str, contents: &[String]) -> anyhow::Result<f64> {
-        let [before, ..] = parts(self.metrics)?;
+        let [before, ..] = publish_stage_times(self.metrics)?;
         for content in contents {
             let share = json!({ "type": kind, "content": content });
             let answer = self.client.post("/api/v1/deploy", &share)?;
@@ -94,7 +94,7 @@ impl Counted {
                 self.server.address
             );
         }
-        let [after, ..] = parts(self.metrics)?;
+        let [after, ..] = publish_stage_times(self.metrics)?;
         Ok((after - before) / PAGES as f64)
     }
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use anyhow::ensure;
 use rusqlite::Connection;
 
-use super::report::{Goals, median, millis, say, title};
-use super::rounds::{Contender, ROUND, ROUNDS, compare, say_head};
+use super::report::{Goals, median, millis, print_line, print_title};
+use super::rounds::{Contender, ROUND, ROUNDS, compare, print_head};
 use super::server::{Bench, Running};
-use super::source::Author;
+use super::source_generator::SourceGenerator;
 use super::{client, load};
 
 /// How many pages there are.
@@ -19,35 +19,35 @@ const BYTES: usize = 10 * 1024;
 const STARTS: usize = 10;
 const CONNECTIONS: usize = 64;
 /// How long all pages are asked for, one after the other.
-const WALK: Duration = Duration::from_secs(5);
+const WALK_TIME: Duration = Duration::from_secs(5);
 /// Megabytes that the cache of pages may take, and that a server takes besides.
-const CACHE: f64 = 32.0;
-const BESIDES: f64 = 64.0;
+const CACHE_MEGABYTES: f64 = 32.0;
+const OTHER_MEGABYTES: f64 = 64.0;
 
 /// Measures starts and views.
 pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
-    title(&format!(
+    print_title(&format!(
         "With few and with many pages of 10 KB: medians of {STARTS} starts; views of the same {PUBLISHED} pages, {ROUNDS} alternating rounds of {} ms",
         ROUND.as_millis()
     ))?;
-    say(&format!(
+    print_line(&format!(
         "{:>16} {:>10} {:>10}",
         "pages", "ready ms", "page ms"
     ))?;
     let mut ready = Vec::new();
     for size in SIZES {
         let data = format!("many-{size}");
-        fill(bench, &data, size)?;
+        add_pages(bench, &data, size)?;
         let (mut line, mut page) = (Vec::new(), Vec::new());
         for _ in 0..STARTS {
-            let svc = bench.svc(&data)?;
+            let svc = bench.start_svc(&data)?;
             line.push(millis(svc.ready_after));
             let answer = svc.client()?.get("/page-0", "br")?;
             ensure!(answer.status == 200, "not served: {answer:?}");
             page.push(millis(svc.began.elapsed()));
             svc.await_guests()?;
         }
-        say(&format!(
+        print_line(&format!(
             "{size:>16} {:>10.1} {:>10.1}",
             median(&line),
             median(&page)
@@ -61,12 +61,12 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
 }
 
 fn views(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
-    say("")?;
-    say_head("pages")?;
+    print_line("")?;
+    print_head("pages")?;
     let servers: Vec<Running> = SIZES
         .iter()
         .map(|size| {
-            let svc = bench.svc(&format!("many-{size}"))?;
+            let svc = bench.start_svc(&format!("many-{size}"))?;
             svc.await_guests()?;
             Ok(svc)
         })
@@ -81,7 +81,7 @@ fn views(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     let contender = |at: usize| Contender::new(&servers[at], &requests[at]);
     let figures = compare(&[contender(0), contender(1), contender(2)], CONNECTIONS)?;
     for (size, figures) in SIZES.iter().zip(&figures) {
-        figures.say(&size.to_string(), "svc")?;
+        figures.print(&size.to_string(), "svc")?;
     }
     for (size, many) in SIZES.iter().zip(&figures).skip(1) {
         let what = format!(
@@ -95,22 +95,26 @@ fn views(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     let all: Vec<Vec<u8>> = (PUBLISHED..SIZES[most])
         .map(|number| client::get(svc.address, &format!("/page-{number}"), "br"))
         .collect();
-    let walked = load::run(svc.address, &all, CONNECTIONS, WALK)?;
+    let walked = load::run(svc.address, &all, CONNECTIONS, WALK_TIME)?;
     let (now, peak) = svc.memory()?;
-    say(&format!(
+    print_line(&format!(
         "\n{:.0} views/s of pages that nobody has asked for before; svc after it: {now:.1} MB resident, {peak:.1} MB at the most.",
         walked.rate
     ))?;
-    goals.at_most("with many pages: peak memory, MB", peak, CACHE + BESIDES);
+    goals.at_most(
+        "with many pages: peak memory, MB",
+        peak,
+        CACHE_MEGABYTES + OTHER_MEGABYTES,
+    );
     Ok(())
 }
 
 /// Publishes some pages, and adds the rows of the others: publishing each would take minutes.
-fn fill(bench: &Bench, data: &str, size: usize) -> anyhow::Result<()> {
-    let svc = bench.svc(data)?;
+fn add_pages(bench: &Bench, data: &str, size: usize) -> anyhow::Result<()> {
+    let svc = bench.start_svc(data)?;
     svc.await_guests()?;
     let mut client = svc.client()?;
-    let mut author = Author::new(11);
+    let mut author = SourceGenerator::new(11);
     for number in 0..PUBLISHED {
         let share =
             serde_json::json!({ "name": format!("page-{number}"), "content": author.html(BYTES) });

@@ -9,18 +9,18 @@ use serde_json::json;
 use super::items;
 use super::load;
 use super::owner::Owner;
-use super::report::{Goals, quantile, say, title};
+use super::report::{Goals, print_line, print_title, quantile};
 use super::server::{Bench, Running};
 use super::tenant;
 
 /// As many as the limit allows.
 const DATABASES: usize = 250;
 /// How many are made at a time.
-const MAKERS: usize = 4;
+const CREATORS: usize = 4;
 const CONNECTIONS: usize = 64;
 const RUN: Duration = Duration::from_secs(10);
 /// Operations that every database is asked for in a turn: mostly reads. The scan fills the database's cache of pages.
-const MIX: [&str; 6] = ["scan", "row", "range", "row", "insert", "row"];
+const OPERATION_MIX: [&str; 6] = ["scan", "row", "range", "row", "insert", "row"];
 const SCAN: (&str, &str) = (
     "scan",
     "SELECT count(*) AS n FROM items WHERE note LIKE '%item 99%'",
@@ -30,22 +30,22 @@ const TURNS: usize = 10;
 
 /// Measures it.
 pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
-    title(&format!(
+    print_title(&format!(
         "{DATABASES} databases of {} rows under a mixed load of {CONNECTIONS} connections for {} s",
         items::ROWS,
         RUN.as_secs()
     ))?;
-    let (svc, credential) = bench.owned("crowd")?;
+    let (svc, credential) = bench.start_owned("crowd")?;
     let began = Instant::now();
     thread::scope(|scope| {
-        let makers: Vec<_> = (0..MAKERS)
+        let makers: Vec<_> = (0..CREATORS)
             .map(|maker| {
                 scope.spawn({
                     let (svc, credential) = (&svc, &credential);
                     move || {
                         let mut owner = Owner::new(svc, credential)?;
-                        (maker..DATABASES).step_by(MAKERS).try_for_each(|number| {
-                            tenant::settle(&mut owner, &slug(number), &[SCAN])
+                        (maker..DATABASES).step_by(CREATORS).try_for_each(|number| {
+                            tenant::create_tenant(&mut owner, &slug_of(number), &[SCAN])
                         })
                     }
                 })
@@ -56,19 +56,19 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
             .try_for_each(|maker| maker.join().ok().context("a maker panicked")?)
     })?;
     let (now, most) = svc.memory()?;
-    say(&format!(
+    print_line(&format!(
         "made in {:.1} s: {now:.1} MB resident, {most:.1} MB at the most",
         began.elapsed().as_secs_f64()
     ))?;
-    let outcome = load::run(svc.address, &requests(&svc), CONNECTIONS, RUN)?;
-    say(&format!(
+    let outcome = load::run(svc.address, &visit_requests(&svc), CONNECTIONS, RUN)?;
+    print_line(&format!(
         "{:.0} answers/s, p50 {:.2} ms, p99 {:.2} ms",
         outcome.rate,
         quantile(&outcome.latencies, 0.5) / 1e3,
         quantile(&outcome.latencies, 0.99) / 1e3
     ))?;
     let (now, most) = svc.memory()?;
-    say(&format!(
+    print_line(&format!(
         "svc after it: {now:.1} MB resident, {most:.1} MB at the most."
     ))?;
     goals.at_most(
@@ -79,16 +79,16 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn slug(number: usize) -> String {
+fn slug_of(number: usize) -> String {
     format!("crowd-{number}")
 }
 
 /// Turns of one database after the other, as visitors come: some calls in a row, then none for a while.
-fn requests(svc: &Running) -> Vec<Vec<u8>> {
+fn visit_requests(svc: &Running) -> Vec<Vec<u8>> {
     let mut keys = items::keys().cycle();
-    let mut requests = Vec::with_capacity(TURNS * DATABASES * MIX.len());
-    for slug in (0..TURNS).flat_map(|_| 0..DATABASES).map(slug) {
-        for action in MIX {
+    let mut requests = Vec::with_capacity(TURNS * DATABASES * OPERATION_MIX.len());
+    for slug in (0..TURNS).flat_map(|_| 0..DATABASES).map(slug_of) {
+        for action in OPERATION_MIX {
             let key = keys.next().unwrap_or(1);
             let params = match action {
                 "row" => json!({ "id": key }),

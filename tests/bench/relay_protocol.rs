@@ -9,7 +9,7 @@ const MARK: &[u8] = b"\"data\":\"t";
 
 /// Language of a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Speech {
+pub(crate) enum RelayProtocol {
     /// A text is a message; the address says in which room.
     Envelopes,
     /// The protocol of NATS, in binary messages that end anywhere; a room is a subject.
@@ -18,16 +18,16 @@ pub(crate) enum Speech {
 
 /// Something that a client is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum RelayEvent {
     /// A message, sent at so many nanoseconds of the run, if it says so.
     Message(Option<u64>),
     Ping,
     Closed,
 }
 
-impl Speech {
+impl RelayProtocol {
     /// First frame of a client that joins a room, where its address does not name the room.
-    pub(crate) fn joins(self, room: usize) -> Option<Vec<u8>> {
+    pub(crate) fn join_frame(self, room: usize) -> Option<Vec<u8>> {
         let lines = format!(
             "CONNECT {{\"verbose\":false,\"pedantic\":false,\"echo\":false,\"protocol\":1}}\r\nSUB r{room} 1\r\n"
         );
@@ -35,7 +35,7 @@ impl Speech {
     }
 
     /// A message to a room that carries its time.
-    pub(crate) fn says(self, room: usize, time: u64) -> Vec<u8> {
+    pub(crate) fn message_frame(self, room: usize, time: u64) -> Vec<u8> {
         let text = format!(r#"{{"v":1,"type":"move","data":"t{time} "#);
         let text = format!("{text:0<filled$}\"}}", filled = LENGTH - 2);
         match self {
@@ -48,7 +48,7 @@ impl Speech {
     }
 
     /// The answer to a ping.
-    pub(crate) fn pong(self) -> Vec<u8> {
+    pub(crate) fn pong_frame(self) -> Vec<u8> {
         match self {
             Self::Envelopes => frame(0x8a, b""),
             Self::Nats => frame(0x82, b"PONG\r\n"),
@@ -108,8 +108,8 @@ fn number(bytes: &[u8]) -> usize {
 
 /// Listener to the frames of a server.
 #[derive(Debug)]
-pub(crate) struct Ear {
-    speech: Speech,
+pub(crate) struct RelayReader {
+    protocol: RelayProtocol,
     /// Whether it reads the times of messages, which takes the client's share of the machine.
     reads_times: bool,
     frames: Frames,
@@ -117,10 +117,10 @@ pub(crate) struct Ear {
     lines: Vec<u8>,
 }
 
-impl Ear {
-    pub(crate) fn new(speech: Speech, reads_times: bool) -> Self {
+impl RelayReader {
+    pub(crate) fn new(protocol: RelayProtocol, reads_times: bool) -> Self {
         Self {
-            speech,
+            protocol,
             reads_times,
             frames: Frames::default(),
             lines: Vec::new(),
@@ -128,21 +128,21 @@ impl Ear {
     }
 
     /// Takes what has come; `on` gets each thing that it tells.
-    pub(crate) fn take(&mut self, bytes: &[u8], mut on: impl FnMut(Heard)) {
-        let (speech, lines) = (self.speech, &mut self.lines);
+    pub(crate) fn take(&mut self, bytes: &[u8], mut on: impl FnMut(RelayEvent)) {
+        let (protocol, lines) = (self.protocol, &mut self.lines);
         let reads_times = self.reads_times;
         self.frames.take(bytes, |opcode, payload| match opcode {
-            8 => on(Heard::Closed),
-            9 => on(Heard::Ping),
+            8 => on(RelayEvent::Closed),
+            9 => on(RelayEvent::Ping),
             // Events of the platform's are no messages.
             1 if !payload.starts_with(br#"{"v":1,"type":"svc:"#) => {
                 let time = reads_times.then(|| time_of(payload)).flatten();
-                on(Heard::Message(time));
+                on(RelayEvent::Message(time));
             }
-            0 | 2 if speech == Speech::Nats => {
+            0 | 2 if protocol == RelayProtocol::Nats => {
                 lines.extend_from_slice(payload);
                 let mut at = 0;
-                while let Some((length, heard)) = line(&lines[at..]) {
+                while let Some((length, heard)) = parse_line(&lines[at..]) {
                     at += length;
                     if let Some(heard) = heard {
                         on(heard);
@@ -156,7 +156,7 @@ impl Ear {
 }
 
 /// How long the first line is, with the message behind it, and what it tells; `None` if it is not whole.
-fn line(bytes: &[u8]) -> Option<(usize, Option<Heard>)> {
+fn parse_line(bytes: &[u8]) -> Option<(usize, Option<RelayEvent>)> {
     let end = bytes.iter().position(|byte| *byte == b'\n')? + 1;
     let line = &bytes[..end - 1].trim_ascii_end();
     if line.starts_with(b"MSG ") {
@@ -166,12 +166,12 @@ fn line(bytes: &[u8]) -> Option<(usize, Option<Heard>)> {
         });
         let message = bytes.get(end..end + length)?;
         bytes.get(end + length + 1)?;
-        let heard = Heard::Message(time_of(message));
+        let heard = RelayEvent::Message(time_of(message));
         return Some((end + length + 2, Some(heard)));
     }
     let heard = match *line {
-        b"PING" => Some(Heard::Ping),
-        refusal if refusal.starts_with(b"-ERR") => Some(Heard::Closed),
+        b"PING" => Some(RelayEvent::Ping),
+        refusal if refusal.starts_with(b"-ERR") => Some(RelayEvent::Closed),
         _ => None,
     };
     Some((end, heard))

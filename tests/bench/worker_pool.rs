@@ -9,12 +9,12 @@ use anyhow::ensure;
 use serde_json::{Value, json};
 use svc_tests::SeededRng;
 
-use super::beside::Crowd;
+use super::background_load::BackgroundLoad;
 use super::client::{self, Client};
 use super::owner::Owner;
-use super::report::{Goals, millis, quantile, say, title};
+use super::report::{Goals, millis, print_line, print_title, quantile};
 use super::server::{Bench, Running};
-use super::source::Author;
+use super::source_generator::SourceGenerator;
 use super::tenant;
 
 /// How often each operation of the owner is done.
@@ -24,33 +24,33 @@ const PAGE: usize = 10 * 1024;
 /// The most that one request of a stranger may cost, in seconds of processor time.
 const MOST_SECONDS: f64 = 3.0;
 /// The least bound of what owners notice, in milliseconds.
-const UNNOTICED: f64 = 250.0;
+const DELAY_BOUND_MILLISECONDS: f64 = 250.0;
 /// How long a client waits that hangs up.
-const PATIENCE: Duration = Duration::from_millis(1100);
+const HANG_UP_AFTER: Duration = Duration::from_millis(1100);
 /// Pages with twenty large diagrams, each of another client.
-const SHARES: Crowd = Crowd {
+const SHARES: BackgroundLoad = BackgroundLoad {
     clients: 8,
     ahead: Duration::from_secs(1),
 };
 /// Previews of a large diagram, of two clients.
-const PREVIEWS: Crowd = Crowd {
+const PREVIEWS: BackgroundLoad = BackgroundLoad {
     clients: 40,
     ahead: Duration::from_secs(1),
 };
 
 /// How long a stranger rests who was refused.
-const BUSY: Duration = Duration::from_millis(20);
+const REFUSED_PAUSE: Duration = Duration::from_millis(20);
 
 const TENANT: &str = "tenant";
 const PROTECTED: (&str, &str) = ("safe", "open sesame");
 
 /// Measures both.
 pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
-    let (svc, credential) = bench.owned_behind_proxies("pool")?;
+    let (svc, credential) = bench.start_owned_behind_proxies("pool")?;
     let mut owner = Owner::new(&svc, &credential)?;
-    tenant::settle(&mut owner, TENANT, &[])?;
+    tenant::create_tenant(&mut owner, TENANT, &[])?;
     cost_of_one(&svc, goals)?;
-    owners_beside_strangers(&svc, &mut owner, goals)
+    measure_owners_beside_strangers(&svc, &mut owner, goals)
 }
 
 /// A flowchart that takes most of a second to draw.
@@ -71,9 +71,9 @@ fn with_diagrams(diagrams: impl Iterator<Item = String>) -> String {
 }
 
 /// Sources that cost much, by name.
-fn costly() -> Vec<(&'static str, Value)> {
+fn costly_sources() -> Vec<(&'static str, Value)> {
     let markdown = |content| json!({ "type": "markdown", "content": content });
-    let mut author = Author::new(5);
+    let mut author = SourceGenerator::new(5);
     let megabyte = |unit: &str| unit.repeat(1_000_000 / unit.len());
     vec![
         (
@@ -110,12 +110,15 @@ fn costly() -> Vec<(&'static str, Value)> {
             json!({ "type": "json", "content": format!("[{}0]", megabyte("[0],")) }),
         ),
         ("1 MB of HTML", json!({ "content": author.html(1_000_000) })),
-        ("1 MB of noise", json!({ "content": noise(1_000_000) })),
+        (
+            "1 MB of noise",
+            json!({ "content": incompressible_text(1_000_000) }),
+        ),
     ]
 }
 
 /// Text that no compressor makes smaller by much.
-fn noise(bytes: usize) -> String {
+fn incompressible_text(bytes: usize) -> String {
     let mut numbers = SeededRng::new(3);
     let mut text = String::with_capacity(bytes + 16);
     while text.len() < bytes {
@@ -126,12 +129,12 @@ fn noise(bytes: usize) -> String {
 
 /// Processor time of one request, alone, and where its client hangs up.
 fn cost_of_one(svc: &Running, goals: &mut Goals) -> anyhow::Result<()> {
-    title("One request of a stranger")?;
-    say(&format!(
+    print_title("One request of a stranger")?;
+    print_line(&format!(
         "{:20} {:>8} {:>8} {:>9} {:>9}",
         "", "CPU s", "wall s", "status", "not drawn"
     ))?;
-    for (name, share) in costly() {
+    for (name, share) in costly_sources() {
         let (before, began) = (svc.cpu()?, Instant::now());
         let answer = svc.client()?.post("/api/v1/deploy", &share)?;
         let wall = began.elapsed().as_secs_f64();
@@ -139,25 +142,25 @@ fn cost_of_one(svc: &Running, goals: &mut Goals) -> anyhow::Result<()> {
         let cost = (svc.cpu()? - before).as_secs_f64();
         let said: Value = serde_json::from_slice(&answer.body)?;
         let warnings = said["warnings"].as_array().map_or(0, Vec::len);
-        say(&format!(
+        print_line(&format!(
             "{name:20} {cost:>8.2} {wall:>8.2} {:>9} {warnings:>9}",
             answer.status
         ))?;
         goals.at_most(&format!("{name}: processor time, s"), cost, MOST_SECONDS);
     }
-    let (name, share) = costly().swap_remove(0);
+    let (name, share) = costly_sources().swap_remove(0);
     let before = svc.cpu()?;
-    hang_up(svc, &share)?;
+    send_and_hang_up(svc, &share)?;
     svc.await_rest()?;
     let cost = (svc.cpu()? - before).as_secs_f64();
-    say(&format!(
-        "{name}, hung up after {PATIENCE:?}: {cost:.2} s of CPU"
+    print_line(&format!(
+        "{name}, hung up after {HANG_UP_AFTER:?}: {cost:.2} s of CPU"
     ))?;
-    let most = PATIENCE.as_secs_f64() + 0.2;
+    let most = HANG_UP_AFTER.as_secs_f64() + 0.2;
     goals.at_most("the same, hung up: processor time, s", cost, most);
 
     let small = "sequenceDiagram\n  Ann->>Bob: Hello\n  Bob-->>Ann: Hello back\n".to_owned();
-    let charts = (0..5_u64).map(|seed| Author::new(seed).mermaid(400));
+    let charts = (0..5_u64).map(|seed| SourceGenerator::new(seed).mermaid(400));
     let content = with_diagrams(charts.chain(std::iter::repeat_n(small, 5)));
     let ordinary = json!({ "type": "markdown", "content": content });
     let before = svc.cpu()?;
@@ -167,7 +170,7 @@ fn cost_of_one(svc: &Running, goals: &mut Goals) -> anyhow::Result<()> {
     let said: Value = serde_json::from_slice(&answer.body)?;
     ensure!(answer.status == 201, "an ordinary page was {said}");
     let warnings = said["warnings"].as_array().map_or(0, Vec::len);
-    say(&format!(
+    print_line(&format!(
         "A page with 10 ordinary diagrams: {cost:.2} s of CPU, {warnings} not drawn."
     ))?;
     goals.at_most("ordinary diagrams that are not drawn", warnings as f64, 0.0);
@@ -175,11 +178,11 @@ fn cost_of_one(svc: &Running, goals: &mut Goals) -> anyhow::Result<()> {
 }
 
 /// Sends a request, and goes before it is answered.
-fn hang_up(svc: &Running, share: &Value) -> anyhow::Result<()> {
+fn send_and_hang_up(svc: &Running, share: &Value) -> anyhow::Result<()> {
     use std::io::Write;
     let mut stream = std::net::TcpStream::connect(svc.address)?;
     stream.write_all(&client::post(svc.address, "/api/v1/deploy", share))?;
-    thread::sleep(PATIENCE);
+    thread::sleep(HANG_UP_AFTER);
     Ok(())
 }
 
@@ -190,10 +193,10 @@ struct Latencies([Vec<f64>; OPERATIONS.len()]);
 const OPERATIONS: [&str; 3] = ["publication", "PUT actions", "password unlock"];
 
 impl Latencies {
-    fn measured(svc: &Running, owner: &mut Owner) -> anyhow::Result<Self> {
+    fn measure(svc: &Running, owner: &mut Owner) -> anyhow::Result<Self> {
         let mut found = Self::default();
         let mut visitor = svc.client()?;
-        let mut author = Author::new(11);
+        let mut author = SourceGenerator::new(11);
         let unlock = format!("/api/v1/auth/{}", PROTECTED.0);
         for round in 0..ROUNDS {
             let page = json!({ "content": author.markdown(PAGE) });
@@ -212,10 +215,10 @@ impl Latencies {
         Ok(found)
     }
 
-    fn say(&self, case: &str) -> anyhow::Result<()> {
+    fn print(&self, case: &str) -> anyhow::Result<()> {
         for (operation, all) in OPERATIONS.iter().zip(&self.0) {
             let (p50, p99) = (quantile(all, 0.5), quantile(all, 0.99));
-            say(&format!("{operation:20} {case:16} {p50:>8.1} {p99:>8.1}"))?;
+            print_line(&format!("{operation:20} {case:16} {p50:>8.1} {p99:>8.1}"))?;
         }
         Ok(())
     }
@@ -224,7 +227,7 @@ impl Latencies {
 /// Strangers who send one request again and again.
 struct Attack {
     case: &'static str,
-    crowd: Crowd,
+    crowd: BackgroundLoad,
     path: &'static str,
     body: Value,
     /// How many clients the connections are of.
@@ -233,13 +236,13 @@ struct Attack {
 
 impl Attack {
     /// Does the work beside them.
-    fn beside(
+    fn run_during(
         &self,
         svc: &Running,
         work: impl FnOnce() -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let requests: Vec<_> = (0..self.clients)
-            .map(|client| request_of(svc, client, self.path, &self.body))
+            .map(|client| request_of_client(svc, client, self.path, &self.body))
             .collect();
         let next = AtomicUsize::new(0);
         let send_request = |connection: &mut Client| {
@@ -250,21 +253,21 @@ impl Attack {
                 "an attacker was {answer:?}"
             );
             if answer.status == 503 {
-                thread::sleep(BUSY);
+                thread::sleep(REFUSED_PAUSE);
             }
             Ok(())
         };
-        self.crowd.beside(svc, send_request, work)
+        self.crowd.run_during(svc, send_request, work)
     }
 }
 
 /// Delays that an owner notices beside strangers who publish and look at pages that cost much.
-fn owners_beside_strangers(
+fn measure_owners_beside_strangers(
     svc: &Running,
     owner: &mut Owner,
     goals: &mut Goals,
 ) -> anyhow::Result<()> {
-    title(&format!(
+    print_title(&format!(
         "An owner's operations, {ROUNDS} of each, beside {} shares of 20 large diagrams at once, and {} previews of two clients",
         SHARES.clients, PREVIEWS.clients
     ))?;
@@ -273,19 +276,19 @@ fn owners_beside_strangers(
     let protected = json!({ "content": "inside", "name": PROTECTED.0, "password": PROTECTED.1 });
     let answer = svc.client()?.post("/api/v1/deploy", &protected)?;
     ensure!(answer.status == 201, "a share was {}", answer.status);
-    say(&format!(
+    print_line(&format!(
         "{:20} {:16} {:>8} {:>8}",
         "", "", "p50 ms", "p99 ms"
     ))?;
-    let quiet = Latencies::measured(svc, owner)?;
-    quiet.say("quiet")?;
+    let quiet = Latencies::measure(svc, owner)?;
+    quiet.print("quiet")?;
 
     for attack in [
         Attack {
             case: "beside shares",
             crowd: SHARES,
             path: "/api/v1/deploy",
-            body: costly().swap_remove(0).1,
+            body: costly_sources().swap_remove(0).1,
             clients: SHARES.clients,
         },
         Attack {
@@ -297,27 +300,27 @@ fn owners_beside_strangers(
         },
     ] {
         let mut found = Latencies::default();
-        attack.beside(svc, || {
-            found = Latencies::measured(svc, owner)?;
+        attack.run_during(svc, || {
+            found = Latencies::measure(svc, owner)?;
             Ok(())
         })?;
-        found.say(attack.case)?;
+        found.print(attack.case)?;
         let figures = OPERATIONS.iter().zip(quiet.0.iter().zip(&found.0));
         for (operation, (quiet, found)) in figures {
-            let most = (2.0 * quantile(quiet, 0.99)).max(UNNOTICED);
+            let most = (2.0 * quantile(quiet, 0.99)).max(DELAY_BOUND_MILLISECONDS);
             let p99 = quantile(found, 0.99);
             goals.at_most(&format!("{operation} {}: p99, ms", attack.case), p99, most);
         }
         svc.await_rest()?;
     }
     let (now, most) = svc.memory()?;
-    say(&format!(
+    print_line(&format!(
         "svc after it: {now:.1} MB resident, {most:.1} MB at the most."
     ))
 }
 
 /// A request as a proxy passes it on for a client.
-fn request_of(svc: &Running, client: usize, path: &str, body: &Value) -> Vec<u8> {
+fn request_of_client(svc: &Running, client: usize, path: &str, body: &Value) -> Vec<u8> {
     let body = body.to_string();
     format!(
         "POST {path} HTTP/1.1\r\nHost: {}\r\nX-Forwarded-For: 192.0.2.{client}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",

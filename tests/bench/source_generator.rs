@@ -14,9 +14,9 @@ const WORDS: [&str; 48] = [
 
 /// Writes sources; two with the same seed write the same.
 #[derive(Debug)]
-pub(crate) struct Author(SeededRng);
+pub(crate) struct SourceGenerator(SeededRng);
 
-impl Author {
+impl SourceGenerator {
     pub(crate) fn new(seed: u64) -> Self {
         Self(SeededRng::new(seed))
     }

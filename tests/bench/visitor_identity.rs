@@ -10,8 +10,8 @@ use serde_json::json;
 
 use super::items;
 use super::owner::Owner;
-use super::report::{Goals, title};
-use super::rounds::{Contender, compare, say_head, say_ratio};
+use super::report::{Goals, print_title};
+use super::rounds::{Contender, compare, print_head, print_ratio};
 use super::server::{Bench, Running};
 use super::tenant;
 
@@ -46,24 +46,24 @@ struct Page {
 }
 
 pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
-    title(&format!(
+    print_title(&format!(
         "Who calls, of {VISITORS} visitors with {SESSIONS} sessions, {CONNECTIONS} connections"
     ))?;
-    let (svc, credential) = bench.owned_with(DATA, SETTINGS)?;
-    tenant::settle(&mut Owner::new(&svc, &credential)?, SLUG, &[OWN])?;
+    let (svc, credential) = bench.start_owned_with(DATA, SETTINGS)?;
+    tenant::create_tenant(&mut Owner::new(&svc, &credential)?, SLUG, &[OWN])?;
     let database = bench.directory(DATA).join("control.db");
     let page = seed(&database, svc.address)?;
     let anonymous = calls(&page, "row", false);
     let known = calls(&page, "own", true);
     let status: Vec<_> = (0..CALLERS).map(|number| status(&page, number)).collect();
     check(&svc, &known[0], &status[0])?;
-    say_head("request")?;
+    print_head("request")?;
     let contenders = [&anonymous, &known, &status].map(|requests| Contender::new(&svc, requests));
     let [anonymous, known, status] = compare(&contenders, CONNECTIONS)?;
-    anonymous.say("row by key", "nobody")?;
+    anonymous.print("row by key", "nobody")?;
     for (name, figures) in [("row by key", &known), ("status", &status)] {
-        figures.say(name, "visitor")?;
-        say_ratio(figures, &anonymous, "ratio")?;
+        figures.print(name, "visitor")?;
+        print_ratio(figures, &anonymous, "ratio")?;
         let what = format!("{name} of a visitor: processor time, of nobody's row");
         goals.at_most(&what, figures.cost() / anonymous.cost(), 1.2);
     }
@@ -143,12 +143,12 @@ fn status(page: &Page, number: usize) -> Vec<u8> {
 
 /// That visitors are known, so that this is what is measured.
 fn check(svc: &Running, call: &[u8], status: &[u8]) -> anyhow::Result<()> {
-    let rows = tenant::answer(svc, call)?;
+    let rows = tenant::call_json(svc, call)?;
     ensure!(
         rows["rows"].as_array().is_some_and(|rows| rows.len() == 1),
         "{rows}"
     );
-    let user = tenant::answer(svc, status)?;
+    let user = tenant::call_json(svc, status)?;
     let id = user["user"]["id"].as_str().context("nobody is signed in")?;
     ensure!(id.starts_with("usr_"), "{user}");
     Ok(())

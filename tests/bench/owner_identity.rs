@@ -8,14 +8,14 @@ use serde_json::json;
 use svc_tests::{AUDIENCE, TokenIssuer};
 
 use super::owner::{Owner, text};
-use super::report::{Goals, title};
-use super::rounds::{Contender, Figures, compare, say_head, say_ratio};
+use super::report::{Goals, print_title};
+use super::rounds::{Contender, Figures, compare, print_head, print_ratio};
 use super::server::Bench;
 
 const CONNECTIONS: usize = 4;
 /// The most processor time of a call, as a multiple of the same call of an earlier build with a key.
-const KEY: f64 = 1.1;
-const TOKEN: f64 = 1.3;
+const KEY_COST_RATIO: f64 = 1.1;
+const TOKEN_COST_RATIO: f64 = 1.3;
 
 /// Measures one call, `GET /api/v1/projects/{id}`, with a key and with a token.
 pub(crate) fn measure(
@@ -23,10 +23,10 @@ pub(crate) fn measure(
     before: Option<&Bench>,
     goals: &mut Goals,
 ) -> anyhow::Result<()> {
-    title(
+    print_title(
         "An owner's call, by what proves who calls: GET /api/v1/projects/{id}, 4 connections, in turns",
     )?;
-    say_head("credential")?;
+    print_head("credential")?;
     // Whoever asks it for its keys is another process.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -37,7 +37,7 @@ pub(crate) fn measure(
         "[oauth]\nissuer = \"{}\"\naudience = \"{AUDIENCE}\"\n",
         issuer.url()
     );
-    let (svc, key) = bench.owned_with("identities", &oauth)?;
+    let (svc, key) = bench.start_owned_with("identities", &oauth)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
     let token = issuer.sign(&issuer.claims_at("bench", i64::try_from(now)?));
     let mut user = Owner::new(&svc, &token)?;
@@ -51,28 +51,36 @@ pub(crate) fn measure(
     ];
     let Some(before) = before else {
         let [key, token] = compare(&ours, CONNECTIONS)?;
-        key.say("a key", "svc")?;
-        token.say("a token", "svc")?;
-        say_ratio(&token, &key, "of a key")?;
-        goals.at_most("a token's call: CPU, of a key's", cost(&token, &key), TOKEN);
+        key.print("a key", "svc")?;
+        token.print("a token", "svc")?;
+        print_ratio(&token, &key, "of a key")?;
+        goals.at_most(
+            "a token's call: CPU, of a key's",
+            cost(&token, &key),
+            TOKEN_COST_RATIO,
+        );
         return Ok(());
     };
-    let (earlier, credential) = before.owned("identities-before")?;
+    let (earlier, credential) = before.start_owned("identities-before")?;
     let mut owner = Owner::new(&earlier, &credential)?;
     let requests = vec![request(earlier.address, &credential, &mut owner)?];
     let [by_key, by_token] = ours;
     let all = [by_key, by_token, Contender::new(&earlier, &requests)];
     let [key, token, earlier] = compare(&all, CONNECTIONS)?;
-    earlier.say("a key", "before")?;
-    key.say("a key", "svc")?;
-    say_ratio(&key, &earlier, "of before")?;
-    token.say("a token", "svc")?;
-    say_ratio(&token, &earlier, "of before")?;
-    goals.at_most("a key's call: CPU, of before", cost(&key, &earlier), KEY);
+    earlier.print("a key", "before")?;
+    key.print("a key", "svc")?;
+    print_ratio(&key, &earlier, "of before")?;
+    token.print("a token", "svc")?;
+    print_ratio(&token, &earlier, "of before")?;
+    goals.at_most(
+        "a key's call: CPU, of before",
+        cost(&key, &earlier),
+        KEY_COST_RATIO,
+    );
     goals.at_most(
         "a token's call: CPU, of a key's before",
         cost(&token, &earlier),
-        TOKEN,
+        TOKEN_COST_RATIO,
     );
     Ok(())
 }
