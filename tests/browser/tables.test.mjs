@@ -1,9 +1,9 @@
 // Tables of CSV: searched, filtered and sorted where a page has our script, and whole without.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { openPage, shoot, startBrowser, widths } from './lib/browser.mjs';
+import { openPage, shoot, widths } from './lib/browser.mjs';
 import { hasMoved, inspect, inspectFit, watchShifts } from './lib/inspect.mjs';
-import { startSvc } from './lib/svc.mjs';
+import { startWithPage } from './lib/project.mjs';
 
 const lamps = ['Paper', 'Copper', 'Ölin', 'Glass', '<b>Iron</b>'];
 const rows = Array.from({ length: 40 }, (_, at) => `${lamps[at % 5]} ${at},"${at === 7 ? '' : `${(41 - at) * 31},50 €`}",2026-11-${String(1 + (at % 28)).padStart(2, '0')}`);
@@ -11,18 +11,13 @@ const content = ['Lamp,Price,Since', ...rows].join('\n');
 let svc;
 let browser;
 let frontend;
+let stop;
 
 before(async () => {
-  [svc, browser] = await Promise.all([startSvc(), startBrowser()]);
-  const ask = await svc.owner('acme');
-  const { id } = await ask('POST', '', { name: 'Shop' });
-  frontend = await ask('POST', `/${id}/frontends`, { type: 'csv', content, requested_slug: 'prices' });
+  ({ svc, browser, frontend, stop } = await startWithPage('Shop', { type: 'csv', content, requested_slug: 'prices' }));
 });
 
-after(async () => {
-  await browser?.close();
-  await svc?.stop();
-});
+after(() => stop?.());
 
 /** The first cells of the rows that are shown, in their order. */
 const shown = (page) => page.locator('tbody tr:visible td:first-child').allTextContents();

@@ -11,17 +11,13 @@ use svc_tests::{Process, ReadAnswer, TestServer, wait_until};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::local;
+use super::{local, paths, tls_options};
 use crate::svc;
 
 /// Starts the command on a pair.
 async fn serve(pair: &CertificateFiles, data: &Path) -> Process {
-    let (cert, key) = (
-        pair.cert().display().to_string(),
-        pair.key().display().to_string(),
-    );
-    let arguments = ["--https", "--tls-cert", &cert, "--tls-key", &key];
-    svc().serve(data, &arguments).await
+    let (cert, key) = paths(pair);
+    svc().serve(data, &tls_options(&cert, &key)).await
 }
 
 /// The certificate that a server shows to who believes these.
@@ -136,8 +132,8 @@ async fn what_is_no_pair_stops_the_start_before_anything_is_made() {
     ] {
         let data = root.path().join("data");
         let (cert, key) = (cert.display().to_string(), key.display().to_string());
-        let arguments = ["serve", "--https", "--tls-cert", &cert, "--tls-key", &key];
-        let arguments = [&arguments[..], &["--listen", "127.0.0.1:0"]].concat();
+        let (serve, listen) = (["serve"], ["--listen", "127.0.0.1:0"]);
+        let arguments = [&serve[..], &tls_options(&cert, &key), &listen].concat();
         let output = svc().run(&data, &arguments).await;
         assert_eq!(output.code, Some(1), "{output:?}");
         for part in says {

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use svc_tests::run_command;
 use tempfile::TempDir;
 
+use super::tls_options;
 use crate::client::run_with_input;
 use crate::svc;
 
@@ -25,15 +26,8 @@ async fn the_guides_certificate_works_with_login() {
 
     let namespace = ["namespace", "create", "acme", "--json"];
     let credential = svc().run(data.path(), &namespace).await.json()["credential"].clone();
-    let options = [
-        "--https",
-        "--tls-cert",
-        &cert,
-        "--tls-key",
-        &key,
-        "--listen",
-        "localhost:0",
-    ];
+    let listen = ["--listen", "localhost:0"];
+    let options = [&tls_options(&cert, &key)[..], &listen].concat();
     let server = svc().serve(data.path(), &options).await;
     let url = format!("https://localhost:{}", server.address().port());
     let login = |believed: Option<&str>| {

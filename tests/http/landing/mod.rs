@@ -4,11 +4,19 @@ mod forms;
 mod previews;
 
 use http::Method;
-use svc_tests::{ReadAnswer, TestServer};
+use svc_tests::{Builder, ReadAnswer, TestServer};
 
 use crate::owner::Owner;
 
-/// The files of the landing page, and what they are.
+/// Builds a server whose landing page has a host of its own, beside that of the API.
+fn with_landing_host() -> Builder {
+    TestServer::builder().settings(|s| {
+        s.base_url = Some("https://api.example.com".parse().unwrap());
+        s.landing_host = Some("www.example.com".to_owned());
+    })
+}
+
+/// The files of the landing page with their types.
 const FILES: [(&str, &str); 5] = [
     ("/", "text/html; charset=utf-8"),
     ("/llms.txt", "text/plain; charset=utf-8"),
@@ -98,13 +106,7 @@ async fn its_page_may_load_nothing_but_itself() {
 
 #[tokio::test]
 async fn its_pictures_are_small_and_its_own() {
-    let server = TestServer::builder()
-        .settings(|s| {
-            s.base_url = Some("https://api.example.com".parse().unwrap());
-            s.landing_host = Some("www.example.com".to_owned());
-        })
-        .start()
-        .await;
+    let server = with_landing_host().start().await;
     for host in ["api.example.com", "www.example.com"] {
         let page = server.get_raw(host, "/").await.expect(200);
         let pictures: Vec<_> = page.html().split("\"/_svc/pictures/").skip(1).collect();
@@ -131,13 +133,7 @@ async fn its_pictures_are_small_and_its_own() {
 
 #[tokio::test]
 async fn it_keeps_nothing_where_owners_pages_have_its_origin() {
-    let server = TestServer::builder()
-        .settings(|s| {
-            s.base_url = Some("https://api.example.com".parse().unwrap());
-            s.landing_host = Some("www.example.com".to_owned());
-        })
-        .start()
-        .await;
+    let server = with_landing_host().start().await;
     let keeps = async |host: &str| {
         let page = server.get_raw(host, "/").await.expect(200);
         page.html().contains(" data-keeps=\"yes\"")
@@ -148,12 +144,8 @@ async fn it_keeps_nothing_where_owners_pages_have_its_origin() {
 
 #[tokio::test]
 async fn the_landing_host_has_its_files_and_calls_the_api_host() {
-    let server = TestServer::builder()
-        .settings(|s| {
-            s.base_url = Some("https://api.example.com".parse().unwrap());
-            s.landing_host = Some("www.example.com".to_owned());
-            s.limits.quick_share_seconds = 7_200;
-        })
+    let server = with_landing_host()
+        .limits(|limits| limits.quick_share_seconds = 7_200)
         .start()
         .await;
     let send_request = async |host: &str, path: &str| server.get_raw(host, path).await;

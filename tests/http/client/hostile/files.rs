@@ -1,11 +1,9 @@
 //! Named pipes, links and folders where files are expected: each is refused by its name, and nothing hangs.
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
-use serde_json::Value;
-use std::sync::{Arc, Mutex};
 
 use super::names::VictimFolder;
-use super::{ForgedField, SharedForgery, run, serve_forgery};
+use super::{run, serve_forgery};
 
 /// Kind of a thing that lies where a file should.
 #[derive(Clone, Copy, Debug)]
@@ -47,8 +45,7 @@ fn replace_with(trap: &VictimFolder, name: &str, what: Replacement) {
 }
 
 async fn serve_truth() -> std::net::SocketAddr {
-    let truth: SharedForgery = Arc::new(Mutex::new((ForgedField::Slug, Value::from("page"))));
-    serve_forgery(truth).await
+    serve_forgery().await.1
 }
 
 #[tokio::test]

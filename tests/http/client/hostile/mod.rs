@@ -37,9 +37,18 @@ enum ForgedField {
 /// Member that the server lies about, and its value.
 type SharedForgery = Arc<Mutex<(ForgedField, Value)>>;
 
-/// A server that has a project with a page and a database, and lies about one member.
-async fn serve_forgery(lie: SharedForgery) -> SocketAddr {
-    serve_router(Router::new().fallback(any(answer)).with_state(lie)).await
+/// Starts a server that has a project with a page and a database; the field that it forges begins with its true value.
+async fn serve_forgery() -> (SharedForgery, SocketAddr) {
+    let lie: SharedForgery = Arc::new(Mutex::new((ForgedField::Slug, Value::from("page"))));
+    let router = Router::new().fallback(any(answer));
+    let server = serve_router(router.with_state(Arc::clone(&lie))).await;
+    (lie, server)
+}
+
+/// Starts such a server, beside a folder with a victim.
+async fn start_forgery() -> (VictimFolder, SharedForgery, SocketAddr) {
+    let (lie, server) = serve_forgery().await;
+    (VictimFolder::new(), lie, server)
 }
 
 async fn answer(State(lie): State<SharedForgery>, request: Request) -> Response {
@@ -98,9 +107,7 @@ async fn run(trap: &VictimFolder, server: SocketAddr, arguments: &[&str]) -> Out
 
 /// Tells a command every name in place of these members: each is refused, and everything is as it was.
 async fn assert_names_refused(members: &[ForgedField], arguments: &[&str]) {
-    let trap = VictimFolder::new();
-    let lie: SharedForgery = Arc::new(Mutex::new((members[0], Value::Null)));
-    let server = serve_forgery(Arc::clone(&lie)).await;
+    let (trap, lie, server) = start_forgery().await;
     let before = trap.snapshot();
     for member in members {
         let mut lies: Vec<Value> = trap.names().map(Value::from).collect();
@@ -156,9 +163,7 @@ async fn content_takes_no_name_that_is_none() {
 
 #[tokio::test]
 async fn apply_takes_no_name_that_is_none() {
-    let trap = VictimFolder::new();
-    let lie: SharedForgery = Arc::new(Mutex::new((ForgedField::Slug, Value::from("page"))));
-    let server = serve_forgery(Arc::clone(&lie)).await;
+    let (trap, lie, server) = start_forgery().await;
     let manifest = "project = 'Shop'\n[pages]\nmine = 'page.md'\n";
     std::fs::write(trap.path_of("work/copy/svc.toml"), manifest).unwrap();
     let before = trap.snapshot();
@@ -175,9 +180,7 @@ async fn apply_takes_no_name_that_is_none() {
 /// Names that a folder of somebody else's gives its pages: nothing outside of it is read, and no server is started for it.
 #[tokio::test]
 async fn dev_and_apply_follow_no_manifest_out_of_its_folder() {
-    let trap = VictimFolder::new();
-    let lie: SharedForgery = Arc::new(Mutex::new((ForgedField::Slug, Value::from("page"))));
-    let server = serve_forgery(Arc::clone(&lie)).await;
+    let (trap, _, server) = start_forgery().await;
     let manifest = trap.path_of("work/copy/svc.toml");
     for name in trap.names() {
         // What JSON quotes, TOML reads.
@@ -201,9 +204,7 @@ async fn dev_and_apply_follow_no_manifest_out_of_its_folder() {
 /// The server is truthful and still somebody else's: what is there stays, unless the user says otherwise.
 #[tokio::test]
 async fn nothing_is_replaced_unasked() {
-    let trap = VictimFolder::new();
-    let lie: SharedForgery = Arc::new(Mutex::new((ForgedField::Slug, Value::from("page"))));
-    let server = serve_forgery(Arc::clone(&lie)).await;
+    let (trap, _, server) = start_forgery().await;
     std::fs::write(trap.path_of("work/shop-acme.db"), "mine").unwrap();
     let before = trap.snapshot();
     for (arguments, number) in [
@@ -237,8 +238,7 @@ async fn nothing_is_replaced_unasked() {
 #[tokio::test]
 async fn a_projects_name_is_data() {
     let trap = VictimFolder::new();
-    let lie: SharedForgery = Arc::new(Mutex::new((ForgedField::Project, Value::Null)));
-    let server = serve_forgery(Arc::clone(&lie)).await;
+    let (lie, server) = serve_forgery().await;
     let outside = |trap: &VictimFolder| {
         let mut tree = trap.snapshot();
         tree.retain(|path, _| !path.starts_with(trap.path_of("work/new")));
