@@ -16,7 +16,7 @@ export async function hasten(tab) {
 }
 
 /** A way to the server that can be cut, and mended; pages that come by it have its address. */
-export async function startWay(url) {
+export async function startRelay(url) {
   const { port } = new URL(url);
   const through = new Set();
   let whole = true;
@@ -30,7 +30,7 @@ export async function startWay(url) {
       from.on('error', () => to.destroy());
       from.on('close', () => (through.delete(from), to.destroy()));
     }
-    // The server is told the address that the page has: what is tested is the way, not the host.
+    // The server is told the address that the page has: what is tested is the relay, not the host.
     client.once('data', (head) => {
       peer.write(head.toString('latin1').replace(/(\r\nHost: [^:]+):\d+/i, `$1:${port}`), 'latin1');
       client.pipe(peer);
@@ -57,7 +57,7 @@ export async function startWay(url) {
 }
 
 /** Has a page's sockets, and them alone, go another way: browsers connect to the host of the page. */
-export async function byWay(tab, way) {
+export async function connectThroughRelay(tab, relay) {
   await tab.addInitScript((port) => {
     const Real = window.WebSocket;
     window.WebSocket = class extends Real {
@@ -67,5 +67,5 @@ export async function byWay(tab, way) {
         super(other.href);
       }
     };
-  }, way.port);
+  }, relay.port);
 }
