@@ -41,7 +41,7 @@ async fn echo(accepted: Accepted) {
     outbox.listen();
     let mut answer = |incoming: websocket::Incoming<'_>| {
         if let websocket::Incoming::Text(text) = incoming {
-            // One that is closed is answered nothing.
+            // A closed connection is not answered.
             let _ = outbox.push(frame::text_frame(text));
         }
         Ok(())

@@ -178,7 +178,7 @@ fn compare_with_earlier(
     Ok(())
 }
 
-/// That both answer the same, so that they are measured at the same work.
+/// Checks that both servers answer the same, so that the same work is compared.
 fn ensure_same_answers(
     operation: Operation,
     svc: &Running,

@@ -9,17 +9,17 @@ use anyhow::Context as _;
 use super::client::Client;
 use super::server::Running;
 
-/// Those who ask again and again.
+/// Clients that repeat a request while other work is measured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BackgroundLoad {
-    /// How many they are, with a connection each.
+    /// Number of clients, with a connection each.
     pub(crate) clients: usize,
-    /// How long they ask before the work begins.
+    /// Lead before the work begins.
     pub(crate) ahead: Duration,
 }
 
 impl BackgroundLoad {
-    /// Does the work while they ask. What they have asked last is waited for: an answer that nobody waits for might still be worked on in what
+    /// Runs the work while the clients repeat their request. Their last answers are awaited: abandoned requests might still be processed in what
     /// comes next.
     pub(crate) fn run_during(
         self,

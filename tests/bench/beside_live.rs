@@ -22,7 +22,7 @@ use super::server::{Bench, Running};
 use super::tenant;
 
 const RUNS: usize = 3;
-/// As many as one address may open here; every other limit of sockets and frames is the service's own.
+/// Enough sockets for one address; every other limit of sockets and frames is the service's.
 const LIMITS: &str = "sockets_per_ip = 1000\n";
 /// Sockets of a backend, and subscriptions of a socket, at the most.
 const SOCKETS: usize = 100;
@@ -34,13 +34,13 @@ const FLOOD: usize = 200;
 /// Megabytes that the hostile tenant may take: all params twice, answers of 32 MB, and 48 MB for sockets, subscriptions, evaluations
 /// and what an allocator keeps.
 const MOST_MEGABYTES: f64 = (2 * SOCKETS * EACH * PARAM / 1_000_000 + 32 + 48) as f64;
-/// One that changes what all of them read, after a pause; and how long they are at it before anything is measured.
+/// Writer that changes the data that all of them read, and the pause between its writes.
 const WRITER: BackgroundLoad = BackgroundLoad {
     clients: 1,
     ahead: Duration::from_secs(1),
 };
 const PAUSE: Duration = Duration::from_millis(20);
-/// How long somebody who does not read is there, and how long one waits who is refused.
+/// Time that a client stays without reading, and pause after a refusal.
 const SLOW: Duration = Duration::from_secs(10);
 const REFUSED: Duration = Duration::from_millis(50);
 
@@ -206,7 +206,7 @@ fn run_beside_hostile_pages(
 /// Opens a socket, subscribes, and opens another one when it is closed, without end.
 async fn run_hostile_page(address: SocketAddr, kind: HostilePage, number: usize) {
     loop {
-        // One that is refused or closed tries again.
+        // A refused or closed page tries again.
         let _ = open_hostile_socket(address, kind, number).await;
         tokio::time::sleep(REFUSED).await;
     }

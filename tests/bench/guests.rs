@@ -25,7 +25,7 @@ const PUBLISHERS: BackgroundLoad = BackgroundLoad {
     ahead: Duration::from_millis(500),
 };
 const QUIET: &str = "quiet";
-/// How much more memory the server may have after it than before, in megabytes: what the allocator keeps for each of two threads that
+/// Allowed growth of memory, in megabytes: what the allocator keeps for each of two threads that
 /// had much, and no page of 100 MB more.
 const ALLOCATOR_MEGABYTES: f64 = 128.0;
 

@@ -12,7 +12,7 @@ use super::tenant;
 /// Connections that write: one, whose every write is a commit, and many, who share them.
 const CONNECTIONS: [usize; 2] = [1, 64];
 const SLUG: &str = "kept";
-/// How often it is gone back and forth, and a change tried.
+/// Number of restores, and of changes between them.
 const RESTORES: usize = 20;
 /// Rows that bring a database to 5 MB with those that it has, and what is done to it then.
 const FILL: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3800)

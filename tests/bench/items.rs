@@ -42,7 +42,7 @@ pub(crate) enum Operation {
 impl Operation {
     pub(crate) const ALL: [Self; 3] = [Self::Row, Self::Range, Self::Insert];
 
-    /// As the report calls it.
+    /// Name in the report.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Row => "row by key",
@@ -76,7 +76,7 @@ pub(crate) fn first_key_of_range(key: i64) -> i64 {
     key.min(ROWS - RANGE + 1)
 }
 
-/// A new row, for whoever asks for it as JSON.
+/// A new row as JSON.
 pub(crate) fn new_row() -> Value {
     json!({
         "name": "Another item",

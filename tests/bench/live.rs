@@ -23,13 +23,13 @@ use super::server::{Bench, Running};
 pub(crate) const WATCHERS: usize = 1_000;
 /// Writes a second, one after another.
 pub(crate) const WRITES: u32 = 64;
-/// How long a run takes, and how often those that are compared are made.
+/// Duration of a run, and number of rounds.
 pub(crate) const RUN: Duration = Duration::from_secs(5);
 const ROUNDS: usize = 4;
 /// How many connections insert as fast as they can.
 const CONNECTIONS: usize = 64;
 
-/// Limits that are in nobody's way; queries are evaluated as often as the service does by default.
+/// Limits that are too high to matter; queries are evaluated as often as by default.
 const LIMITS: &str = "sockets_per_backend = 1000000
 sockets_per_ip = 1000000
 sockets_total = 1000000
@@ -59,7 +59,7 @@ const ACTIONS: [(&str, &str); 4] = [
     ),
 ];
 
-/// When each note was answered, and when its readers had it.
+/// Times at which each note was answered, and delivered to readers.
 #[derive(Debug, Default)]
 pub(crate) struct DeliveryLog {
     written: Mutex<Vec<(u64, Instant)>>,
@@ -88,7 +88,7 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     throughput(&svc, &runtime, goals)
 }
 
-/// Measures the cost and the delay of telling a change.
+/// Measures the cost and the delay of delivering a change.
 async fn measure_delivery(svc: &Running, goals: &mut Goals) -> anyhow::Result<()> {
     let mut next = 1_000_000;
     for (name, different) in [
@@ -143,7 +143,7 @@ async fn measure_delivery(svc: &Running, goals: &mut Goals) -> anyhow::Result<()
 }
 
 impl DeliveryLog {
-    /// Notes that a reader has a note.
+    /// Records that a reader received a note.
     pub(crate) fn record_delivery(&self, n: u64, came: Instant) {
         self.results.fetch_add(1, Ordering::Relaxed);
         let mut heard = self.heard.lock().unwrap_or_else(|held| held.into_inner());

@@ -41,7 +41,7 @@ pub(crate) fn serve(path: &str) -> anyhow::Result<()> {
     let (queue, queued) = mpsc::channel();
     thread::spawn(move || {
         if let Err(error) = write_groups(&writer, &queued) {
-            // Whoever waits sees that no answer comes.
+            // The receiver sees that the sender is dropped.
             let _ = writeln!(std::io::stderr(), "{error}");
         }
     });

@@ -79,7 +79,7 @@ pub(crate) fn serve(commits: &str, path: &str) -> anyhow::Result<()> {
     };
     thread::spawn(move || {
         if let Err(error) = work(&writer, &queued) {
-            // Whoever waits sees that no answer comes.
+            // The receiver sees that the sender is dropped.
             let _ = writeln!(std::io::stderr(), "{error}");
         }
     });
@@ -190,7 +190,7 @@ fn write_groups(writer: &Connection, queued: &mpsc::Receiver<Write>) -> rusqlite
 fn write_singly(writer: &Connection, queued: &mpsc::Receiver<Write>) -> rusqlite::Result<()> {
     for write in queued {
         let result = perform(writer, write.row);
-        // As above.
+        // See above.
         let _ = write.answer.send(result);
     }
     Ok(())

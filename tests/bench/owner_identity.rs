@@ -27,7 +27,7 @@ pub(crate) fn measure(
         "An owner's call, by what proves who calls: GET /api/v1/projects/{id}, 4 connections, in turns",
     )?;
     print_head("credential")?;
-    // Whoever asks it for its keys is another process.
+    // The server, which fetches the keys, is another process.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()

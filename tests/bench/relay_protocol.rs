@@ -16,7 +16,7 @@ pub(crate) enum RelayProtocol {
     Nats,
 }
 
-/// Something that a client is told.
+/// Event that a client receives from a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RelayEvent {
     /// A message, sent at so many nanoseconds of the run, if it says so.
@@ -127,7 +127,7 @@ impl RelayReader {
         }
     }
 
-    /// Takes what has come; `on` gets each thing that it tells.
+    /// Parses received bytes; `on` gets each event.
     pub(crate) fn take(&mut self, bytes: &[u8], mut on: impl FnMut(RelayEvent)) {
         let (protocol, lines) = (self.protocol, &mut self.lines);
         let reads_times = self.reads_times;
@@ -155,7 +155,7 @@ impl RelayReader {
     }
 }
 
-/// How long the first line is, with the message behind it, and what it tells; `None` if it is not whole.
+/// Parses the first line with its payload; returns their length and the event, or `None` if they are incomplete.
 fn parse_line(bytes: &[u8]) -> Option<(usize, Option<RelayEvent>)> {
     let end = bytes.iter().position(|byte| *byte == b'\n')? + 1;
     let line = &bytes[..end - 1].trim_ascii_end();

@@ -16,7 +16,7 @@ const DATA: &str = "rerender";
 const RUNS: u8 = 5;
 const RUN: Duration = Duration::from_millis(1500);
 const CONNECTIONS: usize = 4;
-/// So many that a rerender outlasts a run.
+/// Number of pages, so large that a rerender takes longer than a run.
 const PAGES: usize = 150;
 const BYTES: usize = 10 * 1024;
 

@@ -19,7 +19,7 @@ const ROUNDS: usize = 3;
 /// The name of the relay that has goals.
 pub(crate) const OURS: &str = "svc";
 
-/// Limits that are in nobody's way; the queue is the service's own.
+/// Limits that are too high to matter; the queue has the service's size.
 const LIMITS: &str = "rooms_per_backend = 1000000
 sockets_per_backend = 1000000
 sockets_per_ip = 1000000

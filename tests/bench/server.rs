@@ -23,7 +23,7 @@ const LISTEN_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long what a server still has to do may take.
 const REST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Limits that are in nobody's way.
+/// Limits that are too high to matter.
 const SETTINGS: &str = "[limits]
 deploy_per_minute = 1000000
 deploy_burst = 1000000
@@ -68,7 +68,6 @@ pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
-    /// Where it listens.
     pub(crate) address: SocketAddr,
     /// From its start to the line that says it serves.
     pub(crate) ready_after: Duration,

@@ -141,7 +141,7 @@ fn status(page: &Page, number: usize) -> Vec<u8> {
     format!("GET /{SLUG}/auth/status HTTP/1.1\r\nHost: {host}\r\n{cookie}\r\n").into_bytes()
 }
 
-/// That visitors are known, so that this is what is measured.
+/// Checks that the visitors are signed in.
 fn check(svc: &Running, call: &[u8], status: &[u8]) -> anyhow::Result<()> {
     let rows = tenant::call_json(svc, call)?;
     ensure!(

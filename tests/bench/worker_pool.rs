@@ -177,7 +177,7 @@ fn cost_of_one(svc: &Running, goals: &mut Goals) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Sends a request, and goes before it is answered.
+/// Sends a request, and disconnects before the answer.
 fn send_and_hang_up(svc: &Running, share: &Value) -> anyhow::Result<()> {
     use std::io::Write;
     let mut stream = std::net::TcpStream::connect(svc.address)?;
@@ -224,7 +224,7 @@ impl Latencies {
     }
 }
 
-/// Strangers who send one request again and again.
+/// A request that strangers repeat.
 struct Attack {
     case: &'static str,
     crowd: BackgroundLoad,
@@ -235,7 +235,7 @@ struct Attack {
 }
 
 impl Attack {
-    /// Does the work beside them.
+    /// Runs the work while they do.
     fn run_during(
         &self,
         svc: &Running,

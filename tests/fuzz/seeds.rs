@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use svc_tests::masked_frame;
 
-/// So often is what a hostile source repeats repeated here.
+/// Repetitions of the parts of hostile sources.
 const REPEATED: usize = 40;
 
 fn corpus() -> PathBuf {

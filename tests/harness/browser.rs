@@ -7,31 +7,31 @@ use http::{HeaderMap, Method};
 use crate::answer::{Answer, ReadAnswer};
 use crate::wait::DEADLINE;
 
-/// A cookie that was set.
+/// A cookie, as a server has set it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredCookie {
-    /// The host that set it, with its port.
+    /// Host and port of the server that set it.
     pub host: String,
-    /// The path that it is for.
+    /// Attribute `Path`.
     pub path: String,
     /// Name of the cookie.
     pub name: String,
     /// Value of the cookie.
     pub value: String,
-    /// The line that set it.
+    /// Full `Set-Cookie` line.
     pub line: String,
 }
 
-/// A browser whose every name leads to this machine.
+/// An HTTP client with cookies, which resolves every name to this machine.
 #[derive(Clone, Debug)]
 pub struct Browser {
     client: reqwest::Client,
-    /// Cookies that it was given, newest last.
+    /// Stored cookies, newest last.
     pub cookies: Vec<StoredCookie>,
     address: SocketAddr,
 }
 
-/// An address taken apart.
+/// Splits a URL into host and path.
 fn split_url(url: &str) -> (String, String) {
     let rest = url.split_once("://").expect("an absolute URL").1;
     let rest = rest.split('#').next().unwrap();
@@ -43,7 +43,7 @@ fn split_url(url: &str) -> (String, String) {
 }
 
 impl Browser {
-    /// A browser without cookies; whatever has no port of its own is asked at `address`.
+    /// Creates a browser without cookies. URLs without a port lead to `address`.
     pub fn new(address: SocketAddr) -> Self {
         let client = crate::http_client()
             .redirect(reqwest::redirect::Policy::none())
@@ -58,7 +58,7 @@ impl Browser {
         }
     }
 
-    /// The value of its `Cookie` for an address.
+    /// Returns the `Cookie` header for a URL.
     pub fn cookie(&self, url: &str) -> Option<String> {
         let (host, path) = split_url(url);
         let path = path.split('?').next().unwrap().to_owned();
@@ -76,7 +76,7 @@ impl Browser {
         (!sent.is_empty()).then(|| sent.join("; "))
     }
 
-    /// Asks an address, with its cookies and some headers.
+    /// Sends a request with the cookies for its URL; stores the cookies of the answer.
     pub async fn send_request(
         &mut self,
         method: Method,
@@ -131,7 +131,7 @@ impl Browser {
         }
     }
 
-    /// A GET, as of an address that was typed.
+    /// Sends a GET, as for a URL that was typed.
     pub async fn get(&mut self, url: &str) -> Answer {
         self.send_request(Method::GET, url, HeaderMap::new(), None)
             .await
@@ -148,7 +148,7 @@ impl Browser {
             .await
     }
 
-    /// Follows redirects from an answer to a GET of `url`; returns where they end, and what is there.
+    /// Follows redirects from the answer of `url`; returns the last URL and its answer.
     pub async fn follow(&mut self, url: &str, mut answer: Answer) -> (String, Answer) {
         let mut at = url.to_owned();
         for _ in 0..20 {
@@ -168,10 +168,10 @@ impl Browser {
     }
 }
 
-/// Where an answer leads.
+/// Returns the absolute URL of a redirect.
 ///
 /// # Panics
-/// When it leads nowhere.
+/// When the answer is no redirect.
 pub fn location(from: &str, answer: &Answer) -> String {
     let to = answer.header("location").expect("a redirect");
     if to.starts_with('/') {

@@ -16,32 +16,32 @@ use svc::config::{S3, Settings};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// Key that the store takes.
+/// Access key and secret that the store accepts.
 const KEY: (&str, &str) = ("AKIDOFTESTS", "secret-of-the-tests-key");
-/// Word of a container that is given the key.
+/// Token with which a container fetches the key.
 const TOKEN: &str = "word-of-the-container";
-/// How many objects a page of a list has.
+/// Number of objects in a page of a list.
 const PAGE: usize = 3;
 
-/// How the store answers.
+/// Faults of the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BucketFault {
-    /// As it should.
+    /// No fault.
     #[default]
     None,
-    /// With 503 to everything.
+    /// Answers everything with 503.
     Unavailable,
-    /// With 500 to every other request.
+    /// Answers every other request with 500.
     EveryOtherFails,
-    /// With 501 to writes with a condition.
+    /// Answers conditional writes with 501.
     NoConditionalWrites,
-    /// With 409 to writes, as while another change of the object is under way.
+    /// Answers writes with 409, as while another write of the object is in progress.
     WriteConflict,
-    /// With 403 to deletions, as by a key that may not delete.
+    /// Answers deletions with 403, as for a key without that permission.
     DeletionForbidden,
-    /// With 500 to deletions.
+    /// Answers deletions with 500.
     DeletionFails,
-    /// As a gateway that has lost its store: with 404 and a page of its own.
+    /// Answers with 404 and an HTML page, as a gateway that has lost its store.
     ForeignNotFound,
 }
 
@@ -78,7 +78,7 @@ impl Bucket {
         }
     }
 
-    /// Has a server keep its content here, below a prefix.
+    /// Changes a server's settings, so that it stores its content in this bucket below a prefix.
     pub fn settings(&self, prefix: &str, settings: &mut Settings) {
         let url = format!("s3://pages/{prefix}");
         settings.content_url = Some(url.parse().unwrap());
@@ -90,7 +90,7 @@ impl Bucket {
         settings.s3 = Some(s3);
     }
 
-    /// The environment of a process that keeps its content here.
+    /// Returns the environment of a process that stores its content here.
     pub fn environment(&self) -> [(&'static str, String); 4] {
         [
             ("AWS_ENDPOINT_URL", self.endpoint()),
@@ -100,7 +100,7 @@ impl Bucket {
         ]
     }
 
-    /// The environment of a container, which is given a key by an address beside it; `token` is a file for its word.
+    /// Returns the environment of a container that fetches its key from a URL; `token` is the file of its authorization token.
     pub fn environment_of_container(&self, token: &Path) -> [(&'static str, String); 3] {
         std::fs::write(token, TOKEN).unwrap();
         let keys = format!("{}/keys", self.endpoint());
@@ -123,22 +123,22 @@ impl Bucket {
         format!("http://{}", self.address)
     }
 
-    /// Changes how it answers.
+    /// Sets the current fault.
     pub fn set_fault(&self, fault: BucketFault) {
         *self.shared.fault.lock().unwrap() = mood;
     }
 
-    /// Changes its objects, which are known by their bucket and their name.
+    /// Gives access to the objects by their paths: bucket and name.
     pub fn objects<T>(&self, change: impl FnOnce(&mut BTreeMap<String, Bytes>) -> T) -> T {
         change(&mut self.shared.objects.lock().unwrap())
     }
 
-    /// Refuses to delete one object, known by its bucket and its name, or none.
+    /// Refuses to delete one object, named by its path, or none.
     pub fn forbid_deletion(&self, object: Option<&str>) {
         *self.shared.undeletable.lock().unwrap() = object.map(str::to_owned);
     }
 
-    /// Methods and paths of the requests since it was last asked.
+    /// Returns and clears the methods and paths of requests.
     pub fn take_requests(&self) -> Vec<String> {
         std::mem::take(&mut self.shared.requests.lock().unwrap())
     }
@@ -150,7 +150,7 @@ impl Drop for Bucket {
     }
 }
 
-/// An error as the protocol writes it, with what a log should not have.
+/// An S3 error document. It contains the access key, which must not reach a log.
 fn error(status: u16, code: &str, key: &str) -> Response {
     let document = format!(
         "<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>It is so.</Message><AWSAccessKeyId>{key}</AWSAccessKeyId></Error>"
@@ -232,7 +232,7 @@ async fn answer(
     }
 }
 
-/// One page of a list; where the next begins is the name before it.
+/// Answers one page of a list; the continuation token is its last name.
 fn list(objects: &BTreeMap<String, Bytes>, query: &BTreeMap<String, String>) -> Response {
     let prefix = query.get("prefix").map_or("", String::as_str);
     let after = query.get("continuation-token").map_or("", String::as_str);

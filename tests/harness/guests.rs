@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 /// Behaviours of a renderer with a source that begins with one of the words `trap`, `spin`, `lies`, `deny` and `slow`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RendererBehaviour {
-    /// Renders it like any other.
+    /// Renders such a source normally.
     Good,
     /// Traps, never ends, names a diagram where there can be none, or does not know the type.
     Bad,
-    /// Takes a second or two for it.
+    /// Takes one or two seconds for such a source.
     Slow,
 }
 
@@ -19,12 +19,12 @@ struct PageSegments {
     length: usize,
 }
 
-/// Where the pieces begin, and where what a call allocates does.
+/// Offset of the text segments, and offset of the heap.
 const DATA: usize = 1024;
 const HEAP: usize = 8192;
 
 impl PageSegments {
-    /// The place and the length of a piece, as constants of the text format.
+    /// Adds a segment; returns its offset and length as constants of the text format.
     fn add_segment(&mut self, text: &str) -> String {
         let at = DATA + self.length;
         for byte in text.bytes() {
@@ -35,7 +35,7 @@ impl PageSegments {
         format!("(i32.const {at}) (i32.const {})", text.len())
     }
 
-    /// A statement that writes a piece to the page.
+    /// Returns a statement that writes a segment to the page.
     fn emit_write(&mut self, text: &str) -> String {
         format!("(call $put {})", self.add_segment(text))
     }
@@ -51,7 +51,7 @@ pub fn renderer(sign: &str, behaviour: RendererBehaviour) -> Vec<u8> {
     wat::parse_str(format!("(component {TYPES} {core} {EXPORTS})")).unwrap()
 }
 
-/// The answer `unsupported`.
+/// Code that answers `unsupported`.
 const UNSUPPORTED: &str =
     "(local.set $answer (call $alloc (i32.const 0) (i32.const 0) (i32.const 4) (i32.const 32)))
     (i32.store8 (local.get $answer) (i32.const 1))

@@ -61,17 +61,17 @@ impl TokenIssuer {
         &self.shared.url
     }
 
-    /// How often it was asked for its keys.
+    /// Returns how often its keys were requested.
     pub fn key_request_count(&self) -> usize {
         self.shared.key_requests.load(Ordering::Relaxed)
     }
 
-    /// Answers nothing but 500 from now on, or again as it should.
+    /// Answers everything with 500 while `down`.
     pub fn set_down(&self, down: bool) {
         self.shared.down.store(down, Ordering::Relaxed);
     }
 
-    /// Signs with a new key from now on, which it tells; the old one is none of its keys any more.
+    /// Replaces the signing key; the old one is no longer published.
     pub fn rotate(&mut self, id: &str) {
         self.key = SigningKey::generate(id).unwrap();
         *self.shared.keys.lock().unwrap() = vec![self.key.public()];
@@ -91,12 +91,12 @@ impl TokenIssuer {
         })
     }
 
-    /// A token of these claims.
+    /// Signs a token with these claims.
     pub fn sign(&self, claims: &Value) -> String {
         self.key.sign(claims).unwrap()
     }
 
-    /// A token of a person for an hour.
+    /// Signs a token for a subject, valid for an hour.
     pub fn token(&self, subject: &str) -> String {
         self.sign(&self.claims(subject))
     }

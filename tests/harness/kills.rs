@@ -23,7 +23,7 @@ struct Share {
     content: String,
 }
 
-/// A data directory, a configuration without rate limits, and what was promised so far.
+/// A data directory, a configuration without rate limits, and the shares that were acknowledged so far.
 #[derive(Debug)]
 pub struct Installation {
     binary: Binary,
@@ -33,7 +33,6 @@ pub struct Installation {
 }
 
 impl Installation {
-    /// An empty one.
     pub fn new(binary: Binary) -> Self {
         let directory = TempDir::new().unwrap();
         let limits = "[limits]\ndeploy_burst = 1000000\nactive_deployments = 1000000\n";
@@ -56,13 +55,13 @@ impl Installation {
         self.binary.serve(&self.data(), &["--config", config]).await
     }
 
-    /// How many shares were promised so far.
+    /// Number of shares that were acknowledged so far.
     pub fn acknowledged_shares(&self) -> usize {
         self.acknowledged.len()
     }
 
     /// Publishes from all sides, kills the server once `answers` shares were answered, starts it again, and looks
-    /// for every share that was ever promised, byte for byte.
+    /// for every share that was ever acknowledged, byte for byte.
     pub async fn kill_while_publishing(&mut self, answers: usize) {
         let server = self.serve().await;
         let answered: Arc<Mutex<Vec<Share>>> = Arc::default();

@@ -15,14 +15,12 @@ use crate::answer::{Answer, ReadAnswer};
 use crate::server::guest_cache_dir;
 use crate::wait::{DEADLINE, wait_until};
 
-/// The program to start.
 #[derive(Clone, Debug)]
 pub struct Binary(PathBuf);
 
 /// Output of a command that has ended.
 #[derive(Debug)]
 pub struct Output {
-    /// Whether it succeeded.
     pub success: bool,
     /// Exit status, unless a signal ended the command.
     pub code: Option<i32>,
@@ -85,7 +83,7 @@ impl Binary {
         process.unwrap_or_else(|said| panic!("not ready: {said}"))
     }
 
-    /// Starts a server that dies at a fault point, of those on the way of its start, too: then there is what it said.
+    /// Starts a server that dies at a fault point; returns its output if it dies before it is ready.
     pub async fn try_serve_to_fault(
         &self,
         fault: Option<&str>,
@@ -168,7 +166,7 @@ impl Process {
             .or(line.strip_prefix("ready https://"))
             .and_then(|line| line.trim_end().parse().ok());
         let Some(address) = address else {
-            // It is ending or it is not ours to leave running.
+            // The process may be ending already.
             let _ = child.kill();
             let _ = child.wait();
             listening.join().unwrap();
@@ -195,12 +193,10 @@ impl Process {
         })
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The system's number for it.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
@@ -210,33 +206,29 @@ impl Process {
         self.stderr.lock().unwrap().clone()
     }
 
-    /// A client of it.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// The URL of a path.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    /// A GET.
     pub async fn get(&self, path: &str) -> Answer {
         self.client.get(self.url(path)).answer().await
     }
 
-    /// A POST of JSON.
+    /// Sends a POST with a JSON body.
     pub async fn json(&self, path: &str, body: &Value) -> Answer {
         self.client.post(self.url(path)).json(body).answer().await
     }
 
-    /// Sends it a signal.
     pub fn signal(&self, signal: Signal) {
         let id = Pid::from_child(&self.child);
         kill_process(id, signal).unwrap();
     }
 
-    /// Waits until it has ended; returns how, and everything that it printed on standard output.
+    /// Waits until the process has ended; returns its status and its standard output.
     pub async fn wait_for_exit(mut self) -> (ExitStatus, String) {
         let child = &mut self.child;
         let status = wait_until("the process to end", async || child.try_wait().unwrap()).await;
@@ -244,7 +236,7 @@ impl Process {
         (status, stdout.join().unwrap())
     }
 
-    /// Kills it without a warning, as a power cut would end it.
+    /// Kills the process with SIGKILL, as in a power cut.
     pub async fn kill(self) {
         self.signal(Signal::KILL);
         self.wait_for_exit().await;
@@ -253,13 +245,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // One that has ended already is what we want.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Collects what a process says, so that it never waits for a reader.
+/// Collects the output of a process, so that it never blocks on a full pipe.
 fn collect_output(pipe: impl Read + Send + 'static) -> (Arc<Mutex<String>>, JoinHandle<()>) {
     let heard = Arc::new(Mutex::new(String::new()));
     let said = Arc::clone(&heard);

@@ -7,20 +7,20 @@ use std::thread;
 use crate::raw_websocket::{RawWebSocket, masked_frame};
 use crate::seeded_rng::SeededRng;
 
-/// End of a connection.
+/// Expected end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ExpectedEnd {
     /// A close frame with this code, 1005 if it is to have none.
     Code(u16),
-    /// Nothing: the client has closed its half, and said no more.
+    /// The server closes without a frame: the client has closed its half.
     Silence,
-    /// Any of these: what noise happens to be.
+    /// Any end, after random bytes.
     Any,
-    /// The client is gone without a word.
+    /// The client disconnects without a close frame.
     Gone,
 }
 
-/// How many connections throw at once.
+/// Number of concurrent connections.
 const CONCURRENT_CONNECTIONS: usize = 8;
 /// Bytes that are no UTF-8: one that is in no character, one that is longer than it must be, a surrogate, one beyond the last, and
 /// one that is cut off.
@@ -32,10 +32,10 @@ const NOT_UTF8: [&[u8]; 5] = [
     &[0xe2, 0x82],
 ];
 
-/// Throws frames over so many connections, some at a time; `paths` are where, in turns.
+/// Sends random frames over so many connections, some at a time, to each of `paths` in turn.
 ///
 /// # Panics
-/// When a connection ends otherwise than it must.
+/// When a connection does not end as expected.
 pub fn send_random_frames(address: SocketAddr, paths: &[&str], connections: usize, seed: u64) {
     thread::scope(|scope| {
         for part in 0..CONCURRENT_CONNECTIONS {
@@ -85,7 +85,7 @@ fn send_on_one_connection(address: SocketAddr, path: &str, rng: &mut SeededRng) 
     );
 }
 
-/// A message that a server takes or refuses by itself, in one frame or in several, with pings in between.
+/// Appends a message that the server accepts or answers with an error, in one frame or several, with pings in between.
 fn push_valid_message(rng: &mut SeededRng, out: &mut Vec<u8>) {
     let text = match rng.draw() % 4 {
         0 => r#"{"v":1,"type":"say","data":{"a":[1,"ä"]}}"#.to_owned(),
@@ -114,7 +114,7 @@ fn push_valid_message(rng: &mut SeededRng, out: &mut Vec<u8>) {
     }
 }
 
-/// Something that ends the connection; answers what, and with which end.
+/// Appends a frame that ends the connection; returns its description and the expected end.
 fn push_fatal_frame(rng: &mut SeededRng, out: &mut Vec<u8>) -> (&'static str, ExpectedEnd) {
     let any = usize::try_from(rng.draw()).unwrap();
     let byte = rng.draw().to_le_bytes()[0];
@@ -185,12 +185,12 @@ fn push_fatal_frame(rng: &mut SeededRng, out: &mut Vec<u8>) -> (&'static str, Ex
         }
     };
     out.extend(bytes);
-    // What comes behind it is nobody's.
+    // Bytes behind the fatal frame are ignored.
     out.extend((0..any % 50).map(|_| rng.draw().to_le_bytes()[0]));
     (what, ExpectedEnd::Code(end))
 }
 
-/// A close frame, good or bad.
+/// Appends a close frame, valid or not.
 fn push_close_frame(rng: &mut SeededRng, out: &mut Vec<u8>) -> (&'static str, ExpectedEnd) {
     let any = u16::from_le_bytes([0, 1].map(|_| rng.draw().to_le_bytes()[0]));
     let good = [

@@ -9,12 +9,12 @@ use crate::wait::DEADLINE;
 #[derive(Debug)]
 pub struct RawWebSocket {
     stream: TcpStream,
-    /// Bytes that have come, and that nobody has asked for yet.
+    /// Received bytes that are not parsed yet.
     received: Vec<u8>,
 }
 
 impl RawWebSocket {
-    /// Opens it, with `first` in the same segment as the handshake.
+    /// Opens a connection and sends `first` in one segment with the handshake.
     ///
     /// # Panics
     /// When the server refuses it.
@@ -49,13 +49,13 @@ impl RawWebSocket {
 
     /// Writes bytes, as far as the server takes them.
     pub fn write(&mut self, bytes: &[u8]) {
-        // A server that closes in the middle of it is right to.
+        // The server may close in the middle.
         let _ = self.stream.write_all(bytes);
     }
 
     /// Closes the client's half.
     pub fn close_half(&self) {
-        // A server that has closed already needs no half of it.
+        // The server may have closed already.
         let _ = self.stream.shutdown(Shutdown::Write);
     }
 
@@ -63,7 +63,7 @@ impl RawWebSocket {
     /// ends without a frame.
     ///
     /// # Panics
-    /// When nothing comes.
+    /// When nothing arrives.
     pub fn close_code(&mut self) -> Option<u16> {
         loop {
             let (opcode, payload) = self.next_frame()?;
@@ -74,10 +74,10 @@ impl RawWebSocket {
         }
     }
 
-    /// The next text.
+    /// Returns the next text message.
     ///
     /// # Panics
-    /// When none comes.
+    /// When no message arrives.
     pub fn next_text(&mut self) -> String {
         loop {
             let (opcode, payload) = self.next_frame().expect("a text");

@@ -12,7 +12,7 @@ use crate::random_frames::send_random_frames;
 use crate::resources::Resources;
 use crate::wait::wait_until;
 
-/// Limits that crowds do not meet, but for those that are about them.
+/// Limits that are too high to matter, but for tests of limits.
 const LIMITS: &str = "[limits]
 op_burst = 1000000
 op_deployment_burst = 1000000
@@ -27,17 +27,15 @@ const ACTIONS: [(&str, &str); 2] = [
     ("vote", "INSERT INTO votes (choice) VALUES (:choice)"),
 ];
 
-/// Server with the page.
 #[derive(Debug)]
 pub struct RealtimeServer {
-    /// Process that serves.
     pub process: Process,
     metrics: String,
     _data: TempDir,
 }
 
 impl RealtimeServer {
-    /// Starts it, with more lines in its `[limits]` and more actions.
+    /// Starts the server, with more lines in its `[limits]` and more actions.
     ///
     /// # Panics
     /// When it does not start.
@@ -45,7 +43,7 @@ impl RealtimeServer {
         let data = TempDir::new().unwrap();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let ops = listener.local_addr().unwrap();
-        // Nobody has it until the server does.
+        // The port is free until the server takes it.
         drop(listener);
         let config = data.path().join("svc.toml");
         std::fs::write(&config, format!("ops_listen = \"{ops}\"\n{LIMITS}{limits}")).unwrap();
@@ -83,10 +81,10 @@ impl RealtimeServer {
         send(Method::PUT, &format!("{project}/backend/actions"), actions).await;
     }
 
-    /// A number that operators are told.
+    /// Reads a metric.
     ///
     /// # Panics
-    /// When there is none of that name.
+    /// When there is no metric of that name.
     pub async fn metric(&self, name: &str) -> u64 {
         let answer = self.process.client().get(&self.metrics).answer().await;
         let numbers = answer.text();
@@ -96,7 +94,7 @@ impl RealtimeServer {
         line.rsplit(' ').next().unwrap().parse().unwrap()
     }
 
-    /// Votes that were cast.
+    /// Calls the action `vote`.
     ///
     /// # Panics
     /// When that is refused.
@@ -105,7 +103,7 @@ impl RealtimeServer {
         self.process.json("/room/api/op", &vote).await.expect(200);
     }
 
-    /// Waits until nobody is there; answers what the server has then.
+    /// Waits until there are no sockets and subscriptions; returns the resources of the idle server.
     pub async fn wait_until_idle(&self) -> Resources {
         let nobody = async || {
             let left = [
@@ -126,7 +124,7 @@ impl RealtimeServer {
     /// open file, at most `slack` kilobytes, and nothing in the log.
     ///
     /// # Panics
-    /// When something is.
+    /// When anything is left.
     pub async fn assert_survives_random_frames(&self, connections: usize, slack: u64) {
         let address = self.process.address();
         let thrown = async |connections: usize, seed: u64| {
@@ -135,7 +133,7 @@ impl RealtimeServer {
             tokio::task::spawn_blocking(throwing).await.unwrap();
             self.wait_until_idle().await
         };
-        // What is made once is made by these.
+        // These connections make caches and buffers that are made once.
         let before = thrown(connections / 4, 1).await;
         let after = thrown(connections, 2).await;
         let closed = async || {

@@ -2,7 +2,6 @@
 
 use crate::process::Process;
 
-/// Amounts of both.
 #[derive(Clone, Copy, Debug)]
 pub struct Resources {
     /// Resident memory in kilobytes.
@@ -12,7 +11,7 @@ pub struct Resources {
 }
 
 impl Resources {
-    /// Those of a process, now.
+    /// Measures a process.
     ///
     /// # Panics
     /// When it has ended.

@@ -117,7 +117,7 @@ impl Builder {
     }
 }
 
-/// The first server of a test run may have to compile the guests; the others wait for it instead of doing it too.
+/// Compiles the guests once for a test run; other servers wait for it.
 async fn compile_guests_once() {
     static WARM: OnceCell<()> = OnceCell::const_new();
     let start = || async {
@@ -131,7 +131,7 @@ async fn compile_guests_once() {
     WARM.get_or_init(start).await;
 }
 
-/// A running server, its data directory, and a client that does nothing unasked.
+/// A running server, its data directory, and a client without redirects and proxies.
 #[derive(Debug)]
 pub struct TestServer {
     server: Server,
@@ -175,7 +175,7 @@ impl TestServer {
         }
     }
 
-    /// [`TestServer::builder`], started as it is.
+    /// Starts a server with the settings of [`TestServer::builder`].
     pub async fn start() -> Self {
         Self::builder().start().await
     }
@@ -248,22 +248,19 @@ impl TestServer {
         data
     }
 
-    /// The server itself.
     pub fn server(&self) -> &Server {
         &self.server
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.server.address()
     }
 
-    /// Returns the data directory.
     pub fn data(&self) -> &Path {
         self.data.path()
     }
 
-    /// Opens a socket.
+    /// Opens a WebSocket.
     ///
     /// # Errors
     /// The status with which it is refused.
@@ -281,27 +278,23 @@ impl TestServer {
         Socket::open_over(Box::new(stream.unwrap()), &host, path, headers).await
     }
 
-    /// Moves its clock on.
+    /// Moves the manual clock on.
     pub fn advance(&self, seconds: u64) {
         self.clock.advance(Duration::from_secs(seconds));
     }
 
-    /// The URL of a path.
     pub fn url(&self, path: &str) -> String {
         format!("{}://{}{path}", self.server.scheme(), self.address())
     }
 
-    /// A request.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.client.request(method, self.url(path))
     }
 
-    /// A GET.
     pub fn get(&self, path: &str) -> RequestBuilder {
         self.request(Method::GET, path)
     }
 
-    /// A HEAD.
     pub fn head(&self, path: &str) -> RequestBuilder {
         self.request(Method::HEAD, path)
     }
@@ -311,18 +304,18 @@ impl TestServer {
         self.request(Method::POST, path)
     }
 
-    /// A POST of JSON.
+    /// Sends a POST with a JSON body.
     pub fn json(&self, path: &str, body: &Value) -> RequestBuilder {
         self.post(path).json(body)
     }
 
-    /// Publishes; returns the document of the 201.
+    /// Publishes a share; returns the document of the 201.
     pub async fn deploy(&self, body: &Value) -> Value {
         let answer = self.json("/api/v1/deploy", body).answer().await;
         answer.expect(201).json()
     }
 
-    /// Publishes; returns the slug.
+    /// Publishes a share; returns its slug.
     pub async fn publish_slug(&self, body: &Value) -> String {
         self.deploy(body).await["slug"].as_str().unwrap().to_owned()
     }
@@ -336,14 +329,14 @@ impl TestServer {
         cookie.split(';').next().unwrap().to_owned()
     }
 
-    /// Sends these bytes, whatever they are, and reads until the server closes.
+    /// Sends raw bytes, and reads until the server closes.
     pub async fn raw(&self, request: impl Into<Vec<u8>>) -> Answer {
         let (address, request) = (self.address(), request.into());
         let exchange = move || Answer::parse(&exchange(address, &request));
         tokio::task::spawn_blocking(exchange).await.unwrap()
     }
 
-    /// A GET of a path that no client library has tidied up, from a host of one's own choosing.
+    /// Sends a GET with a path that no client library has normalized, and any `Host`.
     pub async fn get_raw(&self, host: &str, path: &str) -> Answer {
         let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
         self.raw(request).await
@@ -354,7 +347,7 @@ impl TestServer {
         binary.run(self.data(), arguments).await
     }
 
-    /// How many rows each table of the control database has, but for those that every installation has.
+    /// Counts the rows of those tables of the control database that begin empty.
     pub fn rows(&self) -> Vec<(String, i64)> {
         let count = |table: &str| {
             let sql = format!("SELECT count(*) FROM {table}");
@@ -368,19 +361,19 @@ impl TestServer {
             .to_vec()
     }
 
-    /// Everything that is stored: rows, and files of content. Equal before and after what must store nothing.
+    /// Returns row counts and content files, to be compared before and after a request that must store nothing.
     pub fn snapshot(&self) -> (Vec<(String, i64)>, Vec<String>) {
         let files = ["content", "once"].map(|part| crate::disk::names(&self.data().join(part)));
         (self.rows(), files.concat())
     }
 
-    /// The visits of a page that are written down.
+    /// Writes visits to the database; returns those of a page.
     pub async fn visits(&self, slug: &str) -> u64 {
         self.server.app().deployments.flush_visits().await.unwrap();
         self.written_visits(slug).await
     }
 
-    /// Returns the visits of a page that are written down by now.
+    /// Returns the visits of a page that are in the database by now.
     pub async fn written_visits(&self, slug: &str) -> u64 {
         let control = &self.server.app().control;
         let slug = slug.to_owned();

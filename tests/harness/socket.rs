@@ -15,10 +15,10 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 
 use crate::wait::DEADLINE;
 
-/// How long a client listens before it believes that nothing comes.
+/// Silence after which no more envelopes are expected.
 const QUIET: Duration = Duration::from_millis(300);
 
-/// The connection below a socket, whatever it is.
+/// Connection below a socket: TCP or TLS.
 pub trait Transport: AsyncRead + AsyncWrite + Debug + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Debug + Send + Unpin> Transport for T {}
@@ -27,23 +27,23 @@ impl<T: AsyncRead + AsyncWrite + Debug + Send + Unpin> Transport for T {}
 #[derive(Debug)]
 pub struct Socket(pub WebSocketStream<Box<dyn Transport>>);
 
-/// Next thing that a socket heard.
+/// Event that a socket received.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SocketEvent {
     /// An envelope.
     Text(Value),
-    /// The end, with its code if it had one.
+    /// The end of the connection, with the code of its close frame.
     Closed(Option<u16>),
 }
 
 impl Socket {
-    /// Opens a socket with headers of one's own; returns the status of a refusal.
+    /// Opens a socket with these headers.
     ///
     /// # Errors
     /// The status.
     ///
     /// # Panics
-    /// When the server answers neither.
+    /// When the handshake fails otherwise.
     pub async fn open(
         address: SocketAddr,
         path: &str,
@@ -60,7 +60,7 @@ impl Socket {
     /// The status.
     ///
     /// # Panics
-    /// When the server answers neither.
+    /// When the handshake fails otherwise.
     pub async fn open_over(
         stream: Box<dyn Transport>,
         host: &str,
@@ -91,7 +91,7 @@ impl Socket {
             .await;
     }
 
-    /// Sends a text, whatever it is.
+    /// Sends any text.
     ///
     /// # Panics
     /// When the connection is broken.
@@ -99,10 +99,10 @@ impl Socket {
         self.0.send(Message::text(text.into())).await.unwrap();
     }
 
-    /// Waits for what comes next; pings are answered on the way.
+    /// Waits for the next event; pings are answered meanwhile.
     ///
     /// # Panics
-    /// When nothing comes.
+    /// When nothing arrives.
     pub async fn next(&mut self) -> SocketEvent {
         let next = tokio::time::timeout(DEADLINE, self.read_event()).await;
         next.expect("something comes")
@@ -134,7 +134,7 @@ impl Socket {
         }
     }
 
-    /// The next envelope of a type, past all others.
+    /// Skips envelopes until one of this type.
     pub async fn wait_for_envelope(&mut self, kind: &str) -> Value {
         loop {
             let envelope = self.envelope().await;
@@ -144,7 +144,7 @@ impl Socket {
         }
     }
 
-    /// The code with which the socket closes, whatever comes before.
+    /// Skips events until the close; returns its code.
     pub async fn wait_for_close(&mut self) -> Option<u16> {
         loop {
             if let SocketEvent::Closed(code) = self.next().await {
@@ -153,7 +153,7 @@ impl Socket {
         }
     }
 
-    /// Every envelope that comes until it is quiet.
+    /// Collects envelopes until none comes for a moment.
     pub async fn drain_envelopes(&mut self) -> Vec<Value> {
         let mut all = Vec::new();
         while let Ok(heard) = tokio::time::timeout(QUIET, self.read_event()).await {
@@ -165,12 +165,12 @@ impl Socket {
         all
     }
 
-    /// Closes it as clients do, and waits for the server to.
+    /// Sends a close frame, and waits until the server closes.
     ///
     /// # Panics
     /// When the server does not close.
     pub async fn close(mut self) {
-        // One that is closed already needs no close.
+        // The socket may be closed already.
         let _ = self.0.close(None).await;
         let ended = async { while let Some(Ok(_)) = self.0.next().await {} };
         let ended = tokio::time::timeout(DEADLINE, ended).await;

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::wait::wait_until;
 
-/// The orders that a server's syncs follow.
+/// Files that control the syncs of a server: held, failed or let through.
 #[derive(Debug)]
 pub struct SyncGate {
     directory: TempDir,
@@ -20,7 +20,7 @@ impl Default for SyncGate {
 }
 
 impl SyncGate {
-    /// Compiles what is loaded before the C library.
+    /// Compiles the library that overrides `fsync` and `fdatasync`.
     ///
     /// # Panics
     /// When there is no C compiler.
@@ -35,7 +35,7 @@ impl SyncGate {
         Self { directory }
     }
 
-    /// The variables of a server whose syncs follow these orders.
+    /// Environment of a server that loads the library.
     pub fn environment(&self) -> [(&'static str, String); 2] {
         let text = |path: PathBuf| path.to_str().unwrap().to_owned();
         [

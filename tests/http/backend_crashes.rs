@@ -13,7 +13,7 @@ use crate::owner::text;
 use crate::project_fixture::{GUESTS, named, names};
 use crate::svc;
 
-/// Deeds of an owner on a backend, as fault points are named: `provision.committed`.
+/// Groups of fault points in an owner's requests to a backend: `provision` of `provision.committed`.
 pub(crate) const FAULT_GROUPS: [&str; 7] = [
     "provision",
     "migrate",
@@ -34,7 +34,7 @@ const BULK: &str = "CREATE TABLE bulk (a); WITH RECURSIVE c (x) AS (SELECT 1 UNI
 const LONG: &str = "CREATE TABLE long (a); WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 1100)
     INSERT INTO long SELECT zeroblob(3900) FROM c";
 
-/// How a server is started: with little history, so that what seldom happens to it does.
+/// Arguments of a server with little history, so that rare events of it happen.
 fn arguments(data: &Path) -> [String; 2] {
     let config = data.join("svc.toml");
     if !config.exists() {
@@ -50,7 +50,7 @@ async fn serve(data: &Path, fault: Option<&str>) -> Process {
     svc().serve_to_fault(fault, data, &arguments).await
 }
 
-/// A project with its page, and with a backend unless the deed is to make one; returns the backend's path.
+/// Creates a project with a page, and with a backend unless the group creates one; returns the backend's path.
 async fn populate(data: &Path, credential: &str, group: &str) -> String {
     let process = serve(data, None).await;
     let site = OwnerProcess {
@@ -94,14 +94,14 @@ async fn first_moment(site: &OwnerProcess<'_>, backend: &str) -> Value {
     moments.last().expect("it was made").clone()
 }
 
-/// How many rows a table has.
+/// Returns the number of rows of a table.
 #[track_caller]
 fn row_count(detail: &Value, table: &str) -> u64 {
     let table = named(&detail["inventory"]["tables"], table);
     table["rows"].as_u64().unwrap()
 }
 
-/// That what was restored is all there, or not at all; that it leads on to the state after, and back.
+/// Asserts that a restore happened wholly or not at all, and that it can be repeated and undone.
 async fn assert_restore_follows(site: &OwnerProcess<'_>, point: &str, backend: &str) {
     let table = if fault_group(point) == "history" {
         "bulk"
@@ -152,7 +152,7 @@ async fn define(site: &OwnerProcess<'_>, backend: &str, n: u64) -> Value {
     named(&answer["actions"], "say").clone()
 }
 
-/// Makes the request of a deed, once before the death and once after.
+/// Returns the request of a group, which is sent before and after the crash.
 fn request_of_group(group: &str, backend: &str, first: &Value) -> (Method, String, Option<Value>) {
     let (method, below, body) = match group {
         // What was committed is taken when somebody looks.
@@ -180,7 +180,7 @@ async fn call_constant(site: &OwnerProcess<'_>) -> Option<Value> {
     Some(answer.expect(200).json()["rows"][0]["n"].take())
 }
 
-/// That the file and its ledger agree, or the detail says that they do not; returns whether they do.
+/// Asserts that the file and its ledger agree or that the detail warns; returns whether they agree.
 #[track_caller]
 fn file_matches_ledger(detail: &Value) -> bool {
     let migrated = names(&detail["schema"]["tables"]).contains(&"more".to_owned());
@@ -202,7 +202,7 @@ fn file_matches_ledger(detail: &Value) -> bool {
     agree
 }
 
-/// That what filled the log is there, once, and that history has the state before and after it.
+/// Asserts that the rows that filled the log are there once, and that history has the states before and after.
 async fn assert_settling_follows(site: &OwnerProcess<'_>, point: &str, backend: &str) {
     let ddl = Some(json!({ "ddl": LONG }));
     let again = site.send_request(Method::PATCH, backend, ddl).await;
@@ -320,7 +320,7 @@ async fn whatever_the_point_of_a_backends_death_it_can_be_gone_on_with() {
             credential,
         };
         let (method, path, body) = request_of_group(fault_group(&point), &backend, &first);
-        // Its answer may have left before the end, which goes on behind it.
+        // The answer may have been sent before the server dies.
         let _ = dying.send_request(method, &path, body).await;
         let (status, _) = dying.process.wait_for_exit().await;
         assert!(!status.success(), "{point}: it did not die");

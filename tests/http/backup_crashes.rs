@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::crashes::{fault_group, fault_points};
 use crate::svc;
 
-/// Deeds of an operator, as fault points are named: `backup.begun`.
+/// Groups of fault points in an operator's commands: `backup` of `backup.begun`.
 pub(crate) const FAULT_GROUPS: [&str; 2] = ["backup", "restore"];
 
 /// The points after which the new state is the one that counts.
@@ -72,14 +72,14 @@ async fn back_up_to_fault(point: &str, data: &Path, page: &str, backup: &Path) {
     assert!(!status.success(), "{point}");
 }
 
-/// That a directory is whole; answers the slugs of its deployments.
+/// Asserts that `svc check` finds no errors; returns the slugs of the deployments.
 async fn assert_whole(point: &str, directory: &Path) -> Value {
     let found = svc().run(directory, &["check", "--json"]).await.json();
     assert_eq!(found["errors"], json!([]), "{point}");
     found["deployments"].clone()
 }
 
-/// How many pages a backup restores to.
+/// Restores a backup; returns its pages.
 async fn count_restored_pages(point: &str, backup: &Path, data: PathBuf) -> Value {
     let restored = run(&data, "restore", backup).await.json();
     assert_eq!(restored["restored"], true, "{point}");

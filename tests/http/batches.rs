@@ -54,7 +54,7 @@ fn operation(action: &str, params: &Value) -> Value {
     json!({ "action": action, "params": params })
 }
 
-/// That nothing was written.
+/// Asserts that nothing was written.
 async fn assert_nothing_written(fixture: &ProjectFixture, why: &Value) {
     assert_eq!(fixture.count("orders").await, 0, "{why}");
     assert_eq!(fixture.count("lines").await, 0, "{why}");

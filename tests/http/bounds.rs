@@ -188,7 +188,7 @@ async fn a_neighbour_is_not_held_by_an_endless_statement() {
     }
     assert!(endless.try_join_next().is_none(), "they are still at it");
     for answer in endless.join_all().await {
-        // Whoever waited in the queue for too long has not begun.
+        // A request that waited in the queue for too long has not begun.
         let busy = answer.status == 503;
         let (status, code) = if busy {
             (503, "database_busy")
@@ -380,7 +380,7 @@ async fn a_page_has_a_bucket_that_its_clients_share() {
     for _ in 0..2 {
         from("203.0.113.1", "room").await.expect(200);
     }
-    // What the client's bucket refuses never touches the page's.
+    // A request that the client's bucket refuses takes nothing from the page's bucket.
     for _ in 0..5 {
         assert_rate_limited(&from("203.0.113.1", "room").await);
     }

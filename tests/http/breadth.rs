@@ -124,7 +124,7 @@ async fn definitions_take_so_many_bytes_at_most() {
     };
     fixture.put(&version(1)).await.expect(200);
     fixture.put(&version(2)).await.expect(200);
-    // What is the same takes no more.
+    // Equal statements are stored once.
     fixture.put(&version(2)).await.expect(200);
     fixture.migrate(&script("one")).await.expect(200);
 

@@ -10,7 +10,7 @@ use crate::crashes::{OwnerProcess, fault_group, fault_points};
 use crate::owner::text;
 use crate::svc;
 
-/// Deeds that lead to the points here: every one.
+/// Groups of the fault points that are tested here.
 pub(crate) const FAULT_GROUPS: [&str; 1] = ["commit"];
 
 /// Steps of an owner and of a stranger, in their order.

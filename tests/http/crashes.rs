@@ -57,7 +57,7 @@ impl OwnerProcess<'_> {
     }
 }
 
-/// State before the crash.
+/// Ids of the fixture.
 struct CreatedIds {
     project: String,
     live: String,
@@ -92,12 +92,12 @@ async fn populate(data: &Path, credential: &str) -> CreatedIds {
     }
 }
 
-/// Returns the deed that leads to a point: the first part of its name.
+/// Returns the group of a fault point: the first part of its name.
 pub(crate) fn fault_group(point: &str) -> &str {
     point.split('.').next().unwrap()
 }
 
-/// Makes the request during which the server dies at a point.
+/// Returns the request during which the server dies at a point.
 fn request_at_point(point: &str, before: &CreatedIds) -> (Method, String, Option<Value>) {
     let room = format!("/{}/frontends/room", before.project);
     match fault_group(point) {
@@ -137,7 +137,7 @@ fn page_after(point: &str) -> Option<&'static str> {
     }
 }
 
-/// Every point that the sources name.
+/// Lists every fault point in the sources.
 pub(crate) fn fault_points() -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host");
     let mut points = BTreeSet::new();
@@ -197,7 +197,7 @@ async fn whatever_the_point_of_death_what_follows_is_whole() {
             credential: &credential,
         };
         let (method, path, body) = request_at_point(&point, &before);
-        // Its answer may have left before the end, which goes on behind it.
+        // The answer may have been sent before the server dies.
         let _ = dying.send_request(method, &path, body).await;
         let (status, _) = dying.process.wait_for_exit().await;
         assert!(!status.success(), "{point}: it did not die");

@@ -109,7 +109,7 @@ async fn what_does_not_only_add_is_refused_with_its_place() {
     assert_eq!(detail["migrations"].as_array().unwrap().len(), 1);
 }
 
-/// That it is the second statement of a script that begins with `CREATE_EXTRA`, and its place is not in the first.
+/// Asserts that the problem names the second statement of a script that begins with `CREATE_EXTRA`.
 #[track_caller]
 fn assert_second_statement(problem: &Value) {
     assert_eq!(problem["statement"], 2, "{problem}");

@@ -15,7 +15,7 @@ use crate::owner::{Owner, text};
 use crate::project_fixture::ProjectFixture;
 use crate::svc;
 
-/// Deeds that lead to the points of death that are tried here.
+/// Groups of the fault points that are tested here.
 pub(crate) const FAULT_GROUPS: [&str; 1] = ["takeover"];
 const PROJECT: &str = "01a202a7-9826-78ef-bbf5-fb43de89aaab";
 const BACKEND: &str = "01a202a7-98a3-7b81-af02-450466d1263e";

@@ -9,7 +9,7 @@ use crate::crashes::{fault_group, fault_points};
 use crate::guests::page_signature;
 use crate::svc;
 
-/// Deeds that lead to the points of this file.
+/// Groups of the fault points that are tested here.
 pub(crate) const FAULT_GROUPS: [&str; 2] = ["install", "rerender"];
 
 /// How many pages there are: the first one is where the process dies.

@@ -15,7 +15,7 @@ use crate::owner::Owner;
 
 /// A server with an owner's page, a stranger's, a protected one and two to be read once.
 async fn populated_server() -> (TestServer, Owner, String) {
-    // Nobody listens there: what is to be purged stays in the queue.
+    // The edge does not answer, so purges stay in the queue.
     let edge = Edge {
         zone_id: "zone".into(),
         api_token: "token".into(),

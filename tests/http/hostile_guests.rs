@@ -32,7 +32,7 @@ const MISDEEDS: [(char, Option<&str>); 19] = [
 ];
 /// Further behaviours of a renderer.
 const RENDERS: [(char, Option<&str>); 2] = [('g', None), ('o', Some("page_bytes"))];
-/// So often is everything done before the memory is looked at, and after.
+/// Rounds before the first measurement of memory, and after it.
 const ROUNDS: (usize, usize) = (3, 16);
 /// Bytes that may be more in memory than before: the allocator keeps up to 64 MB for each thread that had much. A page
 /// or two of each round would be more.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use svc::workspaces::Plan;
 use svc_tests::{Answer, ReadAnswer, TestServer};
 
-/// A workspace that calls with its credential.
+/// A workspace's credential, and requests with it.
 #[derive(Clone, Debug)]
 pub(crate) struct Owner {
     pub(crate) credential: String,
@@ -110,7 +110,7 @@ impl Owner {
     }
 }
 
-/// A string in a document.
+/// Returns a JSON string.
 #[track_caller]
 pub(crate) fn text(value: &Value) -> String {
     value

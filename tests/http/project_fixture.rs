@@ -54,29 +54,29 @@ impl ProjectFixture {
         self.owner.send(&self.server, method, &path, body).await
     }
 
-    /// Asks for a backend.
+    /// Creates the backend.
     pub(crate) async fn create(&self, ddl: &str) -> Answer {
         self.send(Method::POST, "", &json!({ "ddl": ddl })).await
     }
 
-    /// Asks for a migration.
+    /// Migrates the backend.
     pub(crate) async fn migrate(&self, ddl: &str) -> Answer {
         self.send(Method::PATCH, "", &json!({ "ddl": ddl })).await
     }
 
-    /// Takes the backend away.
+    /// Deletes the backend.
     pub(crate) async fn delete(&self) -> Answer {
         let path = format!("/{}/backend", self.project);
         self.owner.delete(&self.server, &path).await
     }
 
-    /// Asks for the detail.
+    /// Requests the backend's detail.
     pub(crate) async fn get(&self) -> Answer {
         let path = format!("/{}/backend", self.project);
         self.owner.get(&self.server, &path).await
     }
 
-    /// The detail.
+    /// Returns the backend's detail.
     pub(crate) async fn detail(&self) -> Value {
         self.get().await.expect(200).json()
     }
@@ -128,7 +128,7 @@ impl ProjectFixture {
         self.query(sql, &json!({})).await.expect(200).json()["rows"].take()
     }
 
-    /// How many rows a table has.
+    /// Returns the number of rows of a table.
     pub(crate) async fn count(&self, table: &str) -> u64 {
         let rows = self
             .rows(&format!("SELECT count(*) AS n FROM {table}"))
@@ -137,14 +137,14 @@ impl ProjectFixture {
     }
 }
 
-/// SQL with as many spaces after it as make it this long.
+/// Pads SQL with spaces to this length.
 pub(crate) fn padded(sql: &str, bytes: usize) -> String {
     let padded = sql.to_owned() + &" ".repeat(bytes - sql.len());
     assert_eq!(padded.len(), bytes);
     padded
 }
 
-/// That SQL was refused: a reason, a statement, and a place whose line, column and offset are one place in it.
+/// Asserts that SQL was refused with a reason, a statement, and a position whose line, column and offset agree.
 #[track_caller]
 pub(crate) fn refused(answer: &Answer, code: &str, sql: &str) -> Value {
     let problem = answer.problem(400, code);

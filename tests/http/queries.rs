@@ -38,12 +38,12 @@ async fn only_the_owner_may_query() {
             assert!(text(&problem["detail"]).contains("/op"), "{problem}");
             assert!(answer.header("www-authenticate").is_some());
         }
-        // Whoever may not ask is not told what would be wrong.
+        // A caller without permission is not told about other errors.
         send_request(&fixture, owner, &json!({}))
             .await
             .problem(401, "unauthorized");
     }
-    // Neither is whoever may not ask told whether there is anything to ask.
+    // A caller without permission is not told whether the backend exists.
     let bare = fixture.owner.project(&fixture.server, "Bare").await;
     fixture.owner.frontend(&fixture.server, &bare, "bare").await;
     let query = fixture.server.json("/bare/api/query", &body);

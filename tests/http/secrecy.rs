@@ -13,7 +13,7 @@ fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
 }
 
-/// Everything below a directory and itself, but for links.
+/// Lists a directory and everything below it, without links.
 fn paths_below(directory: &Path) -> Vec<PathBuf> {
     let mut found = vec![directory.to_owned()];
     let mut next = 0;

@@ -9,7 +9,7 @@ use crate::crashes::{OwnerProcess, fault_group, fault_points};
 use crate::owner::text;
 use crate::svc;
 
-/// Deeds that lead to the points here.
+/// Groups of the fault points that are tested here.
 pub(crate) const FAULT_GROUPS: [&str; 2] = ["share", "claim"];
 
 async fn send(
@@ -65,7 +65,7 @@ async fn whatever_the_point_of_death_a_share_is_whole_or_gone() {
         let project = text(&made.unwrap().1["id"]);
         let claim = format!("/api/v1/projects/{project}/frontends/claim");
         let body = json!({ "id": share["id"], "delete_token": share["delete_token"] });
-        // Its answer may have left before the end, which goes on behind it.
+        // The answer may have been sent before the server dies.
         match fault_group(&point) {
             "share" => drop(delete(&process, &once).await),
             _ => drop(send(&process, Method::POST, &claim, body.clone(), &credential).await),

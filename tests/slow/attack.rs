@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::attacker::{AttackSources, Attacker, EXPRESSIONS, Tenant};
 use crate::svc;
 
-/// How long it lasts in all; `ATTACK_SECONDS` says otherwise.
+/// Duration in seconds, unless `ATTACK_SECONDS` is set.
 const SECONDS: u64 = 600;
 /// How long a server lives before it is killed.
 const LIFE: Duration = Duration::from_secs(60);

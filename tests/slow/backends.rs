@@ -160,7 +160,7 @@ impl BackendInstallation {
         found.into_keys().collect()
     }
 
-    /// That every migration is recorded once, and the file is no further than its ledger.
+    /// Asserts that every migration is recorded once, and that the file is not ahead of its ledger.
     async fn assert_migrations_recorded(&self, server: &Process, scripts: &[String]) {
         let detail = self.detail(server).await;
         assert_eq!(detail["warnings"], json!([]));
@@ -316,7 +316,7 @@ impl Drop for Disk {
     }
 }
 
-/// That a refusal says what is the matter.
+/// Asserts that a refusal says that the disk is full.
 #[track_caller]
 fn assert_disk_full(answer: &Answer) {
     answer.problem(503, "capacity_reached");
@@ -359,7 +359,7 @@ async fn a_full_disk_loses_nothing_and_is_recovered_from() {
                 }
             }
         }
-        // Whoever only reads is served meanwhile.
+        // Readers are served meanwhile.
         server.get("/room").await.expect(200);
         assert_eq!(
             site.entries(&server).await,

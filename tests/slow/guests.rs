@@ -81,7 +81,7 @@ impl GuestsInstallation {
     }
 }
 
-/// That a page is one guest's: its beginning, its end and its drawing.
+/// Asserts that one guest made the whole page: its beginning, its end and its drawing.
 #[track_caller]
 fn is_whole(page: &str) {
     let Some(sign) = page.split("begun by ").nth(1) else {

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 
 use crate::svc;
 
-/// How long is waited for the longest of the server's bounds.
+/// Longest timeout of the server, with a margin.
 const LONGEST: Duration = Duration::from_secs(180);
 const DATA: u8 = 0;
 const SETTINGS: u8 = 4;
@@ -49,7 +49,7 @@ async fn send_request(address: SocketAddr, window: u32) -> (usize, bool) {
             break;
         }
         match (head[3], head[4]) {
-            // It may have ended it meanwhile.
+            // The server may have closed it meanwhile.
             (PING, 0) => {
                 let _ = stream.write_all(&frame(PING, ACK, 0, &payload)).await;
             }

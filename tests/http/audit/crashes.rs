@@ -10,7 +10,7 @@ use crate::crashes::{OwnerProcess, fault_group, fault_points};
 use crate::owner::text;
 use crate::svc;
 
-/// Deeds that lead to the points here, with their names in the audit.
+/// Groups of fault points, with the audit's name of the action that reaches them.
 const FAULT_GROUPS: [(&str, &str); 11] = [
     ("create", "frontend.create"),
     ("draft", "revision.create"),
@@ -25,14 +25,14 @@ const FAULT_GROUPS: [(&str, &str); 11] = [
     ("raze", "backend.delete"),
 ];
 
-/// State before the crash.
+/// Ids of the fixture.
 struct CreatedIds {
     project: String,
     live: String,
     draft: String,
 }
 
-/// A project with a frontend and a draft, and with a backend if the deed needs one.
+/// Creates a project with a frontend and a draft, and with a backend if the group needs one.
 async fn populate(site: &OwnerProcess<'_>, group: &str) -> CreatedIds {
     let (status, project) = site.post("", json!({ "name": "House" })).await;
     assert_eq!(status, 201, "{project}");
@@ -61,7 +61,7 @@ async fn now() -> String {
     now.to_string()
 }
 
-/// Asks for the deed; the server dies on the way.
+/// Sends the request of a group; the server dies meanwhile.
 async fn perform(site: &OwnerProcess<'_>, group: &str, before: &CreatedIds) {
     let (project, live) = (&before.project, &before.live);
     let room = format!("/{project}/frontends/room");
@@ -106,11 +106,11 @@ async fn perform(site: &OwnerProcess<'_>, group: &str, before: &CreatedIds) {
         other => panic!("no deed {other}"),
     };
     let body = (!body.is_null()).then_some(body);
-    // Its answer may have left before the end, which goes on behind it.
+    // The answer may have been sent before the server dies.
     drop(site.send_request(method, &path, body).await);
 }
 
-/// Whether the deed was done, as the owner sees it.
+/// Returns whether the request has taken effect, as the owner sees it.
 async fn is_done(site: &OwnerProcess<'_>, group: &str, before: &CreatedIds) -> bool {
     let project = &before.project;
     let room = site.get(&format!("/{project}/frontends/room")).await;
@@ -132,7 +132,7 @@ async fn is_done(site: &OwnerProcess<'_>, group: &str, before: &CreatedIds) -> b
     }
 }
 
-/// The entries of the deed.
+/// Audit entries of an action.
 async fn entries(data: &Path, action: &str) -> Vec<Value> {
     let read = ["audit", "acme", "--json"];
     let listed = svc().run(data, &read).await.json()["entries"].take();

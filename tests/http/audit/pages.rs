@@ -224,7 +224,7 @@ async fn what_changes_nothing_leaves_nothing() {
     let alice = fixture.user("alice").await;
     let workspace = alice.workspace(&fixture, "acme").await;
     let project = alice.owner.project(&fixture.server, "House").await;
-    // Its issuer must live as long.
+    // The issuer must live as long as the server.
     let MembersFixture {
         server,
         issuer: _issuer,

@@ -11,7 +11,7 @@ use crate::members::{MembersFixture, User};
 use crate::owner::{Owner, text};
 use crate::svc;
 
-/// Deeds that lead to the points of death that are tried here.
+/// Groups of the fault points that are tested here.
 pub(crate) const FAULT_GROUPS: [&str; 1] = ["query"];
 
 const DDL: &str = "CREATE TABLE t (n INTEGER UNIQUE, who TEXT)";
@@ -65,7 +65,7 @@ impl AuditFixture {
         }
     }
 
-    /// Sends something as somebody; returns how it was answered, and the entries that it leaves.
+    /// Sends a request as a caller; returns the status and the new audit entries.
     async fn send_and_read_entries(
         &self,
         who: Option<&Owner>,
@@ -177,7 +177,7 @@ async fn what_owners_write_leaves_one_entry_and_what_they_read_none() {
             .await;
         assert_eq!((status, left), (200, Vec::new()));
     }
-    // Who may not write leaves nothing.
+    // A refused write leaves no entry.
     let bob = fixture_of_rows.fixture.user("bob").await;
     fixture_of_rows
         .alice

@@ -22,7 +22,7 @@ pub(super) struct OperationsWalk {
     pub(super) done: BTreeSet<&'static str>,
 }
 
-/// How an operation is asked for over REST.
+/// Method, path and body of an operation over REST.
 struct RestRequest(Method, String, Value);
 
 impl OperationsWalk {
@@ -69,7 +69,7 @@ impl OperationsWalk {
         walk
     }
 
-    /// Asks for an operation; returns its document and the id of the request.
+    /// Calls an operation; returns its document and the id of the request.
     async fn send_request(
         &mut self,
         id: &'static str,
@@ -108,7 +108,7 @@ impl OperationsWalk {
         (result["structuredContent"].clone(), request_id)
     }
 
-    /// Asks for an operation and looks at what it leaves; returns its document and what the entry says that it was done to.
+    /// Calls an operation and checks its audit entry; returns its document and the target in the entry.
     async fn call_and_check_entry(
         &mut self,
         id: &'static str,

@@ -60,7 +60,7 @@ impl BackupFolder {
     }
 }
 
-/// That everything in a directory is there and nothing else.
+/// Asserts that `svc check` finds neither errors nor leftovers.
 async fn assert_whole(directory: &Path) -> Value {
     let found = svc().run(directory, &["check", "--json"]).await.json();
     assert_eq!(
@@ -137,7 +137,7 @@ async fn everything_comes_back_as_it_was_but_for_what_is_read_once() {
         "{served:?}"
     );
     assert_whole(&backup).await;
-    // What comes later is not in it.
+    // Later changes are not in the backup.
     fixture.call_ok("add", &json!({ "name": "Grace" })).await;
     fixture.server.post("/once").answer().await.expect(200);
 
@@ -256,7 +256,7 @@ async fn damage_is_found_and_mended_by_the_next_backup() {
         (&json!(true), &json!(1))
     );
     assert_whole(&backup).await;
-    // What is damaged where it comes from is still whole in the backup.
+    // The backup stays whole when its source is damaged.
     let own = fixture.server.data().join("content");
     let name = disk::holding(&own, "taken down").remove(0);
     std::fs::write(own.join(name), "taken  own").unwrap();

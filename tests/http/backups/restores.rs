@@ -40,7 +40,7 @@ async fn a_restore_keeps_what_was_there_and_waits_for_nobody() {
     assert_eq!(process.get("/later").await.status, 404);
     assert_eq!(page(&process, "plain").await, "plain");
     process.kill().await;
-    // What was there before is a data directory of its own.
+    // The earlier data is moved to a directory of its own.
     let process = svc().serve(&before, &[]).await;
     assert_eq!(page(&process, "later").await, "later");
     process.kill().await;

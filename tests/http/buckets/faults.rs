@@ -224,7 +224,7 @@ async fn one_deletion_that_fails_leaves_the_others_done() {
     assert_eq!(deployments.collect().await.unwrap(), 1);
 }
 
-/// Nobody's word but the store's says that an object is lost.
+/// Only an answer of the store itself means that an object is lost.
 #[tokio::test]
 async fn a_gateway_that_has_lost_the_store_has_lost_no_page() {
     let bucket = Bucket::start().await;

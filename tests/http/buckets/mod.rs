@@ -78,7 +78,7 @@ async fn content_in_a_bucket_outlives_restarts_and_is_checked_and_collected() {
     assert!(!kept.contains(&stray) && kept.contains(&"pages/of/others".to_owned()));
     assert_eq!(kept.len(), objects + 1);
     get_page(&server, "one").await.expect(200);
-    // What is lost is damage, and is said.
+    // A lost object is damage, and is reported.
     bucket.objects(|objects| objects.retain(|name, _| name.ends_with("installation")));
     let found = server.command(&svc(), &["check", "--json"]).await;
     assert!(

@@ -22,7 +22,6 @@ use super::{ClientFixture, RunningCommand, list_files};
 struct CommandCase {
     words: &'static [&'static str],
     sends: Option<&'static str>,
-    /// Whether it needs a credential.
     owned: bool,
 }
 
@@ -98,7 +97,7 @@ async fn start_fixture() -> ClientFixture {
     fixture
 }
 
-/// A command of somebody with a credential, to a server at an address.
+/// Returns a command with a credential, for a server at an address.
 fn command(fixture: &ClientFixture, tried: &CommandCase, address: SocketAddr) -> Command {
     let url = format!("http://{address}");
     let words = tried.words.iter().copied();
@@ -114,7 +113,7 @@ fn command(fixture: &ClientFixture, tried: &CommandCase, address: SocketAddr) ->
     command
 }
 
-/// Runs it, with a credential on its standard input for whoever asks.
+/// Runs a command with a credential on its standard input.
 async fn run(
     fixture: &ClientFixture,
     tried: &CommandCase,

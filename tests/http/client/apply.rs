@@ -8,7 +8,7 @@ use super::ClientFixture;
 const MANIFEST: &str = "project = \"Guest book\"\ndescription = \"Who was here\"\nhome = \"book\"\nrealtime = true\nagents = true\n\n[pages]\nbook = \"book.html\"\nabout = { file = \"about.md\", title = \"About us\" }\n";
 const NOTES: &str = "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL);\n";
 
-/// A desk with a folder that has something of everything.
+/// Creates a project folder with every kind of file.
 pub(super) async fn start_with_folder() -> ClientFixture {
     let fixture = ClientFixture::new().await;
     write(&fixture);

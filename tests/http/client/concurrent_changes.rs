@@ -74,7 +74,7 @@ async fn what_was_under_way_is_not_made_twice() {
     assert_eq!(projects["projects"].as_array().unwrap().len(), 2);
 }
 
-/// Something that passes requests on to a server, and runs a command before the first of a method whose path ends so.
+/// Starts a proxy that runs a command before the first request with this method and end of path.
 async fn serve_with_interruption(
     server: String,
     (method, end): (Method, &'static str),

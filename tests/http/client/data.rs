@@ -8,7 +8,7 @@ use crate::owner::text;
 
 const NOTES: &str = "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);\n";
 
-/// A desk with a project, its page `book`, a database and the action `sign`.
+/// Creates a project with the page `book`, a database and the action `sign`.
 async fn start_with_folder() -> ClientFixture {
     let fixture = ClientFixture::new().await;
     fixture.run_for_stdout(&["project", "create", "Book"]).await;

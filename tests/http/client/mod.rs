@@ -27,7 +27,7 @@ use tempfile::TempDir;
 use crate::owner::text;
 use crate::svc;
 
-/// Somebody at a shell, with a server, a credential for it, and a folder to work in.
+/// A user at a shell: a server, a credential for it, and a folder to work in.
 struct ClientFixture {
     server: Process,
     credential: String,
@@ -41,7 +41,7 @@ impl ClientFixture {
         Self::with_server_options(&[]).await
     }
 
-    /// Starts a desk with options of the server.
+    /// Starts a server with these options.
     async fn with_server_options(options: &[&str]) -> Self {
         let data = TempDir::new().unwrap();
         let make = ["namespace", "create", "acme", "--plan", "pro", "--json"];
@@ -55,7 +55,7 @@ impl ClientFixture {
         }
     }
 
-    /// A desk whose owner may ask more often than a person does.
+    /// Starts a server whose owner has no rate limit to speak of.
     async fn without_owner_rate_limit() -> Self {
         // Read at the start alone.
         let settings = tempfile::NamedTempFile::new().unwrap();
@@ -90,20 +90,20 @@ impl ClientFixture {
         run_command(self.command(arguments)).await
     }
 
-    /// The text that a command prints that succeeds.
+    /// Runs a command that succeeds; returns its standard output.
     async fn run_for_stdout(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments).await;
         assert!(output.success, "{arguments:?}: {output:?}");
         output.stdout
     }
 
-    /// The document that a command answers that succeeds.
+    /// Runs a command that succeeds; returns its JSON document.
     async fn json(&self, arguments: &[&str]) -> Value {
         let arguments = [arguments, &["--json"]].concat();
         self.run(&arguments).await.json()
     }
 
-    /// Runs a command that fails with a number, and returns its message.
+    /// Runs a command that exits with a code; returns its standard error.
     async fn run_for_failure(&self, code: i32, arguments: &[&str]) -> String {
         let output = self.run(arguments).await;
         assert_eq!(output.code, Some(code), "{arguments:?}: {output:?}");
@@ -155,7 +155,7 @@ pub(crate) async fn run_with_input(mut command: Command, input: &str) -> Output 
     }
 }
 
-/// A command that goes on until it is told to stop. Dropping it kills it.
+/// A command that runs until it is stopped. Dropping it kills the process.
 struct RunningCommand {
     child: Child,
     stdout: Arc<Mutex<String>>,
@@ -163,7 +163,7 @@ struct RunningCommand {
 }
 
 impl RunningCommand {
-    /// Starts it with ears for Ctrl-C, which what a shell runs in the background ignores, and its children.
+    /// Starts a command that reacts to Ctrl-C, which background jobs of a shell ignore.
     fn start(command: &Command) -> Self {
         let mut heard = Command::new("/usr/bin/env");
         heard
@@ -198,7 +198,7 @@ impl RunningCommand {
         self.stderr.lock().unwrap().clone()
     }
 
-    /// Waits until it has printed so many lines; returns all of them.
+    /// Waits for so many lines on standard output; returns all of them.
     async fn wait_for_lines(&self, count: usize) -> Vec<String> {
         wait_until("lines of a command", async || {
             let lines: Vec<_> = self.stdout().lines().map(str::to_owned).collect();
@@ -207,7 +207,7 @@ impl RunningCommand {
         .await
     }
 
-    /// Waits until it has said something on standard error.
+    /// Waits until standard error contains a text.
     async fn wait_for_stderr(&self, text: &str) {
         let heard = async || self.stderr().contains(text).then_some(());
         wait_until(text, heard).await;
@@ -225,7 +225,7 @@ impl RunningCommand {
 
 impl Drop for RunningCommand {
     fn drop(&mut self) {
-        // One that has ended already is what we want.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -6,7 +6,7 @@ use svc_tests::wait_until;
 use super::{ClientFixture, RunningCommand};
 use crate::owner::text;
 
-/// A desk with a project and its page `shop`.
+/// Creates a project with the page `shop`.
 async fn start_with_page() -> ClientFixture {
     let fixture = ClientFixture::new().await;
     fixture

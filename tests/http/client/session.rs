@@ -29,7 +29,7 @@ async fn a_credential_is_kept_for_its_user_alone() {
         let output = run_command(fixture.command_without_credential(arguments)).await;
         assert_eq!(output.json()["projects"], serde_json::json!([]));
     }
-    // Somebody else's eyes make it unusable.
+    // A file that others can read is refused.
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
     let output = run_command(fixture.command_without_credential(&["project", "list"])).await;
     assert_eq!(output.code, Some(1), "{output:?}");

@@ -12,7 +12,7 @@ use svc_tests::wait_until;
 use super::ClientFixture;
 use crate::owner::text;
 
-/// A command at a terminal, and the hands of a person.
+/// A command at a pseudo-terminal, with its input and its screen.
 struct Terminal {
     child: Child,
     keys: ChildStdin,
@@ -75,7 +75,7 @@ impl Terminal {
         self.keys.flush().unwrap();
     }
 
-    /// Waits until the terminal hides what is typed, which it does a moment after the question.
+    /// Waits until the terminal no longer echoes input.
     async fn wait_for_hidden_input(&self) {
         let hidden = async || {
             let id = self.child.id();
@@ -118,7 +118,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // One that has ended already is what we want.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

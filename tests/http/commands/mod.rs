@@ -15,7 +15,7 @@ use crate::svc;
 
 const SOCKET: &str = "operators.sock";
 
-/// Deeds that lead to the points of death that are tried here.
+/// Groups of the fault points that are tested here.
 pub(crate) const FAULT_GROUPS: [&str; 1] = ["operators"];
 
 /// A server as a process, and commands beside it.

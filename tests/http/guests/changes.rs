@@ -175,7 +175,7 @@ async fn a_rollback_from_a_guest_that_does_not_serve_changes_nothing() {
         (&json!("refused"), &json!(two))
     );
     assert_eq!(from(two).await.json()["effect"], "switched");
-    // Whoever repeats it does not put back the one before that.
+    // Repeating the command does not go back one more.
     assert!(!from(two).await.success);
     assert_eq!(status(&server).await["render"]["digest"], one);
     assert!(from("two").await.stderr.contains("64 hexadecimal digits"));

@@ -223,7 +223,7 @@ impl Pebble {
 impl Drop for Pebble {
     fn drop(&mut self) {
         drop(self.stdin.take());
-        // One that has ended already is what we want.
+        // The process may have ended already.
         let _ = self.child.wait();
     }
 }

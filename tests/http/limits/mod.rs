@@ -283,7 +283,7 @@ async fn the_operators_numbers_are_used() {
     server.post("/api/v1/deploy").answer().await.expect(400);
 }
 
-/// Whoever writes a whole body before reading anything gets to read why it was refused, on the same connection.
+/// A client that writes its whole body before it reads still gets the refusal, on the same connection.
 #[tokio::test]
 async fn a_refusal_reaches_those_who_are_still_sending() {
     let server = TestServer::start().await;

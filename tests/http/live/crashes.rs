@@ -10,7 +10,7 @@ use crate::crashes::{OwnerProcess, fault_group, fault_points};
 use crate::owner::text;
 use crate::svc;
 
-/// Deeds of visitors, as fault points are named.
+/// Groups of fault points in visitors' requests.
 pub(crate) const FAULT_GROUPS: [&str; 1] = ["write"];
 
 /// Limits that votes do not meet.

@@ -69,13 +69,13 @@ async fn a_slow_reader_costs_one_result_and_is_closed() {
     for v in 1..=60 {
         fixture.call_ok("set", &json!({ "k": "a", "v": v })).await;
         if v % 10 == 0 {
-            // Who reads is told all the same.
+            // A client that reads still gets results.
             while fast.envelope().await["result"]["rows"][0]["v"] != v {}
             let bytes = read_metric(&fixture, "bytes").await;
             assert!(bytes < 1_500_000, "{bytes} bytes are held");
         }
     }
-    // Its kernel takes nothing any more: it is given up at the deadline, behind its last result.
+    // The client's kernel takes no more bytes: the connection is dropped at the deadline.
     fixture.server.advance(61);
     let closed = async {
         loop {

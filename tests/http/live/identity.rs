@@ -92,7 +92,7 @@ async fn each_visitor_is_told_their_own() {
     let mut told = [for_bob.envelope().await, for_bob.envelope().await];
     told.sort_by_key(|frame| frame["id"].to_string());
     assert_eq!(words_of_rows(&told[1]["result"]["rows"]), ["of bob"]);
-    // Nobody is nobody.
+    // Anonymous visitors are all the same.
     let mut nobody = open(&guest_book, None).await;
     nobody.send(subscribe("mine", "mine", &json!({}))).await;
     next_error(&mut nobody, Some("mine"), "identity_required").await;

@@ -136,7 +136,7 @@ async fn next_error(socket: &mut Socket, id: Option<&str>, code: &str) -> Value 
     frame
 }
 
-/// Sees that a socket is still served, and that nothing else is on its way.
+/// Asserts that a socket is still served, and that nothing else arrives.
 async fn assert_still_served(socket: &mut Socket) {
     socket.send("{}").await;
     next_error(socket, None, "invalid_request").await;

@@ -165,7 +165,7 @@ async fn everybody_is_told_with_a_number_of_their_own() {
     }
 }
 
-/// Hears results until one has `n`; returns how many came.
+/// Reads results until one has `n`; returns how many came.
 async fn read_until_count(socket: &mut Socket, n: u64) -> u64 {
     let mut heard = 0;
     loop {

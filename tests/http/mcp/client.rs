@@ -11,7 +11,7 @@ pub(super) const LEGACY: &str = "2025-11-25";
 /// The most bytes of a tool's result.
 pub(super) const RESULT_BYTES: usize = 40_000;
 
-/// Somebody who calls tools.
+/// A client of the tools.
 #[derive(Debug)]
 pub(super) struct Client<'a> {
     pub(super) server: &'a TestServer,

@@ -298,7 +298,7 @@ async fn requests_are_limited_by_client() {
     }
     let answer = client.send_request("ping", &json!({})).await;
     let problem = answer.problem(429, "rate_limited");
-    // Whoever is stopped hears how often is often enough, and who can change that.
+    // The refusal says which rate is allowed, and who can change it.
     for part in [
         "30 a minute",
         "15 at once",

@@ -14,7 +14,7 @@ use crate::crashes::{fault_group, fault_points};
 use crate::owner::text;
 use crate::svc;
 
-/// Deeds that lead to the points here alone.
+/// Groups of the fault points that are tested here.
 pub(crate) const FAULT_GROUPS: [&str; 1] = ["workspace"];
 
 /// An installation that dies and is started again, with those around it that stay.
@@ -150,7 +150,7 @@ async fn whatever_the_point_of_death_a_workspace_is_whole_or_gone() {
 
         let process = place.serve(Some(&point)).await;
         let path = format!("{WORKSPACES_PATH}/acme");
-        // Its answer may have left before the end, which goes on behind it.
+        // The answer may have been sent before the server dies.
         drop(
             place
                 .send_request(&process, Method::DELETE, &path, None)

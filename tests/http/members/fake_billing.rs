@@ -18,7 +18,7 @@ use crate::payments::fake_stripe;
 
 pub(super) const SECRET: &str = "whsec_of_the_tests";
 
-/// A call that came.
+/// A recorded call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Call {
     pub(super) path: String,
@@ -32,7 +32,7 @@ struct Shared {
     refusal: Mutex<Option<(StatusCode, Value)>>,
 }
 
-/// A payment provider. Dropping it ends it.
+/// A payment provider for plans. Dropping it stops it.
 #[derive(Debug)]
 pub(crate) struct FakeBilling {
     shared: Arc<Shared>,
@@ -63,12 +63,12 @@ impl FakeBilling {
         }
     }
 
-    /// The calls since this was last asked.
+    /// Returns and clears the recorded calls.
     pub(super) fn take_calls(&self) -> Vec<Call> {
         std::mem::take(&mut *self.shared.calls.lock().unwrap())
     }
 
-    /// Refuses from now on, or not.
+    /// Sets the refusal with which every call is answered.
     pub(super) fn set_refusal(&self, refusal: Option<(StatusCode, Value)>) {
         *self.shared.refusal.lock().unwrap() = refusal;
     }

@@ -22,7 +22,7 @@ use crate::owner::{Owner, text};
 
 const WORKSPACES_PATH: &str = "/api/v1/workspaces";
 
-/// A server whose users an issuer knows.
+/// A server with an issuer of its users' tokens.
 #[derive(Debug)]
 pub(crate) struct MembersFixture {
     pub(crate) server: TestServer,
@@ -55,7 +55,7 @@ impl MembersFixture {
         Self { server, issuer }
     }
 
-    /// A user, at first sight if need be.
+    /// Returns a user, who is created by the first call.
     pub(crate) async fn user(&self, subject: &str) -> User {
         let owner = Owner::with_credential(&self.issuer.token(subject));
         let me = owner

@@ -42,7 +42,7 @@ async fn a_namespace_is_given_an_owner() {
         .await
         .expect(201);
     machine.get(server, "").await.expect(200);
-    // Whoever is in has the role that is given last; by the workspace's id, too.
+    // A member has the role that was given last; the command also takes the workspace's id.
     let id = text(&seen["id"]);
     let add = ["add", &id, &bob.id, "--role", "admin"];
     let output = member(server, &add).await;

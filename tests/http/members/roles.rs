@@ -12,7 +12,7 @@ use crate::openapi::{description, operations as described};
 use crate::owner::{Owner, text};
 use crate::svc;
 
-/// A caller, and its role in each of the two workspaces.
+/// A caller with its role in each of the two workspaces.
 pub(super) struct RoleCaller {
     pub(super) name: &'static str,
     pub(super) owner: Owner,

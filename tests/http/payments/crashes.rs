@@ -10,7 +10,7 @@ use crate::crashes::{OwnerProcess, fault_group, fault_points};
 use crate::owner::text;
 use crate::svc;
 
-/// Deeds that lead to the points here.
+/// Groups of the fault points that are tested here.
 pub(crate) const FAULT_GROUPS: [&str; 3] = ["checkout", "webhook", "mirror"];
 
 async fn begin_checkout(process: &Process, price: &str) -> Option<Value> {

@@ -12,7 +12,7 @@ use super::fake_stripe::{self, Call, FakeAnswer, FakeStripe, checkout, event};
 use crate::owner::text;
 use crate::svc;
 
-/// Calls that end something.
+/// Recorded calls that end a subscription or a checkout.
 fn end_calls(provider: &FakeStripe) -> Vec<Call> {
     let calls = provider.calls().into_iter();
     calls
@@ -39,7 +39,7 @@ impl PaymentsFixture {
         self.owner.delete(&self.server, &project).await.expect(204);
     }
 
-    /// Waits until nothing is to be told, and looks again at a later time.
+    /// Waits until the queue of calls is empty, and runs it again at a later time.
     async fn retry_later(&self) {
         let app = self.server.server().app();
         let settled = async || {
@@ -210,7 +210,7 @@ async fn what_is_paid_after_the_end_ends_too() {
     assert_eq!(end_calls(&shop.provider).len(), 2);
 }
 
-/// A process of the server, asked as an owner.
+/// A server process, and the credential of its owner.
 struct SellerProcess {
     process: Process,
     credential: String,

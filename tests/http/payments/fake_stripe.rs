@@ -27,12 +27,12 @@ pub(crate) struct Call {
     pub(crate) form: BTreeMap<String, String>,
 }
 
-/// How a call is answered instead of as usual.
+/// Answer to a call in place of the usual one.
 #[derive(Clone, Debug)]
 pub(crate) enum FakeAnswer {
-    /// With this status and body.
+    /// Answers with this status and body.
     Respond(u16, Value),
-    /// With bytes without end.
+    /// Answers with endless bytes.
     Endless,
     /// After so long as nobody waits.
     Hang,

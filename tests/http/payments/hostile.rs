@@ -109,7 +109,7 @@ async fn what_is_not_this_purchase_grants_nothing() {
         change("amount_total", Value::Null),
         change("currency", json!("usd")),
         change("currency", Value::Null),
-        // Whoever follows a link of the provider's chooses its reference.
+        // A visitor can choose the reference in a link of the provider.
         by_link,
         elsewhere,
         other,

@@ -189,7 +189,7 @@ async fn five_thousand_members_end_while_pages_are_served() {
     assert_eq!(again["slug"], "member-4999");
 }
 
-/// Whoever hangs up and repeats meets the first request as long as it runs.
+/// A repeated request joins the first one while that still runs.
 #[tokio::test]
 async fn a_client_who_hangs_up_and_repeats_gets_one_project() {
     let server = TestServer::start().await;

@@ -145,7 +145,7 @@ async fn history_outlives_a_kill() {
     };
     let history = format!("{backend}/history");
     seed(&site, 1).await;
-    // Whoever looks has what there is taken.
+    // Reading the list of moments first writes pending commits to the history.
     let known = site.get(&history).await.1;
     assert_eq!(known["moments"].as_array().unwrap().len(), 2, "{known}");
     seed(&site, 2).await;

@@ -244,7 +244,7 @@ async fn read_all_messages(mut socket: Socket, heard: Arc<AtomicUsize>) {
 async fn a_slow_reader_delays_nobody_and_is_closed() {
     let many = |limits: &mut svc::config::Limits| {
         limits.messages_per_second = 100_000;
-        // Who is slow does not answer pings, either.
+        // A slow client does not answer pings, either.
         limits.pong_seconds = 10_000;
     };
     let fixture = start_fixture_with(TestServer::builder().limits(many)).await;

@@ -8,7 +8,7 @@ use super::{join, join_page, set_realtime, start_fixture, start_fixture_with};
 use crate::project_fixture::{GUESTS, ProjectFixture};
 use crate::svc;
 
-/// Sees that a socket is still served.
+/// Asserts that a socket is still served.
 async fn assert_still_served(socket: &mut Socket) {
     socket.send("{}").await;
     socket.wait_for_envelope("svc:error").await;

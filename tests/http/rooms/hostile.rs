@@ -18,7 +18,7 @@ async fn start_hostile_fixture() -> ProjectFixture {
         .await
 }
 
-/// Does something that blocks.
+/// Runs blocking work on a thread of its own.
 async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     tokio::task::spawn_blocking(work).await.unwrap()
 }

@@ -11,7 +11,7 @@ use super::{join, start_fixture_with};
 use crate::owner::text;
 use crate::project_fixture::ProjectFixture;
 
-/// How many sit in the large room.
+/// Members of the large room.
 const CROWD: usize = 80;
 
 /// A fixture for crowds of whom nobody listens all the time, so that nobody answers pings.
@@ -36,7 +36,7 @@ async fn start_crowd() -> (ProjectFixture, Vec<(Socket, String)>) {
     (fixture, crowd)
 }
 
-/// Opens a socket that is not welcomed yet.
+/// Opens a socket without reading its welcome.
 async fn open_unwelcomed_socket(fixture: &ProjectFixture) -> Socket {
     fixture
         .server
@@ -98,7 +98,7 @@ async fn many_who_reload_at_once_are_told_in_one_piece() {
         "{frames} frames instead of {}",
         2 * CROWD * CROWD
     );
-    // Who stayed hears of each, and then how many there are.
+    // The member who stayed gets each event, and then the count.
     let told = watcher.drain_envelopes().await;
     let of = |kind: &str| -> BTreeSet<String> {
         let events = told.iter().filter(|event| event["type"] == kind);
@@ -163,10 +163,10 @@ async fn messages_do_not_wait_for_presence() {
     watcher.wait_for_envelope("now").await;
 }
 
-/// How many reload at once.
+/// Members that reload at once.
 const THOUSAND: usize = 1_000;
 
-/// Opens so many sockets that are not welcomed yet.
+/// Opens so many sockets without reading their welcome.
 async fn open_unwelcomed_sockets(fixture: &ProjectFixture, many: usize) -> Vec<Socket> {
     let address = fixture.server.address();
     let mut coming = JoinSet::new();
@@ -210,7 +210,7 @@ async fn a_thousand_who_reload_cost_each_of_them_two_frames() {
         assert_eq!(rest.len(), 1, "{rest:?}");
         assert_eq!(rest[0]["data"]["members"], 1 + THOUSAND);
     }
-    // Who stayed hears of everybody once, and of how many there are.
+    // The member who stayed gets one event for each member, and the count.
     let told = watcher.drain_envelopes().await;
     let count = |kind: &str| told.iter().filter(|event| event["type"] == kind).count();
     assert_eq!(

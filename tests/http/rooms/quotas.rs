@@ -5,7 +5,7 @@ use svc_tests::{ReadAnswer, TestServer, wait_until};
 use super::{join, start_fixture_with};
 use crate::project_fixture::ProjectFixture;
 
-/// That one more is refused, with a problem that says when to come again.
+/// Asserts that one more socket is refused, with `Retry-After`.
 async fn assert_room_full(fixture: &ProjectFixture, room: &str) {
     let answer = fixture
         .server
@@ -20,7 +20,7 @@ async fn assert_room_full(fixture: &ProjectFixture, room: &str) {
     assert_eq!(answer.header("retry-after"), Some("60"));
 }
 
-/// That there is room again, once sockets that have gone are counted as gone.
+/// Waits until there is room again, once closed sockets are no longer counted.
 async fn wait_for_free_seat(fixture: &ProjectFixture, room: &str) {
     let path = format!("/room/ws?room={room}");
     let joined = async || fixture.server.socket(&path, &[]).await.ok();

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// How a comment does not begin: with a word that stands for a noun instead of one, or with a comparison to its neighbour.
+/// Openings that are refused: words that stand for a noun, and comparisons to a neighbour.
 const OPENINGS: [&str; 9] = [
     "What ",
     "Who ",
@@ -15,7 +15,7 @@ const OPENINGS: [&str; 9] = [
     "Likewise",
 ];
 
-/// The faults in the doc comments of a source, each with its line.
+/// Finds doc comments with such an opening, each with its line.
 fn faulty_openings(text: &str) -> Vec<(usize, String)> {
     let comment = |line: &str| {
         let line = line.trim_start();

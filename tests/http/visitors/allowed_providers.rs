@@ -120,7 +120,7 @@ async fn what_is_not_offered_any_more_ends_at_every_step() {
     );
     let answer = at_ticket.get(&ticket).await.expect(302);
     assert_eq!(location(&ticket, &answer), refused);
-    // What has ended does not come back with the provider.
+    // An ended session does not come back with the provider.
     set_allowed_providers(&guest_book, &json!([]))
         .await
         .expect(200);

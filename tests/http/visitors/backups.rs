@@ -9,7 +9,7 @@ use super::stub_issuer::StubIssuer;
 use crate::owner::text;
 use crate::svc;
 
-/// Signs somebody in who is this subject for the issuer; answers the browser and who that is.
+/// Signs in as a subject of the issuer; returns the browser and the visitor.
 async fn sign_in(
     guest_book: &GuestBook,
     stub: &StubIssuer,
@@ -105,7 +105,7 @@ async fn a_restored_backup_has_visitors_and_the_sessions_of_its_moment() {
         .map(|one| &one["id"])
         .collect();
     assert_eq!(ids, [&as_bob["id"], &as_ada["id"]]);
-    // Who signs in again is who they were.
+    // A visitor who signs in again keeps the id.
     let (_, again) = sign_in(&guest_book, &stub, "bob").await;
     assert_eq!(again["id"], as_bob["id"]);
     let check = ["check", "--json"];

@@ -9,7 +9,7 @@ use crate::crashes::{OwnerProcess, fault_group, fault_points};
 use crate::owner::text;
 use crate::svc;
 
-/// Deeds that lead to the points here.
+/// Groups of the fault points that are tested here.
 pub(crate) const FAULT_GROUPS: [&str; 1] = ["visitors"];
 
 const ADA: &str = "name=Ada&email=ada%40example.com";

@@ -68,7 +68,7 @@ async fn a_visitor_signs_in_and_is_known_to_actions_and_signs_out() {
     assert_eq!(out.expect(204).text(), "");
     assert_eq!(guest_book.user(&mut ada).await, Value::Null);
     assert_eq!(guest_book.user(&mut bob).await, others);
-    // Who comes again is who they were.
+    // A visitor who signs in again keeps the id.
     guest_book.sign_in(&mut ada, ADA, "").await;
     assert_eq!(guest_book.user(&mut ada).await["id"], user["id"]);
 }

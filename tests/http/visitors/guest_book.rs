@@ -39,7 +39,6 @@ impl GuestBook {
         Self::from_fixture(fixture).await
     }
 
-    /// The place that a house is.
     pub(crate) async fn from_fixture(fixture: ProjectFixture) -> Self {
         let project = fixture
             .owner
@@ -54,7 +53,7 @@ impl GuestBook {
         }
     }
 
-    /// Moves the place to the server that its own becomes, whose name and port have to stay ([`stable`]).
+    /// Replaces the server by the one that `to` returns; name and port must stay ([`pin_address`]).
     pub(crate) async fn move_to_server(
         self,
         to: impl AsyncFnOnce(TestServer) -> TestServer,
@@ -75,14 +74,14 @@ impl GuestBook {
         }
     }
 
-    /// A browser with the cookies of one that knew the server before it moved.
+    /// Returns a browser with the cookies of another one.
     pub(crate) fn browser_of(&self, before: &Browser) -> Browser {
         let mut browser = self.browser();
         browser.cookies.clone_from(&before.cookies);
         browser
     }
 
-    /// With the provider of the server itself.
+    /// Starts a server with its own provider, for development.
     pub(crate) async fn with_dev_provider() -> Self {
         Self::with_settings(|settings| settings.dev = true).await
     }
@@ -128,7 +127,7 @@ impl GuestBook {
             .await
     }
 
-    /// With providers that are these issuers, by name.
+    /// Starts a server with these issuers as its providers.
     pub(crate) async fn with_issuers(issuers: &[(&str, &StubIssuer)]) -> Self {
         let providers = issuers
             .iter()
@@ -137,7 +136,7 @@ impl GuestBook {
         Self::with_settings(|settings| settings.providers = providers).await
     }
 
-    /// Begins a sign-in; returns what the issuer is asked, by name.
+    /// Begins a sign-in; returns the parameters of the request to the issuer.
     pub(crate) async fn begin_sign_in(
         &self,
         browser: &mut Browser,
@@ -153,7 +152,7 @@ impl GuestBook {
             .collect()
     }
 
-    /// Comes back from an issuer; returns where that leads at once.
+    /// Follows the issuer's redirect to the callback; returns the next URL.
     pub(crate) async fn return_from_issuer(
         &self,
         browser: &mut Browser,
@@ -166,7 +165,7 @@ impl GuestBook {
         location(&url, &answer)
     }
 
-    /// Begins and comes back with a good code; returns the address of the completion.
+    /// Begins a sign-in and returns with a valid code; returns the URL of the completion.
     pub(crate) async fn completion_url(&self, browser: &mut Browser, provider: &str) -> String {
         let asked = self
             .begin_sign_in(browser, &format!("?provider={provider}"))
@@ -175,7 +174,7 @@ impl GuestBook {
         self.return_from_issuer(browser, provider, &query).await
     }
 
-    /// The whole way with an issuer of a test's own.
+    /// Signs in with an issuer; returns the URL at the end.
     pub(crate) async fn sign_in_with_issuer(
         &self,
         browser: &mut Browser,
@@ -202,7 +201,7 @@ impl GuestBook {
     }
 }
 
-/// Gives a server a name and a port that stay when it starts again, and this issuer as its provider.
+/// Fixes a server's name and port across restarts, and makes this issuer its provider.
 pub(crate) fn pin_address(settings: &mut Settings, stub: &StubIssuer) {
     settings.base_url = Some("http://svc.test".parse().unwrap());
     settings.sites_domain = Some("pages.test".to_owned());

@@ -302,7 +302,7 @@ async fn the_tool_calls_as_a_visitor_of_its_callers_choice() {
     let found = result(call(foreign, given).await);
     let rows = &found["structuredContent"]["results"][0]["rows"];
     assert_eq!(*rows, json!([]), "{found}");
-    // Whoever does not own the project calls as nobody.
+    // A caller who does not own the project is anonymous.
     for (credential, code) in [(foreign, "forbidden"), (None, "unauthorized")] {
         let refused = result(call(credential, as_one.clone()).await);
         assert_eq!(refused["isError"], true);

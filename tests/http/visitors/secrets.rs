@@ -26,7 +26,7 @@ struct Page {
     sites: String,
 }
 
-/// Record of one sign-in.
+/// Answers and secrets of one sign-in.
 #[derive(Default)]
 struct SignInRecord {
     /// Each answer with the step that it belongs to.
@@ -35,7 +35,7 @@ struct SignInRecord {
     secrets: BTreeSet<(&'static str, String)>,
     /// The cookies at the end.
     browser: Option<Browser>,
-    /// Where it led in the end.
+    /// URL at the end.
     end: String,
 }
 
@@ -290,7 +290,7 @@ async fn whole_log(process: &Process) -> String {
     svc_tests::wait_until("the log to be written", log).await
 }
 
-/// That an answer tells nothing but what its step needs.
+/// Asserts that an answer has only the secrets that its step needs.
 fn assert_discloses_nothing_else(step: &str, answer: &Answer, secrets: &BTreeSet<(&str, String)>) {
     let body = String::from_utf8_lossy(&answer.body);
     for (kind, secret) in secrets {

@@ -13,12 +13,12 @@ const PROVIDER: &str =
 const OAUTH: &str = "[oauth]\nissuer = 'https://id.example'\naudience = 'https://svc.example'\n";
 const STRIPE: &str = "[stripe]\nsecret_key = 'sk_test_1'\nwebhook_secret = 'whsec_1'\n";
 
-/// A server that should not have started. Dropping it ends it.
+/// A server that must refuse to start. Dropping it kills the process.
 struct RefusedStart(Child);
 
 impl Drop for RefusedStart {
     fn drop(&mut self) {
-        // One that has ended already is what we want.
+        // The process may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

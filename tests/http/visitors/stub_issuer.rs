@@ -14,23 +14,23 @@ use tokio::net::TcpListener;
 
 use svc_tests::NOW;
 
-/// How one of its addresses answers.
+/// Behaviour of one path of the issuer.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum IssuerBehaviour {
-    /// As it should.
+    /// No fault.
     #[default]
     Good,
-    /// With this status.
+    /// Answers with this status.
     Status(u16),
-    /// By leading somewhere else.
+    /// Redirects to another URL.
     Redirect(String),
-    /// With bytes without end.
+    /// Answers with endless bytes.
     Endless,
-    /// Not at all.
+    /// Never answers.
     Silent,
-    /// With a byte now and then, which is never an answer.
+    /// Sends a byte now and then, and never ends.
     Dripping,
-    /// With this text.
+    /// Answers with this text.
     Text(String),
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct IssuerState {
     pub(crate) address: String,
     /// The time by its clock, in seconds.
     pub(crate) now: i64,
-    /// How it answers at a path.
+    /// Behaviours by path.
     pub(crate) behaviours: HashMap<&'static str, IssuerBehaviour>,
     /// Claims of its tokens; changed from what they should be.
     pub(crate) claims: Value,
@@ -98,7 +98,7 @@ impl StubIssuer {
         self.change(|inner| inner.address.clone())
     }
 
-    /// How often a path was asked.
+    /// Returns the number of requests to a path.
     pub(crate) fn request_count(&self, path: &str) -> usize {
         self.change(|inner| inner.requests.iter().filter(|one| one.0 == path).count())
     }

@@ -15,7 +15,7 @@ use super::names::VictimFolder;
 use super::{ID, run};
 use crate::client::failures::serve_router;
 
-/// More than any command may read into memory.
+/// Bound of bytes that a command may read into memory.
 const READ_BOUND: u64 = 64 << 20;
 
 /// A body that goes on as long as somebody reads; counts its bytes.

@@ -5,7 +5,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use super::names::VictimFolder;
 use super::{run, serve_forgery};
 
-/// Kind of a thing that lies where a file should.
+/// Kind of entry in place of a file.
 #[derive(Clone, Copy, Debug)]
 enum Replacement {
     Pipe,
@@ -25,7 +25,7 @@ const ALL: [(Replacement, &str); 6] = [
     (Replacement::Folder, "a directory"),
 ];
 
-/// Puts something at a name of the trap.
+/// Replaces the file of this name.
 fn replace_with(trap: &VictimFolder, name: &str, what: Replacement) {
     let path = trap.path_of(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -23,7 +23,7 @@ use crate::svc;
 
 const ID: &str = "01a1fc28-c57b-71f4-90db-2871ff5bd43a";
 
-/// Member of an answer that is a lie.
+/// Field of an answer that the server forges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ForgedField {
     Slug,
@@ -34,7 +34,7 @@ enum ForgedField {
     Project,
 }
 
-/// Member that the server lies about, and its value.
+/// Field that the server forges, and its value.
 type SharedForgery = Arc<Mutex<(ForgedField, Value)>>;
 
 /// Starts a server that has a project with a page and a database; the field that it forges begins with its true value.
@@ -105,7 +105,7 @@ async fn run(trap: &VictimFolder, server: SocketAddr, arguments: &[&str]) -> Out
     output
 }
 
-/// Tells a command every name in place of these members: each is refused, and everything is as it was.
+/// Asserts that a command refuses every invalid name in each of these fields, and changes nothing.
 async fn assert_names_refused(members: &[ForgedField], arguments: &[&str]) {
     let (trap, lie, server) = start_forgery().await;
     let before = trap.snapshot();
@@ -183,7 +183,7 @@ async fn dev_and_apply_follow_no_manifest_out_of_its_folder() {
     let (trap, _, server) = start_forgery().await;
     let manifest = trap.path_of("work/copy/svc.toml");
     for name in trap.names() {
-        // What JSON quotes, TOML reads.
+        // TOML reads JSON's strings.
         let text = format!("project = 'Shop'\n[pages]\nmine = {}\n", json!(name));
         std::fs::write(&manifest, text).unwrap();
         let before = trap.snapshot();

@@ -78,7 +78,7 @@ pub(super) struct VictimFolder {
     pub(super) root: TempDir,
 }
 
-/// Everything below a folder: what it is, its content, and when it was changed.
+/// Mode, content and times of everything below a folder.
 type FolderSnapshot = BTreeMap<PathBuf, (u32, Vec<u8>, i64, i64)>;
 
 impl VictimFolder {
@@ -160,7 +160,7 @@ fn walk_folder(path: &Path, tree: &mut FolderSnapshot) {
     }
 }
 
-/// Refuses an output that steers a terminal.
+/// Asserts that an output has no control characters for a terminal.
 pub(super) fn assert_terminal_safe(text: &str, case: &str) {
     let steers = |c: char| {
         (c.is_control() && !matches!(c, '\n' | '\t')) || matches!(c, '\u{202a}'..='\u{202e}')

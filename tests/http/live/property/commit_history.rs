@@ -14,7 +14,7 @@ pub(super) struct Label {
 }
 
 impl Label {
-    /// That of a row, if it has one.
+    /// Reads the label of a row, if it has one.
     pub(super) fn from_row(row: &Value) -> Option<Self> {
         Some(Self {
             epoch: row["epoch"].as_u64()?,
@@ -22,7 +22,6 @@ impl Label {
         })
     }
 
-    /// The first of an epoch.
     fn start_of_epoch(epoch: u64) -> Self {
         Self { epoch, tick: 0 }
     }
@@ -56,29 +55,29 @@ impl CommitHistory {
         self.log.lock().unwrap()
     }
 
-    /// A turn beside other writers.
+    /// Locks for a write beside others.
     pub(super) async fn lock_shared(&self) -> RwLockReadGuard<'_, ()> {
         self.turn.read().await
     }
 
-    /// A turn while no other writer has one.
+    /// Locks for a write that excludes others.
     pub(super) async fn lock_exclusive(&self) -> RwLockWriteGuard<'_, ()> {
         self.turn.write().await
     }
 
-    /// Notes how long a call took.
+    /// Records how long a call took.
     pub(super) fn record_call_time(&self, time: Duration) {
         let mut noted = self.lock_log();
         noted.slowest = noted.slowest.max(time);
     }
 
-    /// Notes a tick that was answered just now.
+    /// Records a tick that was just answered.
     pub(super) fn record_tick(&self, result: &Value) {
         let label = Label::from_row(&result["rows"][0]).unwrap();
         self.lock_log().ticks.push((Instant::now(), label));
     }
 
-    /// Notes that a restore brought a label back, and began an epoch.
+    /// Records that a restore brought a label back, and began an epoch.
     pub(super) fn record_restore(&self, result: &Value, epoch: u64) {
         let label = Label::from_row(&result["rows"][0]).unwrap();
         self.lock_log().restores.push(Restore { label, epoch });

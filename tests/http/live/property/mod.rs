@@ -19,10 +19,10 @@ use random_schema::RandomSchema;
 
 const WRITERS: u64 = 3;
 const STEPS: u64 = 30;
-/// How long a change may be on its way.
+/// Longest allowed delay of a change.
 const DELIVERY_BOUND: Duration = Duration::from_secs(1);
 
-/// Results of a query as a subscriber has heard them.
+/// Results of a query that a subscriber has received.
 #[derive(Default)]
 struct QueryResults {
     last: Value,
@@ -36,7 +36,7 @@ fn lock_results(heeded: &ResultsByQuery) -> MutexGuard<'_, HashMap<String, Query
     heeded.lock().unwrap()
 }
 
-/// Hears results until the end.
+/// Records results until the socket closes.
 async fn record_results(mut socket: Socket, heeded: ResultsByQuery) {
     let mut seqs: HashMap<String, u64> = HashMap::new();
     while let SocketEvent::Text(mut frame) = socket.next().await {
@@ -56,7 +56,7 @@ async fn record_results(mut socket: Socket, heeded: ResultsByQuery) {
     }
 }
 
-/// One of those who write at once.
+/// A concurrent writer.
 struct Writer {
     fixture: Arc<ProjectFixture>,
     random_schema: Arc<RandomSchema>,

@@ -46,7 +46,7 @@ impl RandomSchema {
             .collect()
     }
 
-    /// Something that a visitor writes.
+    /// Returns a random write.
     pub(super) fn random_write(&self, numbers: &mut SeededRng) -> Value {
         let table = numbers.draw() % Self::TABLES;
         let (id, a) = (numbers.draw() % 6, numbers.draw() % 9);

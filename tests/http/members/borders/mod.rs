@@ -15,7 +15,7 @@ use crate::owner::{Owner, text};
 
 const PROJECTS: &str = "/api/v1/projects";
 
-/// Ids of what is in a place.
+/// Ids of the resources in a workspace.
 struct ResourceIds {
     frontend: String,
     live: String,
@@ -38,7 +38,7 @@ async fn send_request(
         .await
 }
 
-/// Puts one of everything into a place, as its owner.
+/// Creates one resource of each kind in a workspace, as its owner.
 async fn populate(
     fixture: &MembersFixture,
     owner: &Owner,
@@ -93,7 +93,7 @@ async fn populate(
     }
 }
 
-/// Everything that the owner of a place sees of it.
+/// Documents of a workspace, as its owner reads them.
 async fn owner_view(
     fixture: &MembersFixture,
     owner: &Owner,
