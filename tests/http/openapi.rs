@@ -167,12 +167,12 @@ async fn every_route_is_in_it_and_answers() {
             "{path} is not described"
         );
     }
-    let furnished = OpenapiFixture::new(&server).await;
+    let fixture = OpenapiFixture::new(&server).await;
     for (path, method, _) in operations {
         // Whose token is asked for is nobody's share here.
         let path = match path.strip_suffix("/deploy/{id}") {
             Some(_) if method == Method::DELETE => "/api/v1/deploy/x".to_owned(),
-            _ => furnished.filled(&path, "page"),
+            _ => fixture.filled(&path, "page"),
         };
         let answer = server.request(method.clone(), &path).answer().await;
         let exists = !matches!(answer.status, 404 | 421)
@@ -262,7 +262,7 @@ async fn every_route_below_api_names_an_unknown_query_parameter() {
     let body = json!({ "content": "x", "name": "safe", "password": "p" });
     server.publish_slug(&body).await;
     let mut seen = 0;
-    let furnished = OpenapiFixture::new(&server).await;
+    let fixture = OpenapiFixture::new(&server).await;
     let share = server.deploy(&json!({ "content": "x" })).await;
     for (path, method, operation) in operations(&description(&server).await) {
         if !path.starts_with("/api/") && !calls_backend(&path) {
@@ -278,14 +278,14 @@ async fn every_route_below_api_names_an_unknown_query_parameter() {
         let by_token = operation["security"].to_string().contains("delete_token");
         let path = match by_token {
             true => path.replace("{id}", share["id"].as_str().unwrap()),
-            false => furnished.filled(&path, "safe"),
+            false => fixture.filled(&path, "safe"),
         };
         let path = format!("{path}?surprise=1");
         let request = if by_token {
             let token = share["delete_token"].as_str().unwrap();
             server.request(method, &path).bearer_auth(token)
         } else if owned {
-            furnished.owner.request(&server, method, &path)
+            fixture.owner.request(&server, method, &path)
         } else {
             server.request(method, &path)
         };

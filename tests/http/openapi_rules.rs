@@ -71,7 +71,7 @@ impl RulesFixture {
 
 #[tokio::test]
 async fn bodies_of_projects() {
-    let furnished = RulesFixture::new().await;
+    let fixture = RulesFixture::new().await;
     let (post, patch) = (Method::POST, Method::PATCH);
     let bodies = [
         (json!({}), false),
@@ -87,7 +87,7 @@ async fn bodies_of_projects() {
         (json!({ "description": "x".repeat(2001) }), false),
         (json!({ "allowed_providers": [] }), true),
     ];
-    furnished
+    fixture
         .assert_agreement(patch, "/api/v1/projects/{id}", &bodies)
         .await;
     let bodies = [
@@ -114,15 +114,15 @@ async fn bodies_of_projects() {
         // To JSON it is the same number.
         (json!({ "name": "D", "ttl_seconds": 60.0 }), true),
     ];
-    furnished
+    fixture
         .assert_agreement(post, "/api/v1/projects", &bodies)
         .await;
 }
 
 #[tokio::test]
 async fn bodies_of_frontends_and_revisions() {
-    let furnished = RulesFixture::new().await;
-    let base = &furnished.base;
+    let fixture = RulesFixture::new().await;
+    let base = &fixture.base;
     let edit = |count: Value| json!({ "find": "One", "replace": "One", "count": count });
     let bodies = [
         (json!({ "base_revision_id": base }), false),
@@ -154,7 +154,7 @@ async fn bodies_of_frontends_and_revisions() {
         ),
     ];
     let revisions = "/api/v1/projects/{id}/frontends/{target}/revisions";
-    furnished
+    fixture
         .assert_agreement(Method::POST, revisions, &bodies)
         .await;
     let bodies = [
@@ -163,11 +163,11 @@ async fn bodies_of_frontends_and_revisions() {
         (json!({ "content": "x", "requested_slug": "" }), true),
     ];
     let frontend = "/api/v1/projects/{id}/frontends/{target}";
-    furnished
+    fixture
         .assert_agreement(Method::PUT, frontend, &bodies)
         .await;
     // An empty wish is none, and the pattern of wishes says so.
-    let schemas = &furnished.description["components"]["schemas"];
+    let schemas = &fixture.description["components"]["schemas"];
     let wish = &schemas["CreateFrontend"]["properties"]["requested_slug"]["pattern"];
     assert_eq!(wish, "^([a-z0-9]([a-z0-9\\-]*[a-z0-9])?)?$");
     let bodies = [(
@@ -175,14 +175,14 @@ async fn bodies_of_frontends_and_revisions() {
         true,
     )];
     let frontends = "/api/v1/projects/{id}/frontends";
-    furnished
+    fixture
         .assert_agreement(Method::POST, frontends, &bodies)
         .await;
 }
 
 #[tokio::test]
 async fn bodies_of_backends_and_calls() {
-    let furnished = RulesFixture::new().await;
+    let fixture = RulesFixture::new().await;
     let ddl = "CREATE TABLE more (x)";
     let bodies = [
         (json!({}), false),
@@ -195,7 +195,7 @@ async fn bodies_of_backends_and_calls() {
         (json!({ "ddl": ddl, "realtime": null, "note": "x" }), true),
     ];
     let backend = "/api/v1/projects/{id}/backend";
-    furnished
+    fixture
         .assert_agreement(Method::PATCH, backend, &bodies)
         .await;
     let add = |value: Value| json!({ "action": "add", "params": { "text": value } });
@@ -223,7 +223,7 @@ async fn bodies_of_backends_and_calls() {
             true,
         ),
     ];
-    furnished
+    fixture
         .assert_agreement(Method::POST, "/{slug}/api/op", &bodies)
         .await;
     let message =
@@ -236,7 +236,7 @@ async fn bodies_of_backends_and_calls() {
         (message("2.0", json!(1)), true),
         (message("2.0", json!("one")), true),
     ];
-    furnished
+    fixture
         .assert_agreement(Method::POST, "/mcp", &bodies)
         .await;
 }

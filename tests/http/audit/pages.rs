@@ -106,7 +106,7 @@ async fn it_is_for_admins_of_the_workspace() {
         ("admin", true),
         ("owner", true),
     ] {
-        alice.add(&fixture, "acme", &bob, role).await;
+        alice.add_member(&fixture, "acme", &bob, role).await;
         let answer = bob.get(&fixture, &path).await;
         match may {
             true => drop(answer.expect(200)),

@@ -181,7 +181,7 @@ async fn what_owners_write_leaves_one_entry_and_what_they_read_none() {
     let bob = fixture_of_rows.fixture.user("bob").await;
     fixture_of_rows
         .alice
-        .add(&fixture_of_rows.fixture, "acme", &bob, "viewer")
+        .add_member(&fixture_of_rows.fixture, "acme", &bob, "viewer")
         .await;
     for (path, body) in [query("INSERT INTO t (n) VALUES (12)"), op(add(12))] {
         let (status, left) = fixture_of_rows

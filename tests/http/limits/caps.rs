@@ -235,7 +235,7 @@ async fn a_user_makes_some_free_workspaces_and_no_more() {
     let refused = alice.send(&fixture, Method::POST, all, body.clone()).await;
     refused.problem(403, "plan_limit");
     // What is given away was made all the same, and what is taken over was not.
-    alice.add(&fixture, &one, &bob, "owner").await;
+    alice.add_member(&fixture, &one, &bob, "owner").await;
     bob.workspace(&fixture, "bobs").await;
     let path = format!("{all}/{one}/members/{}", alice.id);
     alice.delete(&fixture, &path).await.expect(204);

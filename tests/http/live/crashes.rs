@@ -132,12 +132,12 @@ async fn nobody_hears_of_what_a_crash_takes_back() {
         .collect();
     assert_eq!(points, ["write.durable", "write.run", "write.told"]);
     for point in points {
-        let place = PollInstallation::new().await;
-        let site = place.owner_process(place.serve(&[]).await);
-        place.create_polls(&site).await;
+        let installation = PollInstallation::new().await;
+        let site = installation.owner_process(installation.serve(&[]).await);
+        installation.create_polls(&site).await;
         site.process.kill().await;
 
-        let dying = place.serve(&[("SVC_FAULT", &point)]).await;
+        let dying = installation.serve(&[("SVC_FAULT", &point)]).await;
         let socket = subscribe_to_votes(&dying).await;
         let answered = Voter::for_process(&dying).vote().await;
         let (status, _) = dying.wait_for_exit().await;
@@ -149,7 +149,7 @@ async fn nobody_hears_of_what_a_crash_takes_back() {
             "{point}: {heard} votes were heard of"
         );
 
-        let process = place.serve(&[]).await;
+        let process = installation.serve(&[]).await;
         let there = count_votes(&process).await;
         assert!(
             there >= heard,
@@ -163,9 +163,9 @@ async fn nobody_hears_of_what_a_crash_takes_back() {
 #[tokio::test]
 async fn whoever_was_told_finds_it_after_any_kill() {
     let _warm = TestServer::start().await.stop().await;
-    let place = PollInstallation::new().await;
-    let site = place.owner_process(place.serve(&[]).await);
-    place.create_polls(&site).await;
+    let installation = PollInstallation::new().await;
+    let site = installation.owner_process(installation.serve(&[]).await);
+    installation.create_polls(&site).await;
     let listener = tokio::spawn(last_heard_count(subscribe_to_votes(&site.process).await));
     let writers: Vec<_> = (0..4)
         .map(|_| {
@@ -180,7 +180,7 @@ async fn whoever_was_told_finds_it_after_any_kill() {
     }
     let heard = listener.await.unwrap();
     assert!(heard > 0, "nothing was heard of");
-    let process = place.serve(&[]).await;
+    let process = installation.serve(&[]).await;
     let there = count_votes(&process).await;
     assert!(
         there >= heard,

@@ -197,7 +197,7 @@ async fn the_end_of_a_session_ends_its_stream_with_the_reason() {
     };
     let (mut own, mut everybodys) = (stream("mine").await, stream("all").await);
     log_out(&guest_book, &mut ada).await;
-    own.final_problem(401, "identity_required").await;
+    own.problem(401, "identity_required").await;
     let mut bob = browser_signed_in(&guest_book, "bob").await;
     sign_guest_book(&guest_book, &mut bob, "of bob").await;
     assert_eq!(

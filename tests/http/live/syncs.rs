@@ -26,13 +26,13 @@ async fn next_votes(socket: &mut Socket) -> Value {
 #[tokio::test]
 async fn a_commit_that_waits_for_the_disk_is_seen_by_nobody() {
     let _warm = TestServer::start().await.stop().await;
-    let (syncs, place) = (SyncGate::new(), PollInstallation::new().await);
+    let (syncs, installation) = (SyncGate::new(), PollInstallation::new().await);
     let environment = syncs.environment();
     let environment = environment
         .each_ref()
         .map(|(name, value)| (*name, &**value));
-    let site = place.owner_process(place.serve(&environment).await);
-    let project = place.create_polls(&site).await;
+    let site = installation.owner_process(installation.serve(&environment).await);
+    let project = installation.create_polls(&site).await;
     let process = &site.process;
     let mut ada = subscribe_to_votes(process).await;
 
@@ -86,13 +86,13 @@ async fn a_commit_that_waits_for_the_disk_is_seen_by_nobody() {
 #[tokio::test]
 async fn a_kill_before_the_sync_takes_nothing_back_that_was_seen() {
     let _warm = TestServer::start().await.stop().await;
-    let (syncs, place) = (SyncGate::new(), PollInstallation::new().await);
+    let (syncs, installation) = (SyncGate::new(), PollInstallation::new().await);
     let environment = syncs.environment();
     let environment = environment
         .each_ref()
         .map(|(name, value)| (*name, &**value));
-    let site = place.owner_process(place.serve(&environment).await);
-    place.create_polls(&site).await;
+    let site = installation.owner_process(installation.serve(&environment).await);
+    installation.create_polls(&site).await;
     let ada = subscribe_to_votes(&site.process).await;
     let voter = Voter::for_process(&site.process);
     for _ in 0..3 {
@@ -114,7 +114,7 @@ async fn a_kill_before_the_sync_takes_nothing_back_that_was_seen() {
     }
     assert_eq!(last_heard_count(ada).await, 3);
     syncs.release();
-    let process = place.serve(&[]).await;
+    let process = installation.serve(&[]).await;
     // The votes that nobody was answered may be there or not.
     assert!(count_votes(&process).await >= 3);
     process.kill().await;

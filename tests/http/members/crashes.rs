@@ -142,31 +142,34 @@ async fn whatever_the_point_of_death_a_workspace_is_whole_or_gone() {
     let leads = |point: &String| ["workspace", "teardown"].contains(&fault_group(point));
     for point in fault_points().into_iter().filter(leads) {
         seen += usize::from(fault_group(&point) == "workspace");
-        let place = CrashFixture::new().await;
-        let process = place.serve(None).await;
-        let workspace = place.create_workspace(&process).await;
-        assert_eq!(place.send_plan_paid(&process, &workspace).await, Some(200));
+        let fixture = CrashFixture::new().await;
+        let process = fixture.serve(None).await;
+        let workspace = fixture.create_workspace(&process).await;
+        assert_eq!(
+            fixture.send_plan_paid(&process, &workspace).await,
+            Some(200)
+        );
         process.kill().await;
 
-        let process = place.serve(Some(&point)).await;
+        let process = fixture.serve(Some(&point)).await;
         let path = format!("{WORKSPACES_PATH}/acme");
         // The answer may have been sent before the server dies.
         drop(
-            place
+            fixture
                 .send_request(&process, Method::DELETE, &path, None)
                 .await,
         );
         let (status, _) = process.wait_for_exit().await;
         assert!(!status.success(), "{point}: it did not die");
         assert_eq!(
-            place.till.take_calls()[0].path,
+            fixture.till.take_calls()[0].path,
             "/v1/subscriptions/sub_1",
             "{point}"
         );
 
-        let process = place.serve(None).await;
+        let process = fixture.serve(None).await;
         let whole = point == "workspace.told";
-        let (status, _) = place
+        let (status, _) = fixture
             .send_request(&process, Method::GET, &path, None)
             .await
             .unwrap();
@@ -177,21 +180,21 @@ async fn whatever_the_point_of_death_a_workspace_is_whole_or_gone() {
             "{point}"
         );
         if whole {
-            let (status, _) = place
+            let (status, _) = fixture
                 .send_request(&process, Method::DELETE, &path, None)
                 .await
                 .unwrap();
             assert_eq!(status, 204, "{point}");
         }
         // Nothing is left: neither the name, nor the page's, nor the database.
-        let databases = place.data().join("backends");
+        let databases = fixture.data().join("backends");
         let gone = async || {
             let left = std::fs::read_dir(&databases).map_or(0, Iterator::count);
             (left == 0).then_some(())
         };
         wait_until("the databases to go", gone).await;
-        place.create_workspace(&process).await;
-        place.assert_recovered(&point).await;
+        fixture.create_workspace(&process).await;
+        fixture.assert_recovered(&point).await;
         process.kill().await;
     }
     assert_eq!(seen, 3);
@@ -205,21 +208,21 @@ async fn whatever_the_point_of_death_a_paid_plan_begins_once() {
         .filter(|point| fault_group(point) == "webhook")
     {
         seen += 1;
-        let place = CrashFixture::new().await;
-        let process = place.serve(None).await;
-        let workspace = place.create_workspace(&process).await;
+        let fixture = CrashFixture::new().await;
+        let process = fixture.serve(None).await;
+        let workspace = fixture.create_workspace(&process).await;
         process.kill().await;
-        let process = place.serve(Some(&point)).await;
+        let process = fixture.serve(Some(&point)).await;
         assert_eq!(
-            place.send_plan_paid(&process, &workspace).await,
+            fixture.send_plan_paid(&process, &workspace).await,
             None,
             "{point}"
         );
         process.wait_for_exit().await;
-        let process = place.serve(None).await;
+        let process = fixture.serve(None).await;
         let plan = async || {
             let path = format!("{WORKSPACES_PATH}/acme");
-            let (_, detail) = place
+            let (_, detail) = fixture
                 .send_request(&process, Method::GET, &path, None)
                 .await
                 .unwrap();
@@ -229,12 +232,12 @@ async fn whatever_the_point_of_death_a_paid_plan_begins_once() {
         assert_eq!(plan().await, if kept { "pro" } else { "free" }, "{point}");
         // The provider sends again what was not answered.
         assert_eq!(
-            place.send_plan_paid(&process, &workspace).await,
+            fixture.send_plan_paid(&process, &workspace).await,
             Some(200),
             "{point}"
         );
         assert_eq!(plan().await, "pro", "{point}");
-        place.assert_recovered(&point).await;
+        fixture.assert_recovered(&point).await;
         process.kill().await;
     }
     assert_eq!(seen, 4);

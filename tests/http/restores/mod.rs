@@ -26,7 +26,7 @@ impl ProjectFixture {
     /// Has what is too old forgotten, as the server does now and then.
     async fn expire_history(&self) {
         let backends = &self.server.server().app().backends;
-        backends.expire_history().await.unwrap();
+        backends.forget_old().await.unwrap();
     }
 
     async fn restore_ok(&self, at: &str) -> Value {
