@@ -125,7 +125,7 @@ impl Bucket {
 
     /// Sets the current fault.
     pub fn set_fault(&self, fault: BucketFault) {
-        *self.shared.fault.lock().unwrap() = mood;
+        *self.shared.fault.lock().unwrap() = fault;
     }
 
     /// Gives access to the objects by their paths: bucket and name.
