@@ -70,8 +70,8 @@ pub(crate) fn measure(
         for connections in CONNECTIONS {
             let case = format!("{}, {connections}", operation.name());
             match operation {
-                Operation::Insert => inserts(&servers, &case, connections, goals)?,
-                read => reads(&servers, read, &case, connections, goals)?,
+                Operation::Insert => compare_inserts(&servers, &case, connections, goals)?,
+                read => compare_reads(&servers, read, &case, connections, goals)?,
             }
             if let Some(before) = &servers.before {
                 compare_with_earlier(&servers.svc, before, operation, connections, goals)?;
@@ -81,7 +81,7 @@ pub(crate) fn measure(
     Ok(())
 }
 
-fn reads(
+fn compare_reads(
     servers: &Servers,
     operation: Operation,
     case: &str,
@@ -106,7 +106,7 @@ fn reads(
     Ok(())
 }
 
-fn inserts(
+fn compare_inserts(
     servers: &Servers,
     case: &str,
     connections: usize,

@@ -85,7 +85,7 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
         .enable_all()
         .build()?;
     runtime.block_on(measure_delivery(&svc, goals))?;
-    throughput(&svc, &runtime, goals)
+    measure_throughput(&svc, &runtime, goals)
 }
 
 /// Measures the cost and the delay of delivering a change.
@@ -261,7 +261,7 @@ pub(crate) async fn write_notes(
 }
 
 /// Inserts at full speed, with nobody and with a thousand who watch.
-fn throughput(
+fn measure_throughput(
     svc: &Running,
     runtime: &tokio::runtime::Runtime,
     goals: &mut Goals,

@@ -57,10 +57,10 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     let apart = ready.iter().copied().fold(f64::MIN, f64::max)
         - ready.iter().copied().fold(f64::MAX, f64::min);
     goals.at_most("starts with few and many pages, ms apart", apart, 50.0);
-    views(bench, goals)
+    measure_views(bench, goals)
 }
 
-fn views(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
+fn measure_views(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     print_line("")?;
     print_head("pages")?;
     let servers: Vec<Running> = SIZES

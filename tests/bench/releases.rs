@@ -60,11 +60,11 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
         std::mem::swap(&mut live, &mut next);
     }
     print_line(&row("promote", &took))?;
-    views(svc.address, &mut owner, &mut author, goals)
+    measure_views(svc.address, &mut owner, &mut author, goals)
 }
 
 /// Page views of another page, with and without a stream of publishes beside them.
-fn views(
+fn measure_views(
     address: std::net::SocketAddr,
     owner: &mut Owner,
     author: &mut SourceGenerator,

@@ -49,15 +49,15 @@ pub(crate) struct Goals(Vec<String>);
 impl Goals {
     /// A figure that must be at least `least`.
     pub(crate) fn at_least(&mut self, what: &str, found: f64, least: f64) {
-        self.note(what, found, "at least", least, found >= least);
+        self.record_goal(what, found, "at least", least, found >= least);
     }
 
     /// A figure that must be at most `most`.
     pub(crate) fn at_most(&mut self, what: &str, found: f64, most: f64) {
-        self.note(what, found, "at most", most, found <= most);
+        self.record_goal(what, found, "at most", most, found <= most);
     }
 
-    fn note(&mut self, what: &str, found: f64, word: &str, bound: f64, reached: bool) {
+    fn record_goal(&mut self, what: &str, found: f64, word: &str, bound: f64, reached: bool) {
         let verdict = if reached { "reached" } else { "MISSED" };
         let bound = (bound * 100.0).round() / 100.0;
         self.0

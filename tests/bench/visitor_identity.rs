@@ -52,7 +52,7 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     let (svc, credential) = bench.start_owned_with(DATA, SETTINGS)?;
     tenant::create_tenant(&mut Owner::new(&svc, &credential)?, SLUG, &[OWN])?;
     let database = bench.directory(DATA).join("control.db");
-    let page = seed(&database, svc.address)?;
+    let page = insert_visitors(&database, svc.address)?;
     let anonymous = calls(&page, "row", false);
     let known = calls(&page, "own", true);
     let status: Vec<_> = (0..CALLERS).map(|number| status(&page, number)).collect();
@@ -76,7 +76,7 @@ fn token(number: usize) -> String {
 }
 
 /// Writes visitors and sessions down as the server does.
-fn seed(database: &std::path::Path, address: SocketAddr) -> anyhow::Result<Page> {
+fn insert_visitors(database: &std::path::Path, address: SocketAddr) -> anyhow::Result<Page> {
     let mut control = Connection::open(database)?;
     control.busy_timeout(std::time::Duration::from_secs(30))?;
     let (deployment, project, label): (String, String, String) = control.query_row(

@@ -49,7 +49,7 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     let (svc, credential) = bench.start_owned_behind_proxies("pool")?;
     let mut owner = Owner::new(&svc, &credential)?;
     tenant::create_tenant(&mut owner, TENANT, &[])?;
-    cost_of_one(&svc, goals)?;
+    measure_request_cost(&svc, goals)?;
     measure_owners_beside_strangers(&svc, &mut owner, goals)
 }
 
@@ -128,7 +128,7 @@ fn incompressible_text(bytes: usize) -> String {
 }
 
 /// Processor time of one request, alone, and where its client hangs up.
-fn cost_of_one(svc: &Running, goals: &mut Goals) -> anyhow::Result<()> {
+fn measure_request_cost(svc: &Running, goals: &mut Goals) -> anyhow::Result<()> {
     print_title("One request of a stranger")?;
     print_line(&format!(
         "{:20} {:>8} {:>8} {:>9} {:>9}",

@@ -4,7 +4,7 @@ use serde_json::json;
 use svc_tests::TestServer;
 
 use crate::owner::text;
-use crate::project_fixture::{GUESTS, ProjectFixture, names, padded, refused};
+use crate::project_fixture::{GUESTS, ProjectFixture, assert_sql_refused, names, padded};
 
 /// Views, or common table expressions, in which each names the one before twice.
 fn doubling_definitions(
@@ -31,7 +31,7 @@ fn doubling_views(levels: usize) -> Vec<String> {
 async fn views_that_double_are_refused_in_one_script_and_in_many() {
     let fixture = ProjectFixture::without_backend(TestServer::start().await).await;
     let script = format!("{GUESTS}\n{}", doubling_views(20).join(";\n"));
-    let problem = refused(&fixture.create(&script).await, "ddl_refused", &script);
+    let problem = assert_sql_refused(&fixture.create(&script).await, "ddl_refused", &script);
     assert!(
         text(&problem["reason"]).contains("more than 32"),
         "{problem}"
@@ -45,7 +45,7 @@ async fn views_that_double_are_refused_in_one_script_and_in_many() {
         let sql = &doubling_views(20)[taken];
         let answer = fixture.migrate(sql).await;
         if answer.status != 200 {
-            break refused(&answer, "ddl_refused", sql);
+            break assert_sql_refused(&answer, "ddl_refused", sql);
         }
         taken += 1;
     };
@@ -56,7 +56,7 @@ async fn views_that_double_are_refused_in_one_script_and_in_many() {
     assert_eq!(names(&detail["schema"]["views"]), ["l0", "l1", "l2", "l3"]);
     // A view that is made before what it names counts as if it had been made after.
     let both = "CREATE VIEW early AS SELECT * FROM late, l3; CREATE VIEW late AS SELECT * FROM l2";
-    let problem = refused(&fixture.migrate(both).await, "ddl_refused", both);
+    let problem = assert_sql_refused(&fixture.migrate(both).await, "ddl_refused", both);
     assert!(text(&problem["reason"]).contains("`early`"), "{problem}");
     assert_eq!(fixture.rows("SELECT * FROM l3").await, json!([]));
 }
@@ -66,18 +66,18 @@ async fn views_of_much_text_and_many_views_are_refused() {
     let fixture = ProjectFixture::new(GUESTS).await;
     let list = |length: usize| vec!["1"; length].join(",");
     let long = format!("CREATE VIEW long AS SELECT 1 IN ({}) AS x", list(20_000));
-    refused(&fixture.migrate(&long).await, "ddl_refused", &long);
+    assert_sql_refused(&fixture.migrate(&long).await, "ddl_refused", &long);
     let some = format!("CREATE VIEW some AS SELECT 1 IN ({}) AS x", list(4_000));
     fixture.migrate(&some).await.expect(200);
     let thrice = "CREATE VIEW thrice AS SELECT x FROM some UNION ALL SELECT x FROM some UNION ALL SELECT x FROM some";
-    refused(&fixture.migrate(thrice).await, "ddl_refused", thrice);
+    assert_sql_refused(&fixture.migrate(thrice).await, "ddl_refused", thrice);
     let views = |from: usize, to: usize| {
         let views = (from..to).map(|view| format!("CREATE VIEW v{view} AS SELECT 1 AS one;"));
         views.collect::<String>()
     };
     fixture.migrate(&views(0, 199)).await.expect(200);
     let one_more = views(199, 200);
-    refused(&fixture.migrate(&one_more).await, "ddl_refused", &one_more);
+    assert_sql_refused(&fixture.migrate(&one_more).await, "ddl_refused", &one_more);
 }
 
 #[tokio::test]
@@ -94,7 +94,7 @@ async fn common_table_expressions_that_double_are_refused() {
     fixture.call_ok("few", &json!({})).await;
     let many = expressions(18);
     let answer = fixture.query(&many, &json!({})).await;
-    let problem = refused(&answer, "statement_refused", &many);
+    let problem = assert_sql_refused(&answer, "statement_refused", &many);
     assert!(text(&problem["reason"]).contains("100 tables"), "{problem}");
     let batch = json!([{ "name": "many", "sql": many }]);
     fixture.put(&batch).await.problem(400, "statement_refused");
@@ -108,7 +108,7 @@ async fn a_table_is_so_wide_at_most() {
         format!("CREATE TABLE wide ({})", columns.join(", "))
     };
     let script = wide(501);
-    refused(&fixture.create(&script).await, "ddl_refused", &script);
+    assert_sql_refused(&fixture.create(&script).await, "ddl_refused", &script);
     fixture.create(&wide(500)).await.expect(201);
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use svc_tests::TestServer;
 
 use crate::owner::text;
-use crate::project_fixture::{ProjectFixture, names, refused};
+use crate::project_fixture::{ProjectFixture, assert_sql_refused, names};
 
 /// Statements that no script may have. Each is tried after the table `extra`.
 const FORBIDDEN: [&str; 45] = [
@@ -89,7 +89,7 @@ async fn what_does_not_only_add_is_refused_with_its_place() {
         .map(|sql| format!("{CREATE_EXTRA}{sql};\n"))
         .collect();
     for script in &scripts {
-        assert_second_statement(&refused(
+        assert_second_statement(&assert_sql_refused(
             &fixture.create(script).await,
             "ddl_refused",
             script,
@@ -99,7 +99,7 @@ async fn what_does_not_only_add_is_refused_with_its_place() {
     fixture.create("CREATE TABLE first (a)").await.expect(201);
     for script in &scripts {
         let answer = fixture.migrate(script).await;
-        assert_second_statement(&refused(&answer, "ddl_refused", script));
+        assert_second_statement(&assert_sql_refused(&answer, "ddl_refused", script));
     }
     let detail = fixture.detail().await;
     assert_eq!(
@@ -136,7 +136,7 @@ async fn a_backend_begins_with_a_table() {
         "DROP TABLE t",
         "CREATE TRIGGER t AFTER INSERT ON u BEGIN SELECT 1; END",
     ] {
-        refused(&fixture.create(ddl).await, "ddl_refused", ddl);
+        assert_sql_refused(&fixture.create(ddl).await, "ddl_refused", ddl);
         fixture.get().await.problem(404, "not_found");
     }
 }
@@ -145,7 +145,7 @@ async fn a_backend_begins_with_a_table() {
 async fn a_migration_says_something() {
     let fixture = ProjectFixture::new("CREATE TABLE first (a)").await;
     for ddl in ["", " \n", "-- nothing", ";"] {
-        refused(&fixture.migrate(ddl).await, "ddl_refused", ddl);
+        assert_sql_refused(&fixture.migrate(ddl).await, "ddl_refused", ddl);
     }
 }
 
@@ -188,7 +188,7 @@ async fn what_sqlite_refuses_is_said_in_its_words_and_keeps_nothing() {
         assert!(text(&problem["reason"]).contains(says), "{problem}");
     };
     for (ddl, statement, says) in UNPREPARED {
-        let problem = refused(&fixture.create(ddl).await, "ddl_refused", ddl);
+        let problem = assert_sql_refused(&fixture.create(ddl).await, "ddl_refused", ddl);
         check(&problem, statement, says);
         fixture.get().await.problem(404, "not_found");
     }
@@ -201,7 +201,7 @@ async fn what_sqlite_refuses_is_said_in_its_words_and_keeps_nothing() {
         .each_ref()
         .map(|(ddl, at, says)| (ddl.as_str(), *at, says.as_str()));
     for (ddl, statement, says) in UNPREPARED.into_iter().chain(added) {
-        let problem = refused(&fixture.migrate(ddl).await, "ddl_refused", ddl);
+        let problem = assert_sql_refused(&fixture.migrate(ddl).await, "ddl_refused", ddl);
         check(&problem, statement, says);
     }
     let detail = fixture.detail().await;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use svc_tests::{Answer, TestServer};
 
 use crate::owner::text;
-use crate::project_fixture::{GUESTS, ProjectFixture, names, refused};
+use crate::project_fixture::{GUESTS, ProjectFixture, assert_sql_refused, names};
 
 /// The backend as it is, but for what writing and reading change by themselves.
 async fn state(fixture: &ProjectFixture) -> Value {
@@ -89,7 +89,7 @@ async fn a_trial_fails_as_the_change_would() {
     let fixture = start_fixture().await;
     let before = state(&fixture).await;
     for ddl in ["DROP TABLE guests", "CREATE TABLE guests (a)", ""] {
-        refused(&try_ddl(&fixture, ddl).await, "ddl_refused", ddl);
+        assert_sql_refused(&try_ddl(&fixture, ddl).await, "ddl_refused", ddl);
     }
     try_ddl(
         &fixture,

@@ -15,12 +15,14 @@ use crate::svc;
 
 /// A recording double of the purge API: the calls so far, and how the next ones are answered.
 #[derive(Clone, Debug, Default)]
-struct Recorder(Arc<Mutex<(Vec<Value>, Vec<u16>)>>);
+struct PurgeRecorder(Arc<Mutex<(Vec<Value>, Vec<u16>)>>);
 
-impl Recorder {
+impl PurgeRecorder {
     async fn start() -> (Self, Edge) {
         let recorder = Self::default();
-        let router = Router::new().fallback(record).with_state(recorder.clone());
+        let router = Router::new()
+            .fallback(record_purge)
+            .with_state(recorder.clone());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move { axum::serve(listener, router).await });
@@ -52,7 +54,7 @@ impl Recorder {
     }
 }
 
-async fn record(State(recorder): State<Recorder>, request: Request) -> StatusCode {
+async fn record_purge(State(recorder): State<PurgeRecorder>, request: Request) -> StatusCode {
     assert_eq!(
         (request.method(), request.uri().path()),
         (&Method::POST, "/client/v4/zones/zone/purge_cache")
@@ -98,7 +100,7 @@ fn prefixes_of_both_hosts(server: &TestServer, slug: &str) -> BTreeSet<String> {
 
 #[tokio::test]
 async fn every_change_of_a_frontend_is_purged_twice() {
-    let (recorder, edge) = Recorder::start().await;
+    let (recorder, edge) = PurgeRecorder::start().await;
     let server = start_with_edge(edge).await;
     let owner = Owner::new(&server, "acme").await;
     let project = owner.project(&server, "House").await;
@@ -171,7 +173,7 @@ async fn every_change_of_a_frontend_is_purged_twice() {
 
 #[tokio::test]
 async fn an_edge_that_fails_delays_nobody_and_is_asked_again() {
-    let (recorder, edge) = Recorder::start().await;
+    let (recorder, edge) = PurgeRecorder::start().await;
     recorder.answer(&[500, 429]);
     let server = start_with_edge(edge).await;
     let owner = Owner::new(&server, "acme").await;
@@ -190,7 +192,7 @@ async fn an_edge_that_fails_delays_nobody_and_is_asked_again() {
 
 #[tokio::test]
 async fn a_call_has_thirty_prefixes_at_most() {
-    let (recorder, edge) = Recorder::start().await;
+    let (recorder, edge) = PurgeRecorder::start().await;
     let server = start_with_edge(edge).await;
     let owner = Owner::new(&server, "acme").await;
     let made = json!({ "name": "House", "ttl_seconds": 60 });
@@ -223,7 +225,7 @@ async fn a_call_has_thirty_prefixes_at_most() {
 
 #[tokio::test]
 async fn the_edge_may_keep_a_frontend_no_longer_than_its_project_lives() {
-    let (_, edge) = Recorder::start().await;
+    let (_, edge) = PurgeRecorder::start().await;
     let server = start_with_edge(edge).await;
     let owner = Owner::new(&server, "acme").await;
     let sites = format!("localhost:{}", server.address().port());
@@ -259,7 +261,7 @@ async fn the_edge_may_keep_a_frontend_no_longer_than_its_project_lives() {
 
 #[tokio::test]
 async fn the_api_host_is_no_edges_if_it_is_not_the_sites_host() {
-    let (_, edge) = Recorder::start().await;
+    let (_, edge) = PurgeRecorder::start().await;
     let server = TestServer::builder()
         .settings(|settings| {
             settings.edge = Some(edge);
@@ -282,7 +284,7 @@ async fn the_api_host_is_no_edges_if_it_is_not_the_sites_host() {
 
 #[tokio::test]
 async fn what_an_operator_does_while_no_server_runs_is_purged_by_the_next() {
-    let (recorder, edge) = Recorder::start().await;
+    let (recorder, edge) = PurgeRecorder::start().await;
     let server = start_with_edge(edge).await;
     let owner = Owner::new(&server, "acme").await;
     let project = owner.project(&server, "House").await;

@@ -5,7 +5,7 @@ use svc_tests::{ReadAnswer, TestServer, disk};
 
 const WEEK: u64 = 7 * 24 * 3600;
 
-async fn with_page() -> TestServer {
+async fn start_with_page() -> TestServer {
     let server = TestServer::start().await;
     let body = json!({ "content": "words-that-expire", "name": "page" });
     server.publish_slug(&body).await;
@@ -15,7 +15,7 @@ async fn with_page() -> TestServer {
 
 #[tokio::test]
 async fn a_share_lives_for_seven_days_to_the_second() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     server.advance(WEEK - 1);
     server.get("/page").answer().await.expect(200);
     server.get("/page/raw").answer().await.expect(200);
@@ -35,7 +35,7 @@ async fn a_share_lives_for_seven_days_to_the_second() {
 
 #[tokio::test]
 async fn what_is_over_is_told_like_what_never_was() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     server.advance(WEEK);
     let (over, never) = (
         server.get("/page").answer().await,
@@ -53,7 +53,7 @@ async fn what_is_over_is_told_like_what_never_was() {
 
 #[tokio::test]
 async fn the_slug_is_free_at_once() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     server.advance(WEEK);
     let body = json!({ "content": "the next", "name": "page" });
     assert_eq!(server.publish_slug(&body).await, "page");
@@ -78,7 +78,7 @@ async fn a_protected_share_ends_for_those_who_unlocked_it() {
 
 #[tokio::test]
 async fn content_goes_after_a_grace_and_only_if_nobody_needs_it() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     server.advance(WEEK / 2);
     let body = json!({ "content": "words-that-expire", "name": "younger" });
     server.publish_slug(&body).await;
@@ -112,7 +112,7 @@ async fn content_goes_after_a_grace_and_only_if_nobody_needs_it() {
 
 #[tokio::test]
 async fn publishing_again_what_is_about_to_go_keeps_it() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     server.advance(WEEK);
     let deployments = &server.server().app().deployments;
     deployments.sweep().await.unwrap();
@@ -127,7 +127,7 @@ async fn publishing_again_what_is_about_to_go_keeps_it() {
 
 #[tokio::test]
 async fn content_that_was_needed_again_has_its_grace_again() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let deployments = &server.server().app().deployments;
     server.advance(WEEK);
     deployments.sweep().await.unwrap();

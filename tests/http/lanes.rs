@@ -17,13 +17,13 @@ const HARMLESS: &str = "a";
 const UNREACHED_MILLISECONDS: u64 = 3_600_000;
 
 /// Returns how many threads of a lane serve everybody.
-fn threads() -> u64 {
+fn lane_threads() -> u64 {
     std::thread::available_parallelism().unwrap().get() as u64
 }
 
 /// Returns how many of them one client may hold.
-fn share() -> u64 {
-    (threads() / 2).max(1)
+fn threads_per_client() -> u64 {
+    (lane_threads() / 2).max(1)
 }
 
 /// A server whose numbers can be read.
@@ -73,7 +73,7 @@ impl LaneServer {
     }
 
     /// Reads a number; one that nothing was counted in is 0.
-    async fn number(&self, name: &str) -> f64 {
+    async fn metric(&self, name: &str) -> f64 {
         let ops = self.server.server().ops_address().unwrap();
         let client = svc_tests::http_client().build().unwrap();
         let answer = client.get(format!("http://{ops}/metrics")).answer().await;
@@ -84,33 +84,33 @@ impl LaneServer {
     }
 
     /// Counts the jobs of a class that hold a thread of the lane for pages.
-    async fn running(&self, class: &str) -> f64 {
+    async fn running_jobs(&self, class: &str) -> f64 {
         let labels = format!("{{lane=\"pages\",class=\"{class}\"}}");
-        self.number(&format!("svc_worker_running{labels}")).await
+        self.metric(&format!("svc_worker_running{labels}")).await
     }
 
     /// Counts those that wait for one.
-    async fn waiting(&self, class: &str) -> f64 {
+    async fn waiting_jobs(&self, class: &str) -> f64 {
         let labels = format!("{{lane=\"pages\",class=\"{class}\"}}");
-        self.number(&format!("svc_worker_waiting{labels}")).await
+        self.metric(&format!("svc_worker_waiting{labels}")).await
     }
 
-    async fn until_running(&self, class: &str, jobs: u64) {
+    async fn wait_until_running(&self, class: &str, jobs: u64) {
         let what = format!("{jobs} jobs of a {class} to run");
-        let look = async || (self.running(class).await == jobs as f64).then_some(());
+        let look = async || (self.running_jobs(class).await == jobs as f64).then_some(());
         wait_until(&what, look).await;
     }
 
-    async fn until_waiting(&self, class: &str, jobs: u64) {
+    async fn wait_until_waiting(&self, class: &str, jobs: u64) {
         let what = format!("{jobs} jobs of a {class} to wait");
-        let look = async || (self.waiting(class).await == jobs as f64).then_some(());
+        let look = async || (self.waiting_jobs(class).await == jobs as f64).then_some(());
         wait_until(&what, look).await;
     }
 
     /// Calls of the renderer that ended so.
-    async fn rendered(&self, outcome: &str) -> f64 {
+    async fn renderer_calls(&self, outcome: &str) -> f64 {
         let labels = format!("{{function=\"render\",outcome=\"{outcome}\"}}");
-        self.number(&format!("svc_guest_calls_total{labels}")).await
+        self.metric(&format!("svc_guest_calls_total{labels}")).await
     }
 
     fn request_from(&self, client: u64, path: &str, body: &Value) -> RequestBuilder {
@@ -135,7 +135,7 @@ impl LaneServer {
         let all =
             (0..threads()).map(|client| send_in_background(self.share_request(client, ENDLESS)));
         let all = all.collect();
-        self.until_running("stranger", threads()).await;
+        self.wait_until_running("stranger", lane_threads()).await;
         all
     }
 }
@@ -195,14 +195,14 @@ async fn a_guest_stops_when_the_client_that_it_works_for_hangs_up() {
     ];
     for (number, (class, request)) in (1_u32..).zip(doors) {
         let request = send_in_background(request);
-        site.until_running(class, 1).await;
+        site.wait_until_running(class, 1).await;
         request.abort();
         let stopped =
-            async || (site.rendered("abandoned").await == f64::from(number)).then_some(());
+            async || (site.renderer_calls("abandoned").await == f64::from(number)).then_some(());
         wait_until("the guest to stop", stopped).await;
-        site.until_running(class, 0).await;
+        site.wait_until_running(class, 0).await;
     }
-    assert_eq!(site.number("svc_guest_instances").await, 0.0);
+    assert_eq!(site.metric("svc_guest_instances").await, 0.0);
     assert_eq!(site.server.snapshot(), stored, "nothing was stored");
     // A request that was given up is no first answer: the key is free.
     let again = site
@@ -224,7 +224,7 @@ async fn a_page_that_is_stored_is_published_though_its_client_hangs_up() {
     let body = json!({ "content": "kept", "name": "kept" });
     let request = send_in_background(site.server.json("/api/v1/deploy", &body));
     let stored = async || {
-        let count = site.number("svc_publish_seconds_count{part=\"store\"}");
+        let count = site.metric("svc_publish_seconds_count{part=\"store\"}");
         (count.await == 1.0).then_some(())
     };
     wait_until("the page to be stored", stored).await;
@@ -242,18 +242,22 @@ async fn a_page_that_is_stored_is_published_though_its_client_hangs_up() {
 #[tokio::test]
 async fn a_client_takes_what_waits_for_it_along() {
     let site = LaneServer::with_hostile_renderer().await;
-    let (runs, waits) = (share(), 3);
+    let (runs, waits) = (threads_per_client(), 3);
     let all: Vec<_> = (0..runs + waits)
         .map(|_| send_in_background(site.share_request(1, ENDLESS)))
         .collect();
-    site.until_running("stranger", runs).await;
-    site.until_waiting("stranger", waits).await;
+    site.wait_until_running("stranger", runs).await;
+    site.wait_until_waiting("stranger", waits).await;
     hang_up(&all);
-    site.until_waiting("stranger", 0).await;
-    site.until_running("stranger", 0).await;
-    assert_eq!(site.rendered("abandoned").await, runs as f64);
+    site.wait_until_waiting("stranger", 0).await;
+    site.wait_until_running("stranger", 0).await;
+    assert_eq!(site.renderer_calls("abandoned").await, runs as f64);
     site.share_request(1, HARMLESS).answer().await.expect(201);
-    assert_eq!(site.rendered("ok").await, 1.0, "what waited never ran");
+    assert_eq!(
+        site.renderer_calls("ok").await,
+        1.0,
+        "what waited never ran"
+    );
 }
 
 #[tokio::test]
@@ -267,9 +271,9 @@ async fn a_page_of_a_project_that_nobody_waits_for_leaves_nothing() {
         owner.request(&site.server, Method::POST, &path).json(&body)
     };
     let request = send_in_background(page(ENDLESS));
-    site.until_running("owner", 1).await;
+    site.wait_until_running("owner", 1).await;
     request.abort();
-    site.until_running("owner", 0).await;
+    site.wait_until_running("owner", 0).await;
     let gone = async || {
         let listed = owner
             .get(&site.server, &format!("/{project}/frontends"))
@@ -314,13 +318,13 @@ async fn owners_gates_and_passwords_never_wait_for_pages_of_strangers() {
         .json(&share);
     share.answer().await.expect(201);
 
-    assert_eq!(site.running("stranger").await, threads() as f64);
+    assert_eq!(site.running_jobs("stranger").await, lane_threads() as f64);
     let next = send_in_background(site.share_request(100, HARMLESS));
-    site.until_waiting("stranger", 1).await;
+    site.wait_until_waiting("stranger", 1).await;
     held[0].abort();
     next.await.unwrap().expect(201);
     hang_up(&held);
-    site.until_running("stranger", 0).await;
+    site.wait_until_running("stranger", 0).await;
 }
 
 #[tokio::test]
@@ -339,30 +343,34 @@ async fn nobody_holds_the_threads_of_others() {
     let held: Vec<_> = (0..threads() + 3)
         .map(|_| send_in_background(share_by(&greedy, ENDLESS)))
         .collect();
-    site.until_running("owner", threads()).await;
-    site.until_waiting("owner", 3).await;
+    site.wait_until_running("owner", lane_threads()).await;
+    site.wait_until_waiting("owner", 3).await;
     let other = send_in_background(share_by(&modest, HARMLESS));
     other.await.unwrap().expect(201);
-    site.until_waiting("owner", 3).await;
+    site.wait_until_waiting("owner", 3).await;
     hang_up(&held);
-    site.until_running("owner", 0).await;
+    site.wait_until_running("owner", 0).await;
 
-    let held: Vec<_> = (0..share() + 3)
+    let held: Vec<_> = (0..threads_per_client() + 3)
         .map(|_| send_in_background(site.preview_request(1, ENDLESS)))
         .collect();
-    site.until_running("preview", share()).await;
-    site.until_waiting("preview", 3).await;
-    if threads() > share() {
+    site.wait_until_running("preview", threads_per_client())
+        .await;
+    site.wait_until_waiting("preview", 3).await;
+    if lane_threads() > threads_per_client() {
         let published = send_in_background(site.share_request(2, HARMLESS));
         published.await.unwrap().expect(201);
         // All previews together hold no more than one client may.
         let other = send_in_background(site.preview_request(2, ENDLESS));
-        site.until_waiting("preview", 4).await;
-        assert_eq!(site.running("preview").await, share() as f64);
+        site.wait_until_waiting("preview", 4).await;
+        assert_eq!(
+            site.running_jobs("preview").await,
+            threads_per_client() as f64
+        );
         other.abort();
     }
     hang_up(&held);
-    site.until_running("preview", 0).await;
+    site.wait_until_running("preview", 0).await;
 }
 
 /// Markdown with some diagrams that are all alike.
@@ -379,7 +387,7 @@ async fn a_page_has_one_budget_with_all_its_drawings() {
     assert_eq!(whole.get("warnings"), None);
     let spent = async |function: &str| {
         let name = format!("svc_guest_fuel_sum{{function=\"{function}\"}}");
-        site.number(&name).await as u64
+        site.metric(&name).await as u64
     };
     let (render, draw) = (spent("render").await, spent("draw").await);
     let enough_for = async |server: TestServer, fuel: u64| {

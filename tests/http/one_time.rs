@@ -6,7 +6,7 @@ use svc_tests::{ReadAnswer, TestServer, disk};
 
 const SECRET: &str = "the-words-that-must-burn";
 
-async fn with_page() -> TestServer {
+async fn start_with_page() -> TestServer {
     let server = TestServer::start().await;
     let body = json!({
         "content": format!("<p>{SECRET}</p>"), "name": "once", "title": "burning-title", "one_time": true
@@ -17,7 +17,7 @@ async fn with_page() -> TestServer {
 
 #[tokio::test]
 async fn looking_never_burns() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     for _ in 0..3 {
         for accept in ["text/html", "*/*", "application/json"] {
             for method in [Method::GET, Method::HEAD] {
@@ -54,7 +54,7 @@ async fn looking_never_burns() {
 
 #[tokio::test]
 async fn opening_answers_the_page_and_is_the_end_of_it() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let opened = server.post("/once").answer().await.expect(200);
     assert_eq!(opened.html(), format!("<p>{SECRET}</p>"));
     assert_eq!(opened.header("cache-control"), Some("private, no-store"));
@@ -84,7 +84,7 @@ async fn opening_answers_the_page_and_is_the_end_of_it() {
 
 #[tokio::test]
 async fn what_is_to_burn_is_in_one_private_file() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let held = disk::holding(server.data(), SECRET);
     assert_eq!(held.len(), 1, "{held:?}");
     assert!(held[0].starts_with("once/"), "{held:?}");
@@ -100,7 +100,7 @@ async fn what_is_to_burn_is_in_one_private_file() {
 
 #[tokio::test]
 async fn one_of_many_readers_gets_it() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let mut readers = tokio::task::JoinSet::new();
     for _ in 0..20 {
         readers.spawn(server.post("/once").answer());
@@ -116,7 +116,7 @@ async fn one_of_many_readers_gets_it() {
 
 #[tokio::test]
 async fn foreign_pages_cannot_open_it() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let ours = format!("http://{}", server.address());
     for origin in [
         "null",
@@ -154,7 +154,7 @@ async fn foreign_pages_cannot_open_it() {
 
 #[tokio::test]
 async fn a_request_that_is_refused_burns_nothing() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let most = 1 << 20;
     let large = server.post("/once").body(vec![b'x'; most + 1]);
     large.answer().await.problem(413, "payload_too_large");
@@ -203,7 +203,7 @@ async fn a_password_comes_first() {
 
 #[tokio::test]
 async fn it_survives_a_restart_and_then_burns() {
-    let server = with_page().await.restart().await;
+    let server = start_with_page().await.restart().await;
     let opened = server.post("/once").answer().await.expect(200);
     assert!(opened.text().contains(SECRET));
     let server = server.restart().await;
@@ -252,7 +252,7 @@ async fn a_reader_who_hangs_up_leaves_nothing_behind() {
 
 #[tokio::test]
 async fn an_expired_one_burns_unread() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     server.advance(604_800);
     server
         .post("/once")

@@ -32,7 +32,7 @@ pub(crate) fn operations(description: &Value) -> Vec<(String, Method, Value)> {
 }
 
 /// A path with its parameters filled in.
-pub(crate) fn filled(path: &str, slug: &str) -> String {
+pub(crate) fn fill_path(path: &str, slug: &str) -> String {
     path.replace("{slug}", slug)
         .replace("{code}", "internal")
         .replace("{guide}", "share")
@@ -83,14 +83,14 @@ impl OpenapiFixture {
         Self { owner, fill }
     }
 
-    fn filled(&self, path: &str, slug: &str) -> String {
+    fn fill_path(&self, path: &str, slug: &str) -> String {
         // A backend answers through the pages of its own project alone.
         let through = calls_backend(path)
             || matches!(path, "/{slug}/ws" | "/{slug}/mcp")
             || path.starts_with("/{slug}/auth/")
             || path.starts_with("/{slug}/payments/");
         let slug = if through { "room" } else { slug };
-        let path = filled(path, slug);
+        let path = fill_path(path, slug);
         self.fill
             .iter()
             .fold(path, |path, (name, value)| path.replace(name, value))
@@ -172,7 +172,7 @@ async fn every_route_is_in_it_and_answers() {
         // Whose token is asked for is nobody's share here.
         let path = match path.strip_suffix("/deploy/{id}") {
             Some(_) if method == Method::DELETE => "/api/v1/deploy/x".to_owned(),
-            _ => fixture.filled(&path, "page"),
+            _ => fixture.fill_path(&path, "page"),
         };
         let answer = server.request(method.clone(), &path).answer().await;
         let exists = !matches!(answer.status, 404 | 421)
@@ -278,7 +278,7 @@ async fn every_route_below_api_names_an_unknown_query_parameter() {
         let by_token = operation["security"].to_string().contains("delete_token");
         let path = match by_token {
             true => path.replace("{id}", share["id"].as_str().unwrap()),
-            false => fixture.filled(&path, "safe"),
+            false => fixture.fill_path(&path, "safe"),
         };
         let path = format!("{path}?surprise=1");
         let request = if by_token {

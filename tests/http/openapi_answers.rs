@@ -4,7 +4,7 @@ use http::Method;
 use serde_json::{Value, json};
 use svc_tests::{Answer, ReadAnswer, TestServer, wait_until};
 
-use crate::openapi::{description, filled, operations};
+use crate::openapi::{description, fill_path, operations};
 use crate::owner::Owner;
 use crate::svc;
 
@@ -25,7 +25,7 @@ async fn a_method_that_an_address_does_not_have_is_described_for_programs_and_fo
     let server = TestServer::start().await;
     for (path, _, operation) in operations(&description(&server).await) {
         for accept in ["application/json", "text/html"] {
-            let request = server.request(Method::TRACE, &filled(&path, "page"));
+            let request = server.request(Method::TRACE, &fill_path(&path, "page"));
             let answer = request.header("accept", accept).answer().await;
             assert_eq!(answer.status, 405, "{path}: {}", answer.text());
             let found = answer_description(&operation, &answer);

@@ -11,7 +11,7 @@ use crate::owner::text;
 const ALL: &str = "/api/v1/workspaces";
 
 /// A house, its owner, and what was recorded.
-struct Recorder {
+struct PeopleRecorder {
     fixture: MembersFixture,
     alice: User,
     examples: Examples,
@@ -19,7 +19,7 @@ struct Recorder {
     names: Vec<(String, String)>,
 }
 
-impl Recorder {
+impl PeopleRecorder {
     fn record(&mut self, operation: &str, part: &'static str, name: &str, value: &Value) {
         let examples = self.examples.entry(operation.to_owned()).or_default();
         let known = examples.entry(part).or_default();
@@ -48,7 +48,7 @@ impl Recorder {
         answer
     }
 
-    async fn workspace(&mut self) {
+    async fn record_workspace(&mut self) {
         let (get, post, patch) = (Method::GET, Method::POST, Method::PATCH);
         let body = json!({ "display_name": "Acme Inc." });
         let made = ("create_workspace", "workspace");
@@ -126,7 +126,7 @@ impl Recorder {
         }
     }
 
-    async fn metadata(&mut self) {
+    async fn record_metadata(&mut self) {
         let get = Method::GET;
         for (operation, path) in [
             ("get_protected_resource", ""),
@@ -156,13 +156,13 @@ pub(crate) async fn record_examples() -> (Examples, Vec<(String, String)>) {
             "https://accounts.example.com".to_owned(),
         ),
     ];
-    let mut recorder = Recorder {
+    let mut recorder = PeopleRecorder {
         fixture,
         alice,
         examples: Examples::new(),
         names,
     };
-    recorder.workspace().await;
-    recorder.metadata().await;
+    recorder.record_workspace().await;
+    recorder.record_metadata().await;
     (recorder.examples, recorder.names)
 }

@@ -6,7 +6,7 @@ use svc_tests::{ReadAnswer, TestServer};
 const FORMS: &str =
     "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'";
 
-async fn with_page() -> TestServer {
+async fn start_with_page() -> TestServer {
     let server = TestServer::start().await;
     let body = json!({ "content": "<p>inside</p>", "name": "safe", "password": "open sesame" });
     server.publish_slug(&body).await;
@@ -15,7 +15,7 @@ async fn with_page() -> TestServer {
 
 #[tokio::test]
 async fn a_locked_page_is_a_form_and_its_source_a_problem() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     for accept in ["text/html", "application/json", "*/*"] {
         for request in [server.get("/safe"), server.head("/safe")] {
             let answer = request.header("accept", accept).answer().await;
@@ -37,7 +37,7 @@ async fn a_locked_page_is_a_form_and_its_source_a_problem() {
 
 #[tokio::test]
 async fn the_password_opens_the_page_for_an_hour() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let body = json!({ "password": "open sesame" });
     let answer = server.json("/api/v1/auth/safe", &body).answer().await;
     let answer = answer.expect(200);
@@ -72,7 +72,7 @@ async fn the_password_opens_the_page_for_an_hour() {
 
 #[tokio::test]
 async fn a_form_is_answered_for_a_browser() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let send = |password: &'static str| {
         server
             .post("/api/v1/auth/safe")
@@ -93,7 +93,7 @@ async fn a_form_is_answered_for_a_browser() {
 
 #[tokio::test]
 async fn what_is_not_the_password_opens_nothing() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let open = json!({ "content": "x", "name": "open" });
     server.publish_slug(&open).await;
     for password in ["", "Open sesame", "open sesame ", &"x".repeat(1024)] {
@@ -118,7 +118,7 @@ async fn what_is_not_the_password_opens_nothing() {
 
 #[tokio::test]
 async fn a_cookie_opens_its_own_page_alone() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let other = json!({ "content": "x", "name": "other", "password": "open sesame" });
     server.publish_slug(&other).await;
     let cookie = server.unlock("safe", "open sesame").await;
@@ -136,7 +136,7 @@ async fn a_cookie_opens_its_own_page_alone() {
 
 #[tokio::test]
 async fn protected_content_is_for_navigations() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let cookie = server.unlock("safe", "open sesame").await;
     for (mode, dest, status) in [
         (Some("navigate"), Some("document"), 200),
@@ -193,7 +193,7 @@ async fn a_password_is_stored_as_a_hash_alone() {
 
 #[tokio::test]
 async fn an_unlocked_page_stays_so_across_a_restart() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let cookie = server.unlock("safe", "open sesame").await;
     let server = server.restart().await;
     let page = server.get("/safe").header("cookie", cookie).answer().await;

@@ -146,7 +146,7 @@ pub(crate) fn padded(sql: &str, bytes: usize) -> String {
 
 /// Asserts that SQL was refused with a reason, a statement, and a position whose line, column and offset agree.
 #[track_caller]
-pub(crate) fn refused(answer: &Answer, code: &str, sql: &str) -> Value {
+pub(crate) fn assert_sql_refused(answer: &Answer, code: &str, sql: &str) -> Value {
     let problem = answer.problem(400, code);
     assert!(!text(&problem["reason"]).is_empty(), "{sql}: {problem}");
     let statement = problem["statement"].as_u64();

@@ -7,12 +7,12 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use serde_json::json;
 use svc_tests::{Answer, ReadAnswer, TestServer, exchange};
 
-use crate::openapi::{description, filled, operations};
+use crate::openapi::{description, fill_path, operations};
 
 /// Random requests of each kind. They cost a millisecond or two each.
 const CASES: u32 = 400;
 
-async fn with_pages() -> (TestServer, Vec<String>) {
+async fn start_with_pages() -> (TestServer, Vec<String>) {
     let server = TestServer::start().await;
     for body in [
         json!({ "content": "x", "name": "page" }),
@@ -24,7 +24,7 @@ async fn with_pages() -> (TestServer, Vec<String>) {
     let mut paths = Vec::new();
     for (path, ..) in operations(&description(&server).await) {
         for slug in ["page", "safe", "once", "nothing"] {
-            paths.push(filled(&path, slug));
+            paths.push(fill_path(&path, slug));
         }
     }
     (server, paths)
@@ -228,7 +228,7 @@ fn skip_interim(answer: &[u8]) -> &[u8] {
 
 #[tokio::test]
 async fn random_requests_are_no_failure_of_ours() {
-    let (server, known) = with_pages().await;
+    let (server, known) = start_with_pages().await;
     let strategy = (methods(), paths(known), headers(), bodies());
     let strategy = strategy.prop_map(|(method, path, headers, body)| RandomRequest {
         method,
@@ -241,7 +241,7 @@ async fn random_requests_are_no_failure_of_ours() {
 
 #[tokio::test]
 async fn random_documents_are_no_failure_of_ours() {
-    let (server, _) = with_pages().await;
+    let (server, _) = start_with_pages().await;
     let routes = vec![
         "/api/v1/deploy",
         "/api/v1/reports",
@@ -261,7 +261,7 @@ async fn random_documents_are_no_failure_of_ours() {
 /// Bytes that are no request at all may be answered or not, but they end.
 #[tokio::test]
 async fn random_bytes_are_no_failure_of_ours() {
-    let (server, known) = with_pages().await;
+    let (server, known) = start_with_pages().await;
     let line = (
         methods(),
         paths(known),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use svc_tests::{Answer, ReadAnswer, TestServer};
 
 use crate::owner::{Owner, text};
-use crate::project_fixture::{GUESTS, ProjectFixture, named, names, padded, refused};
+use crate::project_fixture::{GUESTS, ProjectFixture, assert_sql_refused, named, names, padded};
 
 /// Sends a query as somebody, or as nobody.
 async fn send_request(fixture: &ProjectFixture, owner: Option<&Owner>, body: &Value) -> Answer {
@@ -213,13 +213,13 @@ async fn what_is_no_query_is_refused_with_its_place() {
     .await;
     for sql in REFUSED {
         let answer = fixture.query(sql, &json!({})).await;
-        refused(&answer, "statement_refused", sql);
+        assert_sql_refused(&answer, "statement_refused", sql);
     }
     for (sql, says) in [
         ("SELECT * FROM nowhere", "no such table: nowhere"),
         ("SELECT shoe_size FROM guests", "no such column: shoe_size"),
     ] {
-        let problem = refused(
+        let problem = assert_sql_refused(
             &fixture.query(sql, &json!({})).await,
             "statement_refused",
             sql,

@@ -264,7 +264,7 @@ async fn a_start_that_fails_leaves_nothing_behind() {
 }
 
 /// The password hashes of shares, by their slugs.
-fn hashes(data: &Path) -> Vec<(String, String)> {
+fn password_hashes(data: &Path) -> Vec<(String, String)> {
     let control = rusqlite::Connection::open(data.join("control.db")).unwrap();
     let mut hashes = control
         .prepare("SELECT slug, password_hash FROM deployments WHERE password_hash IS NOT NULL")
@@ -273,7 +273,7 @@ fn hashes(data: &Path) -> Vec<(String, String)> {
     rows.unwrap().map(Result::unwrap).collect()
 }
 
-async fn backed_up(server: &TestServer, to: &Path) -> Output {
+async fn back_up(server: &TestServer, to: &Path) -> Output {
     let output = server
         .command(&svc(), &["backup", to.to_str().unwrap()])
         .await;
@@ -294,7 +294,7 @@ async fn nothing_is_left_of_shares_that_are_read_once() {
         let request = request.header("idempotency-key", format!("key-{n}"));
         request.answer().await.expect(201);
     }
-    let all = hashes(server.data());
+    let all = password_hashes(server.data());
     assert_eq!(all.len(), 13);
     let (burnt, left) = (&"once-number-00"[..13], "once-number-1");
     for n in 0..10 {
@@ -316,7 +316,7 @@ async fn nothing_is_left_of_shares_that_are_read_once() {
     // A backup has neither those that were burnt nor those that were not.
     let root = TempDir::new().unwrap();
     let backup = root.path().join("backup");
-    backed_up(&server, &backup).await;
+    back_up(&server, &backup).await;
     for (slug, hash) in &all {
         let held = [disk::holding(&backup, hash), disk::holding(&backup, slug)];
         let expected = slug == "kept-share";

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use svc_tests::disk;
 
 use crate::owner::text;
-use crate::project_fixture::{GUESTS, ProjectFixture, refused};
+use crate::project_fixture::{GUESTS, ProjectFixture, assert_sql_refused};
 
 /// A batch of one action `it`.
 fn single_action(sql: &str) -> Value {
@@ -72,7 +72,7 @@ const REFUSED: [&str; 53] = [
 async fn what_no_action_may_be_is_refused() {
     let fixture = ProjectFixture::new(GUESTS).await;
     for sql in REFUSED {
-        let problem = refused(
+        let problem = assert_sql_refused(
             &fixture.put(&single_action(sql)).await,
             "statement_refused",
             sql,
@@ -99,7 +99,7 @@ async fn what_sqlite_refuses_is_said_in_its_words() {
         ),
         ("INSERT INTO named (name) VALUES ('x')", "view"),
     ] {
-        let problem = refused(
+        let problem = assert_sql_refused(
             &fixture.put(&single_action(sql)).await,
             "statement_refused",
             sql,
@@ -134,13 +134,13 @@ async fn internal_tables_are_not_to_be_read() {
             format!("INSERT INTO guests (name) SELECT rowid FROM {table}"),
             format!("DELETE FROM {table}"),
         ] {
-            refused(
+            assert_sql_refused(
                 &fixture.put(&single_action(&sql)).await,
                 "statement_refused",
                 &sql,
             );
             let answer = fixture.query(&sql, &json!({})).await;
-            refused(&answer, "statement_refused", &sql);
+            assert_sql_refused(&answer, "statement_refused", &sql);
         }
     }
 }

@@ -218,12 +218,12 @@ impl Attacker {
             .write_all(start.as_bytes())
             .and_then(|()| stream.write_all(&noise));
         if written.is_ok() && start.contains("Upgrade") {
-            self.upgraded(&mut stream, start.lines().next().unwrap());
+            self.read_upgrade_answer(&mut stream, start.lines().next().unwrap());
         }
     }
 
     /// Reads how a request for a socket was answered: one that finds none there attacks nothing.
-    fn upgraded(&self, stream: &mut TcpStream, request: &str) {
+    fn read_upgrade_answer(&self, stream: &mut TcpStream, request: &str) {
         let mut status = [0; 12];
         stream
             .set_read_timeout(Some(Duration::from_secs(1)))

@@ -32,7 +32,7 @@ fn files() -> usize {
 }
 
 /// A server with the page `room`, whose backend has rooms; returns its project's path and its owner's credential.
-async fn settle() -> (TestServer, String, String) {
+async fn start_room_server() -> (TestServer, String, String) {
     let builder = TestServer::builder().system_clock();
     let server = builder
         .limits(|limits| limits.sockets_per_backend = 100_000)
@@ -80,7 +80,7 @@ async fn use_and_end_socket(address: std::net::SocketAddr, n: usize) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn twenty_thousand_sockets_leave_nothing() {
-    let (server, project, credential) = settle().await;
+    let (server, project, credential) = start_room_server().await;
     let address = server.address();
     let nobody = async || {
         let path = format!("/api/v1/projects{project}/backend");

@@ -3,7 +3,7 @@
 use super::*;
 
 /// A fixture whose guest book says something that is nowhere else.
-async fn with_secret(server: TestServer, body: &Value) -> ProjectFixture {
+async fn start_with_secret(server: TestServer, body: &Value) -> ProjectFixture {
     let owner = Owner::new(&server, "acme").await;
     let made = owner.post(&server, "", body).await.expect(201).json();
     let project = text(&made["id"]);
@@ -24,7 +24,7 @@ async fn with_secret(server: TestServer, body: &Value) -> ProjectFixture {
     fixture
 }
 
-async fn forgotten(fixture: &ProjectFixture) {
+async fn wait_until_forgotten(fixture: &ProjectFixture) {
     let gone = async || {
         let held = disk::holding(fixture.server.data(), "words-of-a-guest");
         held.is_empty().then_some(())
@@ -34,7 +34,7 @@ async fn forgotten(fixture: &ProjectFixture) {
 
 #[tokio::test]
 async fn a_deleted_backend_is_gone_and_its_pages_stay() {
-    let fixture = with_secret(TestServer::start().await, &json!({ "name": "House" })).await;
+    let fixture = start_with_secret(TestServer::start().await, &json!({ "name": "House" })).await;
     fixture.delete().await.expect(204);
     fixture.get().await.problem(404, "not_found");
     let add = json!({ "name": "late" });
@@ -48,12 +48,12 @@ async fn a_deleted_backend_is_gone_and_its_pages_stay() {
         .problem(404, "not_found");
     fixture.server.get("/room").answer().await.expect(200);
     fixture.delete().await.expect(204);
-    forgotten(&fixture).await;
+    wait_until_forgotten(&fixture).await;
 }
 
 #[tokio::test]
 async fn a_project_takes_its_backend_with_it() {
-    let fixture = with_secret(TestServer::start().await, &json!({ "name": "House" })).await;
+    let fixture = start_with_secret(TestServer::start().await, &json!({ "name": "House" })).await;
     let path = format!("/{}", fixture.project);
     fixture
         .owner
@@ -66,13 +66,13 @@ async fn a_project_takes_its_backend_with_it() {
         .await
         .problem(404, "not_found");
     fixture.get().await.problem(404, "not_found");
-    forgotten(&fixture).await;
+    wait_until_forgotten(&fixture).await;
 }
 
 #[tokio::test]
 async fn a_project_that_expires_takes_its_backend_with_it() {
     let short = json!({ "name": "House", "ttl_seconds": 60 });
-    let fixture = with_secret(TestServer::start().await, &short).await;
+    let fixture = start_with_secret(TestServer::start().await, &short).await;
     let add = json!({ "name": "early" });
     fixture.server.advance(59);
     fixture.call_ok("add", &add).await;
@@ -82,5 +82,5 @@ async fn a_project_that_expires_takes_its_backend_with_it() {
         .await
         .problem(404, "not_found");
     fixture.get().await.problem(404, "not_found");
-    forgotten(&fixture).await;
+    wait_until_forgotten(&fixture).await;
 }

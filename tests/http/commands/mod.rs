@@ -209,7 +209,7 @@ fn operations() -> BTreeSet<String> {
 }
 
 /// The paths of a command: its own, or those of what is below it.
-fn paths(command: &clap::Command) -> Vec<String> {
+fn command_paths(command: &clap::Command) -> Vec<String> {
     let name = command.get_name();
     let below = command.get_subcommands();
     let below = below.filter(|below| below.get_name() != "help");

@@ -17,7 +17,7 @@ fn refused_request(path: &'static str, body: Value, names: &'static str) -> Refu
     RefusedRequest { path, body, names }
 }
 
-async fn with_pages() -> TestServer {
+async fn start_with_pages() -> TestServer {
     let server = TestServer::start().await;
     for body in [
         json!({ "content": "x", "name": "page" }),
@@ -167,7 +167,7 @@ fn refused_requests() -> Vec<RefusedRequest> {
 
 #[tokio::test]
 async fn every_bad_field_is_named_and_nothing_is_stored() {
-    let server = with_pages().await;
+    let server = start_with_pages().await;
     let before = server.snapshot();
     let table = refused_requests();
     assert!(table.len() > 80);
@@ -186,7 +186,7 @@ async fn every_bad_field_is_named_and_nothing_is_stored() {
 
 #[tokio::test]
 async fn the_longest_that_is_allowed_is_taken() {
-    let server = with_pages().await;
+    let server = start_with_pages().await;
     server
         .deploy(&json!({
             "content": "x", "name": "n".repeat(63), "title": "ü".repeat(200), "password": "p".repeat(1024),
@@ -206,7 +206,7 @@ async fn the_longest_that_is_allowed_is_taken() {
 
 #[tokio::test]
 async fn what_is_no_json_is_invalid_json() {
-    let server = with_pages().await;
+    let server = start_with_pages().await;
     let before = server.snapshot();
     for body in [
         &b""[..],
@@ -235,7 +235,7 @@ async fn what_is_no_json_is_invalid_json() {
 
 #[tokio::test]
 async fn json_that_is_no_object_is_an_invalid_request() {
-    let server = with_pages().await;
+    let server = start_with_pages().await;
     let before = server.snapshot();
     let share = json!(["<p>x</p>", "html", null, null, false, null]);
     for body in [
@@ -261,7 +261,7 @@ async fn json_that_is_no_object_is_an_invalid_request() {
 
 #[tokio::test]
 async fn a_name_twice_is_an_invalid_request() {
-    let server = with_pages().await;
+    let server = start_with_pages().await;
     let body = "{\"content\":\"a\",\"content\":\"b\"}";
     let answer = server.post(DEPLOY).body(body).answer().await;
     assert_detail_names(&answer, 400, "invalid_request", "content");
@@ -269,7 +269,7 @@ async fn a_name_twice_is_an_invalid_request() {
 
 #[tokio::test]
 async fn unknown_query_parameters_are_named() {
-    let server = with_pages().await;
+    let server = start_with_pages().await;
     let before = server.snapshot();
     let valid = |path| match path {
         DEPLOY => json!({ "content": "x" }),

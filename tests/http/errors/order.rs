@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn bad_forms_are_refused_by_name() {
-    let server = with_pages().await;
+    let server = start_with_pages().await;
     for (body, word) in [
         ("", "password"),
         ("pass=p", "pass"),
@@ -24,7 +24,7 @@ async fn bad_forms_are_refused_by_name() {
 
 #[tokio::test]
 async fn encoded_bodies_are_not_read() {
-    let server = with_pages().await;
+    let server = start_with_pages().await;
     let before = server.snapshot();
     for path in [DEPLOY, REPORTS, AUTH] {
         for coding in ["gzip", "br", "x"] {
@@ -44,7 +44,7 @@ async fn encoded_bodies_are_not_read() {
 
 #[tokio::test]
 async fn content_that_cannot_be_rendered_says_where() {
-    let server = with_pages().await;
+    let server = start_with_pages().await;
     let before = server.snapshot();
     for (kind, content, line, column) in [
         ("json", "{\n  \"a\": 1,\n  oops\n}", 3, 3),

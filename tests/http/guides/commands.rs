@@ -221,7 +221,9 @@ async fn try_out(document: &Document) -> Option<String> {
     let mut ran = trial.run(document, &script).await;
     server.kill().await;
     if let Ok(printed) = &mut ran {
-        let after = trial.run(document, &document.all("sh stopped")).await;
+        let after = trial
+            .run(document, &document.text_of_blocks("sh stopped"))
+            .await;
         match after {
             Ok(after) => printed.push_str(&after),
             Err(error) => ran = Err(error),
@@ -232,7 +234,7 @@ async fn try_out(document: &Document) -> Option<String> {
         Err(error) => return Some(format!("{}: {error}", document.path)),
     };
     let missing = document
-        .shows()
+        .expected_texts()
         .into_iter()
         .find(|text| !printed.contains(text));
     missing.map(|text| format!("{}: `{text}` in:\n{printed}", document.path))

@@ -63,16 +63,18 @@ fn regenerate(kind: &str, make: impl Fn(&str, &str) -> String) -> (Vec<String>, 
 
 fn table(name: &str) -> String {
     match name {
-        "acts" => acts(),
+        "acts" => audit_action_table(),
         "errors" => errors(),
         "limits" => limits(),
-        "commands" => table_of(|name| !is_clients(name)),
-        "client commands" => table_of(|name| is_clients(name) || name.starts_with("svc project ")),
+        "commands" => command_table(|name| !is_clients(name)),
+        "client commands" => {
+            command_table(|name| is_clients(name) || name.starts_with("svc project "))
+        }
         other => panic!("there is no table `{other}`"),
     }
 }
 
-fn acts() -> String {
+fn audit_action_table() -> String {
     let rows = Act::ALL
         .iter()
         .map(|act| format!("| `{}` | {} |\n", act.as_str(), act.about().trim()));
@@ -83,7 +85,7 @@ fn acts() -> String {
 }
 
 /// The commands of which some are wanted.
-fn table_of(wanted: impl Fn(&str) -> bool) -> String {
+fn command_table(wanted: impl Fn(&str) -> bool) -> String {
     let mut rows = Vec::new();
     let all = svc::cli::commands();
     let serve = all.find_subcommand("serve").unwrap();

@@ -54,7 +54,7 @@ impl Document {
     }
 
     /// All blocks of a language as one text.
-    fn all(&self, info: &str) -> String {
+    fn text_of_blocks(&self, info: &str) -> String {
         let blocks = self.blocks().into_iter();
         let texts = blocks
             .filter(|block| block.info == info)
@@ -77,7 +77,7 @@ impl Document {
     }
 
     /// Lists the texts that the scripts' output contains.
-    fn shows(&self) -> Vec<&str> {
+    fn expected_texts(&self) -> Vec<&str> {
         let notes = self.text.split("<!-- shows: ").skip(1);
         notes
             .map(|note| note.split_once(" -->").unwrap().0)

@@ -9,7 +9,7 @@ use svc_tests::{Answer, ReadAnswer, TestServer};
 
 use crate::owner::Owner;
 
-async fn with_page() -> TestServer {
+async fn start_with_page() -> TestServer {
     let server = TestServer::start().await;
     server
         .publish_slug(&json!({ "content": "page", "name": "page" }))
@@ -19,7 +19,7 @@ async fn with_page() -> TestServer {
 
 #[tokio::test]
 async fn hosts_that_are_not_ours_are_misdirected() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let port = server.address().port();
     for (host, status) in [
         (format!("127.0.0.1:{port}"), 200),
@@ -43,7 +43,7 @@ async fn hosts_that_are_not_ours_are_misdirected() {
 
 #[tokio::test]
 async fn what_decides_something_is_said_once() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let ours = format!("Host: {}", server.address());
     for (path, repeated) in [
         ("/page", format!("{ours}\r\nHost: evil.example")),
@@ -67,7 +67,7 @@ async fn what_decides_something_is_said_once() {
 
 #[tokio::test]
 async fn http_11_names_a_host_and_http_10_need_not() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let ours = server.address();
     let missing = async |head: &str| {
         let answer = server
@@ -119,7 +119,7 @@ async fn http_11_names_a_host_and_http_10_need_not() {
 
 #[tokio::test]
 async fn probes_answer_any_host() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     for host in [
         "evil.example",
         "",
@@ -135,7 +135,7 @@ async fn probes_answer_any_host() {
 
 #[tokio::test]
 async fn an_unknown_label_of_the_sites_domain_is_not_found() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let port = server.address().port();
     let owner = Owner::new(&server, "acme").await;
     let project = owner.project(&server, "House").await;
@@ -263,7 +263,7 @@ async fn on_a_wildcard_address_every_literal_ip_with_our_port_is_ours() {
 
 #[tokio::test]
 async fn paths_are_decoded_once_and_must_then_be_canonical() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let host = server.address().to_string();
     for (path, status) in [
         ("/page", 200),

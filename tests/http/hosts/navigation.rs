@@ -26,7 +26,7 @@ async fn send_request(
 }
 
 /// A server with the frontend `room` and the share `share`.
-async fn with_pages(server: TestServer) -> TestServer {
+async fn start_with_pages(server: TestServer) -> TestServer {
     let owner = Owner::new(&server, "acme").await;
     let project = owner.project(&server, "House").await;
     owner.frontend(&server, &project, "room").await;
@@ -37,7 +37,7 @@ async fn with_pages(server: TestServer) -> TestServer {
 
 #[tokio::test]
 async fn it_is_sent_home_and_nothing_else_is() {
-    let server = with_pages(TestServer::start().await).await;
+    let server = start_with_pages(TestServer::start().await).await;
     let port = server.address().port();
     let home = format!("house-acme.localhost:{port}");
     let vary = "Sec-Fetch-Mode, Sec-Fetch-Dest";
@@ -123,7 +123,7 @@ async fn without_a_sites_domain_it_is_at_home_there() {
         .settings(|settings| settings.base_url = Some("https://svc.example".parse().unwrap()))
         .start()
         .await;
-    let server = with_pages(server).await;
+    let server = start_with_pages(server).await;
     let page = send_request(&server, "svc.example", "/room", &OPENED)
         .await
         .expect(200);

@@ -9,7 +9,7 @@ use super::local;
 use crate::{live, rooms};
 
 /// Messages as large and as many as one likes.
-fn fast(limits: &mut svc::config::Limits) {
+fn lift_message_limits(limits: &mut svc::config::Limits) {
     limits.frame_bytes = 65_536;
     limits.messages_per_second = 100_000;
 }
@@ -18,7 +18,7 @@ fn fast(limits: &mut svc::config::Limits) {
 async fn members_of_a_room_hear_each_other() {
     let pair = local();
     let builder = TestServer::builder().https(&pair);
-    let fixture = rooms::start_fixture_with(builder.limits(fast)).await;
+    let fixture = rooms::start_fixture_with(builder.limits(lift_message_limits)).await;
     let (mut ada, ada_id) = rooms::join(&fixture, "lobby").await;
     let (mut bob, _) = rooms::join(&fixture, "lobby").await;
     // As large as the decoder's buffer on the stack, larger, and larger than a record of TLS.
@@ -69,7 +69,7 @@ async fn what_comes_in_one_piece_is_read_to_its_end() {
 async fn a_member_who_does_not_read_is_closed_and_the_others_go_on() {
     let pair = local();
     let builder = TestServer::builder().https(&pair);
-    let fixture = rooms::start_fixture_with(builder.limits(fast)).await;
+    let fixture = rooms::start_fixture_with(builder.limits(lift_message_limits)).await;
     let (mut ada, _) = rooms::join(&fixture, "lobby").await;
     let (mut slow, _) = rooms::join(&fixture, "lobby").await;
     let (mut bob, _) = rooms::join(&fixture, "lobby").await;

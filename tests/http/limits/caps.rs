@@ -251,7 +251,7 @@ async fn a_user_makes_some_free_workspaces_and_no_more() {
         .expect(201);
 }
 
-async fn backend(server: &TestServer, owner: &Owner, project: &str) -> Answer {
+async fn create_backend(server: &TestServer, owner: &Owner, project: &str) -> Answer {
     let body = json!({ "ddl": "CREATE TABLE t (id INTEGER PRIMARY KEY)" });
     let path = format!("/{project}/backend");
     owner.post(server, &path, &body).await
@@ -275,7 +275,7 @@ async fn free_workspaces_of_one_user_share_a_part_of_the_backends() {
     for (slug, is_there) in [("a1", true), ("a2", true), ("a3", false)] {
         alice.workspace(&fixture, slug).await;
         let project = project_in(&alice.owner, slug).await;
-        let made = backend(server, &alice.owner, &project).await;
+        let made = create_backend(server, &alice.owner, &project).await;
         match is_there {
             true => drop(made.expect(201)),
             false => assert_cap_reached(&made, "backends", "owner"),
@@ -288,28 +288,34 @@ async fn free_workspaces_of_one_user_share_a_part_of_the_backends() {
     let key = Owner::with_credential(&text(&key.expect(201).json()["credential"]));
     let list = key.get(server, "").await.expect(200).json();
     let third = text(&list["projects"][0]["id"]);
-    assert_cap_reached(&backend(server, &key, &third).await, "backends", "owner");
+    assert_cap_reached(
+        &create_backend(server, &key, &third).await,
+        "backends",
+        "owner",
+    );
     for slug in ["b1", "b2"] {
         bob.workspace(&fixture, slug).await;
         let project = project_in(&bob.owner, slug).await;
-        backend(server, &bob.owner, &project).await.expect(201);
+        create_backend(server, &bob.owner, &project)
+            .await
+            .expect(201);
     }
     let carol = fixture.user("carol").await;
     carol.workspace(&fixture, "c1").await;
     let project = project_in(&carol.owner, "c1").await;
-    let refused = backend(server, &carol.owner, &project).await;
+    let refused = create_backend(server, &carol.owner, &project).await;
     assert_cap_reached(&refused, "backends", "strangers");
     let owner = Owner::new(server, "acme").await;
     let (one, two) = (
         owner.project(server, "One").await,
         owner.project(server, "Two").await,
     );
-    backend(server, &owner, &one).await.expect(201);
-    let full = backend(server, &owner, &two).await;
+    create_backend(server, &owner, &one).await.expect(201);
+    let full = create_backend(server, &owner, &two).await;
     assert_cap_reached(&full, "backends", "whole");
     owner
         .delete(server, &format!("/{one}/backend"))
         .await
         .expect(204);
-    backend(server, &owner, &two).await.expect(201);
+    create_backend(server, &owner, &two).await.expect(201);
 }

@@ -8,7 +8,7 @@ use super::{MembersFixture, WORKSPACES_PATH};
 use crate::owner::{Owner, text};
 use crate::svc;
 
-async fn member(server: &TestServer, arguments: &[&str]) -> Output {
+async fn run_member_command(server: &TestServer, arguments: &[&str]) -> Output {
     let all = [&["workspace", "member"][..], arguments].concat();
     server.command(&svc(), &all).await
 }
@@ -22,7 +22,7 @@ async fn a_namespace_is_given_an_owner() {
     let path = format!("{WORKSPACES_PATH}/acme");
     alice.get(&fixture, &path).await.problem(403, "forbidden");
     let add = ["add", "acme", &alice.id, "--role", "owner", "--json"];
-    let added = member(server, &add).await.json();
+    let added = run_member_command(server, &add).await.json();
     let expected = json!({
         "user_id": alice.id, "email": "alice@example.org", "role": "owner", "created_at": added["created_at"],
     });
@@ -45,12 +45,14 @@ async fn a_namespace_is_given_an_owner() {
     // A member has the role that was given last; the command also takes the workspace's id.
     let id = text(&seen["id"]);
     let add = ["add", &id, &bob.id, "--role", "admin"];
-    let output = member(server, &add).await;
+    let output = run_member_command(server, &add).await;
     assert!(
         output.stdout.contains(&format!("{} is admin of", bob.id)),
         "{output:?}"
     );
-    let listed = member(server, &["list", "acme", "--json"]).await.json();
+    let listed = run_member_command(server, &["list", "acme", "--json"])
+        .await
+        .json();
     let roles = listed["members"].as_array().unwrap().iter();
     let mut roles: Vec<_> = roles
         .map(|one| (text(&one["user_id"]), text(&one["role"])))
@@ -62,7 +64,7 @@ async fn a_namespace_is_given_an_owner() {
     ];
     expected.sort();
     assert_eq!(roles, expected);
-    let output = member(server, &["remove", "acme", &bob.id]).await;
+    let output = run_member_command(server, &["remove", "acme", &bob.id]).await;
     assert!(output.success, "{output:?}");
     bob.get(&fixture, &path).await.problem(403, "forbidden");
     // The audit says who did it.
@@ -88,8 +90,12 @@ async fn what_cannot_be_is_said_and_changes_nothing() {
     Owner::new(server, "acme").await;
     let alice = fixture.user("alice").await;
     let add = ["add", "acme", &alice.id, "--role", "owner"];
-    assert!(member(server, &add).await.success);
-    let listed = async || member(server, &["list", "acme", "--json"]).await.json();
+    assert!(run_member_command(server, &add).await.success);
+    let listed = async || {
+        run_member_command(server, &["list", "acme", "--json"])
+            .await
+            .json()
+    };
     let before = listed().await;
     let id = alice.id.as_str();
     for (arguments, said) in [
@@ -109,7 +115,7 @@ async fn what_cannot_be_is_said_and_changes_nothing() {
         (&["remove", "acme", "usr_nobody"], "is no member"),
         (&["list", "nowhere"], "`nowhere`"),
     ] {
-        let output = member(server, arguments).await;
+        let output = run_member_command(server, arguments).await;
         assert!(!output.success, "{arguments:?}: {output:?}");
         assert!(output.stderr.contains(said), "{arguments:?}: {output:?}");
         assert_eq!(listed().await, before, "{arguments:?}");

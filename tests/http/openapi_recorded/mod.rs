@@ -29,13 +29,13 @@ const ID: &str = "01a1ff0b-0540-7000-8000-";
 pub(crate) type Examples = BTreeMap<String, BTreeMap<&'static str, BTreeMap<String, Value>>>;
 
 /// A server, its owner, and what was recorded.
-struct Recorder {
+struct ExampleRecorder {
     server: TestServer,
     owner: Owner,
     examples: Examples,
 }
 
-impl Recorder {
+impl ExampleRecorder {
     async fn new() -> Self {
         let issuer = StubIssuer::start().await;
         // Examples take longer than a token holds.
@@ -76,7 +76,12 @@ impl Recorder {
     }
 
     /// Records what is asked and what is answered.
-    async fn both(&mut self, example: (&str, &str), to: (Method, &str), body: Value) -> Value {
+    async fn record_request_and_answer(
+        &mut self,
+        example: (&str, &str),
+        to: (Method, &str),
+        body: Value,
+    ) -> Value {
         self.record(example.0, "request", example.1, &body);
         self.answer(example, to, Some(body)).await
     }
@@ -100,18 +105,22 @@ impl Recorder {
             "password": "tea-at-five",
         });
         let to = (post.clone(), "/api/v1/deploy");
-        self.both(("deploy", "markdown"), to, share).await;
+        self.record_request_and_answer(("deploy", "markdown"), to, share)
+            .await;
         let body = json!({ "password": "tea-at-five" });
         let to = (post.clone(), "/api/v1/auth/minutes");
-        self.both(("unlock", "password"), to, body).await;
+        self.record_request_and_answer(("unlock", "password"), to, body)
+            .await;
         let report = json!({
             "slug": "minutes", "reason": "phishing", "details": "It asks for the password of a bank.", "contact": "jo@example.org",
         });
         let to = (post.clone(), "/api/v1/reports");
-        self.both(("report", "phishing"), to, report).await;
+        self.record_request_and_answer(("report", "phishing"), to, report)
+            .await;
         let page = json!({ "content": "Hello <b>there</b>", "type": "html", "title": "Hello" });
         let to = (post.clone(), "/_svc/preview");
-        self.both(("preview_share", "html"), to, page).await;
+        self.record_request_and_answer(("preview_share", "html"), to, page)
+            .await;
         let visits = r#"[{"day": "Monday", "visits": 12}, {"day": "Tuesday", "visits": 7}]"#;
         let data = json!({ "content": visits, "type": "json", "name": "visits" });
         self.send_request(post, "/api/v1/deploy", Some(&data)).await;
@@ -131,7 +140,7 @@ impl Recorder {
     }
 
     /// Has a visitor sign in to a page, and records what is said of visitors.
-    async fn visitors(&mut self, project: &str, slug: &str) {
+    async fn record_visitors(&mut self, project: &str, slug: &str) {
         let origin = self.send_request(Method::GET, project, None).await;
         let page = format!("{}/{slug}", origin["url"].as_str().unwrap());
         let mut browser = Browser::new(self.server.address());
@@ -167,20 +176,20 @@ impl Recorder {
             .await;
     }
 
-    async fn claim(&mut self, project: &str) {
+    async fn record_claim(&mut self, project: &str) {
         let share = json!({ "content": "# Prices", "type": "markdown", "name": "prices" });
         let share = self
             .send_request(Method::POST, "/api/v1/deploy", Some(&share))
             .await;
         let body = json!({ "id": share["id"], "delete_token": share["delete_token"] });
         let path = format!("{project}/frontends/claim");
-        self.both(("claim_share", "share"), (Method::POST, &path), body)
+        self.record_request_and_answer(("claim_share", "share"), (Method::POST, &path), body)
             .await;
-        self.ask_nothing(Method::DELETE, &format!("{project}/frontends/prices"))
+        self.send_without_body(Method::DELETE, &format!("{project}/frontends/prices"))
             .await;
     }
 
-    async fn ask_nothing(&self, method: Method, path: &str) {
+    async fn send_without_body(&self, method: Method, path: &str) {
         self.server.advance(7);
         let request = self.owner.request(&self.server, method, path);
         request.answer().await.expect(204);
@@ -190,11 +199,14 @@ impl Recorder {
     async fn project(&mut self) -> String {
         let project = json!({ "name": "Web shop", "description": "Orders and stock" });
         let to = (Method::POST, "/api/v1/projects");
-        let made = self.both(("create_project", "project"), to, project).await;
+        let made = self
+            .record_request_and_answer(("create_project", "project"), to, project)
+            .await;
         let project = format!("/api/v1/projects/{}", made["id"].as_str().unwrap());
         let name = json!({ "name": "Garden shop" });
         let to = (Method::PATCH, project.as_str());
-        self.both(("update_project", "name"), to, name).await;
+        self.record_request_and_answer(("update_project", "name"), to, name)
+            .await;
         project
     }
 
@@ -202,7 +214,7 @@ impl Recorder {
         let (backend, post) = (format!("{project}/backend"), Method::POST);
         let ddl = "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL);";
         let to = (post.clone(), backend.as_str());
-        self.both(("create_backend", "backend"), to, json!({ "ddl": ddl }))
+        self.record_request_and_answer(("create_backend", "backend"), to, json!({ "ddl": ddl }))
             .await;
         let actions = json!({ "actions": [
             { "name": "add_note", "sql": "INSERT INTO notes (text) VALUES (:text) RETURNING id", "note": "Anybody may." },
@@ -214,24 +226,29 @@ impl Recorder {
         self.answer(("define_actions", "tried"), to, Some(actions.clone()))
             .await;
         let to = (Method::PUT, path.as_str());
-        self.both(("define_actions", "actions"), to, actions).await;
+        self.record_request_and_answer(("define_actions", "actions"), to, actions)
+            .await;
         let page = json!({
             "type": "html", "content": "<!doctype html><title>Notes</title><p>Nothing yet", "requested_slug": "notes", "title": "Notes",
         });
         let frontends = format!("{project}/frontends");
         let to = (post.clone(), frontends.as_str());
-        self.both(("create_frontend", "page"), to, page).await;
+        self.record_request_and_answer(("create_frontend", "page"), to, page)
+            .await;
         let note = json!({ "action": "add_note", "params": { "text": "water the beans" } });
         let to = (post.clone(), "/notes/api/op");
-        self.both(("call_action", "call"), to.clone(), note).await;
+        self.record_request_and_answer(("call_action", "call"), to.clone(), note)
+            .await;
         let batch = json!({ "ops": [
             { "action": "add_note", "params": { "text": "buy seeds" } },
             { "action": "get_note", "params": { "id": { "from": [0, "id"] } } },
         ] });
-        self.both(("call_action", "batch"), to, batch).await;
+        self.record_request_and_answer(("call_action", "batch"), to, batch)
+            .await;
         let count = json!({ "sql": "SELECT count(*) AS n FROM notes WHERE text LIKE :like", "params": { "like": "%bean%" } });
         let to = (post, "/notes/api/query");
-        self.both(("run_query", "count"), to, count).await;
+        self.record_request_and_answer(("run_query", "count"), to, count)
+            .await;
         let to = (Method::GET, "/notes/api/schema");
         self.answer(("get_schema", "schema"), to, None).await;
     }
@@ -239,28 +256,28 @@ impl Recorder {
 
 /// Walks a server; returns the text of `examples.json`.
 async fn record_examples() -> String {
-    let mut recorder = Recorder::new().await;
+    let mut recorder = ExampleRecorder::new().await;
     recorder.share().await;
     let project = recorder.project().await;
-    recorder.claim(&project).await;
+    recorder.record_claim(&project).await;
     recorder.backend(&project).await;
-    recorder.change_backend(&project).await;
-    recorder.revisions(&project).await;
-    recorder.payments(&project).await;
-    recorder.visitors(&project, "notes").await;
-    recorder.overview(&project).await;
+    recorder.record_backend_changes(&project).await;
+    recorder.record_revisions(&project).await;
+    recorder.record_payments(&project).await;
+    recorder.record_visitors(&project, "notes").await;
+    recorder.record_overview(&project).await;
     let (people, names) = openapi_people::record_examples().await;
     recorder.examples.extend(people);
     let text = names
         .iter()
-        .fold(written(&recorder.examples), |text, (name, stable)| {
+        .fold(examples_text(&recorder.examples), |text, (name, stable)| {
             text.replace(name, stable)
         });
     with_stable_visitors(&with_stable_tokens(&with_stable_ids(&text)))
 }
 
 /// One example in a line, so that a change can be read.
-fn written(examples: &Examples) -> String {
+fn examples_text(examples: &Examples) -> String {
     let mut text = "{".to_owned();
     for (at, (operation, parts)) in examples.iter().enumerate() {
         let comma = if at == 0 { "" } else { "," };

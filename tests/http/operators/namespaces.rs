@@ -25,7 +25,7 @@ async fn namespaces_and_keys() {
         .json();
     assert_eq!(free["plan"], "free");
     let first = made["credential"].as_str().unwrap().to_owned();
-    formed(&first);
+    assert_credential_form(&first);
     let listed = run(&["namespace", "list", "--json"]).await.json();
     let slugs: Vec<_> = listed["namespaces"]
         .as_array()
@@ -39,7 +39,7 @@ async fn namespaces_and_keys() {
     assert_eq!(keys(&second), ["credential", "key_id"]);
     let key_id = second["key_id"].as_str().unwrap().to_owned();
     let second = second["credential"].as_str().unwrap().to_owned();
-    formed(&second);
+    assert_credential_form(&second);
     assert_eq!(second.split('_').nth(1), Some(key_id.as_str()));
 
     let with = async |credential: &str| {
@@ -107,7 +107,7 @@ async fn namespaces_and_keys() {
 
 /// `svc_<8>_<32 bytes in base 62>_<6>`.
 #[track_caller]
-pub(super) fn formed(credential: &str) {
+pub(super) fn assert_credential_form(credential: &str) {
     let parts: Vec<_> = credential.split('_').collect();
     let lengths: Vec<_> = parts.iter().map(|part| part.len()).collect();
     assert_eq!(lengths, [3, 8, 43, 6], "{credential}");

@@ -5,7 +5,7 @@ use serde_json::json;
 use svc_tests::{ReadAnswer, wait_until};
 use tempfile::TempDir;
 
-use super::namespaces::formed;
+use super::namespaces::assert_credential_form;
 use crate::svc;
 
 #[tokio::test]
@@ -61,7 +61,7 @@ async fn standard_output_has_one_line_and_the_log_is_elsewhere() {
         .split_whitespace()
         .find(|word| word.starts_with("svc_"))
         .unwrap();
-    formed(credential);
+    assert_credential_form(credential);
     let url = server.url("/api/v1/deploy");
     let request = server.client().post(url).json(&json!({ "content": "x" }));
     request.bearer_auth(credential).answer().await.expect(201);

@@ -64,14 +64,14 @@ impl ProxyFolder {
     }
 
     /// A path in its folder.
-    fn at(&self, name: &str) -> String {
+    fn path_of(&self, name: &str) -> String {
         self.home.path().join(name).display().to_string()
     }
 
     /// A file of ours, which speaks to our server and has our certificate.
     fn adapt_file(&self, file: &str) -> String {
         file.replace("127.0.0.1:8080", &self.server.to_string())
-            .replace("/etc/ssl/svc/", &self.at(""))
+            .replace("/etc/ssl/svc/", &self.path_of(""))
     }
 }
 
@@ -79,7 +79,7 @@ fn caddyfile(folder: &ProxyFolder) -> String {
     let (http, https) = (folder.http, folder.https);
     format!(
         "{{\n\tadmin off\n\tlocal_certs\n\tskip_install_trust\n\tdefault_bind 127.0.0.1\n\thttp_port {http}\n\thttps_port {https}\n\tstorage file_system {}\n}}\n{}",
-        folder.at("storage"),
+        folder.path_of("storage"),
         folder.adapt_file(include_str!("../../../docs/proxy/Caddyfile"))
     )
 }
@@ -100,10 +100,10 @@ fn nginx_conf(folder: &ProxyFolder) -> String {
         ""
     };
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-        .map(|name| format!("{name}_temp_path {};", folder.at(name)));
+        .map(|name| format!("{name}_temp_path {};", folder.path_of(name)));
     format!(
         "daemon off; {user} pid {}; error_log stderr;\nevents {{}}\nhttp {{ access_log off; {}\n{file}\n}}\n",
-        folder.at("pid"),
+        folder.path_of("pid"),
         temporary.concat()
     )
 }
@@ -121,7 +121,7 @@ impl RunningProxy {
             .env("HOME", folder.home.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(std::fs::File::create(folder.at("log")).unwrap());
+            .stderr(std::fs::File::create(folder.path_of("log")).unwrap());
         Self(command.spawn().unwrap())
     }
 }
@@ -157,8 +157,8 @@ fn write_certificate(folder: &ProxyFolder) {
         .args(["req", "-x509", "-newkey", "ec", "-pkeyopt"])
         .args(["ec_paramgen_curve:P-256", "-nodes", "-days", "2"])
         .args(["-subj", &subject, "-addext", &names])
-        .args(["-keyout", &folder.at("privkey.pem")])
-        .args(["-out", &folder.at("fullchain.pem")])
+        .args(["-keyout", &folder.path_of("privkey.pem")])
+        .args(["-out", &folder.path_of("fullchain.pem")])
         .stderr(Stdio::null())
         .status()
         .unwrap();

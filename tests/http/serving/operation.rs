@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn an_error_is_a_page_for_browsers_and_a_problem_for_others() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
     for (method, path, status, code) in [
         (Method::GET, "/nothing", 404, "not_found"),
@@ -35,7 +35,7 @@ async fn an_error_is_a_page_for_browsers_and_a_problem_for_others() {
 
 #[tokio::test]
 async fn what_exists_for_another_method_says_for_which() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     for (method, path, allowed) in [
         (Method::PUT, "/page", &["GET", "HEAD", "POST"][..]),
         (Method::POST, "/page", &["GET", "HEAD"]),
@@ -77,7 +77,7 @@ async fn probes_and_problem_pages_answer() {
 
 #[tokio::test]
 async fn request_ids_are_everywhere_and_differ() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let mut ids = HashSet::new();
     for path in [
         "/page",

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Statements that SQLite takes, with values that make them fail as they run.
-fn failing() -> [(&'static str, Value, &'static str); 8] {
+fn failing_statements() -> [(&'static str, Value, &'static str); 8] {
     [
         (
             "SELECT json_extract(:v, '$.a') AS x",
@@ -46,7 +46,7 @@ async fn a_visitors_data_that_fails_is_told_from_a_statement_that_does() {
         "{GUESTS} INSERT INTO guests (name) VALUES ('Ada')"
     ))
     .await;
-    for (sql, value, says) in failing() {
+    for (sql, value, says) in failing_statements() {
         fixture.define(&[("it", sql)]).await;
         let params = json!({ "v": value });
         let batch = json!({ "ops": [{ "action": "it", "params": params }] });

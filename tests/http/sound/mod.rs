@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use svc_tests::TestServer;
 
 use crate::owner::text;
-use crate::project_fixture::{GUESTS, ProjectFixture, refused};
+use crate::project_fixture::{GUESTS, ProjectFixture, assert_sql_refused};
 
 /// Scripts of which a part could never be used: what is said, and which statement is named.
 const UNUSABLE_SCRIPTS: &[(&str, &str, u64)] = &[
@@ -124,7 +124,7 @@ async fn what_could_never_be_used_is_refused_and_nothing_of_it_is_kept() {
         assert_eq!(problem["statement"], statement, "{problem}");
     };
     for (ddl, says, statement) in UNUSABLE_SCRIPTS {
-        let problem = refused(&fixture.create(ddl).await, "ddl_refused", ddl);
+        let problem = assert_sql_refused(&fixture.create(ddl).await, "ddl_refused", ddl);
         check(&problem, says, *statement);
         fixture.get().await.problem(404, "not_found");
     }
@@ -134,7 +134,11 @@ async fn what_could_never_be_used_is_refused_and_nothing_of_it_is_kept() {
         let body = json!({ "ddl": ddl });
         let tried = fixture.send(http::Method::PATCH, "?dry_run=true", &body);
         for answer in [tried.await, fixture.migrate(ddl).await] {
-            check(&refused(&answer, "ddl_refused", ddl), says, *statement);
+            check(
+                &assert_sql_refused(&answer, "ddl_refused", ddl),
+                says,
+                *statement,
+            );
         }
     }
     assert_eq!(fixture.detail().await["schema"], before);
@@ -163,7 +167,7 @@ async fn what_would_break_a_view_that_is_there_is_refused() {
     )
     .await;
     let ddl = "CREATE TABLE more (z); ALTER TABLE b ADD COLUMN x";
-    let problem = refused(&fixture.migrate(ddl).await, "ddl_refused", ddl);
+    let problem = assert_sql_refused(&fixture.migrate(ddl).await, "ddl_refused", ddl);
     assert!(text(&problem["reason"]).contains("ambiguous"), "{problem}");
     assert_eq!(problem["statement"], 2, "{problem}");
 }
@@ -276,7 +280,7 @@ async fn what_no_column_can_be_added_with_says_how_to_go_on() {
         ),
     ] {
         let ddl = format!("ALTER TABLE guests ADD COLUMN {column}");
-        let problem = refused(&fixture.migrate(&ddl).await, "ddl_refused", &ddl);
+        let problem = assert_sql_refused(&fixture.migrate(&ddl).await, "ddl_refused", &ddl);
         assert!(
             text(&problem["reason"]).contains(says),
             "{column}: {problem}"
