@@ -73,7 +73,7 @@ async fn populate(data: &Path, credential: &str) -> CreatedIds {
     let (status, project) = site.post("", json!({ "name": "House" })).await;
     assert_eq!(status, 201, "{project}");
     let project = text(&project["id"]);
-    // What ends with a project, too.
+    // The backend ends with the project, too.
     let backend = json!({ "ddl": "CREATE TABLE guests (name)" });
     let (status, made) = site.post(&format!("/{project}/backend"), backend).await;
     assert_eq!(status, 201, "{made}");
@@ -165,7 +165,7 @@ pub(crate) fn fault_points() -> BTreeSet<String> {
 
 #[tokio::test]
 async fn whatever_the_point_of_death_what_follows_is_whole() {
-    // Those of backends and backups have their own tests.
+    // Fault points of backends and backups have their own tests.
     let others = [
         &backend_crashes::FAULT_GROUPS[..],
         &backup_crashes::FAULT_GROUPS,
@@ -291,7 +291,7 @@ async fn whatever_the_point_of_death_what_has_expired_ends() {
             (found["deployments"] == 0 && projects == 0).then_some(())
         };
         wait_until("nothing to be left of what ended", whole).await;
-        // Its slug is free, and so is its place in the plan.
+        // The slug is free, and so is a project in the plan.
         let (status, project) = site.post("", json!({ "name": "House" })).await;
         assert_eq!(
             (status, &project["host_label"]),

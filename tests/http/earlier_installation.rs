@@ -121,7 +121,7 @@ async fn everything_is_there_and_views_are_counted_on() {
     let control = &fixture.server.server().app().control;
     let last = control.read_blocking(|c| c.query_row(sequence, [], |row| row.get::<_, i64>(0)));
     assert_eq!(last.unwrap(), 1);
-    // What is gone takes along what was kept with it by a reference once.
+    // Deleted rows take along the rows that once referred to them.
     fixture
         .owner
         .delete(&fixture.server, &path)

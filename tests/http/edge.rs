@@ -249,7 +249,7 @@ async fn the_edge_may_keep_a_frontend_no_longer_than_its_project_lives() {
     server.advance(40);
     let page = server.get_raw(&sites, "/short").await.expect(200);
     assert_eq!(page.header("cdn-cache-control"), Some("max-age=60"));
-    // What is never purged there must not be kept there.
+    // Answers that are never purged must not be cached at the edge.
     let address = server.get("/short").answer().await.expect(200);
     assert_eq!(address.header("cdn-cache-control"), None);
     server

@@ -247,7 +247,7 @@ async fn pages_are_rendered_again_by_the_guest_that_serves() {
     let cookie = server.unlock("safe", "p").await;
     let safe = server.get("/safe").header("cookie", cookie).answer().await;
     assert_eq!(page_signature(safe.expect(200).text()), Some("new"));
-    // What was promised never to change has not, nor what has no source.
+    // Immutable pages have not changed, nor those without a source.
     assert_eq!(get(preview).await.body, previewed.body);
     let once = server.post("/once").answer().await.expect(200);
     assert_eq!(page_signature(once.text()), None);

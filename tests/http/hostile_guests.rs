@@ -127,7 +127,7 @@ async fn hostile_pages_fail_alone_and_their_memory_is_given_back() {
             let answer = publish(&svc, &letter.to_string(), "hostile").await;
             assert_contained(&answer, &letter.to_string(), budget);
         }
-        // What a drawing may weigh is bounded as the page is.
+        // A drawing has the size limit of a page.
         let answer = publish(&svc, "fo", "hostile").await;
         assert_contained(&answer, "fo", Some("page_bytes"));
         svc.get("/harmless").await.expect(200);

@@ -140,7 +140,7 @@ async fn what_was_quick_ends_with_its_time_when_it_is_not() {
         assert!(took < SOON, "{name} took {took:?}: {}", answer.text());
         println!("{name}: {} after {took:?}", answer.status);
     }
-    // What stands in an action stands in a query as well.
+    // A query may contain the same statements as an action.
     for (name, times, part) in &CHAINS[1..] {
         let chain = vec![*part; *times].join(" + ");
         let sql = format!("SELECT {chain} AS x FROM bait AS b WHERE b.n = 50000");

@@ -169,7 +169,7 @@ async fn every_route_is_in_it_and_answers() {
     }
     let fixture = OpenapiFixture::new(&server).await;
     for (path, method, _) in operations {
-        // Whose token is asked for is nobody's share here.
+        // The token belongs to no share here.
         let path = match path.strip_suffix("/deploy/{id}") {
             Some(_) if method == Method::DELETE => "/api/v1/deploy/x".to_owned(),
             _ => fixture.fill_path(&path, "page"),
@@ -227,7 +227,7 @@ async fn every_code_is_answered_somewhere_with_its_status() {
 async fn every_code_that_a_route_names_is_one() {
     let server = TestServer::start().await;
     for (path, method, operation) in operations(&description(&server).await) {
-        // What is no code stays where the route has named it.
+        // Responses without a problem code stay as the route describes them.
         let unknown = &operation["x-problems"];
         assert!(unknown.is_null(), "{method} {path}: {unknown} is no code");
     }

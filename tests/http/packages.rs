@@ -164,7 +164,7 @@ async fn the_units_are_right_and_closed() {
         let path = folder.path().join(unit);
         let verify = ["verify", "--man=no", path.to_str().unwrap()];
         let verified = run("systemd-analyze", &verify).await;
-        // What it says of this machine's own units is not ours.
+        // Warnings about this machine's own units are ignored.
         let wrong = verified.stderr.lines().find(|line| line.contains("svc"));
         assert_eq!(wrong, None, "{verified:?}");
     }

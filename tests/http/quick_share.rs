@@ -169,7 +169,7 @@ async fn a_credential_makes_no_difference_but_an_invalid_one_is_refused() {
         assert!(asks.starts_with("Bearer"), "{value}: {asks}");
     }
     assert_eq!(server.snapshot(), before);
-    // What a client sends whose variable is not set is none.
+    // An empty variable of the client is no credential.
     for value in ["Bearer", "bearer ", ""] {
         with(value.to_owned()).await.expect(201);
     }

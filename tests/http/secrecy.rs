@@ -349,7 +349,7 @@ async fn residue_of_an_earlier_version_goes_with_the_first_start() {
         let file = data.join("control.db");
         std::fs::remove_file(&file).unwrap();
         let control = rusqlite::Connection::open(&file).unwrap();
-        // As the version of the fourth schema had it, which overwrote nothing.
+        // Data as a version with the fourth schema left it.
         for script in FOURTH_SCHEMA {
             control.execute_batch(script).unwrap();
         }

@@ -101,7 +101,7 @@ impl Attacker {
         if owner {
             request = request.bearer_auth(&self.tenant.credential);
         }
-        // What a kill cuts off, and what a server closes early, has no answer.
+        // A request that a kill or an early close interrupts has no answer.
         let Ok(response) = request.send().await else {
             return;
         };
@@ -228,7 +228,7 @@ impl Attacker {
         stream
             .set_read_timeout(Some(Duration::from_secs(1)))
             .unwrap();
-        // What a kill cuts off has no answer.
+        // A request that a kill interrupts has no answer.
         if stream.read_exact(&mut status).is_ok()
             && status != *b"HTTP/1.1 101"
             && status != *b"HTTP/1.1 429"

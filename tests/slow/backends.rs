@@ -286,7 +286,7 @@ impl Disk {
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", &size, "tmpfs"]);
         let mounted = mount.arg(disk.0.path()).output().unwrap();
-        // It fails rather than pass for having tested something.
+        // Without the file system the test fails.
         let said = String::from_utf8_lossy(&mounted.stderr);
         assert!(
             mounted.status.success(),

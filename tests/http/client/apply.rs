@@ -141,7 +141,7 @@ async fn changes_are_made_and_nothing_is_taken_away() {
         .run_for_stdout(&["frontend", "releases", "book"])
         .await;
     assert!(releases.contains("Welcome"), "{releases}");
-    // What the platform refuses is refused before anything has changed.
+    // A refusal comes before anything has changed.
     let before = project_state(&fixture).await;
     fixture.write("book.html", "<!doctype html><title>Changed</title>\n");
     fixture.write("actions/bad.sql", "SELECT * FROM nowhere");
@@ -269,7 +269,7 @@ async fn a_folder_becomes_as_the_server_is() {
             "{command} {folder}: {said}"
         );
     }
-    // What somebody else has changed comes, once it is allowed to replace what is there.
+    // Changes by others are pulled, once local files may be replaced.
     fixture.write("copy/about.md", "# About all of us\n");
     fixture.write(
         "copy/migrations/0003.sql",

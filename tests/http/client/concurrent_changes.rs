@@ -54,7 +54,7 @@ async fn what_was_under_way_is_not_made_twice() {
         assert_eq!(projects["projects"].as_array().unwrap().len(), 1);
         let pages = fixture.json(&["frontend", "list"]).await;
         assert_eq!(pages["frontends"].as_array().unwrap().len(), 2, "{pages}");
-        // What somebody has deleted since is made anew, though the same is asked for.
+        // A page that was deleted meanwhile is created again, though its source is unchanged.
         let gone: &[&str] = match created {
             "/projects" => &["backend", "delete", "--yes"],
             "/backend" => &["frontend", "delete", "about", "--yes"],

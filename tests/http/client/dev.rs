@@ -59,7 +59,7 @@ async fn a_folder_is_served_and_applied_again_on_save() {
         (op("one").await.status == 200).then_some(())
     })
     .await;
-    // What is wrong is told, and the next save mends it.
+    // An error is shown, and the next save is published.
     fixture.write("actions/bad.sql", "SELECT * FROM nowhere");
     dev.wait_for_stderr("no such table").await;
     std::fs::remove_file(fixture.path_of("actions/bad.sql")).unwrap();

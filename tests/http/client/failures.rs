@@ -177,7 +177,7 @@ async fn an_older_server_is_told_from_a_wrong_address() {
             .contains("`expires_in` of `POST /api/v1/deploy`"),
         "{output:?}"
     );
-    // What it knows and does not have is just not there.
+    // A missing resource of a known route is reported as not found.
     let output = run_against(&fixture, old, &["backend", "show"]).await;
     assert_eq!(output.code, Some(4), "{output:?}");
     assert!(output.stderr.contains("Nothing."), "{output:?}");
@@ -192,7 +192,7 @@ async fn what_is_too_large_is_refused_with_the_reason() {
         refused.contains("Too large") && refused.contains("1048576"),
         "{refused}"
     );
-    // What is no page at all is not even read.
+    // An answer that is no page is not read.
     let huge = std::fs::File::create(fixture.path_of("huge.md")).unwrap();
     huge.set_len(10 << 30).unwrap();
     let refused = fixture.run_for_failure(1, &["publish", "huge.md"]).await;

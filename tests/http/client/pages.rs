@@ -133,7 +133,7 @@ async fn projects_and_pages_are_listed_changed_and_deleted() {
     );
     let page = fixture.json(&["frontend", "show", "shop"]).await;
     assert_eq!(page["title"], "Shop");
-    // What cannot be undone asks, and nobody is there to say yes.
+    // A command that cannot be undone asks; without a terminal it is refused.
     let refused = fixture
         .run_for_failure(8, &["frontend", "delete", "shop"])
         .await;
@@ -176,7 +176,7 @@ async fn a_file_that_is_watched_is_published_on_save() {
     };
     fixture.write("shop.md", "# Shop\n\nOne.\n");
     shows("# Shop\n\nOne.\n").await;
-    // What cannot be published is told, and the next save is.
+    // A refused source is reported, and the next save is published.
     fixture.write("shop.md", "  \n");
     watching.wait_for_stderr("error:").await;
     fixture.write("shop.md", "# Shop\n\nTwo.\n");

@@ -67,7 +67,7 @@ async fn a_share_is_made_as_it_is_wanted() {
     assert_eq!(fixture.fetch_source("note").await, "{\"a\": 1}");
     let day = |name: &str| text(&share[name])[..13].to_owned();
     assert_ne!(day("created_at"), day("expires_at"));
-    // What comes without a name is Markdown.
+    // A source without a file name is Markdown.
     let output = run_with_input(
         fixture.command(&["publish", "-", "--name", "words"]),
         "# Words",

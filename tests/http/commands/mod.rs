@@ -88,7 +88,7 @@ async fn every_command_is_in_effect_when_it_is_answered() {
     site.run(&["namespace", "plan", "acme", "pro"]).await;
     assert_eq!(site.create_project(&first).await, 201);
 
-    // Who is let in, and that it counts at once, is shown where users are.
+    // Tests of members show that membership counts at once.
     let nobody = [
         "workspace",
         "member",
@@ -156,7 +156,7 @@ async fn every_command_is_in_effect_when_it_is_answered() {
     assert_eq!(events, json!({ "events": [] }));
     let visitors = site.run(&["visitors", "list", &project]).await;
     assert_eq!(visitors, json!({ "visitors": [] }));
-    // Who is erased, and that it is at once, is shown where visitors sign in.
+    // Tests of visitors show that erasure is immediate.
     let forget = ["visitors", "forget", &project, "usr_nobody"];
     let nobody = svc().run(site.data.path(), &forget).await;
     assert!(nobody.stderr.contains("has no visitor"), "{nobody:?}");

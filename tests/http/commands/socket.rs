@@ -126,7 +126,7 @@ async fn what_takes_in_everything_is_the_servers_work_and_says_how_far_it_is() {
         (&found["deployments"], &found["errors"]),
         (&json!(1), &json!([]))
     );
-    // What goes wrong is told as an operation's error is.
+    // Errors have the form of an operation's error.
     let inside = site.data.path().join("backup");
     let inside = json!({ "backup": { "directory": inside } });
     let refused = response_lines(site.data.path(), &inside);

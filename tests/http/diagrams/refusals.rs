@@ -87,7 +87,7 @@ async fn nothing_in_a_diagram_is_live() {
     let diagrams = diagrams(&hostile);
     for (name, template) in &diagrams {
         for payload in &payloads {
-            // As it is, and as it would have to be to stand between quotes.
+            // The text as it is, and escaped for an attribute.
             for payload in [
                 payload.clone(),
                 payload.replace(['\'', '"'], "").replace(['(', ')'], ""),

@@ -11,7 +11,7 @@ async fn a_guest_that_cannot_be_loaded_leaves_the_old_one_in_its_place() {
     )
     .await;
     let guests = server.data().join("guests/render");
-    // As if the disk had lost it between the check and the load: the record names what is not there.
+    // The file is lost between the check and the load: the record names a missing file.
     let record = guests.join("installed.json");
     let text = std::fs::read_to_string(&record).unwrap();
     let mut changed: Value = serde_json::from_str(&text).unwrap();

@@ -394,7 +394,7 @@ async fn a_guest_that_fails_where_the_one_before_does_not_is_rolled_back() {
             Some("bad")
         );
 
-        // Its caller has the page of the guest that can make it.
+        // The caller gets a page of the guest that can render it.
         let rescued = page(&server, &format!("{word} me")).await;
         assert_eq!(page_signature(rescued.text()), Some("good"), "{word}");
         assert_eq!(

@@ -20,7 +20,7 @@ async fn a_plan_changes_at_once() {
         (&json!("acme"), &json!("pro"))
     );
     second().await.expect(201);
-    // What there is stays.
+    // Existing namespaces stay.
     run(&server, &["namespace", "plan", "acme", "free"]).await;
     second().await.problem(403, "plan_limit");
     let projects = run(&server, &["project", "list"]).await;

@@ -300,7 +300,7 @@ async fn paths_are_decoded_once_and_must_then_be_canonical() {
             answer.problem(404, "not_found");
         }
     }
-    // Whose answer it is, is decided by the decoded path too.
+    // The decoded path selects the route, too.
     let browser = "GET /%61pi/v1/nothing HTTP/1.1\r\nAccept: text/html\r\n";
     let request = format!("{browser}Host: {host}\r\nConnection: close\r\n\r\n");
     server.raw(request).await.problem(404, "not_found");

@@ -57,7 +57,7 @@ async fn it_is_sent_home_and_nothing_else_is() {
             assert_eq!(sent.header("cdn-cache-control"), None);
             assert_eq!(sent.text(), "");
         }
-        // What a cache has of the other answers is none for it.
+        // A cached answer to the other request is not used for it.
         let held = [OPENED[0], OPENED[1], ("if-none-match", &*etag)];
         send_request(&server, &host, "/room", &held)
             .await

@@ -52,7 +52,7 @@ async fn who_says_nothing_is_closed_and_keeps_nobody_out() {
     for stream in &mut silent {
         read_until_closed(stream).await;
     }
-    // Their places are free again.
+    // Closed handshakes free their slots.
     let stream = connect_from([127, 0, 0, 2], address).await;
     let name = "localhost".try_into().unwrap();
     let connector = tokio_rustls::TlsConnector::from(config);

@@ -74,7 +74,7 @@ async fn a_member_who_does_not_read_is_closed_and_the_others_go_on() {
     let (mut slow, _) = rooms::join(&fixture, "lobby").await;
     let (mut bob, _) = rooms::join(&fixture, "lobby").await;
     let text = "x".repeat(60_000);
-    // What the kernels on both sides and the session hold is less than this.
+    // More than the kernels on both sides and the session can buffer.
     let mut heard = 0;
     for _ in 0..400 {
         ada.send_envelope("move", json!(text)).await;

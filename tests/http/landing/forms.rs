@@ -107,7 +107,7 @@ async fn a_page_is_reported_by_a_form() {
     let late = send_form(&server, "/api/v1/reports", None, sent).await;
     assert!(late.expect(429).html().contains("Too many requests"));
     server.advance(60);
-    // What `curl -d` sends says that it is a form, and is JSON.
+    // `curl -d` sends JSON with the media type of a form.
     let body = json!({ "slug": "page", "reason": "other" }).to_string();
     let answer = send_form(&server, "/api/v1/reports", Some("null"), &body).await;
     assert!(answer.expect(202).json()["id"].is_string());

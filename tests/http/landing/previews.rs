@@ -32,7 +32,7 @@ async fn a_preview_is_what_would_be_published() {
         let body = json!({ "type": kind, "content": content, "title": "A title" });
         let slug = server.publish_slug(&body).await;
         let page = server.get(&format!("/{slug}")).answer().await;
-        // What has no address yet has no foot.
+        // A preview has no address, and so no footer.
         let published = page.html();
         let foot = published
             .find("<footer class=\"foot\"")

@@ -53,7 +53,7 @@ async fn strangers_of_one_network_leave_room_for_others_and_for_owners() {
     let form = server.request(Method::PUT, "/api/v1/deploy/notes.md");
     let form = form.header("x-forwarded-for", "2001:db8:1:1::1").body("x");
     assert_cap_reached(&form.answer().await, "active_deployments", "client");
-    // What was counted is counted still after a restart.
+    // Counts survive a restart.
     let server = server.restart().await;
     let refused = share_from(&server, "2001:db8:1:ffff::1", &body).await;
     assert_cap_reached(&refused, "active_deployments", "client");
@@ -234,7 +234,7 @@ async fn a_user_makes_some_free_workspaces_and_no_more() {
     let body = json!({ "display_name": "three", "slug": "three" });
     let refused = alice.send(&fixture, Method::POST, all, body.clone()).await;
     refused.problem(403, "plan_limit");
-    // What is given away was made all the same, and what is taken over was not.
+    // A project that was given away counts as created, and one that was taken over does not.
     alice.add_member(&fixture, &one, &bob, "owner").await;
     bob.workspace(&fixture, "bobs").await;
     let path = format!("{all}/{one}/members/{}", alice.id);

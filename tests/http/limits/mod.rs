@@ -147,7 +147,7 @@ async fn a_client_is_told_apart_by_what_trusted_proxies_say() {
         (&["203.0.113.1"][..], 400),
         (&["203.0.113.1"], 429),
         (&["203.0.113.2"], 400),
-        // What the client wrote itself is left of what the proxy wrote.
+        // The client's own entries stand left of the proxy's.
         (&["198.51.100.1, 203.0.113.1"], 429),
         (&["203.0.113.1, 203.0.113.3"], 400),
         (&["203.0.113.3, 10.1.2.3"], 429),
@@ -295,7 +295,7 @@ async fn a_refusal_reaches_those_who_are_still_sending() {
         ("POST /api/v1/deploy", &chunked, 413),
         ("POST /api/v1/auth/nothing", &chunked, 404),
         ("PUT /api/v1/deploy", &declared, 405),
-        // Its declared length is looked at before whether there is anything.
+        // The declared length is checked before the route's resource.
         ("POST /nothing", &declared, 413),
         ("POST /nothing", &chunked, 404),
         ("POST /a/b/c", &chunked, 404),

@@ -337,7 +337,7 @@ async fn an_unsubscribe_that_finds_no_room_is_done_all_the_same() {
     let refused = answers.iter().filter(|answer| answer["type"] == "error");
     assert!(refused.count() > 0, "the backlog has overflowed");
     assert_eq!(answers.last().unwrap()["type"], "result");
-    // Nobody but the last listens: a change is told to none of the others.
+    // Only the last connection still subscribes: the others get no change.
     fixture
         .call_ok("vote", &json!({ "poll": 1, "choice": "tea" }))
         .await;

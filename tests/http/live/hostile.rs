@@ -31,7 +31,7 @@ async fn a_flood_of_subscribes_ends_its_socket_and_leaves_nothing() {
     for _ in 0..5 {
         let mut flood = open(&fixture).await;
         for n in 0..200 {
-            // It may be closed before the last.
+            // The socket may be closed before the last frame.
             let frame = subscribe(&format!("s{n}"), "counts", &json!({ "poll": n }));
             if flood.0.send(Message::text(frame)).await.is_err() {
                 break;

@@ -82,7 +82,7 @@ async fn as_much_as_pages_may_ask_for_takes_bounded_memory() {
         first <= MOST_KILOBYTES + SLACK,
         "{first} KB more, where {MOST_KILOBYTES} are the most"
     );
-    // What the first round left is used again.
+    // Memory of the first round is reused.
     assert!(
         second <= first + SLACK / 2,
         "{second} KB in the second round, after {first}"

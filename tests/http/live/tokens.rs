@@ -29,7 +29,7 @@ async fn a_subscribe_draws_the_clients_token_of_a_call() {
     let refused = stream.answer().await;
     refused.problem(429, "rate_limited");
     assert_eq!(refused.header("retry-after"), Some("60"));
-    // Those that are served go on, whatever the buckets hold.
+    // Open subscriptions go on with empty buckets.
     fixture
         .query(
             "INSERT INTO votes (poll, choice) VALUES (1, 'x')",
@@ -54,7 +54,7 @@ async fn joining_a_query_that_is_served_draws_no_token_of_the_page() {
     socket.send(subscribe("c", "polls", &json!({}))).await;
     next_error(&mut socket, Some("c"), "rate_limited").await;
     subscribe_and_read_first(&mut socket, "d", "all_keys", &json!({})).await;
-    // One that is wrong joins nothing.
+    // A subscription that fails shares no evaluation, so it needs a token.
     socket.send(subscribe("e", "nothing", &json!({}))).await;
     next_error(&mut socket, Some("e"), "rate_limited").await;
 }

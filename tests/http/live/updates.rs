@@ -210,7 +210,7 @@ async fn a_new_version_of_the_action_is_followed() {
         next_rows(&mut socket, "a", 2).await,
         json!([{ "n": 0, "version": "two" }])
     );
-    // What it reads now is what counts.
+    // The query's present tables count.
     fixture
         .call_ok("vote", &json!({ "poll": 1, "choice": "tea" }))
         .await;

@@ -88,7 +88,7 @@ async fn an_owner_switches_them_on_and_off() {
     list_without_headers(&fixture.server, "/room/mcp")
         .await
         .expect(200);
-    // What comes after a deletion begins without.
+    // A new backend begins without tools.
     fixture.delete().await.expect(204);
     list_without_headers(&fixture.server, "/room/mcp")
         .await
@@ -173,7 +173,7 @@ async fn a_call_answers_what_op_answers() {
             params => client.call(action, params).await.document,
         };
         let op = fixture.call_action(action, &params).await.json();
-        // What is the request's own differs.
+        // The request's id differs.
         let same = |mut document: Value| {
             if let Some(members) = document.as_object_mut() {
                 members.remove("request_id");

@@ -23,7 +23,7 @@ async fn without_a_credential_only_quick_shares_are_published() {
             "manage_backend",
             "manage_workspace",
         ] {
-            // Whatever the arguments are: nobody learns more than how to authenticate.
+            // An anonymous caller learns only how to authenticate, with any arguments.
             for arguments in [
                 json!({}),
                 json!({ "action": "list" }),
@@ -65,7 +65,7 @@ async fn a_wrong_credential_is_refused_before_anything_is_done() {
         "Bearer error=\"invalid_token\", resource_metadata=\"{base}/.well-known/oauth-protected-resource/mcp\""
     );
     let mut changed = owner.credential.clone();
-    // Its checksum may end in any letter or digit.
+    // A checksum may end in any letter or digit.
     let other = if changed.pop() == Some('x') { 'y' } else { 'x' };
     changed.push(other);
     for header in [
@@ -104,7 +104,7 @@ async fn a_wrong_credential_is_refused_before_anything_is_done() {
         }
     }
     assert_eq!(server.snapshot(), before);
-    // What is wrong with the protocol's headers is told first.
+    // Errors in the protocol's headers come first.
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": { "_meta": super::client::meta() } });
     let request = server.json("/mcp", &body).bearer_auth("nonsense");
     let answer = request

@@ -131,7 +131,7 @@ async fn check_history(client: &Client<'_>, id: &str, slug: &str) {
     let released = send_request("promote", promote.clone()).await;
     assert_eq!(released["frontend"]["active_revision_id"], draft);
     assert!(seen().await.contains("<h1>My notes</h1>"));
-    // Somebody who still believes in the first revision overwrites nothing.
+    // A caller that expects the first revision overwrites nothing.
     let late = json!({ "revision_id": first, "expected_active_revision_id": first });
     let problem = client
         .call_refused(

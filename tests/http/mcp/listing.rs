@@ -120,7 +120,7 @@ async fn what_is_wrong_with_arguments_is_named() {
     let owner = Owner::new(&server, "acme").await;
     let client = Client::with_credential(&server, &owner.credential);
     let id = owner.project(&server, "House").await;
-    // What is asked for is there: arguments come after that.
+    // The project exists, so that the arguments are checked next.
     owner.frontend(&server, &id, "a").await;
     let backend = json!({ "ddl": "CREATE TABLE t (n)" });
     owner

@@ -184,7 +184,7 @@ async fn a_subscription_that_ends_leaves_the_projects_and_allows_no_more() {
         .post(&shop.fixture.server, "", &json!({ "name": "Three" }))
         .await;
     more.problem(403, "plan_limit");
-    // What is late changes nothing.
+    // A late event changes nothing.
     shop.send_subscription_status("evt_4", "updated", "active", 15)
         .await;
     shop.send_checkout_paid("evt_5", "sub_1").await;
@@ -284,7 +284,7 @@ async fn a_workspace_ends_after_its_subscription_was_told_to() {
     };
     assert_eq!(call.path, "/v1/subscriptions/sub_1");
     assert_eq!(call.form, "cancel_at_period_end=true");
-    // What the provider says afterwards is heard, and the end is not told twice.
+    // Later events of the provider are accepted, and the subscription is cancelled once.
     shop.send_subscription_status("evt_2", "updated", "active", 10)
         .await;
     shop.fixture

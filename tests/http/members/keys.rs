@@ -40,11 +40,11 @@ async fn a_key_is_made_listed_and_revoked() {
     assert_eq!(me.get("user_id"), None);
     assert_eq!(me["memberships"][0]["workspace"]["slug"], "acme");
     assert_eq!(me["memberships"][0]["role"], "viewer");
-    // Its end comes by itself.
+    // The key expires by itself.
     fixture.server.advance(60);
     let over = machine.get(&fixture.server, "").await;
     over.problem(401, "unauthorized");
-    // One without an end is revoked, twice as well as once.
+    // A key without an end can be revoked twice.
     let made = alice.send(&fixture, Method::POST, &keys, json!({})).await;
     let made = made.expect(201).json();
     assert_eq!(

@@ -149,7 +149,7 @@ async fn every_route_takes_its_role_from_everybody() {
         let (path, method, operation) = found.unwrap_or_else(|| panic!("no route {}", row.id));
         assert_eq!(operation["x-role"], row.floor.as_str(), "{}", row.id);
         for (number, place) in places.iter().enumerate() {
-            // What is wrong with the query is told to who may ask.
+            // An error in the query is told only to callers with permission.
             let path = format!("{}?nonsense=1", fill_path(path, place));
             let nobody = fixture.server.request(method.clone(), &path);
             let nobody = svc_tests::ReadAnswer::answer(nobody).await;

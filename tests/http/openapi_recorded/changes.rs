@@ -15,7 +15,7 @@ impl ExampleRecorder {
         let to = (Method::PATCH, backend.as_str());
         self.record_request_and_answer(("update_backend", "migration"), to.clone(), migration)
             .await;
-        // What a switch answers is what a look at the backend does.
+        // A switch answers with the backend's detail.
         let switch = json!({ "realtime": true });
         self.send_request(to.0, to.1, Some(&switch)).await;
         self.record("update_backend", "request", "switch", &switch);

@@ -97,7 +97,7 @@ async fn namespaces_and_keys() {
         );
         assert_eq!(output.stdout, "", "{arguments:?}");
     }
-    // What is shown once is stored nowhere.
+    // A credential is shown once and stored nowhere.
     for credential in [first, second] {
         let secret = credential.split('_').nth(2).unwrap();
         let held = svc_tests::disk::holding(server.data(), secret);

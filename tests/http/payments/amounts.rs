@@ -124,7 +124,7 @@ async fn an_invoice_of_another_amount_or_currency_gives_nothing_back() {
             has,
             "{what}"
         );
-        // What goes back of it is gone, whatever it was for.
+        // A refund counts for any invoice.
         send("invoice_payment.paid", 9, &invoice_payment(&next)).await;
         let back = send("charge.refunded", 10, &refunded_charge(&next)).await;
         assert_eq!(back, "refunded", "{what}");

@@ -102,7 +102,7 @@ async fn a_form_a_subscription_and_an_address_to_come_back_to() {
     for (name, value) in [
         ("mode", "subscription"),
         ("line_items[0][price_data][recurring][interval]", "month"),
-        // As this provider counts this currency.
+        // Amount in this currency's smallest unit.
         ("line_items[0][price_data][unit_amount]", "50000"),
         (
             "success_url",

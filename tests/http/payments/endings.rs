@@ -192,7 +192,7 @@ async fn what_is_paid_after_the_end_ends_too() {
     let calls = wait_for_end_calls(&shop.provider, 2).await;
     let path = format!("/v1/subscriptions/sub_{}", bought.checkout);
     assert_eq!(calls[1].path, path);
-    // What the provider says of it afterwards leads to nothing.
+    // Later events of the provider change nothing.
     shop.send_accepted_event(&event(
         "evt_3",
         "customer.subscription.updated",

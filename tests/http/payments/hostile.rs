@@ -152,7 +152,7 @@ async fn the_providers_test_mode_grants_nothing_where_money_moves() {
         })
         .await;
         let price = shop.add_price(json!({})).await;
-        // Nobody answers there: the session is known, and can be paid.
+        // The provider does not answer: the session is recorded, and can still be paid.
         let asked = shop.send_request(&json!({ "price": price }), "").await;
         asked.problem(503, "provider_unavailable");
         let id = shop.sessions().await.remove(0)["id"].clone();

@@ -321,7 +321,7 @@ async fn what_was_bought_before_cookies_were_the_hosts_own_is_shown_by_the_forme
         (1, 0)
     );
 
-    // As if it had been bought before.
+    // As for an earlier purchase.
     let app = shop.server.server().app();
     let before = app.control.write(|tx| {
         tx.execute("UPDATE payment_sessions SET host_cookie = 0", [])?;

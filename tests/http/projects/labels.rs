@@ -37,7 +37,7 @@ async fn a_label_that_ended_is_its_own_workspaces_for_thirty_days() {
         .delete(&server, &format!("/{web_shop}"))
         .await
         .expect(204);
-    // Its own workspace has it again at once, and another at no time.
+    // Its own workspace can take the label again at once, and another workspace never.
     let (again, third) = label(&alice, "Web Shop").await;
     assert_eq!(third, "web-shop-alice");
     alice
@@ -87,7 +87,7 @@ async fn a_label_with_visitors_rests_for_good() {
         .sign_in(&mut browser, "name=Ada&email=ada%40a.example", "")
         .await;
     let user = guest_book.user(&mut browser).await;
-    // Who was erased was there all the same.
+    // An erased visitor still counts.
     let visitor = format!("{path}/visitors/{}", text(&user["id"]));
     owner.delete(server, &visitor).await.expect(204);
     owner.delete(server, &path).await.expect(204);

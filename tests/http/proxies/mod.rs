@@ -143,7 +143,7 @@ async fn check_pages(site: &ProxiedServer) {
     let there = answer.header("location").unwrap().to_owned();
     assert!(there.starts_with(&format!("https://{HOST}")), "{there}");
     assert!(there.ends_with("/room?a=1"), "{there}");
-    // Somebody else's name is not ours, and an encoded path is as it was sent.
+    // A foreign name is refused, and an encoded path arrives as it was sent.
     let client = client.get(site.url(HOST, "/a%2Fb")).answer().await;
     client.problem(404, "not_found");
 }

@@ -139,7 +139,7 @@ async fn every_transition_is_as_the_table_says() {
     check(&one, "rollback", "superseded").await;
     assert_eq!(put.json()["revision_count"], 3);
 
-    // What changes nothing, and what is refused.
+    // Releases that change nothing, and those that are refused.
     let same = history
         .release(&server, "promote", &three, &three)
         .await
@@ -160,7 +160,7 @@ async fn every_transition_is_as_the_table_says() {
         .release(&server, "promote", "x", &three)
         .await
         .problem(404, "not_found");
-    // What is no id is not the active one's.
+    // A text that is no id is not the active revision's.
     for expected in [one.as_str(), "x", ""] {
         let stale = history.release(&server, "promote", &four, expected).await;
         let conflict = stale.problem(409, "revision_conflict");
@@ -332,7 +332,7 @@ async fn promoting_a_draft_that_is_behind_says_what_it_drops() {
         late.push(history.draft(&server, &format!("# Late {n}")).await);
     }
     let fresh = history.draft(&server, "# Fresh").await;
-    // What it was made from is live.
+    // The base revision is live.
     assert_eq!(promote(&fresh).await.1["note"], Value::Null);
     let newer = history.draft(&server, "# Newer").await;
     promote(&newer).await;
@@ -348,9 +348,9 @@ async fn promoting_a_draft_that_is_behind_says_what_it_drops() {
         "the newest first: {note}"
     );
     assert!(note.contains(&format!("roll back to {newer}")), "{note}");
-    // What was live once is no draft, and drops nothing that its author does not know.
+    // A revision that was live is no draft.
     assert_eq!(promote(&newer).await.1["note"], Value::Null);
-    // What is put back is what it was made from.
+    // A rollback restores the base revision.
     promote(&fresh).await;
     promote(&base).await;
     assert_eq!(promote(&late[1]).await.1["note"], Value::Null);

@@ -98,7 +98,7 @@ async fn who_sends_too_much_is_warned_then_closed() {
         assert_eq!(bob.wait_for_envelope("later").await["data"], n);
     }
     for _ in 0..21 {
-        // It may be closed before the last.
+        // The socket may be closed before the last frame.
         let _ = ada.0.send(Message::text("refused ones count")).await;
     }
     assert_eq!(ada.wait_for_close().await, Some(1008));

@@ -80,7 +80,7 @@ async fn many_who_reload_at_once_are_told_in_one_piece() {
         told.len()
     );
     fixture.server.advance(1);
-    // Everybody who came back is welcomed as one of all, and is told nothing of the others who came with it.
+    // Each member that reloads gets one welcome with all members, and no events of the others.
     let mut frames = 0;
     let mut ids = BTreeSet::new();
     for socket in &mut back {
@@ -191,7 +191,7 @@ async fn a_thousand_who_reload_cost_each_of_them_two_frames() {
     wait_for_socket_count(&fixture, 1 + THOUSAND).await;
     fixture.server.advance(1);
     watcher.drain_envelopes().await;
-    // They are gone, and then all are back, within a second of the server's.
+    // All members leave and come back within a second of the server's clock.
     drop(crowd);
     wait_for_socket_count(&fixture, 1).await;
     let back = open_unwelcomed_sockets(&fixture, THOUSAND).await;

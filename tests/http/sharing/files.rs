@@ -106,7 +106,7 @@ async fn a_file_draws_the_token_of_a_deploy_and_has_its_cap() {
     let refused = put(&server, "a.md", "x").await;
     refused.problem(429, "rate_limited");
     assert_eq!(refused.header("retry-after"), Some("60"));
-    // Who may not publish any more may still delete.
+    // A caller that may no longer publish may still delete.
     for _ in 0..3 {
         delete(&server, &share).await.expect(204);
     }

@@ -270,7 +270,7 @@ async fn a_claimed_share_is_a_frontend() {
     claim(&server, &owner, &project, &share)
         .await
         .problem(404, "not_found");
-    // It has a history as every frontend has.
+    // A claimed share has a history, as every frontend.
     let path = format!("/{project}/frontends/mine");
     let body = json!({ "content": "<p>two" });
     owner

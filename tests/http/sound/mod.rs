@@ -237,7 +237,7 @@ async fn what_is_probably_not_meant_is_named_in_every_answer() {
         let tried = fixture.send(http::Method::PATCH, "?dry_run=true", &body);
         check(&tried.await.expect(200).json());
         check(&fixture.migrate(ddl).await.expect(200).json());
-        // What was said once is said in the detail alone.
+        // A warning is repeated in the detail alone.
         let next = fixture
             .migrate("CREATE TABLE next (a)")
             .await

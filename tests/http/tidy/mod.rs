@@ -262,7 +262,7 @@ fn every_path_that_a_document_names_exists() {
 fn is_path(code: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
     let relative = code.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '.');
-    // What is made while building and serving, what a reader's own folder has, and what is a media type.
+    // Paths of builds and servers, files in a reader's folder, and media types.
     let foreign = [
         "target/",
         "data/",

@@ -64,7 +64,7 @@ async fn the_visitor_chooses_among_those_that_the_project_offers() {
         .json();
     assert_eq!(project["allowed_providers"], json!(["other"]));
     assert_eq!(offered_providers(&guest_book).await, ["other"]);
-    // One is no choice.
+    // With one provider there is no choice.
     guest_book.begin_sign_in(&mut browser, "").await;
     // Null leaves the list, an empty one takes it away.
     let project = set_allowed_providers(&guest_book, &Value::Null).await;

@@ -78,7 +78,7 @@ async fn a_restored_backup_has_visitors_and_the_sessions_of_its_moment() {
         put_back.await
     };
     let guest_book = guest_book.move_to_server(restore).await;
-    // Who was signed in then is so again, under the id and with the profile of then, and until when it was.
+    // Restored sessions have the id, the profile and the end of the backup.
     for (browser, user) in [(&ada, &as_ada), (&bob, &as_bob)] {
         let mut browser = guest_book.browser_of(browser);
         assert_eq!(guest_book.user(&mut browser).await, *user);

@@ -76,7 +76,7 @@ async fn over_https_only_the_pages_own_host_sets_them() {
     let other = "x".repeat(43);
     for (cookies, signed_in) in [
         (format!("__Host-svc_session_{id}={token}"), true),
-        // What a sibling has set for all of the domain beside it.
+        // A cookie that a sibling origin has set for the whole domain.
         (
             format!("svc_session_{id}={other}; __Host-svc_session_{id}={token}"),
             true,
@@ -122,7 +122,7 @@ async fn of_several_cookies_of_one_name_none_counts() {
         let found = user_by_cookies(&guest_book, &cookies).await;
         assert_eq!(found != Value::Null, signed_in, "{cookies}");
     }
-    // What a browser is known by while it signs in is the same.
+    // The cookie of a running sign-in stays the same.
     let begun = guest_book
         .browser()
         .get(&guest_book.url("/auth/login"))

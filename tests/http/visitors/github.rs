@@ -83,7 +83,7 @@ async fn github_says_who_it_is_by_its_api() {
     });
     let (mut browser, _) = sign_in(&guest_book).await;
     assert_eq!(guest_book.user(&mut browser).await.get("email"), None);
-    // It refuses with a 200.
+    // The provider refuses with a 200.
     let refusal = "{\"error\":\"bad_verification_code\"}".to_owned();
     for (path, manner) in [
         ("/login/oauth/access_token", IssuerBehaviour::Text(refusal)),
@@ -370,7 +370,7 @@ async fn a_room_names_visitors_who_ask_for_it() {
     named.send_envelope("say", json!(1)).await;
     let said = watcher.wait_for_envelope("say").await;
     assert_eq!(said["user"], user);
-    // Who does not ask, or is not signed in, is not named.
+    // A visitor who does not ask, or is not signed in, is not named.
     for (query, cookie) in [
         ("", cookie.as_str()),
         ("&identify=false", &cookie),

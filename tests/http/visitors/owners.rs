@@ -269,7 +269,7 @@ async fn the_tool_calls_as_a_visitor_of_its_callers_choice() {
         done["structuredContent"]["results"][1]["rows"],
         json!([{ "words": "Hi", "user_id": "usr_test", "email": "test@example.com" }])
     );
-    // Nobody, without it; and nothing of `as` stays for the next call.
+    // Without `as` the caller is anonymous; `as` has no effect on the next call.
     let alone = json!({ "project_id": project, "ops": ops });
     let refused = result(call(own, alone).await);
     assert_eq!(refused["structuredContent"]["code"], "identity_required");

@@ -38,7 +38,7 @@ async fn a_state_is_good_once_in_time_and_for_its_provider() {
         .return_from_issuer(&mut browser, "acme", &query)
         .await;
     assert_eq!(late, guest_book.failure_url("state_invalid"));
-    // What is none of ours leads nowhere.
+    // An unknown state leads nowhere.
     for state in [
         "",
         "state=",
@@ -156,7 +156,7 @@ async fn where_projects_have_no_origins_the_callback_knows_the_browser() {
         .await;
     assert_eq!(stolen, guest_book.failure_url("state_invalid"));
     assert_eq!(stub.request_count("/token"), 0);
-    // It was not used up by that.
+    // The ticket was not used up by that.
     let complete = guest_book
         .return_from_issuer(&mut ada, "acme", &query)
         .await;
@@ -220,7 +220,7 @@ async fn a_session_ends_after_thirty_days_whatever_its_visitor_does() {
     let refused = guest_book.call(&mut ada, &mine).await;
     refused.problem(401, "identity_required");
     assert_eq!(guest_book.user(&mut ada).await, Value::Null);
-    // What is over is removed.
+    // Expired sign-ins are removed.
     let visitors = &guest_book.fixture.server.server().app().visitors;
     visitors.sweep().await.unwrap();
     let control = &guest_book.fixture.server.server().app().control;
@@ -322,7 +322,7 @@ async fn a_sign_in_leads_back_to_its_own_page_or_is_refused() {
         .await;
     let back = answer.expect(302).header("location").map(str::to_owned);
     assert_eq!(back, Some(guest_book.failure_url("provider_not_allowed")));
-    // What cannot begin is refused on the sites host, too.
+    // A sign-in with invalid parameters is refused on the sites host, too.
     let url = format!(
         "{}/room/auth/login?return_to=https://evil/",
         guest_book.sites

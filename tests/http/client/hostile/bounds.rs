@@ -118,7 +118,7 @@ async fn a_copy_of_a_database_has_its_bound_and_leaves_nothing() {
         ([(header::CONTENT_LENGTH, length)], endless_body(none)).into_response()
     };
     let broken = || {
-        // As much as leaves before the connection breaks.
+        // The bytes that are sent before the connection breaks.
         let part = || Ok(Bytes::from_static(&[b'x'; 1 << 16]));
         let parts = std::iter::repeat_with(part).take(64);
         let parts = parts.chain([Err(std::io::Error::other("gone"))]);

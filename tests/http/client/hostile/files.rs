@@ -29,7 +29,7 @@ const ALL: [(Replacement, &str); 6] = [
 fn replace_with(trap: &VictimFolder, name: &str, what: Replacement) {
     let path = trap.path_of(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    // What was there before it.
+    // Removes the earlier entry.
     let _ = std::fs::remove_file(&path);
     let link = |to: &str| std::os::unix::fs::symlink(to, &path).unwrap();
     match what {

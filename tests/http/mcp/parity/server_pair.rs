@@ -142,7 +142,7 @@ impl ParityServer {
         if !document["inventory"].is_null() {
             document["inventory"]["bytes_on_disk"] = 0.into();
         }
-        // What history takes on the disk depends on the ids and times that it packs.
+        // The size of the history depends on the ids and times that it compresses.
         if !document["moments"].is_null() {
             document["bytes"] = 0.into();
         }

@@ -241,7 +241,7 @@ async fn who_is_let_out_is_out_from_the_next_request_on() {
     let by = |name: &str| &people.iter().find(|one| one.name == name).unwrap().owner;
     let (alice, bob, carol) = (by("alice"), by("bob"), by("carol"));
     let (machine, reader) = (by("a machine"), by("a reader"));
-    // Everybody is known, and remembered where anything is.
+    // All callers are authenticated once, so that later requests write nothing for that.
     for who in [carol, machine, reader] {
         let project = format!("/{}", places[0].project);
         who.get(&fixture.server, &project).await.expect(200);

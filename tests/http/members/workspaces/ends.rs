@@ -114,7 +114,7 @@ async fn a_workspace_ends_with_all_that_it_owns() {
         .get(&fixture.server, &format!("/{project}"))
         .await
         .problem(404, "not_found");
-    // Its name is free at once.
+    // The name is free at once.
     bob.workspace(&fixture, "acme").await;
     assert!(page["id"].is_string());
     let gone = async || {
