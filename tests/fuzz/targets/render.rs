@@ -4,7 +4,7 @@ use guest_render::{RenderError, RuntimeScript, Source, TYPES, render};
 
 use super::page;
 
-/// Of the largest page. A source of the fuzzer's is far smaller.
+/// Limit of a page; the fuzzer's sources are far smaller.
 const PAGE_BYTES: u32 = 16 << 20;
 
 /// Renders a text as every type.
