@@ -15,7 +15,7 @@ use super::meter::Watch;
 use super::open::answer_of;
 use svc_base::ids::BackendId;
 use svc_base::sqlite;
-use svc_base::turns::Turn;
+use svc_base::work_state::WorkState;
 
 /// The tables that only the platform has a use for.
 const INTERNAL: &str = "SELECT name FROM sqlite_schema WHERE type = 'table'
@@ -32,10 +32,10 @@ impl Databases {
         let owner = database.owner;
         let budget = self.limits.time * MIGRATION;
         let (answer, answered) = oneshot::channel();
-        let turn = Turn::new();
-        let begun = Arc::clone(&turn);
+        let work_state = WorkState::new();
+        let begun = Arc::clone(&work_state);
         let job = Box::new(move || {
-            if begun.begin() {
+            if begun.start() {
                 let source = Handle::reader(&database.settings);
                 let file = source.and_then(|source| export(&source, &database.settings, budget));
                 // A caller that has gone away does not want it.
@@ -45,7 +45,7 @@ impl Databases {
         if !self.lanes.long(owner, job) {
             return Err(RunError::Busy);
         }
-        answer_of(answered, &turn).await
+        answer_of(answered, &work_state).await
     }
 }
 

@@ -43,7 +43,10 @@ pub(super) fn run_group(
     limits: &ResultLimits,
 ) -> Unfinished {
     let mut unfinished = Unfinished::default();
-    let mut waiting: Vec<Write> = writes.into_iter().filter(|w| w.turn.begin()).collect();
+    let mut waiting: Vec<Write> = writes
+        .into_iter()
+        .filter(|w| w.work_state.start())
+        .collect();
     // Savepoints cost as much as a small write: the first attempt goes without, in the hope that all is well.
     let mut guarded = false;
     let watch = Stopwatch::start();
@@ -87,14 +90,18 @@ pub(super) fn run_group(
         }
     }
     // A rollback took the changes of these back, so they run again. Callers that gave up see their channel close.
-    unfinished.long.retain(|write| write.turn.wait_again(WAIT));
-    unfinished.rest.retain(|write| write.turn.wait_again(WAIT));
+    unfinished
+        .long
+        .retain(|write| write.work_state.requeue(WAIT));
+    unfinished
+        .rest
+        .retain(|write| write.work_state.requeue(WAIT));
     unfinished
 }
 
 /// Runs a write alone, for as long as a statement may take, and commits it: the first step, as of a group.
 pub(super) fn run_alone(writer: &mut Writer, write: Write, limits: &ResultLimits) {
-    if !write.turn.begin() {
+    if !write.work_state.start() {
         return;
     }
     let handle = &writer.handle;

@@ -103,7 +103,7 @@ impl Settings {
 
     fn disk_is_full(&self) -> bool {
         let directory = self.path.parent().unwrap_or(&self.path);
-        disk::free(directory).is_ok_and(|free| free < DISK_FULL)
+        disk::free_bytes(directory).is_ok_and(|free| free < DISK_FULL)
     }
 }
 

@@ -21,7 +21,7 @@ use super::write::Write;
 use super::writer::{Writer, Writers};
 use svc_base::ids::BackendId;
 use svc_base::sync::lock;
-use svc_base::turns::{self, Turn};
+use svc_base::work_state::{self, WorkState};
 
 /// How many writes of a database may wait.
 const WAITING: usize = 1024;
@@ -108,11 +108,11 @@ impl Database {
         pace: Arc<Pace>,
     ) -> Result<ResultJson, BatchError> {
         let (answer, answered) = oneshot::channel();
-        let turn = Turn::new();
+        let work_state = WorkState::new();
         let write = Write {
             work,
             pace,
-            turn: Arc::clone(&turn),
+            work_state: Arc::clone(&work_state),
             answer,
         };
         let long = write.pace.lane() == Lane::Long;
@@ -121,7 +121,7 @@ impl Database {
         } else {
             QueuedWork::Write(write)
         })?;
-        answer_of(answered, &turn).await
+        answer_of(answered, &work_state).await
     }
 
     fn alone(&self, write: Write) -> QueuedWork {
@@ -318,9 +318,9 @@ impl Drop for ReleaseWriter<'_> {
 /// Waits for an answer; for its beginning, only so long.
 pub(super) async fn answer_of<T, E: From<RunError>>(
     answered: oneshot::Receiver<Result<T, E>>,
-    turn: &Turn,
+    work_state: &WorkState,
 ) -> Result<T, E> {
-    let answer = turns::answer_of(answered, turn, WAIT).await;
+    let answer = work_state::wait_for_result(answered, work_state, WAIT).await;
     // What was dropped was refused, or failed in a way that the log tells: nothing was done.
     answer.unwrap_or(Err(RunError::Busy.into()))
 }

@@ -13,7 +13,7 @@ use super::pace::{DELAYED, INLINE, Lane, Pace, SHORT, worked};
 use super::run::{Call, ResultJson, prepare, run, run_inline};
 use super::touched::Tables;
 use svc_base::Stopwatch;
-use svc_base::turns::Turn;
+use svc_base::work_state::WorkState;
 
 impl Database {
     pub(super) async fn read(&self, call: Call, pace: &Arc<Pace>) -> Result<ResultJson, RunError> {
@@ -146,10 +146,10 @@ impl Database {
         work: impl FnOnce(&Handle) -> Result<T, RunError> + Send + 'static,
     ) -> Result<T, RunError> {
         let (answer, answered) = oneshot::channel();
-        let turn = Turn::new();
-        let (me, begun) = (self.myself()?, Arc::clone(&turn));
+        let work_state = WorkState::new();
+        let (me, begun) = (self.myself()?, Arc::clone(&work_state));
         let job = Box::new(move || {
-            if begun.begin() {
+            if begun.start() {
                 let result = me.readers.take(&me.settings).and_then(|reader| {
                     let result = work(&reader);
                     me.readers.put_back(reader);
@@ -167,6 +167,6 @@ impl Database {
         if !queued {
             return Err(RunError::Busy);
         }
-        answer_of(answered, &turn).await
+        answer_of(answered, &work_state).await
     }
 }

@@ -18,7 +18,7 @@ use super::flow::Flow;
 use super::metrics::{LaneLabels, Metrics};
 use svc_base::Stopwatch;
 use svc_base::threads::{NICENESS, Threads, lower_priority_to};
-use svc_base::turns::{Turn, answer_of};
+use svc_base::work_state::{WorkState, wait_for_result};
 
 /// A guest's stack lies on the thread that calls it, below the host's own frames.
 const STACK_BYTES: usize = 4 << 20;
@@ -169,7 +169,7 @@ impl Lane {
             let _ = sender.send(outcome);
         });
         let ticket = self.shared.enqueue(Flow::current(), stop, run)?;
-        match answer_of(receiver, &ticket.turn, self.wait).await {
+        match wait_for_result(receiver, &ticket.work_state, self.wait).await {
             Some(Ok(value)) => Ok(value),
             Some(Err(panic)) => resume_unwind(panic),
             None => Err(Busy),
@@ -202,7 +202,7 @@ struct State {
 }
 
 struct Job {
-    turn: Arc<Turn>,
+    work_state: Arc<WorkState>,
     run: Box<dyn FnOnce() + Send>,
 }
 
@@ -234,9 +234,9 @@ impl Shared {
         run: Box<dyn FnOnce() + Send>,
     ) -> Result<Ticket<'_>, Busy> {
         let labels = self.labels(&flow);
-        let turn = Turn::new();
+        let work_state = WorkState::new();
         let job = Job {
-            turn: Arc::clone(&turn),
+            work_state: Arc::clone(&work_state),
             run,
         };
         let mut state = self.lock();
@@ -256,7 +256,7 @@ impl Shared {
             shared: self,
             flow,
             number,
-            turn,
+            work_state,
             stop,
         })
     }
@@ -265,12 +265,12 @@ impl Shared {
         let mut done = None;
         while let Some((flow, job)) = self.next(serves, done.take()) {
             let stopwatch = Stopwatch::start();
-            if job.turn.begin() {
+            if job.work_state.start() {
                 let labels = self.labels(&flow);
                 let running = self.metrics.running.get_or_create_owned(&labels);
                 running.inc();
                 let wait = self.metrics.queue_wait.get_or_create_owned(&labels);
-                wait.observe(job.turn.queued_seconds());
+                wait.observe(job.work_state.queued_seconds());
                 (job.run)();
                 running.dec();
             }
@@ -315,15 +315,15 @@ struct Ticket<'a> {
     shared: &'a Shared,
     flow: Flow,
     number: u64,
-    turn: Arc<Turn>,
+    work_state: Arc<WorkState>,
     stop: StopSignal,
 }
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         self.stop.set();
-        self.turn.give_up();
-        if self.turn.is_given_up() {
+        self.work_state.cancel();
+        if self.work_state.is_cancelled() {
             let mut state = self.shared.lock();
             let job = state.queue.remove(&self.flow, self.number);
             self.shared.note_waiting(&state, &self.flow);

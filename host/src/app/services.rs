@@ -23,7 +23,7 @@ use crate::gauges::Gauges;
 use crate::guests;
 use crate::http::rate_limit::RateLimits;
 use crate::mcp::Tools;
-use crate::outbound::{NO_AUTHORITIES, Outbound};
+use crate::outbound::{NO_ROOT_CERTIFICATES, Outbound};
 use crate::payments::Payments;
 use crate::payments::routes::CheckoutState;
 use crate::projects::Projects;
@@ -83,8 +83,8 @@ impl Ground {
     /// Opens the control database.
     pub(super) fn open(config: Config, clock: Clock, random: Random) -> anyhow::Result<Self> {
         let outbound = Outbound::new()?;
-        if !outbound.is_believing() {
-            tracing::warn!("sign-in, payments and certificates will fail: {NO_AUTHORITIES}");
+        if !outbound.has_root_certificates() {
+            tracing::warn!("sign-in, payments and certificates will fail: {NO_ROOT_CERTIFICATES}");
         }
         Ok(Self {
             control: Control::open(&config.data).context("opening the control database")?,

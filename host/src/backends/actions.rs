@@ -46,7 +46,7 @@ impl Weighter<BackendId, Arc<Actions>> for ByText {
 
 /// Keeps the actions of the backends that are called. A part of it has room for all that one backend may define.
 pub(super) fn cache() -> Cache<BackendId, Arc<Actions>, ByText> {
-    memory_cache::weighted(CACHED, CACHED_BYTES, SHARDS, ByText)
+    memory_cache::weighted_cache(CACHED, CACHED_BYTES, SHARDS, ByText)
 }
 
 impl Backends {

@@ -106,7 +106,9 @@ async fn source(data: &Path, served: Option<Content>) -> anyhow::Result<Source> 
             let directory = stored.require_directory()?;
             // An installation that never served has none.
             std::fs::create_dir_all(&directory)?;
-            Ok(Source::Directory(Shelf::new(disk::open(&directory)?)))
+            Ok(Source::Directory(Shelf::new(disk::open_directory(
+                &directory,
+            )?)))
         }
     }
 }
@@ -196,7 +198,7 @@ fn copy_databases(
     let moment = Moment::take(control, Files::open(&data.join(BACKENDS))?, clock)?;
     fault::point("backup.moment");
     let to = place.state(state);
-    disk::subdirectory(&place.dir.open_dir(state)?, BACKENDS)?;
+    disk::ensure_subdirectory(&place.dir.open_dir(state)?, BACKENDS)?;
     let files = Files::open(&to.join(BACKENDS))?;
     let all = moment.backends.len() as u64 + 1;
     let mut done = 0;
@@ -215,7 +217,7 @@ fn copy_databases(
 /// Copies installed guests, each in its folder; answers what they are called.
 fn copy_guests(from: &Path, to: &mut Shelf, copied: &mut Copied) -> anyhow::Result<Vec<Entry>> {
     let mut entries = Vec::new();
-    let dir = match disk::open(from) {
+    let dir = match disk::open_directory(from) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(entries),
         dir => dir?,
     };
@@ -244,7 +246,7 @@ fn copy_guests(from: &Path, to: &mut Shelf, copied: &mut Copied) -> anyhow::Resu
             if !guest.file_type()?.is_file() || name.starts_with('.') {
                 continue;
             }
-            let (digest, bytes) = Digest::of_copied(guest.open()?, io::sink())?;
+            let (digest, bytes) = Digest::copy_and_digest(guest.open()?, io::sink())?;
             let there = to.bytes(&digest)? == Some(bytes);
             if there {
                 to.rely_on(&digest);
@@ -292,7 +294,7 @@ fn describe(
 }
 
 fn describe_file(path: &Path, name: String) -> anyhow::Result<Entry> {
-    let (digest, bytes) = Digest::of_copied(std::fs::File::open(path)?, io::sink())?;
+    let (digest, bytes) = Digest::copy_and_digest(std::fs::File::open(path)?, io::sink())?;
     Ok(Entry {
         name,
         sha256: digest.to_string(),

@@ -78,7 +78,7 @@ async fn ask(said: &StatusFile, address: SocketAddr) -> anyhow::Result<(u16, Str
     };
     let host = host.host_str().context("its address has no host")?;
     // Nothing secret is said, so a certificate that other machines of a network are to believe is good enough here.
-    let client = outbound::builder()
+    let client = outbound::client_builder()
         .no_proxy()
         .redirect(Policy::none())
         .danger_accept_invalid_certs(true)

@@ -231,8 +231,8 @@ impl OperatorArgs {
 
     fn print(&self, document: &str, text: &str) -> anyhow::Result<ExitCode> {
         let out = match self.json {
-            true => terminal::json(document).into_owned(),
-            false => terminal::plain(text),
+            true => terminal::escape_json(document).into_owned(),
+            false => terminal::escape_text(text),
         };
         // An empty list is nothing, and not an empty line.
         if !out.is_empty() {
@@ -263,7 +263,7 @@ fn print(line: &str) -> anyhow::Result<()> {
 /// Tells the person at the terminal something beside the answer.
 fn say(line: &str) {
     // There is nobody left to tell that standard error is closed.
-    let _ = writeln!(std::io::stderr().lock(), "{}", terminal::plain(line));
+    let _ = writeln!(std::io::stderr().lock(), "{}", terminal::escape_text(line));
 }
 
 /// Sockets and tenants' databases are files, of which many systems allow a process few until it asks for more.

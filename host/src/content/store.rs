@@ -309,7 +309,7 @@ impl Content {
 }
 
 fn path(digest: &Digest) -> object_store::path::Path {
-    let (shard, rest) = digest.names();
+    let (shard, rest) = digest.storage_path();
     object_store::path::Path::from_iter([shard, rest])
 }
 

@@ -62,7 +62,7 @@ impl Paths {
     /// # Errors
     /// A directory without a name.
     pub fn of(guests: &Path, cache: &Path) -> io::Result<Self> {
-        let name = |path| disk::resolved(path).map(|path| path.display().to_string());
+        let name = |path| disk::resolve_path(path).map(|path| path.display().to_string());
         Ok(Self {
             guests: name(guests)?,
             cache: name(cache)?,
@@ -93,7 +93,7 @@ pub fn read(data: &Path) -> io::Result<Option<Said>> {
 
 /// Says for a backup where the server has its guests, if that is not in its data directory.
 pub fn elsewhere(data: &Path) -> io::Result<Option<String>> {
-    let ours = disk::resolved(&data.join("guests"))?;
+    let ours = disk::resolve_path(&data.join("guests"))?;
     let folder = read(data)?.map(|said| said.paths.guests);
     let folder = folder.filter(|folder| Path::new(folder) != ours);
     Ok(folder.map(|folder| {
@@ -103,7 +103,11 @@ pub fn elsewhere(data: &Path) -> io::Result<Option<String>> {
 
 /// Writes it down. Nobody relies on it after a power cut, so it is not synced; whoever reads finds the old or the new.
 pub fn write(data: &Path, said: &Said) -> anyhow::Result<()> {
-    Ok(disk::refresh(data, FILE, &serde_json::to_vec(said)?)?)
+    Ok(disk::replace_file_unsynced(
+        data,
+        FILE,
+        &serde_json::to_vec(said)?,
+    )?)
 }
 
 /// Forgets what an earlier server said.
@@ -127,9 +131,9 @@ impl Presence {
     /// The disk's, or somebody who keeps the lock.
     pub fn announce(data: &Path) -> io::Result<Self> {
         for _ in 0..TRIES {
-            let file = FileLock::file(&data.join(LOCK))?;
+            let file = FileLock::open_file(&data.join(LOCK))?;
             file.set_permissions(Permissions::from_mode(MODE))?;
-            if let Some(_locked) = FileLock::alone(file)? {
+            if let Some(_locked) = FileLock::try_exclusive(file)? {
                 return Ok(Self { _locked });
             }
             std::thread::sleep(PAUSE);
@@ -146,7 +150,7 @@ pub fn is_served(data: &Path) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         file => file?,
     };
-    Ok(FileLock::shared(file)?.is_none())
+    Ok(FileLock::try_shared(file)?.is_none())
 }
 
 #[cfg(test)]

@@ -141,7 +141,7 @@ impl SwitchGuest {
 /// # Errors
 /// The text for the operator.
 pub fn is_followed(theirs: &Path, ours: &Path) -> anyhow::Result<()> {
-    let (theirs, ours) = (disk::resolved(theirs)?, disk::resolved(ours)?);
+    let (theirs, ours) = (disk::resolve_path(theirs)?, disk::resolve_path(ours)?);
     if theirs != ours {
         bail!(
             "the server has its guests in {}, not in {}: name its directory with --guests",

@@ -32,9 +32,9 @@ pub struct Sizes {
 
 /// The sizes of an installation, beside a server that may be at work. Blocks.
 pub fn of(data: &Path) -> io::Result<Sizes> {
-    let dir = disk::open(data)?;
+    let dir = disk::open_directory(data)?;
     let mut sizes = Sizes {
-        free: disk::free(data)?,
+        free: disk::free_bytes(data)?,
         ..Sizes::default()
     };
     for entry in dir.entries()? {
@@ -93,7 +93,11 @@ pub fn of_object(data: &Path, digest: Option<&Digest>) -> io::Result<Option<u64>
 /// The directory of content, if content is in one.
 fn content(data: &Path) -> io::Result<Option<Dir>> {
     let place = Place::noted(data).map_err(io::Error::other)?;
-    match place.directory().map(|at| disk::open(&at)).transpose() {
+    match place
+        .directory()
+        .map(|at| disk::open_directory(&at))
+        .transpose()
+    {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         directory => directory,
     }
@@ -101,7 +105,7 @@ fn content(data: &Path) -> io::Result<Option<Dir>> {
 
 /// The bytes of the page of a share that is read once.
 pub fn of_once(data: &Path, id: &DeploymentId) -> io::Result<u64> {
-    length(&disk::open(&data.join("once"))?, &id.to_string())
+    length(&disk::open_directory(&data.join("once"))?, &id.to_string())
 }
 
 fn below(dir: &Dir) -> io::Result<u64> {

@@ -120,7 +120,7 @@ impl Projects {
         caller: &Caller,
         id: ProjectId,
     ) -> Result<ProjectScope<F>, ProjectError> {
-        if id == ProjectId::FREE {
+        if id == ProjectId::QUICK_SHARES {
             return Err(ProjectError::Forbidden);
         }
         let now = self.clock.now();

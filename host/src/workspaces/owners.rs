@@ -11,8 +11,8 @@ use super::{store, subscriptions};
 use crate::control::answers::Keep;
 use crate::control::audit::Act;
 use crate::control::{Error, Tx};
-use svc_base::counted;
 use svc_base::ids::WorkspaceId;
+use svc_base::pluralize;
 
 /// The slug of a name that leaves nothing usable.
 const NAMELESS: &str = "workspace";
@@ -235,7 +235,7 @@ fn check_plan(
         }
         Plan::Free if projects > most => format!(
             "The workspace has {}, and the plan `free` allows {most}. Delete some first.",
-            counted(projects, "project")
+            pluralize(projects, "project")
         ),
         Plan::Free => return Ok(()),
     };

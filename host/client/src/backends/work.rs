@@ -7,7 +7,7 @@ use serde_json::json;
 use super::views::{details_text, dry_run_text, warnings};
 use super::{ProjectArgs, script};
 use crate::error::{Failure, Result};
-use crate::output::{member, shell_word};
+use crate::output::{member, quote_shell_word};
 use crate::params::params;
 use crate::source::STDIN;
 use crate::{calls, confirm, results};
@@ -94,8 +94,10 @@ pub(super) async fn history(limit: u32, before: Option<String>, on: &ProjectArgs
     let asked = asked.query("limit", Some(limit)).query("before", before);
     let history = asked.answer().await?;
     if let Some(next) = history["next_before"].as_str() {
-        on.out()
-            .note(&format!("There are more: --before {}", shell_word(next)));
+        on.out().note(&format!(
+            "There are more: --before {}",
+            quote_shell_word(next)
+        ));
     }
     let moments = history["moments"].as_array().into_iter().flatten();
     let moments: Vec<_> = moments.map(|moment| member(moment, "at")).collect();
@@ -111,7 +113,7 @@ pub(super) async fn restore(moment: &str, yes: bool, on: &ProjectArgs) -> Result
     let text = format!(
         "restored to {}\nto undo this: svc backend restore {}",
         member(&restored, "restored_to"),
-        shell_word(&member(&restored, "previous"))
+        quote_shell_word(&member(&restored, "previous"))
     );
     on.out().answer(&restored, &text)
 }

@@ -235,14 +235,14 @@ impl Folder {
     pub fn store(&self, component: &[u8]) -> Result<HeldComponent, RecordError> {
         check_owner(&self.path)?;
         make_private(&self.path)?;
-        let dir = disk::open(&self.path)?;
+        let dir = disk::open_directory(&self.path)?;
         let _lock = self.lock()?;
         let name = named(&GuestDigest::of(component));
         // A file that is whole is kept: another command may hold that very file until it is chosen.
         if dir.read(&name).ok().as_deref() != Some(component) {
-            disk::replace(&dir, &name, component)?;
+            disk::replace_file(&dir, &name, component)?;
         }
-        let held = FileLock::shared(File::open(self.path.join(&name))?)?;
+        let held = FileLock::try_shared(File::open(self.path.join(&name))?)?;
         fault::point("install.stored");
         let locked = || RecordError::Broken(anyhow::anyhow!("another process keeps {name} locked"));
         let _lock = held.ok_or_else(locked)?;
@@ -259,7 +259,7 @@ impl Folder {
         from: String,
         now: Timestamp,
     ) -> Result<Record, RecordError> {
-        let dir = disk::open(&self.path)?;
+        let dir = disk::open_directory(&self.path)?;
         let _lock = self.lock()?;
         let mut record = self.read()?;
         if record.top().is_some_and(|top| top.digest == digest) {
@@ -301,7 +301,7 @@ impl Folder {
         if !self.path.is_dir() {
             return Err(RecordError::NothingBefore(self.world));
         }
-        let dir = disk::open(&self.path)?;
+        let dir = disk::open_directory(&self.path)?;
         let _lock = self.lock()?;
         let mut record = self.read()?;
         let top = record
@@ -322,7 +322,7 @@ impl Folder {
         if !self.path.is_dir() {
             return Ok(());
         }
-        let dir = disk::open(&self.path)?;
+        let dir = disk::open_directory(&self.path)?;
         let _lock = self.lock()?;
         let mut record = self.read()?;
         let before = record.serving.len();
@@ -368,7 +368,7 @@ impl Folder {
 
     fn write(&self, dir: &Dir, record: &Record) -> Result<(), RecordError> {
         let text = serde_json::to_vec_pretty(record).map_err(anyhow::Error::from)?;
-        Ok(disk::replace(dir, RECORD, &text)?)
+        Ok(disk::replace_file(dir, RECORD, &text)?)
     }
 
     /// Removes components that neither the record names nor a command holds. What cannot be removed is removed with the next change.
@@ -389,7 +389,7 @@ impl Folder {
     /// Whether a command holds a component that it has stored and that is yet to be chosen.
     fn is_held(&self, name: &str) -> bool {
         let file = File::open(self.path.join(name));
-        file.and_then(FileLock::alone)
+        file.and_then(FileLock::try_exclusive)
             .is_ok_and(|lock| lock.is_none())
     }
 }

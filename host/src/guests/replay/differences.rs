@@ -117,16 +117,17 @@ impl Differences {
         self.written += 1;
         if self.dir.is_none() {
             crate::data_lock::make_private(path)?;
-            self.dir = Some(disk::open(path)?);
+            self.dir = Some(disk::open_directory(path)?);
         }
         let Some(dir) = &self.dir else {
             return Ok(None);
         };
-        let kind = disk::subdirectory(dir, kind)?;
-        disk::subdirectory(&kind, name).map(Some)
+        let kind = disk::ensure_subdirectory(dir, kind)?;
+        disk::ensure_subdirectory(&kind, name).map(Some)
     }
 }
 
 fn write(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
-    dir.open_with(name, &disk::new_file())?.write_all(bytes)
+    dir.open_with(name, &disk::private_file_options())?
+        .write_all(bytes)
 }
