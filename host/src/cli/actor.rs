@@ -1,6 +1,6 @@
-//! Returns the user who gives a command, for the log.
+//! The operating system's user who gives a command, for the audit.
 
-/// The system's user, and who became that by `sudo`.
+/// Returns the name of the system's user, and of the user who became that by `sudo`.
 #[allow(
     clippy::disallowed_methods,
     reason = "who the user was is the environment's to say"
@@ -15,7 +15,7 @@ pub(super) fn actor() -> String {
     }
 }
 
-/// The name of a user in the form of `/etc/passwd`.
+/// Finds a user's name in a text of the form of `/etc/passwd`.
 fn name_of(users: &str, id: u32) -> Option<&str> {
     users.lines().find_map(|line| {
         let mut fields = line.split(':');

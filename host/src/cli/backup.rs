@@ -24,7 +24,7 @@ pub(super) struct Backup {
 }
 
 impl Backup {
-    /// Fails when the copy is not whole; the earlier backup stays then.
+    /// Runs the command. It fails if the copy is incomplete; the earlier backup stays then.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let data = self.args.installation()?;
         let directory = std::path::absolute(&self.dir)?;
@@ -48,7 +48,7 @@ impl Backup {
     }
 }
 
-/// Makes a backup where no server does.
+/// Makes a backup without a running server.
 async fn offline(data: &Path, directory: &Path, progress: &Progress) -> anyhow::Result<Made> {
     super::allow_many_files();
     let clock = Clock::system();
@@ -86,7 +86,7 @@ fn summary(made: &Made) -> Result<String, std::fmt::Error> {
     Ok(text)
 }
 
-/// Says what was copied.
+/// Writes how many files and bytes were copied.
 pub(super) fn lines(
     text: &mut String,
     databases: &Copied,

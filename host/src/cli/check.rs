@@ -21,13 +21,13 @@ pub(super) struct Check {
 }
 
 impl Check {
-    /// Looks at a data directory, or at a backup.
+    /// Checks a data directory or a backup.
     async fn findings(&self) -> anyhow::Result<Findings> {
         let data = self.args.data();
         if backup::is_backup(&data) {
             return backup::verify(&data).await;
         }
-        // Before it is closed, as by every command.
+        // Modes are noted before they are corrected, as every command corrects them.
         let open = match data_dir::is_installation(&data) {
             true => private::opening(&data, &data_dir::LAYOUT)?,
             false => None,
@@ -45,7 +45,7 @@ impl Check {
         Ok(found)
     }
 
-    /// Looks at a data directory that no server has.
+    /// Checks a data directory that no server uses.
     async fn offline(&self, data: &Path) -> anyhow::Result<Findings> {
         let parts = Parts {
             control: self.args.control()?,
@@ -56,7 +56,7 @@ impl Check {
         parts.check().await
     }
 
-    /// Fails when something is wrong; leftovers of a crash are not, because the server collects them.
+    /// Runs the command. It fails if something is wrong; leftovers of a crash are no errors, because the server removes them.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let found = self.findings().await?;
         let mut text = format!(

@@ -17,13 +17,13 @@ use crate::workspaces::Plan;
 use svc_base::clock::Clock;
 use svc_base::random::Random;
 
-/// The namespace of the folder's project.
+/// Name of the workspace that owns the folder's project.
 const NAMESPACE: &str = "dev";
-/// How long the server may take to answer.
+/// Time limit for the server's response.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, clap::Args)]
-// Its parts are of a group of the same name.
+// clap has a group of this name already: the flattened arguments.
 #[group(skip)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct DevCommand {
@@ -61,7 +61,7 @@ struct PaymentArgs {
 }
 
 impl DevCommand {
-    /// Whether it works on the user's own files alone.
+    /// Whether the command works on the user's own files alone.
     pub(super) fn is_clients(&self) -> bool {
         self.world.is_none()
     }
@@ -83,7 +83,7 @@ impl DevCommand {
     }
 }
 
-/// Starts a server for a folder, with stand-ins for sign-in and payments, and a workspace.
+/// Starts a server for a folder, with development providers for sign-in and payments, and creates a workspace.
 async fn start(settings: DevSettings) -> anyhow::Result<StartedServer<Server>> {
     let settings = Settings {
         data: Some(settings.data),
@@ -101,7 +101,7 @@ async fn start(settings: DevSettings) -> anyhow::Result<StartedServer<Server>> {
     })
 }
 
-/// Asks the running server, which is the provider.
+/// Sends the action to the running server, which is the payment provider.
 async fn ask(of: &PaymentArgs, action: PaymentAction) -> anyhow::Result<Value> {
     let data = of.args.installation()?;
     let said = running::read(&data)?;

@@ -13,9 +13,9 @@ use super::OperatorArgs;
 use crate::outbound;
 use crate::overview::running::{self, StatusFile};
 
-/// How long the server may take to answer.
+/// Time limit for the server's response.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// The most that is read of an answer.
+/// Size limit of the response.
 const ANSWER_BYTES: usize = 64 << 10;
 
 #[derive(Debug, clap::Args)]
@@ -24,13 +24,13 @@ pub(super) struct Healthcheck {
     args: OperatorArgs,
 }
 
-/// The answer.
+/// Answer of the command.
 #[derive(Debug, Serialize)]
 struct Health {
     ready: bool,
-    /// Where the server was asked.
+    /// Address that was asked.
     address: SocketAddr,
-    /// Text that the server answered.
+    /// Response body.
     said: String,
 }
 
@@ -59,7 +59,7 @@ impl Healthcheck {
     }
 }
 
-/// An address of this machine at which a server that listens there is reached.
+/// Returns the address on this machine that reaches a listener: loopback for an unspecified address.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -69,15 +69,15 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// Asks whether everything is served; returns the status and the text.
+/// Requests `/readyz`; returns the status and the text.
 async fn ask(said: &StatusFile, address: SocketAddr) -> anyhow::Result<(u16, String)> {
-    // Over TLS the server is called by its name, as it has a certificate for that alone.
+    // Over TLS the server is called by its name, because its certificate has no other.
     let (scheme, host) = match said.tls {
         true => ("https", Url::parse(&said.base_url)?),
         false => ("http", Url::parse(&format!("http://{address}"))?),
     };
     let host = host.host_str().context("its address has no host")?;
-    // Nothing secret is said, so a certificate that other machines of a network are to believe is good enough here.
+    // The request holds no secret, so an untrusted certificate does no harm.
     let client = outbound::client_builder()
         .no_proxy()
         .redirect(Policy::none())

@@ -1,4 +1,4 @@
-//! The command line: `serve`, what operators do to a data directory while the server runs, and the client's commands.
+//! The command line: `serve`, the operators' commands, and the client's commands.
 
 mod actor;
 mod backup;
@@ -80,7 +80,7 @@ enum Command {
 }
 
 impl Command {
-    /// Whether it works on the user's own files alone, which get the modes that the user wants.
+    /// Whether the command works on the user's own files alone: then the user's umask applies.
     fn is_clients(&self) -> bool {
         match self {
             Self::Client(_) | Self::Completions(_) | Self::Man(_) => true,
@@ -90,7 +90,7 @@ impl Command {
     }
 }
 
-/// The whole command line, for the documents that list it.
+/// Returns the whole command line, for the documents that list it.
 pub fn commands() -> clap::Command {
     Arguments::command()
 }
@@ -134,7 +134,7 @@ pub fn main() -> ExitCode {
         Err(error) => {
             let detail = format!("{error:#}");
             if client::json_requested() {
-                // Where standard output is closed, standard error still has the reason.
+                // If standard output is closed, standard error still has the reason.
                 let _ = print(&failure(&detail).to_string());
             }
             say(&format!("error: {detail}"));
@@ -143,7 +143,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Writes a failure for programs, in the form that the client's commands have.
+/// Writes a failure as JSON, in the form that the client's commands use.
 fn failure(detail: &str) -> Value {
     json!({ "error": { "title": "Not done", "detail": detail, "exit": 1 } })
 }
@@ -157,12 +157,12 @@ impl OperatorArgs {
         .data()
     }
 
-    /// The data directory of an installation that is there, after whatever a restore left undone. Nothing is made where there is none.
+    /// Returns the data directory of an existing installation, after finishing an interrupted restore. Creates nothing.
     fn installation(&self) -> anyhow::Result<PathBuf> {
         self.found(data_dir::is_installation)
     }
 
-    /// Returns the installation, or the directory of one to be: guests may be installed before the first start.
+    /// Returns the data directory, which may be empty: guests may be installed before the first start.
     fn installation_to_be(&self) -> anyhow::Result<PathBuf> {
         self.found(|_| true)
     }
@@ -183,8 +183,7 @@ impl OperatorArgs {
         Ok(data)
     }
 
-    /// Returns the installation, and makes it for the first namespace: a directory that was named is made, and the
-    /// command says so.
+    /// Returns the data directory, and creates it for the first namespace if `--data` names it.
     fn installation_or_new(&self) -> anyhow::Result<PathBuf> {
         let data = self.data();
         let shown = data.display();
@@ -209,13 +208,13 @@ impl OperatorArgs {
         Ok(())
     }
 
-    /// Opens the control database beside the server, to read from it.
+    /// Opens the control database to read from it; a server may have it open.
     fn control(&self) -> anyhow::Result<Control> {
         let data = self.installation()?;
         Control::open(&data).with_context(|| format!("opening {}", data.display()))
     }
 
-    /// Runs an operation: by the server, if one runs.
+    /// Runs an operation: in the server, if one runs.
     async fn reach(&self, operation: Operation) -> anyhow::Result<Answer> {
         let data = match operation.founds()? {
             true => self.installation_or_new()?,
@@ -234,7 +233,7 @@ impl OperatorArgs {
             true => terminal::escape_json(document).into_owned(),
             false => terminal::escape_text(text),
         };
-        // An empty list is nothing, and not an empty line.
+        // An empty list prints nothing, not an empty line.
         if !out.is_empty() {
             print(&out)?;
         }
@@ -242,7 +241,7 @@ impl OperatorArgs {
     }
 }
 
-/// Finishes a restore that was interrupted: between its two states there is nothing to work on. Refuses while one runs.
+/// Finishes an interrupted restore. Fails while a restore runs.
 fn settle(data: &Path) -> anyhow::Result<()> {
     refuse_restore(data)?;
     if data_dir::is_unfinished(data) {
@@ -252,7 +251,7 @@ fn settle(data: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints a line of the answer on standard output.
+/// Prints the answer on standard output.
 fn print(line: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}")
@@ -260,13 +259,13 @@ fn print(line: &str) -> anyhow::Result<()> {
         .context("writing to standard output")
 }
 
-/// Tells the person at the terminal something beside the answer.
+/// Prints a note on standard error, beside the answer.
 fn say(line: &str) {
-    // There is nobody left to tell that standard error is closed.
+    // If standard error is closed, the note is lost.
     let _ = writeln!(std::io::stderr().lock(), "{}", terminal::escape_text(line));
 }
 
-/// Sockets and tenants' databases are files, of which many systems allow a process few until it asks for more.
+/// Raises the limit of open files to its maximum: sockets and tenants' databases need many.
 fn allow_many_files() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);

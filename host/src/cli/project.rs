@@ -1,7 +1,7 @@
-//! `svc project …`: an operator looks at the projects of a data directory, everybody else at their own on a server.
+//! `svc project …`: operators see the projects of a data directory, everybody else their own on a server.
 //!
-//! `list` and `show` are both, for a project is one thing: they work on the data directory that `--data` or its variable names, and
-//! else, or where `--server` or `--profile` says so, ask a server.
+//! `list` and `show` exist for both. They read the data directory that `--data` or its variable names; without it, or with
+//! `--server` or `--profile`, they ask a server.
 
 use std::process::ExitCode;
 
@@ -59,7 +59,7 @@ impl Project {
     }
 }
 
-/// Whether a server is asked: it is named, or no data directory is.
+/// Whether a server is asked: because it is named, or because no data directory is.
 fn is_remote(args: &OperatorArgs, remote: &Remote) -> bool {
     remote.is_named() || args.data.is_none()
 }

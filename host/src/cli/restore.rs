@@ -19,7 +19,7 @@ pub(super) struct Restore {
 }
 
 impl Restore {
-    /// Fails when the backup is not whole; nothing has changed then.
+    /// Runs the command. It fails if the backup is incomplete; nothing has changed then.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let (clock, progress) = (Clock::system(), Progress::new());
         let watch = |stage, done, all| progress.show(stage, done, all);

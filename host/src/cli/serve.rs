@@ -13,7 +13,7 @@ use crate::workspaces::{Plan, WorkspaceError};
 use svc_base::clock::Clock;
 use svc_base::random::Random;
 
-/// The namespace of `--dev`.
+/// Namespace that `--dev` creates.
 const DEV: &str = "dev";
 
 #[derive(Debug, clap::Args)]
@@ -54,7 +54,7 @@ impl Serve {
     }
 }
 
-/// Settings from flags and environment, then from the file that was named.
+/// Merges the settings of flags and environment with those of the file, which come second.
 pub(super) fn with_file(settings: Settings, file: Option<PathBuf>) -> anyhow::Result<Settings> {
     match file {
         Some(path) => Ok(settings.or(Settings::from_file(&path)?)),

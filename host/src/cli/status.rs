@@ -23,26 +23,26 @@ pub(super) struct Status {
     args: OperatorArgs,
 }
 
-/// The answer.
+/// Answer of the command.
 #[derive(Debug, Serialize)]
 struct Answer {
-    /// The version of this command.
+    /// Version of this command.
     version: &'static str,
-    /// The data directory.
+    /// Path of the data directory.
     data: String,
-    /// Place of sources and pages.
+    /// Where sources and pages are stored.
     content: String,
-    /// Whether a server has it.
+    /// Whether a server uses the data directory.
     server_running: bool,
     /// That server, or the last one.
     server: Option<Server>,
-    /// Counts of what there is.
+    /// Counts of stored objects.
     counts: Counts,
     /// Counts that have a cap, by the name of the limit.
     caps: BTreeMap<&'static str, Used>,
     /// Bytes on the disk.
     bytes: Sizes,
-    /// Bytes that stay free: with less, nothing new is taken.
+    /// Bytes that stay free: with less, no new content is accepted.
     free_disk_bytes: u64,
     /// Guests that serve, by the name of their world.
     guests: BTreeMap<&'static str, Guest>,
@@ -65,9 +65,9 @@ struct Server {
 
 #[derive(Debug, Serialize)]
 struct Guest {
-    /// SHA-256 of the guest; absent where no server has said.
+    /// SHA-256 of the guest; absent before it is loaded.
     digest: Option<String>,
-    /// Why one that was rather to serve does not.
+    /// Reasons why an installed guest does not serve.
     failures: Vec<String>,
 }
 
@@ -77,7 +77,7 @@ impl Status {
         let counts: Counts = serde_json::from_str(&counts.document)?;
         let data = self.args.data();
         let said = running::read(&data)?;
-        // What the caps are is the server's to say; before the first one they are what they are by default.
+        // The caps are those of the server; before a first start, the defaults.
         let limits = said
             .as_ref()
             .map_or_else(Limits::default, |said| said.limits.clone());
@@ -168,7 +168,7 @@ fn process(answer: &Answer) -> String {
     }
 }
 
-/// Describes the last backup, and a failure since.
+/// Describes the last backup, and a failure after it.
 fn backup(answer: &Answer) -> String {
     let last = answer.backup.complete.as_ref();
     let last = last.map_or_else(
@@ -184,7 +184,7 @@ fn backup(answer: &Answer) -> String {
     last + &failed.map_or_else(String::new, |at| format!("; one FAILED at {at}"))
 }
 
-/// Describes what the installation holds, a line each.
+/// Describes the contents of the installation, a line each.
 fn holdings(answer: &Answer) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     let (counts, bytes) = (&answer.counts, &answer.bytes);

@@ -1,4 +1,4 @@
-//! Whether a component may serve: what it is, what it asks for, and whether it stands the corpus.
+//! Check of a component before it may serve: its imports, its interface, and its answers to the corpus.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,25 +13,25 @@ use svc_sandbox::{
     RuntimeScript, Sandbox, SandboxConfig, Source, Statement, World, inspect,
 };
 
-/// How many failures are listed.
+/// Maximum number of failures in a report.
 const LISTED: usize = 20;
 
-/// Where guests are compiled and run that are not yet, or not here, to serve.
+/// Settings for running guests that do not serve (yet).
 #[derive(Clone, Debug)]
 pub struct Bench {
-    /// Where compiled guests are kept.
+    /// Directory of compiled guests.
     pub cache: PathBuf,
     /// Budgets of a call.
     pub limits: GuestLimits,
-    /// The largest page, in bytes.
+    /// Size limit of a page, in bytes.
     pub page_bytes: usize,
 }
 
 impl Bench {
-    /// A sandbox with a choice for one world and nothing for the other.
+    /// Starts a sandbox with a guest for one world and none for the other.
     ///
     /// # Errors
-    /// The cache's or the engine's.
+    /// Those of the cache and of the engine.
     pub fn sandbox(&self, world: World, choice: Choice) -> anyhow::Result<Sandbox> {
         let nothing = Choice {
             origins: Vec::new(),
@@ -50,13 +50,13 @@ impl Bench {
     }
 }
 
-/// Findings of a check.
+/// Findings about a component.
 #[derive(Clone, Debug, Serialize)]
 pub struct Checked {
-    /// The component.
+    /// Description of the component.
     #[serde(flatten)]
     pub component: Inspection,
-    /// How it did; absent where it may not serve anyway.
+    /// Result of the corpus; absent if the component is refused before.
     pub corpus: Option<Stood>,
 }
 
@@ -68,33 +68,33 @@ impl Checked {
     }
 }
 
-/// How a component did on the corpus.
+/// Result of running a component on the corpus.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Stood {
-    /// Questions asked.
+    /// Number of cases.
     pub cases: usize,
-    /// Those that it failed.
+    /// Number of failed cases.
     pub failed: usize,
-    /// The first of them: what was asked, and what is wrong with the answer.
+    /// The first failures.
     pub failures: Vec<Failure>,
 }
 
-/// A question that was not answered as it has to be.
+/// A failed case.
 #[derive(Clone, Debug, Serialize)]
 pub struct Failure {
-    /// The name of the question.
+    /// Name of the case.
     pub case: String,
     /// Description of the fault.
     pub detail: String,
 }
 
-/// How far something is: done, of all.
+/// Callback for progress: done, of all.
 pub type Watch<'w> = &'w (dyn Fn(u64, u64) + Sync);
 
-/// Checks the component in a file, whose bytes are these: compiles it, looks at it, and asks it the questions of the corpus.
+/// Checks a component: compiles it, inspects it, and runs the corpus. `file` is where `bytes` were read from.
 ///
 /// # Errors
-/// What has nothing to do with the component: the cache's, the engine's.
+/// Errors of the cache or of the engine, which say nothing about the component.
 pub async fn check(
     bench: &Bench,
     file: &Path,
@@ -118,10 +118,10 @@ pub async fn check(
     Ok(checked)
 }
 
-/// Asks the guest of a sandbox the questions of the corpus.
+/// Runs the corpus on the guest of a sandbox.
 ///
 /// # Errors
-/// What has nothing to do with the guest: the cache's, the engine's.
+/// Errors of the cache or of the engine, which say nothing about the guest.
 pub async fn questioned(
     bench: &Bench,
     candidate: &Sandbox,
@@ -134,7 +134,7 @@ pub async fn questioned(
     })
 }
 
-/// The component of a file and no other.
+/// Returns the choice of one component's file and no other.
 pub fn candidate(file: &Path, component: &Inspection) -> Choice {
     Choice {
         origins: vec![Origin::File {
@@ -155,7 +155,7 @@ impl Stood {
     }
 }
 
-/// As many questions at once as calls can run.
+/// Runs as many cases at once as calls can run.
 async fn ask<C, F>(
     cases: Vec<C>,
     watch: Watch<'_>,
@@ -177,7 +177,7 @@ where
     (all, failures)
 }
 
-/// Each source with a runtime and without, and a second time.
+/// Renders each source with a runtime and without, twice each.
 async fn renders(candidate: &Sandbox, page_bytes: usize, watch: Watch<'_>) -> Stood {
     let cases = corpus::RENDER.iter();
     let cases = cases
@@ -215,7 +215,7 @@ fn source(case: &RenderCase, live: bool, page_bytes: usize) -> Source {
     }
 }
 
-/// Asks a renderer, and describes the fault in its answer.
+/// Renders a source, and describes the fault in the answer.
 async fn render_fault(candidate: &Sandbox, source: Source, broken: bool) -> Option<String> {
     let page = match candidate.render(source.clone()).await {
         Ok(page) => page,
@@ -235,7 +235,7 @@ async fn render_fault(candidate: &Sandbox, source: Source, broken: bool) -> Opti
     }
 }
 
-/// Each piece of SQL to the candidate and to the gate that is built in: what one allows and what the other allows is the same.
+/// Judges each SQL text with the candidate and with the built-in gate: both must allow the same.
 async fn judges(bench: &Bench, candidate: &Sandbox, watch: Watch<'_>) -> anyhow::Result<Stood> {
     let ours = bench.sandbox(World::Gate, Choice::default())?;
     let ours = &ours;

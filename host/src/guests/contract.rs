@@ -1,4 +1,4 @@
-//! Rules that every page keeps, whichever guest renders it: as much of the contract as a program can check.
+//! Rules that every rendered page must keep, as far as a program can check them.
 
 use html5gum::emitters::default::DefaultEmitter;
 use html5gum::{StartTag, Token, Tokenizer};
@@ -18,7 +18,7 @@ const FORBIDDEN: [&str; 9] = [
     "template",
 ];
 
-/// Attributes whose value a browser loads on its own.
+/// Attributes whose value a browser loads without a click.
 const LOADING: [&str; 6] = [
     "background",
     "data",
@@ -28,7 +28,7 @@ const LOADING: [&str; 6] = [
     "xlink:href",
 ];
 
-/// Finds the faults of a page: a sentence each. Sources that hold HTML of their own are told from others by their type.
+/// Finds the faults of a page, a sentence each. HTML sources have rules of their own.
 pub(super) fn faults(source: &Source, page: &str) -> Vec<String> {
     if source.content_type == ContentType::Html {
         return html_faults(source, page);
@@ -42,7 +42,7 @@ pub(super) fn faults(source: &Source, page: &str) -> Vec<String> {
     seen.finish(page)
 }
 
-/// The tag that the interface of guests prescribes.
+/// Returns the script tag that the guests' interface prescribes.
 fn script_tag(script: &RuntimeScript) -> String {
     format!(
         r#"<script src="{}" data-slug="{}"></script>"#,
@@ -50,7 +50,7 @@ fn script_tag(script: &RuntimeScript) -> String {
     )
 }
 
-/// HTML is served byte for byte, but for the one script.
+/// Checks that HTML is served byte for byte, but for the one script.
 fn html_faults(source: &Source, page: &str) -> Vec<String> {
     let expected = match &source.runtime {
         None => page.to_owned(),
@@ -69,7 +69,7 @@ fn html_faults(source: &Source, page: &str) -> Vec<String> {
     }
 }
 
-/// Parts of a page seen so far.
+/// Checker of a page, with what it has found so far.
 struct Seen<'a> {
     source: &'a Source,
     faults: Vec<String>,

@@ -1,6 +1,5 @@
-//! Corpus of questions that every guest has to pass before it may serve. Renderers: one source of each kind, hostile
-//! ones among them, and what has to be true of the pages. Gates: the whole corpus of SQL, on which the verdicts must be
-//! those of the gate that is built in.
+//! Corpus that every guest has to pass before it may serve. Renderers: sources of every type, hostile ones among them, and rules
+//! for the pages. Gates: the whole corpus of SQL; the verdicts must be those of the built-in gate.
 
 use svc_sandbox::{ContentType, Purpose};
 
@@ -9,7 +8,7 @@ pub(super) struct RenderCase {
     pub(super) name: &'static str,
     pub(super) content_type: ContentType,
     pub(super) text: &'static str,
-    /// Whether its author has something to repair, so that it need not become a page.
+    /// Whether the source is malformed: the guest may refuse it.
     pub(super) broken: bool,
 }
 
@@ -31,10 +30,10 @@ const fn broken(name: &'static str, content_type: ContentType, text: &'static st
     }
 }
 
-/// The title of every case.
+/// Title of every case.
 pub(super) const TITLE: &str = "Fish & <chips> \"for\" 'two'";
 
-/// The sources.
+/// Cases for renderers.
 pub(super) const RENDER: [RenderCase; 22] = [
     case(
         "html document",
@@ -120,13 +119,13 @@ pub(super) const RENDER: [RenderCase; 22] = [
     ),
 ];
 
-/// A piece of SQL to judge.
+/// An SQL text to judge.
 #[derive(Clone, Debug)]
 pub(super) struct GateCase {
     pub(super) name: String,
     pub(super) purpose: Purpose,
     pub(super) sql: String,
-    /// Whether an author may write it.
+    /// Whether the gate must allow it.
     pub(super) accepted: bool,
 }
 
@@ -142,7 +141,7 @@ const ACCEPTED: [(&str, &str); 14] = sql!("accepted": "comments_and_space" "comp
 const REFUSED: [(&str, &str); 9] = sql!("refused": "binds" "classes" "functions" "reserved_names" "scripts" "several"
     "sqlites_own" "stored" "syntax");
 
-/// All pieces of the corpus; `tests/corpus/sql/README.md` says how a file is written.
+/// Returns all SQL texts of the corpus; `tests/corpus/sql/README.md` describes the files.
 pub(super) fn gate() -> Vec<GateCase> {
     let files = ACCEPTED.map(|file| (file, true)).into_iter();
     files
@@ -171,7 +170,7 @@ fn parsed(name: String, piece: &str, accepted: bool) -> GateCase {
         Some("migration") => Purpose::Migration,
         _ => Purpose::Action,
     };
-    // Places and words are of this host's own gate, and no other's business.
+    // Positions and reasons belong to the built-in gate: other gates may choose their own.
     let _ = (header("at:"), header("says:"));
     let escaped = header("escapes").is_some();
     GateCase {

@@ -1,5 +1,5 @@
-//! Status of a server's guests, for the commands beside it: a small file in the data directory, and a lock that tells
-//! whether a server runs at all.
+//! Status of a server's guests, for commands beside it: a small file in the data directory, and a lock that shows whether a
+//! server runs.
 
 use std::fs::{File, Permissions};
 use std::io;
@@ -14,22 +14,22 @@ use svc_base::disk;
 use svc_base::file_lock::FileLock;
 use svc_sandbox::{GuestDigest, Usage, World};
 
-/// The name of the file; what is in it is of use while its server runs, and a look back after.
+/// Name of the file. After its server has ended, it shows the last state.
 const FILE: &str = "guests.status";
-/// The name of the lock: a server holds it exclusively, and whoever looks shares it for a moment.
+/// Name of the lock: the server holds it exclusively, and readers share it for a moment.
 const LOCK: &str = "serving.lock";
-/// Both are their owner's alone.
+/// Mode of both files.
 const MODE: u32 = 0o600;
-/// How often a server tries to get the lock, and how long it rests in between: a second in all.
+/// A server tries this often to get the lock, with a pause in between: a second in all.
 const TRIES: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Status of a server's guests.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Said {
-    /// When it said so.
+    /// Time of writing.
     pub at: Timestamp,
-    /// Where it has its guests.
+    /// Directories of the guests.
     pub paths: Paths,
     /// Status of the renderer.
     pub render: Serves,
@@ -38,7 +38,7 @@ pub struct Said {
 }
 
 impl Said {
-    /// Of one world.
+    /// Returns the status of one world.
     pub fn of(&self, world: World) -> &Serves {
         match world {
             World::Render => &self.render,
@@ -47,20 +47,20 @@ impl Said {
     }
 }
 
-/// Where guests are, with links followed: how commands and the server tell that they mean the same.
+/// Directories of guests with links resolved: commands and the server compare them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Paths {
-    /// Those that are installed.
+    /// Directory of installed guests.
     pub guests: String,
-    /// Those that are compiled.
+    /// Directory of compiled guests.
     pub cache: String,
 }
 
 impl Paths {
-    /// Of the directories of installed and of compiled guests.
+    /// Resolves the directories of installed and of compiled guests.
     ///
     /// # Errors
-    /// A directory without a name.
+    /// A path is empty.
     pub fn of(guests: &Path, cache: &Path) -> io::Result<Self> {
         let name = |path| disk::resolve_path(path).map(|path| path.display().to_string());
         Ok(Self {
@@ -73,17 +73,17 @@ impl Paths {
 /// Status of the guest of one world.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Serves {
-    /// Which change of the record it has followed.
+    /// Sequence number of the record that the server has applied.
     pub sequence: u64,
     /// Digest of the guest that serves; absent while it is being loaded.
     pub digest: Option<GuestDigest>,
-    /// Why those that were rather to serve do not: empty as a rule.
+    /// Reasons why newer guests of the record do not serve; usually empty.
     pub failures: Vec<String>,
-    /// Work of the guest since it was loaded.
+    /// Calls of the guest since it was loaded.
     pub usage: Usage,
 }
 
-/// Reads what the server, or the last one, said. What another version of this program has written says nothing.
+/// Reads the status of the server, or of the last one. A file of another version of this program counts as missing.
 pub fn read(data: &Path) -> io::Result<Option<Said>> {
     match std::fs::read(data.join(FILE)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -91,7 +91,7 @@ pub fn read(data: &Path) -> io::Result<Option<Said>> {
     }
 }
 
-/// Says for a backup where the server has its guests, if that is not in its data directory.
+/// Returns a note for a backup if the server's guests are outside of its data directory.
 pub fn elsewhere(data: &Path) -> io::Result<Option<String>> {
     let ours = disk::resolve_path(&data.join("guests"))?;
     let folder = read(data)?.map(|said| said.paths.guests);
@@ -101,7 +101,7 @@ pub fn elsewhere(data: &Path) -> io::Result<Option<String>> {
     }))
 }
 
-/// Writes it down. Nobody relies on it after a power cut, so it is not synced; whoever reads finds the old or the new.
+/// Writes the status. It is not synced: nobody needs it after a power cut.
 pub fn write(data: &Path, said: &Said) -> anyhow::Result<()> {
     Ok(disk::replace_file_unsynced(
         data,
@@ -110,7 +110,7 @@ pub fn write(data: &Path, said: &Said) -> anyhow::Result<()> {
     )?)
 }
 
-/// Forgets what an earlier server said.
+/// Removes the status of an earlier server.
 pub fn forget(data: &Path) -> io::Result<()> {
     match std::fs::remove_file(data.join(FILE)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -118,17 +118,18 @@ pub fn forget(data: &Path) -> io::Result<()> {
     }
 }
 
-/// Says that a server runs, until it is dropped.
+/// Shows that a server runs, until it is dropped.
 #[derive(Debug)]
 pub struct Presence {
     _locked: FileLock,
 }
 
 impl Presence {
-    /// That of the server of a data directory. Commands that look have the lock for a moment, so it is tried for some time.
+    /// Takes the lock for the server of a data directory. It is tried for some time, because commands share the lock for a
+    /// moment.
     ///
     /// # Errors
-    /// The disk's, or somebody who keeps the lock.
+    /// The disk's errors, or another process that keeps the lock.
     pub fn announce(data: &Path) -> io::Result<Self> {
         for _ in 0..TRIES {
             let file = FileLock::open_file(&data.join(LOCK))?;
@@ -143,9 +144,9 @@ impl Presence {
     }
 }
 
-/// Whether a server runs on a data directory. Any number may look at once, and none takes another for the server.
+/// Whether a server runs on a data directory. Several commands may look at once.
 pub fn is_served(data: &Path) -> io::Result<bool> {
-    // Only servers make the file: one that a command had made would be that command's user's.
+    // Only servers create the file: a command of another user would own it.
     let file = match File::open(data.join(LOCK)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         file => file?,

@@ -1,4 +1,4 @@
-//! The server's side: it follows what operators choose, keeps what the sandbox decided by itself, and says what it did.
+//! The server's side: it applies the operators' choices, persists the sandbox's rollbacks, and writes the status.
 
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -12,14 +12,14 @@ use crate::config::Config;
 use svc_base::clock::{Clock, Timestamp};
 use svc_sandbox::{Fallen, GuestDigest, Origin, Sandbox, World};
 
-/// How long nothing is said of calls after something was, in milliseconds.
+/// Minimum time between two status files that differ in usage alone, in milliseconds.
 const QUIET: i64 = 1000;
 
-/// Has whoever follows the records look at once; clones ask the same one.
+/// Handle to the watcher of the records; clones reach the same watcher.
 #[derive(Clone, Debug)]
 pub struct Looks(mpsc::Sender<Asked>);
 
-/// Question who serves in a world, once the records have been looked at.
+/// Request for the status of a world, to be answered after a fresh look at the records.
 #[derive(Debug)]
 pub struct Asked {
     world: World,
@@ -27,13 +27,13 @@ pub struct Asked {
 }
 
 impl Looks {
-    /// Makes the way to whoever follows the records, with its end.
+    /// Creates a handle, and the receiver for the watcher.
     pub fn way() -> (Self, mpsc::Receiver<Asked>) {
         let (ask, asked) = mpsc::channel(1);
         (Self(ask), asked)
     }
 
-    /// Returns who serves in a world after a look that begins now; `None` once nobody looks any more.
+    /// Returns the status of a world after a look that begins now; `None` once the watcher has stopped.
     pub async fn look(&self, world: World) -> Option<Serves> {
         let (answer, answered) = oneshot::channel();
         self.0.send(Asked { world, answer }).await.ok()?;
@@ -41,7 +41,7 @@ impl Looks {
     }
 }
 
-/// Follows the records of both worlds, step by step. All of it blocks.
+/// Watcher of the records of both worlds. All its methods block.
 #[derive(Debug)]
 pub struct Watch {
     data: PathBuf,
@@ -50,18 +50,18 @@ pub struct Watch {
     clock: Clock,
     worlds: [Followed; 2],
     said: Option<Said>,
-    /// Those that fell and of whom the records do not say so yet.
+    /// Rolled back guests that the records still list.
     fallen: Vec<Fallen>,
     _presence: Presence,
 }
 
-/// A world, and how far it is followed.
+/// A world, with the state of its record that was applied last.
 #[derive(Debug)]
 struct Followed {
     world: World,
     folder: Folder,
     seen: Seen,
-    /// Until when who serves is on trial.
+    /// End of the trial of the guest that serves.
     trial_until: Option<Timestamp>,
     sequence: u64,
     failures: Vec<String>,
@@ -70,9 +70,9 @@ struct Followed {
 /// State of a record's file when it was read last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
-    /// It has yet to be read.
+    /// The file was not read yet.
     Never,
-    /// There was none.
+    /// The file was missing.
     Missing,
     /// A file, by a stamp that changes when the file is replaced.
     File([u64; 2], [i64; 2]),
@@ -88,7 +88,7 @@ impl Seen {
 }
 
 impl Watch {
-    /// Begins to follow what is installed, for a server that has `data`.
+    /// Starts to follow the records, for the server of `data`.
     pub fn begin(data: &Path, config: &Config, sandbox: Sandbox, clock: Clock) -> io::Result<Self> {
         let worlds = World::ALL.map(|world| Followed {
             world,
@@ -98,7 +98,7 @@ impl Watch {
             sequence: 0,
             failures: Vec::new(),
         });
-        // Before anybody can see that a server runs: what the last one said is not what this one does.
+        // The last server's status is removed before this server becomes visible.
         status::forget(data)?;
         Ok(Self {
             _presence: Presence::announce(data)?,
@@ -112,7 +112,7 @@ impl Watch {
         })
     }
 
-    /// Has the next look try again what failed where somebody asks: they may have mended it.
+    /// Lets the next look retry a failed world, for a request: its author may have repaired it.
     pub fn try_again(&mut self, asked: &Asked) {
         for followed in &mut self.worlds {
             if followed.world == asked.world && !followed.failures.is_empty() {
@@ -121,14 +121,14 @@ impl Watch {
         }
     }
 
-    /// Looks once, and does what has to be done; `fallen` are the guests that lost their places since the last look.
+    /// Looks at the records once and applies them; `fallen` are the guests that were rolled back since the last look.
     ///
     /// # Errors
-    /// The disk's; what is left is done with the next look.
+    /// The disk's; the rest is done with the next look.
     pub fn look(&mut self, fallen: Vec<Fallen>) -> anyhow::Result<()> {
         let now = self.clock.now();
         self.keep_fallen(fallen, now);
-        // While the guests are being loaded for the first time there is nothing to switch.
+        // During the first load there is nothing to switch.
         if !self.sandbox.loaded() {
             return self.say();
         }
@@ -143,8 +143,8 @@ impl Watch {
         self.say()
     }
 
-    /// Makes the falls of guests durable, so that a start does not bring them back. What cannot be written now is
-    /// written with a later look; until then the guest does not serve either.
+    /// Writes automatic rollbacks to the records, so that they survive a restart. A failed write is tried again with the next
+    /// look; the guest does not serve meanwhile.
     fn keep_fallen(&mut self, new: Vec<Fallen>, now: Timestamp) {
         for fallen in new {
             if let Err(error) = self.keep(&fallen, now) {
@@ -164,7 +164,7 @@ impl Watch {
         }
     }
 
-    /// Writes down what is so, if it is something else than was said last.
+    /// Writes the status file, if the status has changed.
     fn say(&mut self) -> anyhow::Result<()> {
         let at = self.clock.now();
         let said = Said {
@@ -185,9 +185,9 @@ impl Watch {
         Ok(())
     }
 
-    /// Answers who asked before the last look.
+    /// Answers a request that came before the last look.
     pub fn answer(&self, asked: Asked) {
-        // Whoever does not wait any more misses nothing.
+        // A requester that has gone away needs no answer.
         let _ = asked.answer.send(self.serves(asked.world));
     }
 
@@ -207,8 +207,8 @@ impl Watch {
 }
 
 impl Followed {
-    /// Does what the record says, if it says something new; returns whether it did. A record that cannot be read is
-    /// read again with the next look.
+    /// Applies the record if it has changed; returns whether the status has changed. An unreadable record is read again with the
+    /// next look.
     fn follow(&mut self, sandbox: &Sandbox, fallen: &[Fallen], now: Timestamp) -> bool {
         let found = Seen::now(&self.folder.record_path());
         let ended = self.trial_until.is_some_and(|until| now >= until);

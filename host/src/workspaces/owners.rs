@@ -1,7 +1,7 @@
 //! Users' work on workspaces: they make them, look at them, change and end them. What they may is looked at in the
 //! transaction of what they do.
 
-use svc_base::names::{numbered, slugified, with_suffix};
+use svc_base::names::{numbered_slugs, slugify, with_suffix};
 
 use super::error::WorkspaceError;
 use super::members::{found, require};
@@ -201,7 +201,7 @@ fn free_slug(
             false => Ok(slug),
         };
     }
-    let made = slugified(display_name);
+    let made = slugify(display_name);
     // What looks like an id names nobody else's workspace.
     let made = match made.as_str() {
         "" => NAMELESS.to_owned(),
@@ -209,7 +209,7 @@ fn free_slug(
         _ => made,
     };
     let last = with_suffix(&made, spare);
-    for slug in std::iter::once(made.clone()).chain(numbered(&made)) {
+    for slug in std::iter::once(made.clone()).chain(numbered_slugs(&made)) {
         if !taken(&slug)? {
             return Ok(slug);
         }

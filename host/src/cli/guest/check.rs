@@ -1,4 +1,4 @@
-//! `svc guest check`: describes a component, and the differences that it would make.
+//! `svc guest check`: describes a component, and finds the pages and verdicts that it would change.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub(in crate::cli) struct Check {
     place: Place,
 }
 
-/// Findings of a check.
+/// Findings about a component.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     file: PathBuf,
@@ -35,16 +35,16 @@ pub(super) struct Report {
     ok: bool,
     #[serde(flatten)]
     checked: Checked,
-    /// Absent where it was not asked for, or the component may not serve anyway.
+    /// Absent if no replay was asked for, or the component was refused before.
     replay: Option<Replayed>,
-    /// Where the differences are; absent where there are none.
+    /// Folder of the differences; absent if there are none.
     differences: Option<PathBuf>,
-    /// How many differences are counted and not among the files.
+    /// Number of differences that are counted only, and not written to files.
     differences_left_out: u64,
 }
 
 impl Check {
-    /// Fails where the component may not serve, or fails where the one that serves does not.
+    /// Runs the command. It fails if the component is refused, or fails where the installed guest does not.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let (config, site) = self.place.config()?;
         site.agree().await?;
@@ -60,7 +60,7 @@ impl Check {
     }
 }
 
-/// A new folder for differences, named after the component and the moment.
+/// Returns a folder for differences that is named after the component and the time.
 fn folder(component: &[u8]) -> PathBuf {
     let digest = GuestDigest::of(component).to_string();
     let short: String = digest.chars().take(12).collect();
@@ -68,7 +68,7 @@ fn folder(component: &[u8]) -> PathBuf {
     PathBuf::from(format!("svc-guest-check-{short}-{now}"))
 }
 
-/// Checks a component; with a place for differences, on everything that is stored, too.
+/// Checks a component. With `differences`, also replays everything stored.
 pub(super) async fn examine(
     (config, site): (&Config, &Site),
     file: &Path,
@@ -99,7 +99,7 @@ pub(super) async fn examine(
     Ok(report)
 }
 
-/// Tries it on everything that is stored.
+/// Replays everything stored with the installed guest and with the component.
 async fn stored(
     site: &Site,
     bench: &Bench,
@@ -141,7 +141,7 @@ impl Report {
         self.checked.component.digest
     }
 
-    /// Why it may not serve: a sentence each.
+    /// Returns the reasons why it is refused, a sentence each.
     pub(super) fn reasons(&self) -> Vec<String> {
         let mut reasons = self.checked.component.refused.clone();
         if let Some(stood) = self
@@ -168,7 +168,7 @@ impl Report {
         reasons
     }
 
-    /// Writes the report for people.
+    /// Formats the report for people.
     pub(super) fn told(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
         let found = &self.checked.component;

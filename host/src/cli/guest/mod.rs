@@ -22,9 +22,9 @@ use crate::guests::status::{is_served, read as read_said};
 use crate::operators::{self, Answer, Operation, OperatorArgs, Rerender, is_followed};
 use svc_sandbox::{GuestDigest, World};
 
-/// How often a command looks what the server does.
+/// How often a command polls the server's state.
 const LOOK: Duration = Duration::from_millis(50);
-/// How often it looks for the first words of a server: one second.
+/// Number of polls that wait for the first status file of a server: one second.
 const BEGINS: u32 = 20;
 
 #[derive(Debug, clap::Subcommand)]
@@ -80,7 +80,7 @@ impl From<Name> for World {
     }
 }
 
-/// Where guests are, for a command.
+/// Arguments that every guest command has.
 #[derive(Debug, clap::Args)]
 pub(super) struct Place {
     #[command(flatten)]
@@ -97,12 +97,12 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The installation that a command works on.
+    /// Finds the directories that a command works on.
     fn site(&self) -> anyhow::Result<Site> {
         self.found(&self.settings()?)
     }
 
-    /// Reads the server's settings too, for commands that compile and try guests.
+    /// Also reads the server's settings, for commands that compile and run guests.
     fn config(&self) -> anyhow::Result<(Config, Site)> {
         let settings = self.settings()?;
         let site = self.found(&settings)?;
@@ -120,7 +120,7 @@ impl Place {
         Ok(Site { data, guests })
     }
 
-    /// Reads the flags, the environment and the file.
+    /// Merges the flags, the environment and the settings file.
     fn settings(&self) -> anyhow::Result<Settings> {
         let settings = Settings {
             data: self.args.data.clone(),
@@ -129,13 +129,13 @@ impl Place {
             ..Settings::default()
         };
         let mut settings = super::serve::with_file(settings, self.config.clone())?;
-        // No command asks the edge for anything, so none needs its token.
+        // No guest command calls the edge, so none needs the edge's token.
         settings.edge = None;
         Ok(settings)
     }
 }
 
-/// The directories of an installation.
+/// Directories of the installation that a command works on.
 #[derive(Clone, Debug)]
 struct Site {
     data: PathBuf,
@@ -143,7 +143,7 @@ struct Site {
 }
 
 impl Site {
-    /// The control database: to read from it alone where a server has it.
+    /// Opens the control database: read-only while a server runs.
     fn control(&self) -> anyhow::Result<Control> {
         let data = &self.data;
         let opened = match is_served(data)? {
@@ -153,7 +153,7 @@ impl Site {
         opened.with_context(|| format!("opening {}", data.display()))
     }
 
-    /// Runs an operation on it: by the server, if one runs.
+    /// Runs an operation: in the server, if one runs.
     async fn reach(&self, operation: Operation) -> anyhow::Result<Answer> {
         operators::reach(&self.data, operation, actor()).await
     }
@@ -162,7 +162,7 @@ impl Site {
         Folder::new(&self.guests, world)
     }
 
-    /// Refuses where the server that runs has its guests elsewhere: it would not follow what is changed here.
+    /// Fails if the running server has another directory of guests: it would not follow a change made in this one.
     async fn agree(&self) -> anyhow::Result<()> {
         for _ in 0..BEGINS {
             if !is_served(&self.data)? {
@@ -171,14 +171,14 @@ impl Site {
             if let Some(said) = read_said(&self.data)? {
                 return is_followed(Path::new(&said.paths.guests), &self.guests);
             }
-            // It has only just begun.
+            // The server has only just started.
             tokio::time::sleep(LOOK).await;
         }
         Ok(())
     }
 }
 
-/// Where a command tries guests: with the server's budgets.
+/// Returns a tester with the server's budgets.
 fn bench(config: &Config) -> Bench {
     Bench {
         cache: config.cache.clone(),
@@ -201,7 +201,7 @@ impl Guest {
     }
 }
 
-/// Asks for a rerender, which the server does behind its other work.
+/// Starts a rerender, which the server does in the background.
 async fn rerender(wait: bool, place: &Place) -> anyhow::Result<ExitCode> {
     let site = place.site()?;
     let reach = async |wanted: Rerender| -> anyhow::Result<Option<Remade>> {
@@ -216,7 +216,7 @@ async fn rerender(wait: bool, place: &Place) -> anyhow::Result<ExitCode> {
         while served && !done.is_finished() {
             bar.count("rerender", done.done(), done.total);
             tokio::time::sleep(LOOK).await;
-            // In this order, so that what a server did before it ended is seen.
+            // The order matters: progress that the server made before it ended is read.
             served = is_served(&site.data)?;
             done = reach(Rerender::Look).await?.unwrap_or(done);
         }
@@ -235,7 +235,7 @@ async fn rerender(wait: bool, place: &Place) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// How far a rerender is.
+/// Describes the progress of a rerender.
 fn told(done: &Remade) -> String {
     let counts = format!(
         "{} changed, {} unchanged, {} failed and stay as they are, {} changed by somebody else",

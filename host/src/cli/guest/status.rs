@@ -13,14 +13,14 @@ use crate::guests::status::{Said, Serves, is_served, read};
 use svc_base::clock::{Clock, Timestamp};
 use svc_sandbox::{GuestDigest, Interface, Spread, Usage, World, built_in, read as read_component};
 
-/// How many changes are shown to people.
+/// Number of changes in the text output.
 const SHOWN: usize = 5;
 
 #[derive(Debug, Serialize)]
 struct Status {
     /// Whether a server runs on the data directory.
     server_running: bool,
-    /// When it, or the last one, said what it says of its guests.
+    /// Time at which that server, or the last one, wrote its status.
     said_at: Option<Timestamp>,
     render: GuestStatus,
     gate: GuestStatus,
@@ -30,25 +30,25 @@ struct Status {
 
 #[derive(Debug, Serialize)]
 struct GuestStatus {
-    /// The package and its version that the guest speaks; absent for a file that is no guest of this host.
+    /// Package and version of the guest's interface; absent if this host does not know it.
     interface: Option<String>,
-    /// The first version of this program that refuses that interface; absent for the current one.
+    /// First version of this program that refuses the interface; absent for the current interface.
     taken_until: Option<&'static str>,
-    /// Digest of the guest that is chosen.
+    /// Digest of the installed guest.
     digest: GuestDigest,
     built_in: bool,
     bytes: u64,
     installed_at: Option<Timestamp>,
     from: Option<String>,
-    /// Until when it is held against the guest before it.
+    /// End of the trial, if it is on trial.
     trial_until: Option<Timestamp>,
-    /// Which guest a rollback puts back.
+    /// Guest that a rollback puts back.
     previous: GuestDigest,
-    /// Which guest the server has loaded; another than `digest` where it cannot load that.
+    /// Guest that the server has loaded. It is not `digest` if that one cannot be loaded.
     serving: Option<GuestDigest>,
-    /// Why it cannot.
+    /// Reasons why installed guests cannot be loaded.
     failures: Vec<String>,
-    /// Work of the guest since the server loaded it.
+    /// Calls of the guest since the server loaded it.
     usage: Usage,
     history: Vec<Change>,
 }
@@ -60,7 +60,7 @@ pub(super) async fn run(place: &Place) -> anyhow::Result<ExitCode> {
     let of = |world: World| -> anyhow::Result<GuestStatus> {
         let serves = said.as_ref().map(|said| said.of(world).clone());
         let mut serves = serves.unwrap_or_default();
-        // Where nobody knows what is installed, what the server says is all the more worth to be shown.
+        // The server's status is shown even if the record of installed guests cannot be read.
         let record = site.folder(world).read().unwrap_or_else(|error| {
             let why = format!("{error:#}");
             if !serves.failures.contains(&why) {
@@ -81,7 +81,7 @@ pub(super) async fn run(place: &Place) -> anyhow::Result<ExitCode> {
     place.args.answer(&status, &text(&status)?)
 }
 
-/// Finds the interface of the guest that is chosen.
+/// Finds the interface of the installed guest.
 fn interface(site: &Site, world: World, record: &Record) -> Option<Interface> {
     match record.top() {
         None => Some(Interface::current(world)),

@@ -1,4 +1,4 @@
-//! `svc guest install|rollback`: what may serve is looked at here, and the server has it serve.
+//! `svc guest install|rollback`: the component is checked here, and the server switches to it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -28,7 +28,7 @@ pub(in crate::cli) struct Install {
     place: Place,
 }
 
-/// The answer to a change.
+/// Answer to an installation or a rollback.
 #[derive(Debug, Serialize)]
 struct Answer {
     #[serde(flatten)]
@@ -38,7 +38,7 @@ struct Answer {
 }
 
 impl Install {
-    /// Fails where the component does not pass, or the server cannot load it.
+    /// Runs the command. It fails if the component is refused, or the server cannot load it.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let (config, site) = self.place.config()?;
         site.agree().await?;
@@ -59,7 +59,7 @@ impl Install {
             return refused(&self.place, report);
         };
         let from = std::path::absolute(&self.file)?.display().to_string();
-        // Here, for the server need not see the file: what it is to read lies in its own directory.
+        // The component is copied first, because the server may not be able to read the user's file.
         let folder = site.folder(world);
         let _held = tokio::task::spawn_blocking(move || folder.store(&bytes)).await??;
         let digest = report.digest();
@@ -68,7 +68,7 @@ impl Install {
     }
 }
 
-/// Says that a component may not serve, and changes nothing.
+/// Prints why a component is refused; nothing is changed.
 fn refused(place: &Place, report: Report) -> anyhow::Result<ExitCode> {
     let text = format!("{}not installed", report.told()?);
     let outcome = Switched {
@@ -99,7 +99,7 @@ pub(super) async fn roll_back(
     answer(place, &site, (world, Switch::RollBack { from }), None).await
 }
 
-/// Has the change made, and says what came of it.
+/// Makes the change and prints its effect.
 async fn answer(
     place: &Place,
     site: &Site,
@@ -115,7 +115,7 @@ async fn answer(
     let answer = site.reach(Operation::Guest(switch)).await?;
     let mut outcome: Switched = serde_json::from_str(&answer.document)?;
     if outcome.effect == Effect::NextStart && is_served(&site.data)? {
-        // A server that takes no commands yet, or no more.
+        // A server that does not take commands: it is starting or stopping.
         outcome.effect = Effect::Pending;
     }
     let (text, effect) = (told(&outcome, world), outcome.effect);
@@ -131,7 +131,7 @@ fn exit(effect: Effect) -> ExitCode {
     }
 }
 
-/// Writes the answer for people.
+/// Formats the answer for people.
 fn told(answer: &Switched, world: World) -> String {
     let which = if answer.built_in {
         "the built-in guest".to_owned()

@@ -1,8 +1,8 @@
-//! Which guests are installed: a folder for each world, with the components and one small file that says which of them serves.
+//! Records of installed guests: a folder for each world, with components and one small file that names the one that serves.
 //!
-//! A component is written and synced before the record names it, and the record is replaced by a rename: whenever a process dies, what
-//! served before serves, or what was chosen. Changes take turns by a lock of the operating system's. Where there is no record, the
-//! component whose name sorts last serves, so that one may be put there by hand before a first start.
+//! A component is written and synced before the record names it, and the record is replaced by a rename: after a crash, either
+//! the old guest or the new one serves. Changes are serialized by a file lock. Without a record the component whose name sorts
+//! last serves, so that one may be copied there by hand before a first start.
 
 #[cfg(test)]
 mod tests;
@@ -24,27 +24,27 @@ use svc_base::file_lock::FileLock;
 use svc_base::{disk, fault};
 use svc_sandbox::{Choice, Choices, Fallen, GuestDigest, Origin, World, newest_first};
 
-/// The name of the record.
+/// File name of the record.
 const RECORD: &str = "installed.json";
-/// The form of the record that this version reads and writes.
+/// Format version of the record that this program reads and writes.
 const FORMAT: u32 = 1;
-/// The name of the lock. Backups leave out what begins with a dot.
+/// File name of the lock. Backups leave out names that begin with a dot.
 const LOCK: &str = ".lock";
-/// How many guests can be rolled back one after the other; the components of earlier ones are removed.
+/// Number of guests that can be rolled back one after the other; older components are removed.
 const DEPTH: usize = 8;
-/// How many changes are remembered.
+/// Number of changes that are kept.
 const HISTORY: usize = 100;
-/// How long a guest is on trial, in seconds: a day.
+/// Length of a guest's trial, in seconds: a day.
 const TRIAL: i64 = 24 * 3600;
 
-/// Choices for a world.
+/// Installed guests of a world.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
     format: u32,
-    /// Counts the changes, so that a server can say which one it follows.
+    /// Number of changes so far: the server reports which one it follows.
     pub sequence: u64,
-    /// Guest that serves, last, and the guests before it. Empty while the built-in one serves.
+    /// Installed guests; the last one serves. Empty while the built-in guest serves.
     pub serving: Vec<Installed>,
     /// The latest changes, oldest first.
     pub history: Vec<Change>,
@@ -56,40 +56,40 @@ pub struct Record {
 pub struct Installed {
     /// SHA-256 of the guest.
     pub digest: GuestDigest,
-    /// The name of its file in the folder.
+    /// File name in the folder.
     pub file: String,
-    /// How large that is.
+    /// Size of the file.
     pub bytes: u64,
-    /// Since when it serves.
+    /// Time since which it serves.
     pub installed_at: Timestamp,
-    /// Where it came from.
+    /// Path of the file that was installed.
     pub from: String,
 }
 
-/// Something that changed who serves.
+/// A change of the guest that serves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
-    /// Time of the installation.
+    /// Time of the change.
     pub at: Timestamp,
     /// Kind of the change.
     pub kind: ChangeKind,
-    /// Guest that serves since; absent for the built-in one.
+    /// Guest that serves after the change; absent for the built-in one.
     pub digest: Option<GuestDigest>,
-    /// Why, if nobody asked for it.
+    /// Reason, if no operator asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// How it came that another guest serves.
+/// Cause of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeKind {
-    /// An operator installed it.
+    /// An operator installed a guest.
     Install,
-    /// An operator put back the one before.
+    /// An operator put the previous guest back.
     Rollback,
-    /// The one before took its place back, because the newer one failed where it does not.
+    /// The previous guest serves again, because the newer one failed where it does not.
     Automatic,
 }
 
@@ -99,8 +99,8 @@ impl Record {
         self.serving.last()
     }
 
-    /// The end of the trial of the guest that serves: a day after its installation, also where a rollback has put it back.
-    /// A guest that was put there by hand has none.
+    /// Returns the end of the trial of the guest that serves: a day after its installation, even after a rollback. A guest that
+    /// was copied there by hand has no trial.
     pub fn trial_until(&self) -> Option<Timestamp> {
         let top = self.top().filter(|top| is_ours(Path::new(&top.file)))?;
         Some(top.installed_at.plus_seconds(TRIAL))
@@ -120,22 +120,22 @@ impl Record {
     }
 }
 
-/// Why nothing was changed.
+/// Reason why nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// It is what serves.
+    /// The guest serves already.
     #[error("this guest serves already")]
     Serves,
     /// Nothing was installed, or all of it was rolled back.
     #[error("the built-in {0} guest serves: there is none before it")]
     NothingBefore(World),
-    /// A component is to serve that is not in the folder.
+    /// The component is not in the folder.
     #[error("component {0} is not in the folder of guests: install its file again")]
     Gone(GuestDigest),
-    /// Another guest serves by now than the one that was to be replaced.
+    /// The guest to be replaced no longer serves.
     #[error("another guest serves meanwhile")]
     Another,
-    /// The disk's, or a record that nobody can read.
+    /// An error of the disk, or an unreadable record.
     #[error(transparent)]
     Broken(#[from] anyhow::Error),
 }
@@ -146,14 +146,14 @@ impl From<io::Error> for RecordError {
     }
 }
 
-/// Keeps a stored component in its folder until it is dropped, or its process ends.
+/// Keeps a stored component in its folder until it is dropped or its process ends.
 #[derive(Debug)]
 #[must_use]
 pub struct HeldComponent {
     _lock: FileLock,
 }
 
-/// The folder of a world's guests.
+/// Folder of a world's guests.
 #[derive(Clone, Debug)]
 pub struct Folder {
     world: World,
@@ -161,7 +161,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// That of `world` below the directory of guests; nothing need be there.
+    /// Returns the folder of `world` below the directory of guests; it need not exist.
     pub fn new(guests: &Path, world: World) -> Self {
         Self {
             world,
@@ -169,20 +169,20 @@ impl Folder {
         }
     }
 
-    /// Where the record is.
+    /// Returns the path of the record.
     pub fn record_path(&self) -> PathBuf {
         self.path.join(RECORD)
     }
 
-    /// Returns where an installed component is.
+    /// Returns the path of an installed component.
     pub fn component_path(&self, installed: &Installed) -> PathBuf {
         self.path.join(&installed.file)
     }
 
-    /// Reads the record of choices.
+    /// Reads the record.
     ///
     /// # Errors
-    /// The disk's, or a record that is none.
+    /// The disk's errors, or an unreadable record.
     pub fn read(&self) -> anyhow::Result<Record> {
         let path = self.record_path();
         let text = match std::fs::read(&path) {
@@ -199,7 +199,7 @@ impl Folder {
         Ok(record)
     }
 
-    /// Makes a record of the guest that was put there by hand, where there is no record.
+    /// Makes a record of components that were copied there by hand, where no record exists.
     fn placed(&self) -> Record {
         let mut serving: Vec<Installed> = newest_first(&self.path)
             .into_iter()
@@ -215,7 +215,7 @@ impl Folder {
         }
     }
 
-    /// Returns the guest that the sandbox is to try.
+    /// Returns the guests that the sandbox is to load, in their order.
     pub fn choice(&self, record: &Record, now: Timestamp) -> Choice {
         let files = record.serving.iter().rev().map(|installed| Origin::File {
             path: self.path.join(&installed.file),
@@ -227,18 +227,18 @@ impl Folder {
         }
     }
 
-    /// Stores a component under its digest, durably. It may be chosen then, and stays in the folder until it is chosen or the
-    /// returned hold is dropped: other changes do not remove it meanwhile.
+    /// Stores a component under its digest, durably. It stays in the folder until it is chosen or the returned hold is dropped:
+    /// other changes do not remove it meanwhile.
     ///
     /// # Errors
-    /// The disk's, or a folder of somebody else's.
+    /// The disk's errors, or a folder of another user.
     pub fn store(&self, component: &[u8]) -> Result<HeldComponent, RecordError> {
         check_owner(&self.path)?;
         make_private(&self.path)?;
         let dir = disk::open_directory(&self.path)?;
         let _lock = self.lock()?;
         let name = named(&GuestDigest::of(component));
-        // A file that is whole is kept: another command may hold that very file until it is chosen.
+        // An identical file is kept: another command may hold it until it is chosen.
         if dir.read(&name).ok().as_deref() != Some(component) {
             disk::replace_file(&dir, &name, component)?;
         }
@@ -249,7 +249,7 @@ impl Folder {
         Ok(HeldComponent { _lock })
     }
 
-    /// Lets a component that is stored serve from now on. Durable when it answers.
+    /// Makes a stored component the one that serves. Durable on return.
     ///
     /// # Errors
     /// [`RecordError::Serves`], [`RecordError::Gone`], or the disk's.
@@ -288,8 +288,8 @@ impl Folder {
         Ok(record)
     }
 
-    /// Lets the guest that served before serve again, or the built-in one. Durable when it answers. With `only`, that guest and no
-    /// other loses its place, so that two who see the same fault do not put back two; with a reason, no operator has asked for it.
+    /// Makes the previous guest serve again, or the built-in one. Durable on return. With `only`, it fails unless that guest
+    /// serves: two operators who see one fault do not roll back twice.
     ///
     /// # Errors
     /// [`RecordError::NothingBefore`]; [`RecordError::Another`] where `only` does not serve; or the disk's.
@@ -317,7 +317,7 @@ impl Folder {
         Ok(record)
     }
 
-    /// Takes a guest that fell out of those that serve, wherever it is among them by now. Durable when it answers.
+    /// Removes a rolled back guest from those that serve, at any depth. Durable on return.
     pub fn drop_fallen(&self, fallen: &Fallen, now: Timestamp) -> Result<(), RecordError> {
         if !self.path.is_dir() {
             return Ok(());
@@ -336,8 +336,8 @@ impl Folder {
         Ok(())
     }
 
-    /// Keeps what is there as it is until it is dropped; `None` where nothing was installed by a command, or by somebody
-    /// whose lock is not ours to take. Blocks.
+    /// Locks the folder against changes until the file is dropped. `None` if no command has installed anything, or the lock
+    /// belongs to another user. Blocks.
     pub fn hold(&self) -> io::Result<Option<File>> {
         use io::ErrorKind::{NotFound, PermissionDenied, ReadOnlyFilesystem};
         match File::open(self.path.join(LOCK)) {
@@ -371,7 +371,7 @@ impl Folder {
         Ok(disk::replace_file(dir, RECORD, &text)?)
     }
 
-    /// Removes components that neither the record names nor a command holds. What cannot be removed is removed with the next change.
+    /// Removes components that no record names and no command holds. A failed removal is tried again with the next change.
     fn remove_unused(&self, dir: &Dir, record: &Record) {
         let Ok(entries) = dir.entries() else { return };
         for name in entries
@@ -386,7 +386,7 @@ impl Folder {
         }
     }
 
-    /// Whether a command holds a component that it has stored and that is yet to be chosen.
+    /// Whether a command holds a component that it has stored and not chosen yet.
     fn is_held(&self, name: &str) -> bool {
         let file = File::open(self.path.join(name));
         file.and_then(FileLock::try_exclusive)
@@ -394,13 +394,12 @@ impl Folder {
     }
 }
 
-/// The name of the file of a component.
+/// Returns the file name of a component.
 fn named(digest: &GuestDigest) -> String {
     format!("{digest}.wasm")
 }
 
-/// Reads what is installed below the directory of guests, for a sandbox that starts. A record that cannot be read is
-/// named in the log, and the built-in guest serves.
+/// Reads the installed guests for a sandbox that starts. An unreadable record is logged, and the built-in guest serves.
 pub fn choices(guests: &Path, now: Timestamp) -> Choices {
     let mut choices = Choices::default();
     for world in World::ALL {

@@ -1,4 +1,4 @@
-//! Records through installs, rollbacks, falls and deaths.
+//! Tests of records: installs, rollbacks, automatic rollbacks and crashes.
 
 use super::*;
 
@@ -139,7 +139,7 @@ fn what_was_put_there_by_hand_serves_until_something_is_installed() {
     for name in ["000001.wasm", "000002.wasm"] {
         std::fs::write(folder.path.join(name), name).unwrap();
     }
-    // What a command has left that died is none of them.
+    // A component that a crashed command left behind is not among them.
     let left = format!("{}.wasm", GuestDigest::of(b"left"));
     std::fs::write(folder.path.join(left), "left").unwrap();
     let record = folder.read().unwrap();
@@ -157,7 +157,7 @@ fn only_a_component_that_is_stored_is_chosen() {
     let (_guests, folder) = folder();
     let [a, b] = [b"a", b"b"].map(|bytes| GuestDigest::of(bytes));
     drop(folder.store(b"b").unwrap());
-    // What a command has left that ended before it chose is removed by the next change.
+    // A component that a command stored and never chose is removed by the next change.
     install(&folder, b"a");
     let gone = folder.choose(b, String::new(), NOW);
     assert!(matches!(gone, Err(RecordError::Gone(digest)) if digest == b));

@@ -1,9 +1,9 @@
-//! Changes in words, for operators.
+//! Descriptions of changes, for operators.
 
 use super::{Change, ChangeKind, Record};
 
 impl Record {
-    /// Says what changed last.
+    /// Describes the latest change.
     pub fn told_latest(&self) -> String {
         let latest = self.history.last();
         latest.map_or_else(|| "its record is gone".to_owned(), Change::told)
@@ -11,7 +11,7 @@ impl Record {
 }
 
 impl Change {
-    /// The change in one line.
+    /// Describes the change in one line.
     pub fn told(&self) -> String {
         let kind = match self.kind {
             ChangeKind::Install => "installed",

@@ -1,4 +1,4 @@
-//! Differences as files to look at: a folder that is made with the first of them, for its owner alone.
+//! Differences as files: a folder that is created with the first of them, readable by its owner alone.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ use svc_base::disk;
 use svc_base::ids::BackendId;
 use svc_sandbox::Statement;
 
-/// How many differences are written; further ones are only counted.
+/// Number of differences that are written; further ones are only counted.
 const WRITTEN: u64 = 1000;
 
-/// The folder of differences.
+/// Folder of differences.
 #[derive(Debug)]
 pub struct Differences {
-    /// Absent where they are only counted.
+    /// Absent if differences are only counted.
     path: Option<PathBuf>,
     dir: Option<Dir>,
     written: u64,
@@ -27,10 +27,10 @@ pub struct Differences {
 }
 
 impl Differences {
-    /// A folder that is to be made, or is empty.
+    /// Uses a folder that is missing or empty.
     ///
     /// # Errors
-    /// It holds something.
+    /// The folder is not empty.
     pub fn to(path: PathBuf) -> anyhow::Result<Self> {
         if let Ok(mut entries) = std::fs::read_dir(&path) {
             anyhow::ensure!(
@@ -45,7 +45,7 @@ impl Differences {
         })
     }
 
-    /// No folder: differences are only counted.
+    /// Uses no folder: differences are only counted.
     pub fn nowhere() -> Self {
         Self {
             path: None,
@@ -55,12 +55,12 @@ impl Differences {
         }
     }
 
-    /// Where something was written.
+    /// Returns the folder, if something was written.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref().filter(|_| self.dir.is_some())
     }
 
-    /// How many differences are not among the files.
+    /// Returns the number of differences without files.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
@@ -71,7 +71,7 @@ impl Differences {
         old: &Result<Bytes, String>,
         new: &Result<Bytes, String>,
     ) -> io::Result<()> {
-        // A slug may have been another page's a moment ago.
+        // The slug may have belonged to another page a moment ago.
         let name = format!("{}-{}", page.slug, page.id);
         let Some(dir) = self.folder("pages", &name)? else {
             return Ok(());
@@ -108,7 +108,7 @@ impl Differences {
         Ok(())
     }
 
-    /// A folder for one difference, unless there are too many.
+    /// Creates a folder for one difference; `None` beyond the limit.
     fn folder(&mut self, kind: &str, name: &str) -> io::Result<Option<Dir>> {
         let Some(path) = self.path.as_deref().filter(|_| self.written < WRITTEN) else {
             self.left_out += 1;

@@ -1,9 +1,9 @@
-//! Replay of everything stored, with the guest that serves and with a new one: the pages and verdicts that would
-//! differ, and the cost.
+//! Replay of everything stored, with the installed guest and with a new one: the pages and verdicts that would differ, and the
+//! cost.
 //!
-//! Only reads, beside a server that may be at work: a hold keeps the collector away, so that a source which a row names stays. What
-//! belongs to few, protected and one-time shares, is compared in memory and counted, and never written anywhere. A one-time share has
-//! no source but for HTML, whose page it is; the others cannot be replayed.
+//! A replay only reads, and a server may run meanwhile: a hold keeps the collector from removing sources. Protected and one-time
+//! shares are compared in memory and counted, and never written. A one-time share has no source except for HTML, where the page
+//! is the source; others cannot be replayed.
 
 use std::sync::Arc;
 
@@ -28,56 +28,56 @@ pub use differences::Differences;
 
 mod differences;
 
-/// How many rows are read at once.
+/// Number of rows that are read at once.
 const STEP: u32 = 200;
 
 /// Result of a replay with two guests.
 #[derive(Clone, Debug, Serialize)]
 pub struct Replayed {
-    /// The guest that serves.
+    /// Digest of the installed guest.
     pub installed: GuestDigest,
-    /// Counts of pages that everybody may see.
+    /// Counts of public pages and of SQL.
     pub open: Counts,
-    /// Protected and one-time shares.
+    /// Counts of protected and one-time shares.
     pub private: Counts,
-    /// One-time shares, of which there is no source.
+    /// Number of one-time shares without a source.
     pub without_source: u64,
     /// Budgets that the calls used.
     pub used: Used,
 }
 
 impl Replayed {
-    /// How often the new guest fails where the one that serves does not.
+    /// Returns how often the new guest fails where the installed one does not.
     pub fn newly_failing(&self) -> u64 {
         self.open.newly_failing + self.private.newly_failing
     }
 }
 
-/// How answers compare.
+/// Counts of comparisons.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// Byte for byte the same.
+    /// Both answers are equal, byte for byte.
     pub identical: u64,
-    /// Both are answers, and not the same.
+    /// Both succeed with different answers.
     pub differing: u64,
-    /// Only the guest that serves has an answer.
+    /// Only the installed guest succeeds.
     pub newly_failing: u64,
-    /// Only the new guest has one.
+    /// Only the new guest succeeds.
     pub newly_working: u64,
-    /// Neither has.
+    /// Both fail.
     pub failing: u64,
 }
 
 /// Budgets that two guests used on the same input.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Used {
-    /// The guest that serves.
+    /// The installed guest.
     pub installed: Total,
-    /// The new one.
+    /// The new guest.
     pub new: Total,
 }
 
-/// How two answers compare.
+/// Comparison of two answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Compared {
     Identical,
@@ -109,28 +109,28 @@ fn compared<T: PartialEq, E>(old: &Result<T, E>, new: &Result<T, E>) -> Compared
     }
 }
 
-/// An installation, and the two guests.
+/// Installation and guests of a replay.
 #[derive(Debug)]
 pub struct Replay {
     /// Control database.
     pub control: Control,
-    /// Content store, which has the sources.
+    /// Content store with the sources.
     pub content: Content,
     /// One-time shares.
     pub once: OnceFiles,
-    /// When it is: what has expired is nobody's concern.
+    /// Current time: expired pages are left out.
     pub now: Timestamp,
-    /// The guest that serves, and the new one.
+    /// The installed guest and the new one.
     pub guests: [Sandbox; 2],
-    /// The largest page, in bytes.
+    /// Size limit of a page, in bytes.
     pub page_bytes: usize,
 }
 
 impl Replay {
-    /// Gives everything that is stored for a world to both guests. `hold` keeps it there meanwhile.
+    /// Replays everything stored for a world with both guests. The hold keeps it there meanwhile.
     ///
     /// # Errors
-    /// The database's, the store's or the disk's; or guests that cannot be asked at all.
+    /// Errors of the database, the store or the disk; or a guest that cannot be called.
     pub async fn run(
         &self,
         world: World,
@@ -202,7 +202,7 @@ impl Replay {
         }
     }
 
-    /// A page with what both guests make of its source; `None` where there is no source.
+    /// Renders the source of a page with both guests; `None` if there is no source.
     async fn page(
         &self,
         page: StoredPage,
@@ -238,7 +238,7 @@ impl Replay {
             }
             None => None,
         };
-        // What was deleted or read meanwhile has none either.
+        // A page that was deleted or read meanwhile has no source either.
         Ok(bytes.and_then(|bytes| String::from_utf8(bytes).ok()))
     }
 
@@ -274,9 +274,9 @@ impl Replay {
     }
 }
 
-/// A page, or why there is none.
+/// A page, or the reason why there is none.
 type PageAnswer = Result<Bytes, String>;
-/// A verdict, or why there is none that allows.
+/// The allowed statements, or the reason for a refusal.
 type VerdictAnswer = Result<Vec<Statement>, String>;
 
 async fn rendered(guest: &Sandbox, source: Source) -> anyhow::Result<PageAnswer> {
@@ -295,10 +295,10 @@ async fn judged(guest: &Sandbox, piece: &kept_sql::KeptSql) -> anyhow::Result<Ve
     }
 }
 
-/// Keeps the content of a data directory where it is. Blocks.
+/// Holds the content of a data directory, so that the collector removes nothing. Blocks.
 ///
 /// # Errors
-/// The disk's, or a restore that has the content.
+/// The disk's errors, or a running restore.
 pub fn hold(data: &std::path::Path) -> anyhow::Result<Arc<Hold>> {
     let hold = Hold::keep(data)?;
     hold.map(Arc::new)
