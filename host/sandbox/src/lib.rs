@@ -64,7 +64,7 @@ pub use registry::{Applied, built_in};
 pub use renderer::{DIAGRAM_BYTES, DIAGRAMS};
 pub use svc_sources::{ContentType, UnknownContentType};
 pub use tally::{Spread, Total, Usage};
-pub use trial::Fallen;
+pub use trial::RolledBackGuest;
 pub use values::{
     Budget, Foot, GateFailure, GuestDigest, Malformed, NamedTable, Position, Purpose, Refusal,
     RenderFailure, Rendered, RuntimeScript, Source, SourcePlace, Statement, StatementKind,
@@ -278,8 +278,8 @@ impl Sandbox {
 
     /// Takes the guests that lost their places since the last call of this function: they failed where the ones before them did not.
     #[must_use]
-    pub fn take_fallen(&self) -> Vec<Fallen> {
-        self.inner.trials.take_fallen()
+    pub fn take_rolled_back(&self) -> Vec<RolledBackGuest> {
+        self.inner.trials.take_rolled_back()
     }
 
     /// Returns the lane that pages are made in.

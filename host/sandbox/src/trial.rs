@@ -58,7 +58,7 @@ pub(super) struct Attempt<T> {
 
 /// A guest that lost its place.
 #[derive(Clone, Debug)]
-pub struct Fallen {
+pub struct RolledBackGuest {
     /// Of which world it is.
     pub world: World,
     /// Which it is.
@@ -78,7 +78,7 @@ pub(super) struct Trials {
     /// For each world those about traps, about budgets and about types, so that inputs that are too large or of a type that
     /// no guest knows, which are easy to make, do not hide a trap.
     turns: [[Turns; 3]; 2],
-    fallen: Mutex<Vec<Fallen>>,
+    fallen: Mutex<Vec<RolledBackGuest>>,
 }
 
 /// Turns of the questions, and the time of the last question in vain.
@@ -126,7 +126,7 @@ impl Trials {
     }
 
     /// Takes the guests that lost their places since the last call of this function.
-    pub(super) fn take_fallen(&self) -> Vec<Fallen> {
+    pub(super) fn take_rolled_back(&self) -> Vec<RolledBackGuest> {
         std::mem::take(&mut *self.fallen.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -209,7 +209,7 @@ impl Inner {
             .rollbacks
             .get_or_create(&WorldLabels { world })
             .inc();
-        let fallen = Fallen {
+        let fallen = RolledBackGuest {
             world: W::WORLD,
             guest,
             before,

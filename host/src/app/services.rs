@@ -98,7 +98,7 @@ impl Ground {
     fn sandbox(&self) -> anyhow::Result<Sandbox> {
         let config = &self.config;
         let sandbox = Sandbox::start(SandboxConfig {
-            guests: guests::choices(&config.guests, self.clock.now()),
+            guests: guests::read_choices(&config.guests, self.clock.now()),
             limits: config.limits.guests(),
             first_code: FirstCode::Baseline,
             ..SandboxConfig::new(config.cache.clone())

@@ -151,7 +151,8 @@ async fn copy(
         found = check(&parts, damaged, watch).await?;
     }
     (made.errors, made.notes) = (found.errors, found.notes);
-    made.notes.extend(guests::status::elsewhere(data)?);
+    made.notes
+        .extend(guests::status::outside_guests_note(data)?);
     if !made.errors.is_empty() {
         return Ok(made);
     }
@@ -231,7 +232,7 @@ fn copy_guests(from: &Path, to: &mut Shelf, copied: &mut Copied) -> anyhow::Resu
             .into_iter()
             .find(|world| *world.as_str() == *folder.file_name());
         let _hold = match installed {
-            Some(world) => Folder::new(from, world).hold()?,
+            Some(world) => Folder::new(from, world).lock_existing()?,
             None => None,
         };
         for guest in folder.open_dir()?.entries()? {

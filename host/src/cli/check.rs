@@ -37,7 +37,7 @@ impl Check {
         let mut found: Findings =
             match operators::ask(&data, &wanted, &actor(), &Told::default()).await? {
                 Some(answer) => serde_json::from_str(&answer.document)?,
-                None => self.offline(&data).await?,
+                None => self.check_offline(&data).await?,
             };
         found
             .errors
@@ -46,7 +46,7 @@ impl Check {
     }
 
     /// Checks a data directory that no server uses.
-    async fn offline(&self, data: &Path) -> anyhow::Result<Findings> {
+    async fn check_offline(&self, data: &Path) -> anyhow::Result<Findings> {
         let parts = Parts {
             control: self.args.control()?,
             content: Content::open(&Place::noted(data)?.require_directory()?)?,
@@ -81,7 +81,7 @@ impl Check {
                 "not ok"
             }
         )?;
-        self.args.answer(&found, &text)?;
+        self.args.print_answer(&found, &text)?;
         Ok(if found.errors.is_empty() {
             ExitCode::SUCCESS
         } else {

@@ -5,18 +5,18 @@ use std::path::Path;
 
 use anyhow::Context as _;
 
-use super::record::Installed;
+use super::record::InstalledGuest;
 use svc_base::clock::Timestamp;
 use svc_sandbox::{GuestDigest, World};
 
 /// Whether a command installed the component. It serves only if the record says so, whatever its name is.
-pub(super) fn is_ours(path: &Path) -> bool {
+pub(super) fn is_installed_by_command(path: &Path) -> bool {
     let name = path.file_stem().and_then(|name| name.to_str());
     name.and_then(GuestDigest::from_hex).is_some()
 }
 
 /// Suffix of a component that is being written.
-pub(super) const NEW: &str = ".wasm.new";
+pub(super) const TEMPORARY_SUFFIX: &str = ".wasm.new";
 
 /// Fails if the folder belongs to another user: the server could not read or lock the files created in it.
 pub(super) fn check_owner(path: &Path) -> anyhow::Result<()> {
@@ -34,7 +34,7 @@ pub(super) fn check_owner(path: &Path) -> anyhow::Result<()> {
 }
 
 /// Describes a component that was copied there by hand; an unreadable one is logged.
-pub(super) fn installed_by_hand(world: World, path: &Path) -> Option<Installed> {
+pub(super) fn installed_by_hand(world: World, path: &Path) -> Option<InstalledGuest> {
     let look = || {
         let bytes = svc_sandbox::read(path)?;
         let since = path.metadata()?.modified()?;
@@ -43,7 +43,7 @@ pub(super) fn installed_by_hand(world: World, path: &Path) -> Option<Installed> 
             .duration_since(std::time::UNIX_EPOCH)
             .unwrap_or_default();
         let name = path.file_name().and_then(|name| name.to_str());
-        anyhow::Ok(Installed {
+        anyhow::Ok(InstalledGuest {
             digest: GuestDigest::of(&bytes),
             file: name.context("its name is not UTF-8")?.to_owned(),
             bytes: bytes.len() as u64,

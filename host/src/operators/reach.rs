@@ -11,7 +11,7 @@ use crate::control::Control;
 use crate::control::audit::{Doer, done_by};
 use crate::control::events::Deed;
 use crate::data_lock::{DataLock, refuse_restore};
-use crate::guests::status::is_served;
+use crate::guests::status::is_server_running;
 use crate::http::request_ids::RequestIds;
 use svc_base::clock::Clock;
 use svc_base::fault;
@@ -53,7 +53,7 @@ pub async fn reach(data: &Path, operation: Operation, actor: String) -> anyhow::
         random: Random::system(),
         server: None,
         stopped: None,
-        looks: None,
+        watcher: None,
         progress: Told::default(),
     };
     let answer = run(operation, &installation, actor).await;
@@ -78,7 +78,7 @@ pub async fn ask(
         if let Some(answer) = socket::send(data, operation, actor, told).await? {
             return Ok(Some(answer));
         }
-        if !is_served(data)? {
+        if !is_server_running(data)? {
             return Ok(None);
         }
         if waited >= BEGINS {

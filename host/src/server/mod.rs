@@ -25,7 +25,7 @@ use crate::backup;
 use crate::config::Settings;
 use crate::data_dir::{self, Founding};
 use crate::data_lock::DataLock;
-use crate::guests::watch::{Looks, Watch};
+use crate::guests::watch::{RecordWatcher, WatcherHandle};
 use crate::operators::Listener;
 use crate::overview::running::StatusFile;
 use crate::tls::{FindOwner, LabelOwner, Names, Tls};
@@ -86,12 +86,13 @@ impl Server {
         let ops_address = ops.as_ref().and_then(|ops| ops.local_addr().ok());
         let ops = ops.map(|at| connections::serve_operators(at, app.clone(), stopped.clone()));
         serving.extend(ops.map(tokio::spawn));
-        let (looks, asked) = Looks::way();
-        let commands = operators.serve(app.clone(), looks, stopped.clone());
+        let (watcher, asked) = WatcherHandle::channel();
+        let commands = operators.serve(app.clone(), watcher, stopped.clone());
         serving.push(tokio::spawn(commands));
         let said = StatusFile::of(&app.config, ops_address, app.clock.now());
         said.begin(&data)?;
-        let watch = Watch::begin(&data, &app.config, app.sandbox.clone(), app.clock.clone())?;
+        let watch =
+            RecordWatcher::start(&data, &app.config, app.sandbox.clone(), app.clock.clone())?;
         let mut background = background::start(&app, (watch, asked), said, &stopped);
         let follow = |tls| background::follow_certificates(Arc::clone(tls), &app, &stopped);
         background.extend(tls.as_ref().map(follow));

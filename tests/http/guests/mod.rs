@@ -6,7 +6,7 @@ mod interfaces;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use svc::guests::status::Presence;
+use svc::guests::status::ServerPresence;
 use svc_sandbox::{GuestDigest, World, built_in};
 use svc_tests::guests::{Manners, again, parse, renderer, write};
 use svc_tests::{Answer, Ask, Output, TestServer, finish, until};

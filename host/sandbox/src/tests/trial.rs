@@ -45,10 +45,10 @@ async fn a_gate_that_fails_where_the_one_before_does_not_loses_its_place() {
             .unwrap();
         assert_eq!(judged.gate, old, "{bad}");
         assert_eq!(sandbox.gate(), Some(old), "{bad}");
-        let fallen = sandbox.take_fallen();
+        let fallen = sandbox.take_rolled_back();
         assert_eq!(fallen.len(), 1);
         assert_eq!((fallen[0].guest, fallen[0].before), (new, old));
-        assert!(sandbox.take_fallen().is_empty());
+        assert!(sandbox.take_rolled_back().is_empty());
     }
 }
 
@@ -68,7 +68,7 @@ async fn a_gate_stays_where_the_one_before_fails_too() {
             assert!(answer.is_err() || old == nearly, "{new}, {old}: {answer:?}");
         }
         assert_eq!(sandbox.gate(), Some(digest), "{new}, {old}");
-        assert!(sandbox.take_fallen().is_empty());
+        assert!(sandbox.take_rolled_back().is_empty());
         assert!(sandbox.check_sql("ok", Purpose::Migration).await.is_ok());
     }
 }

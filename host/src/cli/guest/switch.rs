@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::check::{Report, examine};
-use super::{Place, Site};
+use super::check::{Report, check_with_replay};
+use super::{GuestArgs, GuestDirectories};
 use crate::guests::RecordError;
 use crate::guests::replay::Differences;
-use crate::guests::status::is_served;
+use crate::guests::status::is_server_running;
 use crate::operators::{Effect, Operation, Switch, SwitchGuest, Switched};
 use svc_sandbox::{GuestDigest, World, read};
 
@@ -25,7 +25,7 @@ pub(in crate::cli) struct Install {
     #[arg(long, conflicts_with = "no_replay")]
     out: Option<PathBuf>,
     #[command(flatten)]
-    place: Place,
+    guest_args: GuestArgs,
 }
 
 /// Answer to an installation or a rollback.
@@ -40,37 +40,43 @@ struct Answer {
 impl Install {
     /// Runs the command. It fails if the component is refused, or the server cannot load it.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let (config, site) = self.place.config()?;
-        site.agree().await?;
+        let (config, directories) = self.guest_args.config_and_directories()?;
+        directories.require_same_guests().await?;
         let bytes = Arc::new(read(&self.file)?);
         let differences = match self.out {
             _ if self.no_replay => None,
-            Some(out) => Some(Differences::to(out)?),
-            None => Some(Differences::nowhere()),
+            Some(out) => Some(Differences::in_folder(out)?),
+            None => Some(Differences::counted_only()),
         };
-        let report = examine(
-            (&config, &site),
+        let report = check_with_replay(
+            (&config, &directories),
             &self.file,
             Arc::clone(&bytes),
             differences,
         )
         .await?;
         let Some(world) = report.world().filter(|_| report.passed()) else {
-            return refused(&self.place, report);
+            return answer_refused(&self.guest_args, report);
         };
         let from = std::path::absolute(&self.file)?.display().to_string();
         // The component is copied first, because the server may not be able to read the user's file.
-        let folder = site.folder(world);
+        let folder = directories.folder(world);
         let _held = tokio::task::spawn_blocking(move || folder.store(&bytes)).await??;
         let digest = report.digest();
         let change = Switch::Install { digest, from };
-        answer(&self.place, &site, (world, change), Some(report)).await
+        switch_and_answer(
+            &self.guest_args,
+            &directories,
+            (world, change),
+            Some(report),
+        )
+        .await
     }
 }
 
 /// Prints why a component is refused; nothing is changed.
-fn refused(place: &Place, report: Report) -> anyhow::Result<ExitCode> {
-    let text = format!("{}not installed", report.told()?);
+fn answer_refused(guest_args: &GuestArgs, report: Report) -> anyhow::Result<ExitCode> {
+    let text = format!("{}not installed", report.to_text()?);
     let outcome = Switched {
         world: report.world(),
         digest: report.digest(),
@@ -81,49 +87,64 @@ fn refused(place: &Place, report: Report) -> anyhow::Result<ExitCode> {
         failures: report.reasons(),
     };
     let check = Some(report);
-    place.args.answer(&Answer { outcome, check }, &text)?;
-    Ok(exit(Effect::Refused))
+    guest_args
+        .args
+        .print_answer(&Answer { outcome, check }, &text)?;
+    Ok(exit_code(Effect::Refused))
 }
 
 pub(super) async fn roll_back(
     world: World,
     from: Option<GuestDigest>,
-    place: &Place,
+    guest_args: &GuestArgs,
 ) -> anyhow::Result<ExitCode> {
-    let site = place.site()?;
-    site.agree().await?;
-    let Some(top) = site.folder(world).read()?.top().map(|top| top.digest) else {
-        return Err(RecordError::NothingBefore(world).into());
+    let directories = guest_args.directories()?;
+    directories.require_same_guests().await?;
+    let Some(top) = directories
+        .folder(world)
+        .read()?
+        .current_guest()
+        .map(|top| top.digest)
+    else {
+        return Err(RecordError::NoPreviousGuest(world).into());
     };
     let from = from.unwrap_or(top);
-    answer(place, &site, (world, Switch::RollBack { from }), None).await
+    switch_and_answer(
+        guest_args,
+        &directories,
+        (world, Switch::RollBack { from }),
+        None,
+    )
+    .await
 }
 
 /// Makes the change and prints its effect.
-async fn answer(
-    place: &Place,
-    site: &Site,
+async fn switch_and_answer(
+    guest_args: &GuestArgs,
+    directories: &GuestDirectories,
     (world, change): (World, Switch),
     check: Option<Report>,
 ) -> anyhow::Result<ExitCode> {
-    let guests = std::path::absolute(&site.guests)?;
+    let guests = std::path::absolute(&directories.guests)?;
     let switch = SwitchGuest {
         guests,
         world,
         change,
     };
-    let answer = site.reach(Operation::Guest(switch)).await?;
+    let answer = directories.run_operation(Operation::Guest(switch)).await?;
     let mut outcome: Switched = serde_json::from_str(&answer.document)?;
-    if outcome.effect == Effect::NextStart && is_served(&site.data)? {
+    if outcome.effect == Effect::NextStart && is_server_running(&directories.data)? {
         // A server that does not take commands: it is starting or stopping.
         outcome.effect = Effect::Pending;
     }
-    let (text, effect) = (told(&outcome, world), outcome.effect);
-    place.args.answer(&Answer { outcome, check }, &text)?;
-    Ok(exit(effect))
+    let (text, effect) = (describe_switch(&outcome, world), outcome.effect);
+    guest_args
+        .args
+        .print_answer(&Answer { outcome, check }, &text)?;
+    Ok(exit_code(effect))
 }
 
-fn exit(effect: Effect) -> ExitCode {
+fn exit_code(effect: Effect) -> ExitCode {
     match effect {
         Effect::Switched | Effect::NextStart => ExitCode::SUCCESS,
         Effect::Failed | Effect::Refused => ExitCode::FAILURE,
@@ -132,7 +153,7 @@ fn exit(effect: Effect) -> ExitCode {
 }
 
 /// Formats the answer for people.
-fn told(answer: &Switched, world: World) -> String {
+fn describe_switch(answer: &Switched, world: World) -> String {
     let which = if answer.built_in {
         "the built-in guest".to_owned()
     } else {

@@ -4,9 +4,9 @@
 //! the old guest or the new one serves. Changes are serialized by a file lock. Without a record the component whose name sorts
 //! last serves, so that one may be copied there by hand before a first start.
 
+mod describe;
 #[cfg(test)]
 mod tests;
-mod told;
 
 use std::fs::File;
 use std::io;
@@ -17,25 +17,27 @@ use anyhow::Context as _;
 use cap_std::fs::Dir;
 use serde::{Deserialize, Serialize};
 
-use super::components::{NEW, check_owner, installed_by_hand, is_ours};
+use super::components::{
+    TEMPORARY_SUFFIX, check_owner, installed_by_hand, is_installed_by_command,
+};
 use crate::data_lock::make_private;
 use svc_base::clock::Timestamp;
 use svc_base::file_lock::FileLock;
 use svc_base::{disk, fault};
-use svc_sandbox::{Choice, Choices, Fallen, GuestDigest, Origin, World, newest_first};
+use svc_sandbox::{Choice, Choices, GuestDigest, Origin, RolledBackGuest, World, newest_first};
 
 /// File name of the record.
-const RECORD: &str = "installed.json";
+const RECORD_FILE: &str = "installed.json";
 /// Format version of the record that this program reads and writes.
-const FORMAT: u32 = 1;
+const FORMAT_VERSION: u32 = 1;
 /// File name of the lock. Backups leave out names that begin with a dot.
-const LOCK: &str = ".lock";
+const LOCK_FILE: &str = ".lock";
 /// Number of guests that can be rolled back one after the other; older components are removed.
-const DEPTH: usize = 8;
+const ROLLBACK_DEPTH: usize = 8;
 /// Number of changes that are kept.
-const HISTORY: usize = 100;
+const MAX_CHANGES: usize = 100;
 /// Length of a guest's trial, in seconds: a day.
-const TRIAL: i64 = 24 * 3600;
+const TRIAL_SECONDS: i64 = 24 * 3600;
 
 /// Installed guests of a world.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +47,7 @@ pub struct Record {
     /// Number of changes so far: the server reports which one it follows.
     pub sequence: u64,
     /// Installed guests; the last one serves. Empty while the built-in guest serves.
-    pub serving: Vec<Installed>,
+    pub serving: Vec<InstalledGuest>,
     /// The latest changes, oldest first.
     pub history: Vec<Change>,
 }
@@ -53,7 +55,7 @@ pub struct Record {
 /// A component that was installed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Installed {
+pub struct InstalledGuest {
     /// SHA-256 of the guest.
     pub digest: GuestDigest,
     /// File name in the folder.
@@ -95,27 +97,29 @@ pub enum ChangeKind {
 
 impl Record {
     /// Returns the guest that serves; `None` for the built-in one.
-    pub fn top(&self) -> Option<&Installed> {
+    pub fn current_guest(&self) -> Option<&InstalledGuest> {
         self.serving.last()
     }
 
     /// Returns the end of the trial of the guest that serves: a day after its installation, even after a rollback. A guest that
     /// was copied there by hand has no trial.
     pub fn trial_until(&self) -> Option<Timestamp> {
-        let top = self.top().filter(|top| is_ours(Path::new(&top.file)))?;
-        Some(top.installed_at.plus_seconds(TRIAL))
+        let top = self
+            .current_guest()
+            .filter(|top| is_installed_by_command(Path::new(&top.file)))?;
+        Some(top.installed_at.plus_seconds(TRIAL_SECONDS))
     }
 
-    fn changed(&mut self, kind: ChangeKind, at: Timestamp, why: Option<String>) {
+    fn add_change(&mut self, kind: ChangeKind, at: Timestamp, why: Option<String>) {
         self.sequence += 1;
-        let digest = self.top().map(|top| top.digest);
+        let digest = self.current_guest().map(|top| top.digest);
         self.history.push(Change {
             at,
             kind,
             digest,
             why,
         });
-        let old = self.history.len().saturating_sub(HISTORY);
+        let old = self.history.len().saturating_sub(MAX_CHANGES);
         self.history.drain(..old);
     }
 }
@@ -125,24 +129,24 @@ impl Record {
 pub enum RecordError {
     /// The guest serves already.
     #[error("this guest serves already")]
-    Serves,
+    AlreadyServing,
     /// Nothing was installed, or all of it was rolled back.
     #[error("the built-in {0} guest serves: there is none before it")]
-    NothingBefore(World),
+    NoPreviousGuest(World),
     /// The component is not in the folder.
     #[error("component {0} is not in the folder of guests: install its file again")]
-    Gone(GuestDigest),
+    ComponentMissing(GuestDigest),
     /// The guest to be replaced no longer serves.
     #[error("another guest serves meanwhile")]
-    Another,
+    OtherGuestServes,
     /// An error of the disk, or an unreadable record.
     #[error(transparent)]
-    Broken(#[from] anyhow::Error),
+    Internal(#[from] anyhow::Error),
 }
 
 impl From<io::Error> for RecordError {
     fn from(error: io::Error) -> Self {
-        Self::Broken(error.into())
+        Self::Internal(error.into())
     }
 }
 
@@ -171,11 +175,11 @@ impl Folder {
 
     /// Returns the path of the record.
     pub fn record_path(&self) -> PathBuf {
-        self.path.join(RECORD)
+        self.path.join(RECORD_FILE)
     }
 
     /// Returns the path of an installed component.
-    pub fn component_path(&self, installed: &Installed) -> PathBuf {
+    pub fn component_path(&self, installed: &InstalledGuest) -> PathBuf {
         self.path.join(&installed.file)
     }
 
@@ -186,13 +190,15 @@ impl Folder {
     pub fn read(&self) -> anyhow::Result<Record> {
         let path = self.record_path();
         let text = match std::fs::read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(self.placed()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(self.record_of_manual_guests());
+            }
             text => text.with_context(|| format!("reading {}", path.display()))?,
         };
         let record: Record =
             serde_json::from_slice(&text).with_context(|| format!("in {}", path.display()))?;
         anyhow::ensure!(
-            record.format == FORMAT,
+            record.format == FORMAT_VERSION,
             "{} is of another version of this program",
             path.display()
         );
@@ -200,16 +206,16 @@ impl Folder {
     }
 
     /// Makes a record of components that were copied there by hand, where no record exists.
-    fn placed(&self) -> Record {
-        let mut serving: Vec<Installed> = newest_first(&self.path)
+    fn record_of_manual_guests(&self) -> Record {
+        let mut serving: Vec<InstalledGuest> = newest_first(&self.path)
             .into_iter()
-            .filter(|path| !is_ours(path))
-            .take(DEPTH)
+            .filter(|path| !is_installed_by_command(path))
+            .take(ROLLBACK_DEPTH)
             .filter_map(|path| installed_by_hand(self.world, &path))
             .collect();
         serving.reverse();
         Record {
-            format: FORMAT,
+            format: FORMAT_VERSION,
             serving,
             ..Record::default()
         }
@@ -237,14 +243,15 @@ impl Folder {
         make_private(&self.path)?;
         let dir = disk::open_directory(&self.path)?;
         let _lock = self.lock()?;
-        let name = named(&GuestDigest::of(component));
+        let name = component_file_name(&GuestDigest::of(component));
         // An identical file is kept: another command may hold it until it is chosen.
         if dir.read(&name).ok().as_deref() != Some(component) {
             disk::replace_file(&dir, &name, component)?;
         }
         let held = FileLock::try_shared(File::open(self.path.join(&name))?)?;
         fault::point("install.stored");
-        let locked = || RecordError::Broken(anyhow::anyhow!("another process keeps {name} locked"));
+        let locked =
+            || RecordError::Internal(anyhow::anyhow!("another process keeps {name} locked"));
         let _lock = held.ok_or_else(locked)?;
         Ok(HeldComponent { _lock })
     }
@@ -252,7 +259,7 @@ impl Folder {
     /// Makes a stored component the one that serves. Durable on return.
     ///
     /// # Errors
-    /// [`RecordError::Serves`], [`RecordError::Gone`], or the disk's.
+    /// [`RecordError::AlreadyServing`], [`RecordError::ComponentMissing`], or the disk's.
     pub fn choose(
         &self,
         digest: GuestDigest,
@@ -262,26 +269,29 @@ impl Folder {
         let dir = disk::open_directory(&self.path)?;
         let _lock = self.lock()?;
         let mut record = self.read()?;
-        if record.top().is_some_and(|top| top.digest == digest) {
-            return Err(RecordError::Serves);
+        if record
+            .current_guest()
+            .is_some_and(|top| top.digest == digest)
+        {
+            return Err(RecordError::AlreadyServing);
         }
-        let file = named(&digest);
+        let file = component_file_name(&digest);
         let bytes = match dir.metadata(&file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(RecordError::Gone(digest));
+                return Err(RecordError::ComponentMissing(digest));
             }
             stored => stored?.len(),
         };
-        record.serving.push(Installed {
+        record.serving.push(InstalledGuest {
             digest,
             file,
             bytes,
             installed_at: now,
             from,
         });
-        let old = record.serving.len().saturating_sub(DEPTH);
+        let old = record.serving.len().saturating_sub(ROLLBACK_DEPTH);
         record.serving.drain(..old);
-        record.changed(ChangeKind::Install, now, None);
+        record.add_change(ChangeKind::Install, now, None);
         self.write(&dir, &record)?;
         fault::point("install.recorded");
         self.remove_unused(&dir, &record);
@@ -292,14 +302,14 @@ impl Folder {
     /// serves: two operators who see one fault do not roll back twice.
     ///
     /// # Errors
-    /// [`RecordError::NothingBefore`]; [`RecordError::Another`] where `only` does not serve; or the disk's.
+    /// [`RecordError::NoPreviousGuest`]; [`RecordError::OtherGuestServes`] where `only` does not serve; or the disk's.
     pub fn roll_back(
         &self,
         only: Option<GuestDigest>,
         now: Timestamp,
     ) -> Result<Record, RecordError> {
         if !self.path.is_dir() {
-            return Err(RecordError::NothingBefore(self.world));
+            return Err(RecordError::NoPreviousGuest(self.world));
         }
         let dir = disk::open_directory(&self.path)?;
         let _lock = self.lock()?;
@@ -307,18 +317,22 @@ impl Folder {
         let top = record
             .serving
             .pop()
-            .ok_or(RecordError::NothingBefore(self.world))?;
+            .ok_or(RecordError::NoPreviousGuest(self.world))?;
         if only.is_some_and(|digest| digest != top.digest) {
-            return Err(RecordError::Another);
+            return Err(RecordError::OtherGuestServes);
         }
-        record.changed(ChangeKind::Rollback, now, None);
+        record.add_change(ChangeKind::Rollback, now, None);
         self.write(&dir, &record)?;
         self.remove_unused(&dir, &record);
         Ok(record)
     }
 
     /// Removes a rolled back guest from those that serve, at any depth. Durable on return.
-    pub fn drop_fallen(&self, fallen: &Fallen, now: Timestamp) -> Result<(), RecordError> {
+    pub fn remove_rolled_back(
+        &self,
+        fallen: &RolledBackGuest,
+        now: Timestamp,
+    ) -> Result<(), RecordError> {
         if !self.path.is_dir() {
             return Ok(());
         }
@@ -330,7 +344,7 @@ impl Folder {
         if record.serving.len() == before {
             return Ok(());
         }
-        record.changed(ChangeKind::Automatic, now, Some(fallen.why.clone()));
+        record.add_change(ChangeKind::Automatic, now, Some(fallen.why.clone()));
         self.write(&dir, &record)?;
         self.remove_unused(&dir, &record);
         Ok(())
@@ -338,9 +352,9 @@ impl Folder {
 
     /// Locks the folder against changes until the file is dropped. `None` if no command has installed anything, or the lock
     /// belongs to another user. Blocks.
-    pub fn hold(&self) -> io::Result<Option<File>> {
+    pub fn lock_existing(&self) -> io::Result<Option<File>> {
         use io::ErrorKind::{NotFound, PermissionDenied, ReadOnlyFilesystem};
-        match File::open(self.path.join(LOCK)) {
+        match File::open(self.path.join(LOCK_FILE)) {
             Err(error)
                 if matches!(
                     error.kind(),
@@ -361,14 +375,14 @@ impl Folder {
         check_owner(&self.path)?;
         let mut options = File::options();
         let options = options.create(true).truncate(false).write(true).mode(0o600);
-        let file = options.open(self.path.join(LOCK))?;
+        let file = options.open(self.path.join(LOCK_FILE))?;
         file.lock()?;
         Ok(file)
     }
 
     fn write(&self, dir: &Dir, record: &Record) -> Result<(), RecordError> {
         let text = serde_json::to_vec_pretty(record).map_err(anyhow::Error::from)?;
-        Ok(disk::replace_file(dir, RECORD, &text)?)
+        Ok(disk::replace_file(dir, RECORD_FILE, &text)?)
     }
 
     /// Removes components that no record names and no command holds. A failed removal is tried again with the next change.
@@ -379,7 +393,8 @@ impl Folder {
             .filter_map(|entry| entry.file_name().into_string().ok())
         {
             let kept = record.serving.iter().any(|kept| kept.file == name);
-            let ours = is_ours(Path::new(&name)) || name.ends_with(NEW);
+            let ours =
+                is_installed_by_command(Path::new(&name)) || name.ends_with(TEMPORARY_SUFFIX);
             if ours && !kept && !self.is_held(&name) {
                 let _ = disk::remove_file(dir, &name);
             }
@@ -395,12 +410,12 @@ impl Folder {
 }
 
 /// Returns the file name of a component.
-fn named(digest: &GuestDigest) -> String {
+fn component_file_name(digest: &GuestDigest) -> String {
     format!("{digest}.wasm")
 }
 
 /// Reads the installed guests for a sandbox that starts. An unreadable record is logged, and the built-in guest serves.
-pub fn choices(guests: &Path, now: Timestamp) -> Choices {
+pub fn read_choices(guests: &Path, now: Timestamp) -> Choices {
     let mut choices = Choices::default();
     for world in World::ALL {
         let folder = Folder::new(guests, world);

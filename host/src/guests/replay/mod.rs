@@ -12,7 +12,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use serde::Serialize;
 
-use super::check::Watch;
+use super::check::ProgressSink;
 use crate::backends::kept_sql;
 use crate::content::{Content, Hold, OnceFiles};
 use crate::control::Control;
@@ -29,24 +29,24 @@ pub use differences::Differences;
 mod differences;
 
 /// Number of rows that are read at once.
-const STEP: u32 = 200;
+const ROWS_AT_ONCE: u32 = 200;
 
 /// Result of a replay with two guests.
 #[derive(Clone, Debug, Serialize)]
-pub struct Replayed {
+pub struct ReplayResult {
     /// Digest of the installed guest.
     pub installed: GuestDigest,
     /// Counts of public pages and of SQL.
-    pub open: Counts,
+    pub open: ComparisonCounts,
     /// Counts of protected and one-time shares.
-    pub private: Counts,
+    pub private: ComparisonCounts,
     /// Number of one-time shares without a source.
     pub without_source: u64,
     /// Budgets that the calls used.
-    pub used: Used,
+    pub used: BudgetUse,
 }
 
-impl Replayed {
+impl ReplayResult {
     /// Returns how often the new guest fails where the installed one does not.
     pub fn newly_failing(&self) -> u64 {
         self.open.newly_failing + self.private.newly_failing
@@ -55,7 +55,7 @@ impl Replayed {
 
 /// Counts of comparisons.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
+pub struct ComparisonCounts {
     /// Both answers are equal, byte for byte.
     pub identical: u64,
     /// Both succeed with different answers.
@@ -70,7 +70,7 @@ pub struct Counts {
 
 /// Budgets that two guests used on the same input.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Used {
+pub struct BudgetUse {
     /// The installed guest.
     pub installed: Total,
     /// The new guest.
@@ -79,7 +79,7 @@ pub struct Used {
 
 /// Comparison of two answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Compared {
+enum Comparison {
     Identical,
     Differing,
     NewlyFailing,
@@ -87,25 +87,25 @@ enum Compared {
     Failing,
 }
 
-impl Counts {
-    fn add(&mut self, compared: Compared) {
+impl ComparisonCounts {
+    fn add(&mut self, compared: Comparison) {
         *match compared {
-            Compared::Identical => &mut self.identical,
-            Compared::Differing => &mut self.differing,
-            Compared::NewlyFailing => &mut self.newly_failing,
-            Compared::NewlyWorking => &mut self.newly_working,
-            Compared::Failing => &mut self.failing,
+            Comparison::Identical => &mut self.identical,
+            Comparison::Differing => &mut self.differing,
+            Comparison::NewlyFailing => &mut self.newly_failing,
+            Comparison::NewlyWorking => &mut self.newly_working,
+            Comparison::Failing => &mut self.failing,
         } += 1;
     }
 }
 
-fn compared<T: PartialEq, E>(old: &Result<T, E>, new: &Result<T, E>) -> Compared {
+fn compare<T: PartialEq, E>(old: &Result<T, E>, new: &Result<T, E>) -> Comparison {
     match (old, new) {
-        (Ok(old), Ok(new)) if old == new => Compared::Identical,
-        (Ok(_), Ok(_)) => Compared::Differing,
-        (Ok(_), Err(_)) => Compared::NewlyFailing,
-        (Err(_), Ok(_)) => Compared::NewlyWorking,
-        (Err(_), Err(_)) => Compared::Failing,
+        (Ok(old), Ok(new)) if old == new => Comparison::Identical,
+        (Ok(_), Ok(_)) => Comparison::Differing,
+        (Ok(_), Err(_)) => Comparison::NewlyFailing,
+        (Err(_), Ok(_)) => Comparison::NewlyWorking,
+        (Err(_), Err(_)) => Comparison::Failing,
     }
 }
 
@@ -136,24 +136,24 @@ impl Replay {
         world: World,
         _hold: &Hold,
         differences: &mut Differences,
-        watch: Watch<'_>,
-    ) -> anyhow::Result<Replayed> {
-        let mut found = Replayed {
+        watch: ProgressSink<'_>,
+    ) -> anyhow::Result<ReplayResult> {
+        let mut found = ReplayResult {
             installed: GuestDigest::from_bytes([0; 32]),
-            open: Counts::default(),
-            private: Counts::default(),
+            open: ComparisonCounts::default(),
+            private: ComparisonCounts::default(),
             without_source: 0,
-            used: Used {
+            used: BudgetUse {
                 installed: Total::default(),
                 new: Total::default(),
             },
         };
         match world {
-            World::Render => self.pages(&mut found, differences, watch).await?,
-            World::Gate => self.verdicts(&mut found, differences, watch).await?,
+            World::Render => self.replay_pages(&mut found, differences, watch).await?,
+            World::Gate => self.replay_verdicts(&mut found, differences, watch).await?,
         }
         let [installed, new] = &self.guests;
-        found.used = Used {
+        found.used = BudgetUse {
             installed: installed.total(world),
             new: new.total(world),
         };
@@ -163,24 +163,24 @@ impl Replay {
         Ok(found)
     }
 
-    async fn pages(
+    async fn replay_pages(
         &self,
-        found: &mut Replayed,
+        found: &mut ReplayResult,
         differences: &mut Differences,
-        watch: Watch<'_>,
+        watch: ProgressSink<'_>,
     ) -> anyhow::Result<()> {
         let now = self.now;
         let all = operators::count_pages(&self.control, now).await?;
         let (mut done, mut after) = (0, None);
         watch(done, all);
         loop {
-            let step = operators::stored_pages(&self.control, now, after, STEP).await?;
+            let step = operators::stored_pages(&self.control, now, after, ROWS_AT_ONCE).await?;
             let Some(last) = step.last() else {
                 return Ok(());
             };
             after = Some(last.id);
             let mut answers = stream::iter(step)
-                .map(|page| self.page(page))
+                .map(|page| self.render_with_both(page))
                 .buffer_unordered(SandboxConfig::default_threads());
             while let Some(answer) = answers.next().await {
                 done += 1;
@@ -189,25 +189,25 @@ impl Replay {
                     found.without_source += 1;
                     continue;
                 };
-                let compared = compared(&old, &new);
+                let compared = compare(&old, &new);
                 if page.is_private() {
                     found.private.add(compared);
                     continue;
                 }
                 found.open.add(compared);
-                if compared != Compared::Identical {
-                    differences.page(&page, &old, &new)?;
+                if compared != Comparison::Identical {
+                    differences.write_page(&page, &old, &new)?;
                 }
             }
         }
     }
 
     /// Renders the source of a page with both guests; `None` if there is no source.
-    async fn page(
+    async fn render_with_both(
         &self,
         page: StoredPage,
-    ) -> anyhow::Result<Option<(StoredPage, PageAnswer, PageAnswer)>> {
-        let Some(text) = self.text(&page).await? else {
+    ) -> anyhow::Result<Option<(StoredPage, PageResult, PageResult)>> {
+        let Some(text) = self.read_source(&page).await? else {
             return Ok(None);
         };
         let runtime = page.is_frontend.then(|| RuntimeScript {
@@ -224,12 +224,12 @@ impl Replay {
             foot: None,
             is_private: page.is_private(),
         };
-        let old = rendered(&self.guests[0], source.clone()).await?;
-        let new = rendered(&self.guests[1], source).await?;
+        let old = render_page(&self.guests[0], source.clone()).await?;
+        let new = render_page(&self.guests[1], source).await?;
         Ok(Some((page, old, new)))
     }
 
-    async fn text(&self, page: &StoredPage) -> anyhow::Result<Option<String>> {
+    async fn read_source(&self, page: &StoredPage) -> anyhow::Result<Option<String>> {
         let bytes = match page.source {
             Some(digest) => self.content.get(&digest).await?.map(Vec::from),
             None if page.content_type == ContentType::Html => {
@@ -242,11 +242,11 @@ impl Replay {
         Ok(bytes.and_then(|bytes| String::from_utf8(bytes).ok()))
     }
 
-    async fn verdicts(
+    async fn replay_verdicts(
         &self,
-        found: &mut Replayed,
+        found: &mut ReplayResult,
         differences: &mut Differences,
-        watch: Watch<'_>,
+        watch: ProgressSink<'_>,
     ) -> anyhow::Result<()> {
         let backends = kept_sql::backends(&self.control).await?;
         let all = backends.len() as u64;
@@ -255,17 +255,17 @@ impl Replay {
             let stored = kept_sql::of(&self.control, id).await?;
             let mut answers = stream::iter(stored)
                 .map(async |piece| {
-                    let old = judged(&self.guests[0], &piece).await?;
-                    let new = judged(&self.guests[1], &piece).await?;
+                    let old = judge_sql(&self.guests[0], &piece).await?;
+                    let new = judge_sql(&self.guests[1], &piece).await?;
                     anyhow::Ok((piece, old, new))
                 })
                 .buffered(SandboxConfig::default_threads());
             while let Some(answer) = answers.next().await {
                 let (piece, old, new) = answer?;
-                let compared = compared(&old, &new);
+                let compared = compare(&old, &new);
                 found.open.add(compared);
-                if compared != Compared::Identical {
-                    differences.verdict(id, &piece, &old, &new)?;
+                if compared != Comparison::Identical {
+                    differences.write_verdict(id, &piece, &old, &new)?;
                 }
             }
         }
@@ -275,11 +275,11 @@ impl Replay {
 }
 
 /// A page, or the reason why there is none.
-type PageAnswer = Result<Bytes, String>;
+type PageResult = Result<Bytes, String>;
 /// The allowed statements, or the reason for a refusal.
-type VerdictAnswer = Result<Vec<Statement>, String>;
+type VerdictResult = Result<Vec<Statement>, String>;
 
-async fn rendered(guest: &Sandbox, source: Source) -> anyhow::Result<PageAnswer> {
+async fn render_page(guest: &Sandbox, source: Source) -> anyhow::Result<PageResult> {
     match guest.render(source).await {
         Ok(page) => Ok(Ok(page.html)),
         Err(failure @ (RenderFailure::Busy | RenderFailure::Preparing)) => bail!("{failure}"),
@@ -287,7 +287,7 @@ async fn rendered(guest: &Sandbox, source: Source) -> anyhow::Result<PageAnswer>
     }
 }
 
-async fn judged(guest: &Sandbox, piece: &kept_sql::KeptSql) -> anyhow::Result<VerdictAnswer> {
+async fn judge_sql(guest: &Sandbox, piece: &kept_sql::KeptSql) -> anyhow::Result<VerdictResult> {
     match guest.check_sql(piece.sql.as_str(), piece.purpose).await {
         Ok(statements) => Ok(Ok(statements)),
         Err(failure @ (GateFailure::Busy | GateFailure::Preparing)) => bail!("{failure}"),
@@ -299,7 +299,7 @@ async fn judged(guest: &Sandbox, piece: &kept_sql::KeptSql) -> anyhow::Result<Ve
 ///
 /// # Errors
 /// The disk's errors, or a running restore.
-pub fn hold(data: &std::path::Path) -> anyhow::Result<Arc<Hold>> {
+pub fn hold_content(data: &std::path::Path) -> anyhow::Result<Arc<Hold>> {
     let hold = Hold::keep(data)?;
     hold.map(Arc::new)
         .context("the content is being restored: try again when that is done")
@@ -313,19 +313,19 @@ mod tests {
     fn answers_are_told_apart() {
         let (one, two): (Result<_, ()>, _) = (Ok("a"), Ok("b"));
         let none = Err(());
-        let mut counts = Counts::default();
+        let mut counts = ComparisonCounts::default();
         for (old, new, expected) in [
-            (&one, &one, Compared::Identical),
-            (&one, &two, Compared::Differing),
-            (&one, &none, Compared::NewlyFailing),
-            (&none, &one, Compared::NewlyWorking),
-            (&none, &none, Compared::Failing),
+            (&one, &one, Comparison::Identical),
+            (&one, &two, Comparison::Differing),
+            (&one, &none, Comparison::NewlyFailing),
+            (&none, &one, Comparison::NewlyWorking),
+            (&none, &none, Comparison::Failing),
         ] {
-            let compared = compared(old, new);
+            let compared = compare(old, new);
             assert_eq!(compared, expected);
             counts.add(compared);
         }
-        let one_each = Counts {
+        let one_each = ComparisonCounts {
             identical: 1,
             differing: 1,
             newly_failing: 1,

@@ -4,15 +4,15 @@ use super::{Change, ChangeKind, Record};
 
 impl Record {
     /// Describes the latest change.
-    pub fn told_latest(&self) -> String {
+    pub fn describe_latest(&self) -> String {
         let latest = self.history.last();
-        latest.map_or_else(|| "its record is gone".to_owned(), Change::told)
+        latest.map_or_else(|| "its record is gone".to_owned(), Change::describe)
     }
 }
 
 impl Change {
     /// Describes the change in one line.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         let kind = match self.kind {
             ChangeKind::Install => "installed",
             ChangeKind::Rollback => "rolled back to",
