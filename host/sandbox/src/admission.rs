@@ -1,5 +1,4 @@
-//! Admission of a component: it must be a guest of a world that this host knows, and ask for nothing that guests are
-//! not given.
+//! Admission of components: a guest implements a world that this host knows, and imports nothing that guests are not given.
 
 use std::fs;
 use std::io::Read as _;
@@ -22,32 +21,32 @@ use super::values::{GuestDigest, World};
 use super::versions::Renderer;
 use super::wasi;
 
-/// The largest component that is looked at, in bytes.
+/// Size limit of a component, in bytes.
 pub const COMPONENT_BYTES: u64 = 64 << 20;
 
 /// Findings about a component.
 #[derive(Clone, Debug, Serialize)]
 pub struct Inspection {
-    /// The SHA-256 of its bytes.
+    /// SHA-256 of the component.
     pub digest: GuestDigest,
-    /// How many these are.
+    /// Size in bytes.
     pub bytes: u64,
-    /// World of the component; absent where it is no guest.
+    /// World of the component; absent if it is no guest.
     pub world: Option<World>,
-    /// The version of the world's package that it speaks.
+    /// Version of the world's package.
     pub version: Option<String>,
-    /// The first version of this program that refuses that; absent for the current one.
+    /// First version of this program that refuses that version; absent for the current one.
     pub taken_until: Option<&'static str>,
-    /// Imports that the component asks for.
+    /// Imports of the component.
     pub imports: Vec<String>,
-    /// Why it may not serve: a sentence each. Empty for one that may.
+    /// Reasons why it may not serve, a sentence each; empty if it may.
     pub refused: Vec<String>,
 }
 
-/// Looks at a component, which is compiled into the cache for it, and tries to make an instance of it within the limits of its world.
+/// Inspects a component: compiles it into the cache and instantiates it within the limits of its world.
 ///
 /// # Errors
-/// The cache's or the engine's; what is wrong with the component is in the answer.
+/// Those of the cache and the engine; faults of the component are in the result.
 pub fn inspect(cache_dir: &Path, limits: GuestLimits, bytes: &[u8]) -> anyhow::Result<Inspection> {
     let engine = GuestEngine::new(Tier::Optimised, 1, limits, Metrics::default())?;
     let cache = Cache::open(cache_dir.to_owned())?;
@@ -105,7 +104,7 @@ pub fn inspect(cache_dir: &Path, limits: GuestLimits, bytes: &[u8]) -> anyhow::R
     Ok(found)
 }
 
-/// Reads the world and the version off an export of a guest, be the version known or not.
+/// Reads the world and the version from the name of an export, for any version.
 fn spoken(export: &str) -> Option<(World, String)> {
     let (name, version) = export.split_once('@')?;
     let known = |world: &World| {
@@ -117,7 +116,7 @@ fn spoken(export: &str) -> Option<(World, String)> {
     Some((world, version.to_owned()))
 }
 
-/// Says what a guest exports, and what a component exports instead.
+/// Explains that the exports are not those of a guest.
 fn no_guest(exports: &[String]) -> String {
     let known = World::ALL.map(|world| Interface::current(world).export());
     let known = known.join(" or ");
@@ -135,10 +134,10 @@ fn too_large(bytes: u64) -> String {
     format!("it has {bytes} bytes, of {COMPONENT_BYTES} allowed")
 }
 
-/// Reads a component's file, unless it is too large to be one.
+/// Reads a component's file.
 ///
 /// # Errors
-/// The disk's, or its size.
+/// Those of the disk, or a file that is too large.
 pub fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     let size = fs::metadata(path).context("cannot look at it")?;
     anyhow::ensure!(size.is_file(), "it is no file");
@@ -146,7 +145,7 @@ pub fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     anyhow::ensure!(size <= COMPONENT_BYTES, too_large(size));
     let mut bytes = Vec::new();
     let file = fs::File::open(path).context("cannot open it")?;
-    // It may grow while it is read.
+    // The file may grow while it is read.
     let mut file = file.take(COMPONENT_BYTES + 1);
     file.read_to_end(&mut bytes).context("cannot read it")?;
     let size = bytes.len() as u64;
@@ -176,7 +175,7 @@ fn is_allowed(name: &str) -> bool {
     })
 }
 
-/// Whether an import is an interface that nothing can be called through: those of the worlds' own packages.
+/// Whether an import has types alone, so that nothing can be called through it: the worlds' own packages have.
 fn has_only_types(engine: &Engine, item: &ComponentItem) -> bool {
     match item {
         ComponentItem::ComponentInstance(instance) => instance

@@ -1,7 +1,7 @@
-//! Calls of guests one by one on the caller's own thread, with what each cost: for the bench.
+//! Direct calls of guests on the caller's thread, with their cost: for benchmarks.
 //!
-//! A call is made as a server makes it, in a fresh instance with the same engine and the same budgets; what is left out is the
-//! queue, the threads, and whatever is checked of an answer.
+//! A call runs as in a server, in a fresh instance with the same engine and budgets. It leaves out the queue, the threads, and
+//! the checks of answers.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,19 +22,19 @@ use svc_base::Stopwatch;
 /// Cost of one call.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
-    /// Until there was an instance.
+    /// Time until the instance existed.
     pub instantiation: Duration,
-    /// From the start until the instance was gone again.
+    /// Time until the instance was dropped.
     pub total: Duration,
     /// Units of work.
     pub fuel: u64,
     /// Bytes of the guest's memory.
     pub memory: usize,
-    /// Whether the guest did what it was asked for, rather than to say why not.
+    /// Whether the guest answered with a result, and not with a refusal.
     pub answered: bool,
 }
 
-/// Guests to call.
+/// Built-in guests, to be called directly.
 pub struct Calls {
     engine: GuestEngine,
     render: Renderer,
@@ -48,7 +48,7 @@ impl std::fmt::Debug for Calls {
 }
 
 impl Calls {
-    /// The guests built in, compiled into a cache or found there; with another gate if there is one.
+    /// Loads the built-in guests from a cache, compiling them if needed; `gate` replaces the built-in gate.
     ///
     /// # Errors
     ///

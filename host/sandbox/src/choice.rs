@@ -1,4 +1,4 @@
-//! Which components are to serve: what an operator chose, in the order in which it is tried.
+//! Choices of components that are to serve, in the order in which they are tried.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -6,31 +6,31 @@ use std::path::{Path, PathBuf};
 
 use super::values::{GuestDigest, World};
 
-/// Where a component comes from.
+/// Source of a component.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Origin {
-    /// The one in this program.
+    /// The component built into this program.
     BuiltIn,
     /// A file.
     File {
-        /// Where it is.
+        /// Path of the file.
         path: PathBuf,
         /// Digest that the file must have; any other file is refused.
         digest: Option<GuestDigest>,
     },
 }
 
-/// The components of a world: the first that can serve does.
+/// Components of a world; the first one that can serve does.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Choice {
-    /// In the order in which they are tried.
+    /// Components in the order in which they are tried.
     pub origins: Vec<Origin>,
-    /// Whether the next that can serve stands by, to be asked where the first one fails; see `trial.rs`.
+    /// Whether the next component that can serve stands by, for calls that fail with the first; see `trial.rs`.
     pub on_trial: bool,
 }
 
 impl Default for Choice {
-    /// The one in this program.
+    /// Chooses the built-in component.
     fn default() -> Self {
         Self {
             origins: vec![Origin::BuiltIn],
@@ -49,7 +49,7 @@ pub struct Choices {
 }
 
 impl Choices {
-    /// The choice of a world.
+    /// Returns the choice of a world.
     pub fn of(&mut self, world: World) -> &mut Choice {
         match world {
             World::Render => &mut self.render,
@@ -58,9 +58,9 @@ impl Choices {
     }
 }
 
-/// The components that lie in a folder, the newest first; none where there is no folder. Of several the one whose name sorts last is
-/// the newest, so names begin with a number of fixed width; names that begin with a dot are not looked at, so that a file may be written
-/// under such a name and then renamed.
+/// Lists the components in a folder, the newest first; empty if there is no folder. The name that sorts last is the newest, so
+/// names begin with a number of fixed width. Names that begin with a dot are ignored: a file may be written under such a name and
+/// then renamed.
 #[must_use]
 pub fn newest_first(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else {

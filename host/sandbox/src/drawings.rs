@@ -1,4 +1,4 @@
-//! Where the drawings of a page stand: in the place of their fallbacks, or a word on why there is none.
+//! Places of a page's drawings: each drawing replaces its fallback, or a note says why there is none.
 
 use std::ops::Range;
 
@@ -7,13 +7,13 @@ use maud::html;
 use super::bindings::render::svc::render::types;
 use super::values::{RenderFailure, UndrawnDiagram};
 
-/// Writes the note that a reader finds at a diagram that is not drawn.
+/// Writes the note that readers see at a diagram that is not drawn.
 pub(super) fn note(undrawn: &UndrawnDiagram) -> String {
     let UndrawnDiagram { reason, line } = undrawn;
     html! { p.not-drawn { "This diagram is not drawn. Line " (line) ": " (reason) } }.into_string()
 }
 
-/// Where the diagrams' fallbacks stand, if the guest kept its promises about them.
+/// Checks and returns the spans of the diagrams' fallbacks.
 pub(super) fn spans(
     html: &str,
     diagrams: &[types::Diagram],
@@ -40,7 +40,7 @@ pub(super) fn spans(
     Ok(spans)
 }
 
-/// Puts pieces in place of what stands at their spans, which ascend and do not overlap.
+/// Replaces spans of a page, which ascend and do not overlap.
 pub(super) fn splice(html: String, pieces: &[(Range<usize>, String)]) -> String {
     if pieces.is_empty() {
         return html;

@@ -1,56 +1,56 @@
-//! Work that waits for a thread of a lane, by flow: whose flow has used less of the threads comes first.
+//! Queue of a lane, by flow: the flow that has used less thread time comes first.
 //!
-//! The order is that of start-time fair queueing. A flow is charged the time for which its work holds threads; one that begins to wait
-//! is charged at least as much as what began last, so that nobody saves up turns. So a page of twenty small drawings does not wait
-//! for twenty large ones of another client, however these are spread over requests.
+//! The algorithm is start-time fair queueing. A flow is charged the time for which its jobs hold threads. A flow that begins to
+//! wait is charged at least as much as the last one that was started, so that nobody saves up time. A page of twenty small
+//! drawings does not wait for twenty large ones of another client, however they are spread over requests.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use super::flow::{Class, Flow};
 
-/// How many jobs of one flow may wait, of a client without a credential and of any other.
+/// Maximum of waiting jobs of one flow: of a client without a credential, and of any other.
 const FLOW_WAITING: (usize, usize) = (64, 256);
-/// How many flows without work are remembered with what they have used.
+/// Number of idle flows whose usage is remembered.
 const REMEMBERED: usize = 1024;
 
-/// Order in which flows take their turns.
+/// Order of the flows.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Order {
-    /// By class, and within one by use.
+    /// By class, and within a class by usage.
     Class,
-    /// By use alone.
+    /// By usage alone.
     Use,
 }
 
-/// Which flows a thread takes work of.
+/// Flows whose jobs a thread runs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Serves {
     /// All of them.
     Everybody,
-    /// Callers with a credential alone, so that nobody else can hold all threads.
+    /// Only callers with a credential, so that others cannot hold all threads.
     Owners,
 }
 
 /// Bounds of a queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
-    /// Threads that serve everybody; there is one more, for owners.
+    /// Threads that serve everybody; one more serves owners.
     pub(super) threads: usize,
-    /// How many jobs of one class may wait.
+    /// Maximum of waiting jobs of one class.
     pub(super) waiting: usize,
     /// Order of the flows.
     pub(super) order: Order,
 }
 
-/// Jobs that wait, and what the flows that they belong to have used.
+/// Waiting jobs, and the usage of the flows that they belong to.
 #[derive(Debug)]
 pub(super) struct FairQueue<J> {
     bounds: Bounds,
     flows: HashMap<Flow, Backlog<J>>,
     waiting: [usize; Class::ALL.len()],
     previews_running: usize,
-    /// Time that the flow that began last had used by then, for each rank of the order.
+    /// Usage of the flow that was started last, at that time, for each rank.
     floors: [Duration; Class::ALL.len()],
     /// Number of the next job.
     next: u64,
@@ -59,9 +59,9 @@ pub(super) struct FairQueue<J> {
 #[derive(Debug)]
 struct Backlog<J> {
     jobs: VecDeque<(u64, J)>,
-    /// Jobs that hold a thread.
+    /// Number of jobs that hold a thread.
     running: usize,
-    /// Time for which jobs have held a thread.
+    /// Total time for which jobs have held a thread.
     used: Duration,
 }
 
@@ -83,10 +83,10 @@ impl<J> FairQueue<J> {
         }
     }
 
-    /// Adds a job; returns its number, or `None` where too many wait.
+    /// Adds a job; returns its number, or `None` if too many wait.
     pub(super) fn add(&mut self, flow: Flow, job: J) -> Option<u64> {
         let class = flow.class();
-        // The second half is for flows of which nothing waits: a few that are greedy keep nobody else out.
+        // The second half is kept for flows without waiting jobs: a few greedy flows cannot keep others out.
         let waits = self
             .flows
             .get(&flow)
@@ -122,7 +122,7 @@ impl<J> FairQueue<J> {
         Some(number)
     }
 
-    /// Takes a job out that is not to run any more, if it still waits.
+    /// Removes a waiting job that is not to run any more.
     pub(super) fn remove(&mut self, flow: &Flow, number: u64) -> Option<J> {
         let backlog = self.flows.get_mut(flow)?;
         let place = backlog.jobs.iter().position(|(at, _)| *at == number)?;
@@ -131,7 +131,7 @@ impl<J> FairQueue<J> {
         Some(job)
     }
 
-    /// Takes the next job for a thread; [`FairQueue::done`] gives the thread back.
+    /// Takes the next job for a thread; [`FairQueue::done`] returns the thread.
     pub(super) fn take(&mut self, serves: Serves) -> Option<(Flow, J)> {
         let order = |(flow, backlog): &(&Flow, &Backlog<J>)| {
             let first = backlog.jobs.front().map_or(u64::MAX, |(number, _)| *number);
@@ -151,7 +151,7 @@ impl<J> FairQueue<J> {
         Some((flow, job))
     }
 
-    /// Gives back the thread of a job, which it held for so long.
+    /// Returns the thread of a job, which held it for `held`.
     pub(super) fn done(&mut self, flow: &Flow, held: Duration) {
         let floor = self.floors[self.rank(flow.class())];
         let Some(backlog) = self.flows.get_mut(flow) else {
@@ -165,7 +165,7 @@ impl<J> FairQueue<J> {
         }
     }
 
-    /// Takes out all that waits.
+    /// Removes and returns all waiting jobs.
     pub(super) fn drain(&mut self) -> Vec<J> {
         self.waiting = Default::default();
         let backlogs = self.flows.values_mut();
@@ -175,12 +175,12 @@ impl<J> FairQueue<J> {
             .collect()
     }
 
-    /// Counts the jobs of a class that wait.
+    /// Counts the waiting jobs of a class.
     pub(super) fn waiting(&self, class: Class) -> usize {
         self.waiting[class as usize]
     }
 
-    /// Whether nothing waits.
+    /// Whether no job waits.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.iter().all(|waiting| *waiting == 0)
     }
@@ -190,7 +190,7 @@ impl<J> FairQueue<J> {
         let half = (threads / 2).max(1);
         let class = flow.class();
         let share = match class {
-            // There is one thread more, which is for all owners.
+            // One more thread serves all owners.
             Class::Owner | Class::Server => threads,
             Class::Stranger | Class::Preview => half,
         };
@@ -206,7 +206,7 @@ impl<J> FairQueue<J> {
         }
     }
 
-    /// Forgets what idle flows have used where there are too many of them.
+    /// Forgets the usage of idle flows if there are too many.
     fn forget_idle(&mut self) {
         if self.flows.len() > REMEMBERED {
             self.flows.retain(|_, backlog| !backlog.is_idle());

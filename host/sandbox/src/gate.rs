@@ -1,4 +1,4 @@
-//! Judges SQL in the gate guest, and checks that the verdict can be one.
+//! SQL judged by the gate guest, with checks of the verdict's form.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use super::values::{
 };
 use super::wasi::CallState;
 
-/// The longest SQL of an action or a query, in bytes.
+/// Size limit of the SQL of an action or a query, in bytes.
 pub const STATEMENT_BYTES: usize = 64 << 10;
 
-/// The longest script that makes or migrates a schema, in bytes.
+/// Size limit of a script that creates or migrates a schema, in bytes.
 pub const SCRIPT_BYTES: usize = 256 << 10;
 
 impl From<Busy> for GateFailure {
@@ -48,7 +48,7 @@ impl From<NotReady> for GateFailure {
     }
 }
 
-/// Judges SQL with the guest that serves now, or with the one before it where that one is the better.
+/// Judges SQL with the serving guest, or with the previous one if the serving one fails.
 pub(super) async fn check(
     inner: &Inner,
     sql: String,
@@ -68,7 +68,7 @@ pub(super) async fn check(
     settle(inner, &serving, first, again).await
 }
 
-/// Asks one guest.
+/// Judges SQL with one guest.
 async fn attempt(
     inner: &Inner,
     guest: Arc<Guest<GatePre<CallState>>>,
@@ -123,7 +123,7 @@ async fn attempt(
     }
 }
 
-/// A purpose as the guest is given it.
+/// Converts a purpose for the guest.
 pub(super) fn sent(purpose: Purpose) -> types::Purpose {
     match purpose {
         Purpose::Action => types::Purpose::Action,
@@ -133,7 +133,7 @@ pub(super) fn sent(purpose: Purpose) -> types::Purpose {
     }
 }
 
-/// The statements, if they can be those of the SQL.
+/// Converts the statements, and checks that their spans lie in the SQL.
 fn allowed(
     sql: &str,
     purpose: Purpose,

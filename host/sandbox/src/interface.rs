@@ -1,7 +1,6 @@
-//! The interfaces that this host takes: for each world the current version of its package, and the one before.
+//! Interfaces that this host accepts: for each world the current version of its package and the previous one.
 //!
-//! A guest of the version before is called through an adapter, such as `versions.rs`. `wit/README.md`
-//! has the rule by which a version ends.
+//! A guest of the previous version is called through an adapter, such as `versions.rs`. `wit/README.md` says when a version ends.
 
 use std::fmt;
 
@@ -10,7 +9,7 @@ use wasmparser::{Encoding, Parser, Payload};
 
 use super::values::World;
 
-/// A package of guests in one version.
+/// A version of a guest package.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Interface {
     /// Renderers of `svc:render@2.0.0`.
@@ -22,7 +21,7 @@ pub enum Interface {
 }
 
 impl Interface {
-    /// All that this host takes; of each world the current one first.
+    /// All accepted interfaces; the current one of each world comes first.
     pub const ALL: [Self; 3] = [Self::Render2, Self::Render1, Self::Gate1];
 
     /// Returns the current interface of a world.
@@ -70,7 +69,7 @@ impl Interface {
         }
     }
 
-    /// Finds the interface of a component by what it exports; nothing is compiled for it.
+    /// Finds the interface of a component by its exports, without compiling it.
     #[must_use]
     pub fn of(component: &[u8]) -> Option<Self> {
         Self::among(&Names::of(component).ok()?.exports)
@@ -82,7 +81,7 @@ impl Interface {
         Self::ALL.into_iter().find(is_exported)
     }
 
-    /// Names the versions of a world's package that this host takes.
+    /// Lists the accepted versions of a world's package.
     pub(super) fn taken(world: World) -> String {
         let of_world = Self::ALL.iter().filter(|known| known.world() == world);
         let named = of_world.map(|known| match known.taken_until() {
@@ -99,7 +98,7 @@ impl fmt::Display for Interface {
     }
 }
 
-/// The names of what a component imports and exports itself; those of components inside it do not count.
+/// Names of a component's imports and exports, without those of inner components.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     pub(super) imports: Vec<String>,
@@ -169,7 +168,7 @@ mod tests {
         for interface in Interface::ALL {
             let is_current = interface == Interface::current(interface.world());
             assert_eq!(interface.taken_until().is_none(), is_current);
-            // The release that is named has no adapter for it any more.
+            // The named release has no adapter for it any more.
             let minor = |version: &str| {
                 version
                     .split('.')

@@ -1,8 +1,8 @@
-//! Lanes: threads for work that occupies one. Pages are made in one lane, and what must not wait for them is done in another.
+//! Lanes: thread pools for blocking work. One renders pages; another runs short work that must not wait for pages.
 //!
-//! The threads have a low priority, so that a flood of such work never starves page views. Flows share them fairly
-//! (`fair_queue.rs`), and one thread of each lane serves owners alone. A job that cannot start soon is refused rather than
-//! kept, and one that nobody waits for any more is told to stop.
+//! The threads have a low priority, so that such work never slows down page views. Flows share them fairly (`fair_queue.rs`), and
+//! one thread of each lane serves owners alone. A job that cannot start soon is refused, and a running job is told to stop when
+//! its caller goes away.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -20,35 +20,35 @@ use svc_base::Stopwatch;
 use svc_base::threads::{NICENESS, Threads, lower_priority_to};
 use svc_base::work_state::{WorkState, wait_for_result};
 
-/// A guest's stack lies on the thread that calls it, below the host's own frames.
+/// Stack size of a thread: a guest's stack lies on it, below the host's own frames.
 const STACK_BYTES: usize = 4 << 20;
-/// How many jobs of one class may wait for a thread of a lane.
+/// Maximum of waiting jobs of one class in a lane.
 const WAITING: usize = 512;
-/// How long a job waits for a thread before it is refused.
+/// Longest wait for a thread; then the job is refused.
 const WAIT: Duration = Duration::from_secs(5);
-/// Niceness of the threads that owners and passwords wait for: pages of others take no processor time from them, and they take none from
-/// page views.
+/// Niceness of threads that owners and passwords wait for: they run before the threads that render pages, and after those that
+/// serve page views.
 const SOONER: i32 = NICENESS / 2;
 
 /// Settings of a lane.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LaneConfig {
-    /// Name in metrics and of the threads.
+    /// Name in metrics and in the names of the threads.
     pub(super) name: &'static str,
-    /// How many threads serve everybody; at least one is started. One more serves owners.
+    /// Number of threads that serve everybody, at least one. One more serves owners.
     pub(super) threads: usize,
-    /// How much nicer those that serve everybody are than the rest of the process.
+    /// Niceness of the threads that serve everybody, relative to the process.
     pub(super) niceness: i32,
-    /// Order in which flows take their turns.
+    /// Order of the flows.
     pub(super) order: Order,
-    /// How many jobs of one class may wait; one more is refused at once.
+    /// Maximum of waiting jobs of one class; further ones are refused at once.
     pub(super) waiting: usize,
-    /// How long a job waits for a thread before it is refused.
+    /// Longest wait for a thread; then the job is refused.
     pub(super) wait: Duration,
 }
 
 impl LaneConfig {
-    /// The lane that pages are made in: drawn, compressed, edited.
+    /// Returns the settings of the lane for pages: rendering, compressing, editing.
     pub(super) const fn pages(threads: usize) -> Self {
         Self {
             name: "pages",
@@ -60,7 +60,7 @@ impl LaneConfig {
         }
     }
 
-    /// The lane for what is short and never waits for a page: SQL is judged, passwords are hashed.
+    /// Returns the settings of the lane for short work: judging SQL, hashing passwords.
     pub(super) const fn checks(threads: usize) -> Self {
         Self {
             name: "checks",
@@ -71,12 +71,12 @@ impl LaneConfig {
     }
 }
 
-/// No thread was free in time; the job has not run and never will.
+/// No thread was free in time; the job was not run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("no worker thread was free in time")]
 pub struct Busy;
 
-/// Tells a job that nobody waits for its answer any more.
+/// Tells a running job that its caller no longer waits.
 #[derive(Clone, Debug, Default)]
 pub struct StopSignal(Arc<AtomicBool>);
 
@@ -92,7 +92,7 @@ impl StopSignal {
     }
 }
 
-/// Threads with a fair queue. Dropping a lane refuses what waits, finishes what runs, and joins the threads.
+/// Threads with a fair queue. Dropping a lane refuses waiting jobs, finishes running ones, and joins the threads.
 #[derive(Debug)]
 pub struct Lane {
     shared: Arc<Shared>,
@@ -146,15 +146,14 @@ impl Lane {
         started.context("cannot start a worker thread")
     }
 
-    /// Runs `job` on one of the threads as a part of the task's flow, and returns what it returns.
+    /// Runs `job` on one of the threads, as part of the task's flow, and returns its result.
     ///
-    /// A caller that stops waiting takes its job with it if it has not started; one that has started is told by its signal.
-    /// A panic in the job is the caller's, as if it had called the job itself; the thread survives it.
+    /// If the returned future is dropped, a waiting job is removed, and a running one gets the stop signal. A panic of the job
+    /// continues in the caller; the thread survives.
     ///
     /// # Errors
     ///
-    /// [`Busy`] when too many jobs wait, when no thread was free in time, or when the lane is being dropped. The job
-    /// does not run then.
+    /// [`Busy`] if too many jobs wait, no thread was free in time, or the lane is being dropped. The job was not run then.
     pub async fn run<T, F>(&self, job: F) -> Result<T, Busy>
     where
         F: FnOnce(&StopSignal) -> T + Send + 'static,
@@ -165,7 +164,7 @@ impl Lane {
         let seen = stop.clone();
         let run = Box::new(move || {
             let outcome = catch_unwind(AssertUnwindSafe(|| job(&seen)));
-            // A caller that has gone misses nothing.
+            // A dropped receiver means that the caller has gone.
             let _ = sender.send(outcome);
         });
         let ticket = self.shared.enqueue(Flow::current(), stop, run)?;
@@ -216,7 +215,7 @@ impl std::fmt::Debug for Shared {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it holds the lock, and the queue is whole between any two of its operations.
+        // No code panics while it holds the lock, and the queue is consistent after each operation.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -250,7 +249,7 @@ impl Shared {
             self.metrics.refused.get_or_create(&labels).inc();
             return Err(Busy);
         };
-        // Which thread may take it depends on the flow: all of them look.
+        // All threads are woken: not every thread serves this flow.
         self.changed.notify_all();
         Ok(Ticket {
             shared: self,
@@ -278,13 +277,13 @@ impl Shared {
         }
     }
 
-    /// Returns the next job, or `None` when the lane is being dropped, for a thread that has `done` a job of a flow.
+    /// Returns the next job; `None` if the lane is being dropped. `done` is the job that the thread has just finished.
     fn next(&self, serves: Serves, done: Option<(Flow, Duration)>) -> Option<(Flow, Job)> {
         let mut state = self.lock();
         if let Some((flow, held)) = done {
             state.queue.done(&flow, held);
             if !state.queue.is_empty() {
-                // The flow may begin another job, on any thread.
+                // The flow may start another job, on any thread.
                 self.changed.notify_all();
             }
         }
@@ -310,7 +309,7 @@ impl Shared {
     }
 }
 
-/// A caller's hold on its job: dropping it takes the job out of the queue, or tells it to stop.
+/// A caller's hold on its job: dropping it removes the job from the queue, or tells it to stop.
 struct Ticket<'a> {
     shared: &'a Shared,
     flow: Flow,
@@ -328,7 +327,7 @@ impl Drop for Ticket<'_> {
             let job = state.queue.remove(&self.flow, self.number);
             self.shared.note_waiting(&state, &self.flow);
             drop(state);
-            // What a job holds may be large, or lock something: it is dropped after the lock.
+            // Dropped after the lock, because a job may be large or hold locks.
             drop(job);
             let labels = self.shared.labels(&self.flow);
             self.shared.metrics.refused.get_or_create(&labels).inc();

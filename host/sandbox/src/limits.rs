@@ -12,22 +12,22 @@ use super::engine::Allowance;
 use super::metrics::CallUsage;
 use super::values::{Budget, World};
 
-/// How often the wall time of running calls is looked at.
+/// Interval at which the wall time of running calls is checked.
 const TICK: Duration = Duration::from_millis(10);
 
-/// For how many ticks without a call the ticker goes on before it sleeps: an idle process wakes for nothing.
+/// Ticks without a call after which the ticker sleeps: an idle process does not wake up.
 const IDLE_TICKS: u32 = 100;
 
-/// Tables hold a guest's functions, a few thousand of them; nothing grows one at run time.
+/// Size limit of a table. Tables hold a guest's functions, a few thousand; none grows at run time.
 pub(super) const TABLE_ELEMENTS: usize = 100_000;
 
-/// The least memory of a call that renders, in bytes: the guest begins with 3 MB, and draws a small diagram with 5 MB.
+/// Smallest memory limit of a rendering call, in bytes: the guest starts with 3 MB, and draws a small diagram with 5 MB.
 pub const LEAST_RENDER_MEMORY: u64 = 8 << 20;
 
-/// The least memory of a call that judges, in bytes: the guest begins with 1 MB.
+/// Smallest memory limit of a judging call, in bytes: the guest starts with 1 MB.
 pub const LEAST_GATE_MEMORY: u64 = 2 << 20;
 
-/// The part of a page's budget that a preview may use, as a divisor.
+/// A preview gets the page's budget divided by this.
 const PREVIEW: u32 = 4;
 
 /// Budgets of one call.
@@ -35,23 +35,23 @@ const PREVIEW: u32 = 4;
 pub struct Limits {
     /// Units of work, about one for each instruction.
     pub fuel: u64,
-    /// Bytes of the guest's memory, everything included.
+    /// Bytes of the guest's memory, all included.
     pub memory_bytes: usize,
-    /// Time from the start of the call, to about 10 ms.
+    /// Wall time from the start of the call, precise to about 10 ms.
     pub wall: Duration,
 }
 
 impl Limits {
-    /// For rendering a page, and for drawing a diagram. Measured: 1 MB of Markdown that is all code takes 2 G of fuel, 1 MB of
-    /// emphasis in one paragraph more than 64 MiB; a flowchart of 100 nodes and 150 edges takes 0.6 G, one of 300 nodes and 450 edges 4.3 G and
-    /// 24 MB. 5 G of fuel last about a second, and the rest of the time is for a machine that has more to do.
+    /// Limits for rendering a page and for drawing a diagram. Measured: 1 MB of Markdown that is all code takes 2 G of fuel, 1 MB
+    /// of emphasis in one paragraph more than 64 MiB; a flowchart of 100 nodes and 150 edges takes 0.6 G, one of 300 nodes and
+    /// 450 edges 4.3 G and 24 MB. 5 G of fuel last about a second; the rest of the time is for busy machines.
     pub const RENDER: Self = Self {
         fuel: 5_000_000_000,
         memory_bytes: 128 << 20,
         wall: Duration::from_secs(5),
     };
 
-    /// For judging SQL.
+    /// Limits for judging SQL.
     pub const GATE: Self = Self {
         fuel: 500_000_000,
         memory_bytes: 32 << 20,
@@ -59,26 +59,26 @@ impl Limits {
     };
 }
 
-/// Budget of a page with all its drawings: all the calls that make it share it.
+/// Budget of a page with its drawings, shared by all calls that make it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct PageLimits {
     /// Units of work.
     pub fuel: u64,
     /// Processor time of the calls.
     pub processor: Duration,
-    /// Time of the calls, without what they wait for a thread.
+    /// Wall time of the calls, without waiting for threads.
     pub wall: Duration,
 }
 
 impl PageLimits {
-    /// The defaults.
+    /// The default limits.
     pub const DEFAULT: Self = Self {
         fuel: 8_000_000_000,
         processor: Duration::from_millis(1_800),
         wall: Duration::from_secs(10),
     };
 
-    /// Returns the part of the budget that a preview may use.
+    /// Returns the budget of a preview.
     #[must_use]
     pub fn of_preview(self) -> Self {
         Self {
@@ -88,7 +88,7 @@ impl PageLimits {
         }
     }
 
-    /// Returns what one call may use of what is left of the budget.
+    /// Returns what one call may use of the rest of the budget.
     pub(super) fn allowance(&self, limits: Limits) -> Allowance {
         Allowance {
             limits: Limits {
@@ -100,14 +100,14 @@ impl PageLimits {
         }
     }
 
-    /// Takes off what a call has used.
+    /// Subtracts the usage of a call.
     pub(super) fn charge(&mut self, used: &CallUsage) {
         self.fuel = self.fuel.saturating_sub(used.fuel);
         self.processor = self.processor.saturating_sub(used.processor);
         self.wall = self.wall.saturating_sub(used.duration);
     }
 
-    /// Returns the budget that is used up, if one is.
+    /// Returns the exhausted budget, if there is one.
     pub(super) fn spent(&self) -> Option<Budget> {
         if self.fuel == 0 {
             return Some(Budget::Fuel);
@@ -119,23 +119,23 @@ impl PageLimits {
 /// Budgets of calls, for the guests of each world.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct GuestLimits {
-    /// One that renders a page or draws a diagram.
+    /// Limits of a call that renders a page or draws a diagram.
     pub render: Limits,
-    /// One that judges SQL.
+    /// Limits of a call that judges SQL.
     pub gate: Limits,
-    /// All that make one page.
+    /// Budget of all calls that make one page.
     pub page: PageLimits,
 }
 
 impl GuestLimits {
-    /// The defaults.
+    /// The default limits.
     pub const DEFAULT: Self = Self {
         render: Limits::RENDER,
         gate: Limits::GATE,
         page: PageLimits::DEFAULT,
     };
 
-    /// Those of a world.
+    /// Returns the limits of a world.
     #[must_use]
     pub const fn of(&self, world: World) -> &Limits {
         match world {
@@ -145,7 +145,7 @@ impl GuestLimits {
     }
 }
 
-/// Counts a call's memory and refuses more than its budget.
+/// Counts the memory of a call and refuses more than its limit.
 #[derive(Debug)]
 pub(super) struct Meter {
     limit: usize,
@@ -162,12 +162,12 @@ impl Meter {
         }
     }
 
-    /// The bytes of all linear memories: they only grow.
+    /// Returns the bytes of all linear memories, which only grow.
     pub(super) fn used(&self) -> usize {
         self.used
     }
 
-    /// Whether the guest asked for more than its budget. What it failed with then does not matter.
+    /// Whether the guest exceeded its limit: this is then the cause of its failure.
     pub(super) fn refused(&self) -> bool {
         self.refused
     }
@@ -183,7 +183,7 @@ impl ResourceLimiter for Meter {
         let total = self.used.saturating_add(desired.saturating_sub(current));
         if total > self.limit {
             self.refused = true;
-            // A trap, since an allocation's failure inside the guest would only be a panic with a worse message.
+            // A trap is clearer: a failed allocation inside the guest would panic with a worse message.
             wasmtime::bail!("{total} bytes of memory, of {} allowed", self.limit);
         }
         self.used = total;
@@ -205,7 +205,7 @@ impl ResourceLimiter for Meter {
     }
 }
 
-/// The thread that lets wall time pass for running calls.
+/// Thread that advances the engine's epoch, so that running calls notice their deadlines.
 #[derive(Debug)]
 pub(super) struct Ticker {
     shared: Arc<Shared>,
@@ -221,7 +221,7 @@ struct Shared {
     wake: Condvar,
 }
 
-/// A call that runs: the ticker ticks while there is one.
+/// A running call: the ticker ticks while there is one.
 #[derive(Debug)]
 pub(super) struct Running<'a>(&'a Shared);
 
@@ -242,11 +242,11 @@ impl Ticker {
         })
     }
 
-    /// To be held while a call runs.
+    /// Marks a call as running until the guard is dropped.
     pub(super) fn running(&self) -> Running<'_> {
         self.shared.running.fetch_add(1, Ordering::SeqCst);
         if self.shared.asleep.load(Ordering::SeqCst) {
-            // The lock orders this after the ticker's last look, so that the wake-up cannot fall before its sleep.
+            // The lock orders this after the ticker's last check, so that the wake-up is not lost.
             drop(self.shared.lock());
             self.shared.wake.notify_all();
         }
@@ -281,7 +281,7 @@ impl Shared {
         while !*stop {
             if idle > IDLE_TICKS {
                 self.asleep.store(true, Ordering::SeqCst);
-                // A call is counted before it looks whether the ticker sleeps, so that one of the two sees the other.
+                // A call is counted before it checks whether the ticker sleeps, so that one of them sees the other.
                 while self.running.load(Ordering::SeqCst) == 0 && !*stop {
                     stop = self.wake.wait(stop).unwrap_or_else(PoisonError::into_inner);
                 }

@@ -1,4 +1,4 @@
-//! How far the first compilation of the guests is: for the log, for probes, and for people who wait to publish.
+//! Progress of the first compilation of the guests: for the log, for probes, and for people who wait to publish.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
@@ -8,17 +8,17 @@ use std::time::Duration;
 use super::values::World;
 use svc_base::Stopwatch;
 
-/// How often the log says how far a compilation is.
+/// Interval of progress messages in the log.
 const REPORT: Duration = Duration::from_secs(5);
 
-/// A guest that is being compiled before it can serve for the first time on this machine.
+/// A guest that is being compiled, before it can serve on this machine for the first time.
 #[derive(Clone, Copy, Debug)]
 pub struct Preparing {
-    /// Which guest.
+    /// World of the guest.
     pub world: World,
     /// Time since its compilation began.
     pub elapsed: Duration,
-    /// Time that its compilation is likely to take, by that of the guest before it.
+    /// Estimated duration, by the speed of the previous compilation.
     pub expected: Option<Duration>,
 }
 
@@ -40,14 +40,14 @@ impl fmt::Display for Preparing {
     }
 }
 
-/// The progress of the first compilation.
+/// Progress of the first compilation.
 #[derive(Debug, Default)]
 pub(super) struct Progress(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     compiling: Option<Compiling>,
-    /// Seconds for a byte of code, as the last compilation took them.
+    /// Seconds for a byte of code, in the previous compilation.
     pace: Option<f64>,
 }
 
@@ -63,7 +63,7 @@ impl Progress {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns what is being compiled now.
+    /// Returns the compilation under way.
     pub(super) fn now(&self) -> Option<Preparing> {
         let state = self.state();
         state.compiling.as_ref().map(|compiling| Preparing {
@@ -73,7 +73,7 @@ impl Progress {
         })
     }
 
-    /// Runs the compilation of so many bytes of code, and reports how far it is until it ends.
+    /// Runs the compilation of a component of so many bytes, and logs its progress.
     pub(super) fn during<T>(
         &self,
         world: World,
@@ -83,7 +83,7 @@ impl Progress {
         let since = Stopwatch::start();
         {
             let mut state = self.state();
-            // Precise enough for seconds.
+            // Precision to a second is enough.
             #[allow(clippy::cast_precision_loss, reason = "a forecast")]
             let expected = state.pace.map(|pace| pace * code_bytes as f64);
             state.compiling = Some(Compiling {
@@ -101,7 +101,7 @@ impl Progress {
                     }
                 }
             };
-            // Without a thread for it the log says nothing until the end.
+            // Without such a thread, the log has no progress messages.
             let _ = thread::Builder::new().spawn_scoped(scope, report);
             let compiled = compile();
             drop(done);

@@ -1,8 +1,7 @@
-//! The guests that serve: loaded in the background, checked before they serve, replaced while calls run.
+//! Registry of serving guests: loaded in the background, checked before they serve, replaced while calls run.
 //!
-//! The components built into the host serve unless an operator chose others ([`Choices`]). One that cannot serve is named in the
-//! log, and the next of the choice serves in its place. Code is loaded and checked on the thread that applies a choice; what
-//! calls see is one pointer that changes.
+//! The built-in components serve unless an operator chose others ([`Choices`]). A component that cannot serve is logged, and the
+//! next of the choice serves. Code is loaded and checked on the thread that applies a choice; calls see one pointer that changes.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -33,7 +32,7 @@ use svc_base::threads::lower_priority;
 static RENDER: &[u8] = include_bytes!(env!("SVC_GUEST_RENDER"));
 static GATE: &[u8] = include_bytes!(env!("SVC_GUEST_GATE"));
 
-/// The component of a world that is built into the host.
+/// Returns the built-in component of a world.
 #[must_use]
 pub fn built_in(world: World) -> &'static [u8] {
     match world {
@@ -42,21 +41,21 @@ pub fn built_in(world: World) -> &'static [u8] {
     }
 }
 
-/// The bindings of a world that guests implement.
+/// Bindings of a world that guests implement.
 pub(super) trait GuestWorld: Sized + Send + Sync + 'static {
-    /// Which world it is.
+    /// World of the bindings.
     const WORLD: World;
 
-    /// Prepares what calls begin from, if the component exports the world.
+    /// Prepares an instance template, if the component exports the world.
     fn prepare(instance: InstancePre<CallState>) -> wasmtime::Result<Self>;
 
-    /// Returns the interface that it speaks.
+    /// Returns the interface of the component.
     fn interface(&self) -> Interface;
 
-    /// Makes an instance and looks up the exports with their types.
+    /// Creates an instance and type-checks its exports.
     fn probe(&self, store: &mut Store<CallState>) -> wasmtime::Result<()>;
 
-    /// Where its guest is.
+    /// Returns the slot of the world's guest.
     fn slot(registry: &Registry) -> &Slot<Self>;
 }
 
@@ -100,7 +99,7 @@ impl GuestWorld for GatePre<CallState> {
     }
 }
 
-/// Prepares what calls of a component begin from, if it may serve as a guest of the world.
+/// Prepares a component as a guest of the world, if it is allowed to serve.
 ///
 /// # Errors
 ///
@@ -123,21 +122,21 @@ pub(super) fn prepare<W: GuestWorld>(
     Ok(world)
 }
 
-/// Makes the engine of baseline code, or returns the one that was made.
+/// Creates the engine for baseline code, or returns the existing one.
 type MakeEngine<'m> = &'m dyn Fn() -> Option<Arc<GuestEngine>>;
 
-/// Result of a choice.
+/// Result of applying a choice.
 #[derive(Clone, Debug, Default)]
 pub struct Applied {
-    /// Which guest serves.
+    /// Digest of the guest that serves.
     pub serves: Option<GuestDigest>,
-    /// Why those before it in the choice do not.
+    /// Reasons why earlier components of the choice do not serve.
     pub failures: Vec<String>,
 }
 
 /// The guests of both worlds.
 pub(super) struct Registry {
-    /// Runs optimised code.
+    /// Engine that runs optimised code.
     engine: Arc<GuestEngine>,
     first_code: FirstCode,
     progress: Progress,
@@ -149,7 +148,7 @@ pub(super) struct Registry {
 }
 
 impl Registry {
-    /// No guests yet.
+    /// Creates a registry without guests.
     pub(super) fn new(
         engine: Arc<GuestEngine>,
         first_code: FirstCode,
@@ -168,9 +167,9 @@ impl Registry {
         }
     }
 
-    /// Loads what is chosen to serve; what serves goes on until then. Blocks, for as long as compiling takes where it has to.
+    /// Loads the chosen guests. Blocks, for as long as compiling takes.
     ///
-    /// It does not wait for guests that stand by: applying the choices again loads them.
+    /// It does not load standby guests: applying the choices again does.
     pub(super) fn load(&self, choices: &Choices) {
         let first = |choice: &Choice| Choice {
             on_trial: false,
@@ -178,13 +177,13 @@ impl Registry {
         };
         let made = OnceCell::new();
         let baseline = || made.get_or_init(|| self.baseline_engine()).clone();
-        // The gate first: it is by far the smaller.
+        // The gate first: it is much smaller.
         self.apply_to(&self.gate, &first(&choices.gate), Some(&baseline));
         self.apply_to(&self.render, &first(&choices.render), Some(&baseline));
     }
 
-    /// Makes the engine of baseline code; `None` where the first code is to be optimised, or the processor has no baseline compiler
-    /// that is supported.
+    /// Creates the engine for baseline code; `None` if only optimised code is wanted, or the processor has no supported baseline
+    /// compiler.
     fn baseline_engine(&self) -> Option<Arc<GuestEngine>> {
         if self.first_code == FirstCode::Optimised || !cfg!(target_arch = "x86_64") {
             return None;
@@ -200,7 +199,7 @@ impl Registry {
         .map(Arc::new)
     }
 
-    /// Whether a guest serves with baseline code that is to be replaced.
+    /// Whether a guest runs baseline code that is to be replaced.
     pub(super) fn has_baseline_code(&self) -> bool {
         fn of<W: GuestWorld>(slot: &Slot<W>) -> bool {
             slot.known().iter().any(is_baseline)
@@ -208,7 +207,7 @@ impl Registry {
         self.first_code == FirstCode::Baseline && (of(&self.render) || of(&self.gate))
     }
 
-    /// Compiles optimised code for guests that serve with baseline code, and has them go on with it. Blocks, at a low priority.
+    /// Compiles optimised code for guests that run baseline code, and switches them to it. Blocks, at a low priority.
     pub(super) fn optimise(&self) {
         lower_priority();
         let optimised = [
@@ -246,7 +245,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns what is being compiled now.
+    /// Returns the compilation under way.
     pub(super) fn preparing(&self) -> Option<Preparing> {
         self.progress.now()
     }
@@ -259,17 +258,17 @@ impl Registry {
         }
     }
 
-    /// Ends a `load` at its next step.
+    /// Ends `load` at its next step.
     pub(super) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Whether both worlds are served.
+    /// Whether both worlds have a guest.
     pub(super) fn loaded(&self) -> bool {
         self.gate.loaded() && self.render.loaded()
     }
 
-    /// Applies a choice; `baseline` makes the engine of the first code where nothing serves yet.
+    /// Applies a choice; `baseline` makes the engine of the first code if no guest serves yet.
     fn apply_to<W: GuestWorld>(
         &self,
         slot: &Slot<W>,
@@ -301,7 +300,7 @@ impl Registry {
         };
         applied.serves = Some(guest.digest);
         let was = slot.digest();
-        // Until the one that stands by is loaded, one that is loaded already does: never one that has just lost its place.
+        // Until the standby guest is loaded, an already loaded one stands by, but never one that was just rolled back.
         let chosen = |digest: &GuestDigest| left.clone().any(|origin| origin.is(W::WORLD, digest));
         let next = known
             .into_iter()
@@ -331,7 +330,7 @@ impl Registry {
         applied
     }
 
-    /// A guest of an origin: one that is loaded, or loaded now.
+    /// Returns the guest of an origin, and loads it if need be.
     fn guest<W: GuestWorld>(
         &self,
         origin: &Origin,
@@ -364,7 +363,7 @@ impl Registry {
         }
         let first = match (origin, baseline) {
             (Origin::BuiltIn, Some(make)) => self.baseline_code(&bytes, make),
-            // Only this program's own components are run by the baseline compiler, which is the younger of the two.
+            // The baseline compiler, which is the younger one, runs only this program's own components.
             _ => None,
         };
         let code = match first {
@@ -377,7 +376,7 @@ impl Registry {
         Ok(Arc::new(Guest::new(digest, code)?))
     }
 
-    /// Returns baseline code of a component; `None` where the cache has optimised code, or there is no baseline compiler.
+    /// Returns baseline code of a component; `None` if the cache has optimised code, or there is no baseline compiler.
     fn baseline_code<W: GuestWorld>(
         &self,
         bytes: &[u8],
@@ -397,7 +396,7 @@ impl Registry {
         }
     }
 
-    /// Compiles a component, or finds it compiled, and checks that it may serve as a guest of the world.
+    /// Compiles a component or loads it from the cache, and checks that it may serve as a guest of the world.
     ///
     /// # Errors
     ///
@@ -406,7 +405,7 @@ impl Registry {
         self.compiled(&self.engine, bytes)
     }
 
-    /// Compiles a component with an engine, or finds it compiled, and reports how far that is.
+    /// Compiles a component with an engine or loads it from the cache, and reports progress.
     fn compiled<W: GuestWorld>(&self, engine: &GuestEngine, bytes: &[u8]) -> anyhow::Result<W> {
         let compiler = engine.compiler();
         let component = match self.cache.find(&compiler, bytes) {
@@ -433,7 +432,7 @@ impl Origin {
         }
     }
 
-    /// Whether the component of a digest comes from here.
+    /// Whether the component with this digest comes from here.
     fn is(&self, world: World, digest: &GuestDigest) -> bool {
         match self {
             Self::File {
@@ -446,7 +445,7 @@ impl Origin {
         }
     }
 
-    /// A file, whatever is in it.
+    /// Returns the origin of a file, whatever its digest.
     #[must_use]
     pub fn file(path: &Path) -> Self {
         Self::File {

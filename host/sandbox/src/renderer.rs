@@ -1,4 +1,4 @@
-//! Renders pages: one call for the page, and one for each diagram that the page names.
+//! Rendering of pages: one call for the page, and one for each of its diagrams.
 
 use std::sync::Arc;
 
@@ -23,16 +23,16 @@ use super::versions::Renderer;
 use super::wasi::CallState;
 use svc_sources::ContentType;
 
-/// How many diagrams of a page are drawn; further ones show their source.
+/// Maximum of drawn diagrams in a page; further ones show their source.
 pub const DIAGRAMS: usize = 20;
 
-/// The largest diagram that is drawn, in bytes of its source.
+/// Size limit of a drawn diagram, in bytes of its source.
 pub const DIAGRAM_BYTES: usize = 50 << 10;
 
 /// Message for a diagram that the guest does not draw.
 const UNSUPPORTED: &str = "Diagrams of this kind are not drawn here.";
 
-/// How much of a guest's message to an author is passed on, in characters.
+/// Maximum length of a guest's message to an author, in characters.
 pub(super) const MESSAGE_CHARS: usize = 1000;
 
 type RenderGuest = Arc<Guest<Renderer>>;
@@ -62,7 +62,7 @@ impl From<NotReady> for RenderFailure {
     }
 }
 
-/// Renders a page with the guest that serves now, whatever is installed meanwhile, or with the one before it where that one is the better.
+/// Renders a page with the serving guest, or with the previous one if the serving one fails.
 pub(super) async fn render(inner: &Inner, source: Source) -> Result<Rendered, RenderFailure> {
     let is_diagram = source.content_type == ContentType::Mermaid;
     if is_diagram && source.text.len() > DIAGRAM_BYTES {
@@ -75,7 +75,7 @@ pub(super) async fn render(inner: &Inner, source: Source) -> Result<Rendered, Re
     settle(inner, &serving, first, again).await
 }
 
-/// Has one guest render a source: the page with its diagrams.
+/// Renders a source with one guest: the page with its diagrams.
 async fn attempt(
     inner: &Inner,
     guest: RenderGuest,
@@ -110,13 +110,13 @@ async fn attempt(
     }
 }
 
-/// The calls of one guest that make one page.
+/// Calls of one guest for one page.
 struct Calls<'a> {
     inner: &'a Inner,
     guest: RenderGuest,
     /// Rest of the page's budget.
     left: PageLimits,
-    /// End of the first call that failed. The page can be whole all the same, where that call drew a diagram.
+    /// End of the first failed call. If that call drew a diagram, the page can be complete all the same.
     end: End,
     used: CallUsage,
 }
@@ -137,7 +137,7 @@ impl Calls<'_> {
             title,
         } = page;
         let spans = spans(&html, &diagrams)?;
-        // The least that the page will have: what is drawn stands where its source does.
+        // Lower bound of the page's size: drawings replace their fallbacks.
         let replaced: usize = spans.iter().map(|span| span.len()).sum();
         let mut least = html.len() - replaced;
         let bounded = |least: usize| match least > source.page_bytes {
@@ -175,7 +175,7 @@ impl Calls<'_> {
         })
     }
 
-    /// A diagram's drawing, or why a page of text shows its source instead. A page that is one diagram fails with it.
+    /// Draws a diagram. If it cannot be drawn, a page of text shows its source, and a Mermaid page fails.
     async fn drawing(
         &mut self,
         source: &Source,
@@ -208,7 +208,7 @@ impl Calls<'_> {
             ) => Err(failure),
             Err(failure) if is_diagram => Err(failure),
             Ok(None) => undrawn(UNSUPPORTED.to_owned(), first),
-            // A page of text with a diagram's source in it is still a page.
+            // A page of text with a diagram's source is still a page.
             Err(RenderFailure::Malformed(malformed)) => {
                 let below = malformed
                     .place
@@ -250,9 +250,9 @@ impl Calls<'_> {
         .await
     }
 
-    /// Draws the page's diagram of a number, from 0; `None` where the guest does not draw its kind.
+    /// Draws the diagram with an index, from 0; `None` if the guest does not draw this kind.
     async fn draw(&mut self, text: String, number: u32) -> Result<Option<String>, RenderFailure> {
-        // Each diagram takes its turn in the queue: a page of twenty does not hold a thread for the time of twenty.
+        // Each diagram is a job of its own: a page of twenty does not hold a thread for the time of twenty.
         let drawn = self.call(Function::Draw, move |world, store| {
             let world = world.instantiate(&mut *store)?;
             world.draw(store, &text, number)
@@ -268,7 +268,7 @@ impl Calls<'_> {
         }
     }
 
-    /// Makes one call, on a thread of the lane for pages, with what is left of the page's budget.
+    /// Makes one call in the lane for pages, with the rest of the page's budget.
     async fn call<T: Send + 'static>(
         &mut self,
         function: Function,
@@ -309,7 +309,7 @@ impl Calls<'_> {
     }
 }
 
-/// A source as the guest is given it.
+/// Converts a source for the guest.
 pub(super) fn sent(source: &Source) -> types::Source {
     types::Source {
         content_type: source.content_type.as_str().to_owned(),
@@ -330,7 +330,7 @@ pub(super) fn sent(source: &Source) -> types::Source {
     }
 }
 
-/// Reads a guest's message about a source, cut to a reasonable length.
+/// Converts a guest's message about a source, and shortens it.
 fn malformed(malformed: types::Malformed) -> Malformed {
     Malformed {
         message: shortened(malformed.message),
@@ -341,7 +341,7 @@ fn malformed(malformed: types::Malformed) -> Malformed {
     }
 }
 
-/// A message to an author, cut where a guest has gone on too long.
+/// Cuts a message that is too long.
 pub(super) fn shortened(mut message: String) -> String {
     if let Some((end, _)) = message.char_indices().nth(MESSAGE_CHARS) {
         message.truncate(end);

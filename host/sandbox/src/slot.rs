@@ -1,4 +1,4 @@
-//! The guest that serves a world, and the one that stands by: replaced together while calls run.
+//! Slot of a world: the serving guest and the standby guest, replaced together while calls run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use super::engine::GuestEngine;
 use super::tally::{Tally, Usage};
 use super::values::GuestDigest;
 
-/// How long a caller waits for the guests at the start.
+/// Time limit for waiting until the guests are loaded.
 const LOADING: Duration = Duration::from_secs(60);
 
-/// A guest that is loaded.
+/// A loaded guest.
 pub(super) struct Guest<W> {
     code: ArcSwap<GuestCode<W>>,
     pub(super) digest: GuestDigest,
@@ -37,30 +37,30 @@ impl<W> Guest<W> {
         })
     }
 
-    /// Returns the code for a call: the fastest that there is by now.
+    /// Returns the fastest code that exists by now.
     pub(super) fn code(&self) -> Arc<GuestCode<W>> {
         self.code.load_full()
     }
 
-    /// Has calls that come after this one begin from other code of the same component.
+    /// Replaces the code for later calls by other code of the same component.
     pub(super) fn replace_code(&self, code: GuestCode<W>) {
         self.code.store(Arc::new(code));
     }
 }
 
-/// Guest that answers calls.
+/// The guest that answers calls, with its standby.
 pub(super) struct Serving<W> {
     pub(super) guest: Arc<Guest<W>>,
-    /// Guest that is asked where this one fails, for as long as it is on trial.
+    /// Guest that is called where this one fails, while it is on trial.
     pub(super) before: Option<Arc<Guest<W>>>,
 }
 
-/// Why there is no guest to call.
+/// Reason why there is no guest to call.
 #[derive(Debug)]
 pub(super) enum NotReady {
-    /// It is still being loaded.
+    /// The guest is still being loaded.
     Loading,
-    /// It cannot be loaded.
+    /// The guest cannot be loaded.
     Failed(anyhow::Error),
 }
 
@@ -71,7 +71,7 @@ enum Progress {
     Failed(Arc<str>),
 }
 
-/// The guest of one world. Calls hold the guest that they began with; a new one serves the calls that come after.
+/// Slot for the guest of one world. A call keeps its guest until it ends; later calls see the new one.
 pub(super) struct Slot<W> {
     current: ArcSwapOption<Serving<W>>,
     progress: watch::Sender<Progress>,
@@ -124,7 +124,7 @@ impl<W> Slot<W> {
         Some((now.guest.digest, now.guest.tally.usage()))
     }
 
-    /// The guests that are loaded.
+    /// Returns the loaded guests.
     pub(super) fn known(&self) -> Vec<Arc<Guest<W>>> {
         let serving = self.now();
         let both = serving.iter().flat_map(|serving| {
@@ -134,7 +134,7 @@ impl<W> Slot<W> {
         both.cloned().collect()
     }
 
-    /// Lets a guest serve; returns whether it is another than before.
+    /// Replaces the serving guest; returns whether it is another one than before.
     pub(super) fn swap(&self, guest: Arc<Guest<W>>, before: Option<Arc<Guest<W>>>) -> bool {
         let digest = guest.digest;
         let left = self.current.swap(Some(Arc::new(Serving { guest, before })));
@@ -142,7 +142,7 @@ impl<W> Slot<W> {
         left.is_some_and(|left| left.guest.digest != digest)
     }
 
-    /// Says who stands by for a guest, if that serves still.
+    /// Sets the standby of a guest, if that guest still serves.
     pub(super) fn stand_by(&self, guest: &Arc<Guest<W>>, before: Option<Arc<Guest<W>>>) {
         let next = Some(Arc::new(Serving {
             guest: Arc::clone(guest),
@@ -156,7 +156,7 @@ impl<W> Slot<W> {
         }
     }
 
-    /// Lets the guest that stands by serve instead, if who failed still serves; returns whether it does so now.
+    /// Replaces a failed guest by its standby, if the failed one still serves; returns whether it did.
     pub(super) fn fall(&self, failed: &Arc<Serving<W>>) -> bool {
         let Some(before) = &failed.before else {
             return false;
@@ -171,7 +171,7 @@ impl<W> Slot<W> {
             .is_some_and(|found| Arc::ptr_eq(found, failed))
     }
 
-    /// Notes that nothing can be loaded. What serves goes on serving.
+    /// Records that no guest could be loaded. A serving guest goes on.
     pub(super) fn fail(&self, why: &str) {
         self.progress.send_if_modified(|progress| {
             let waiting = !matches!(progress, Progress::Loaded);

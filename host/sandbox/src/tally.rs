@@ -1,4 +1,4 @@
-//! Counters of one guest since it was loaded: for the status that operators see, and for comparing two guests.
+//! Statistics of one guest since it was loaded: for the operators' status, and for comparing two guests.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::engine::CallFailure;
 use super::metrics::CallUsage;
 
-/// Two digits of a percentile are enough to choose a budget by.
+/// Two significant digits are enough for choosing a budget.
 const DIGITS: u8 = 2;
 
 /// Counts the calls of one guest.
@@ -36,25 +36,25 @@ pub struct Total {
     pub microseconds: u64,
 }
 
-/// How a number is spread over calls.
+/// Percentiles of a number over calls.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Spread {
-    /// Half of the calls had no more.
+    /// Median over the calls.
     pub p50: u64,
-    /// Nine of ten.
+    /// 90th percentile.
     pub p90: u64,
-    /// All but one of a hundred.
+    /// 99th percentile.
     pub p99: u64,
-    /// The most that one had.
+    /// Maximum over the calls.
     pub max: u64,
 }
 
-/// Work of a guest since it was loaded.
+/// Usage of a guest since it was loaded.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Usage {
-    /// Calls that have ended.
+    /// Number of finished calls.
     pub calls: u64,
-    /// Calls that failed by the guest's own fault.
+    /// Calls that failed by a fault of the guest.
     pub traps: u64,
     /// Calls that ran out of a budget.
     pub exhausted: u64,
@@ -67,10 +67,10 @@ pub struct Usage {
 }
 
 impl Tally {
-    /// Nothing yet.
+    /// Creates empty statistics.
     ///
     /// # Errors
-    /// Never in practice: the precision is a constant that the library takes.
+    /// Never in practice: the precision is a valid constant.
     pub(super) fn new() -> anyhow::Result<Self> {
         Ok(Self(Mutex::new(Counts {
             traps: 0,
@@ -82,11 +82,11 @@ impl Tally {
         })))
     }
 
-    /// Counts a call that has ended.
+    /// Counts a finished call.
     pub(super) fn count<T>(&self, outcome: &Result<T, CallFailure>, used: &CallUsage) {
         let mut counts = self.lock();
         match outcome {
-            // An end that the caller caused says nothing about the guest.
+            // A call that its caller abandoned is no fault of the guest.
             Ok(_) | Err(CallFailure::Abandoned) => {}
             Err(CallFailure::Budget(_)) => counts.exhausted += 1,
             Err(CallFailure::Broken(_)) => counts.traps += 1,
@@ -95,13 +95,13 @@ impl Tally {
         counts.total.calls += 1;
         counts.total.fuel = counts.total.fuel.saturating_add(used.fuel);
         counts.total.microseconds = counts.total.microseconds.saturating_add(microseconds);
-        // They grow with what they are given; a number that none could hold is not worth a call's failure.
+        // The histograms resize themselves; a value that cannot be recorded is dropped.
         let _ = counts.fuel.record(used.fuel);
         let _ = counts.memory.record(used.memory_bytes());
         let _ = counts.microseconds.record(microseconds);
     }
 
-    /// A result that the host did not accept: its call had ended well.
+    /// Counts a result that the host rejected, after a call that ended well.
     pub(super) fn count_rejected(&self) {
         self.lock().traps += 1;
     }

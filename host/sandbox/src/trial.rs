@@ -1,12 +1,11 @@
-//! Trial of a guest for a time after it took another's place: where it fails, the one before it is asked the same question.
+//! Trial of a new guest: for a time after an installation, the previous guest is called where the new one fails.
 //!
-//! If that handles the input, its answer is the caller's, and the guest on trial has shown that it is worse: it loses its place at
-//! once. An input on which both fail says nothing about either, so that nobody can bring a guest down with input alone. For the same
-//! reason a budget that ran out speaks against a guest only if the other needed far less: what is at the edge for
-//! one may be just over it for the next.
+//! If the previous guest handles the input, its answer goes to the caller, and the new guest is rolled back at once. An input on
+//! which both fail counts against neither: input alone cannot bring a guest down. For the same reason an exhausted budget counts
+//! against a guest only if the previous one needed far less: an input at the limit may be just over it for another build.
 //!
-//! The second question costs what the first did. So there is one at a time, and one that was asked in vain is
-//! followed by a pause in proportion to what it took: a flood of inputs on which every guest fails costs a tenth more, not twice.
+//! The second call costs as much as the first. So only one runs at a time, and one that both guests fail is followed by a pause
+//! in proportion to its duration: a flood of inputs on which every guest fails costs a tenth more, not twice.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,22 +18,22 @@ use super::values::{Budget, GuestDigest, World};
 use super::{Inner, engine::CallFailure};
 use svc_base::Stopwatch;
 
-/// The pause after a question in vain, at least; and how many times what the question took.
+/// Pause after a second call in vain: the minimum, and a multiple of the call's duration.
 const PAUSE: Duration = Duration::from_secs(1);
 const PAUSES: u32 = 10;
 
-/// How a guest left an input.
+/// End of an attempt.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum End {
-    /// With an answer, be it that the author has to repair something.
+    /// The guest answered; a message to the author counts, too.
     Answered,
-    /// With a trap, or with an answer that cannot be one.
+    /// The guest trapped, or gave an impossible answer.
     Broken,
-    /// Without fuel, memory, time or stack.
+    /// The guest ran out of fuel, memory, time or stack.
     Exhausted(Budget),
-    /// With the answer that it does not know the type of the source.
+    /// The guest does not support the type of the source.
     Unsupported,
-    /// Not at all: there was no thread, or nobody waited for the answer any more.
+    /// The call was not made or not finished: no thread was free, or the caller went away.
     Busy,
 }
 
@@ -48,7 +47,7 @@ impl From<&CallFailure> for End {
     }
 }
 
-/// Result of asking one guest, with all the calls that it took.
+/// Result of one guest's attempt, over all the calls that it took.
 #[derive(Debug)]
 pub(super) struct Attempt<T> {
     pub(super) outcome: T,
@@ -56,32 +55,32 @@ pub(super) struct Attempt<T> {
     pub(super) used: CallUsage,
 }
 
-/// A guest that lost its place.
+/// A guest that was rolled back automatically.
 #[derive(Clone, Debug)]
 pub struct RolledBackGuest {
-    /// Of which world it is.
+    /// World of the guest.
     pub world: World,
-    /// Which it is.
+    /// Digest of the guest.
     pub guest: GuestDigest,
-    /// Which serves instead.
+    /// Digest of the guest that serves instead.
     pub before: GuestDigest,
-    /// Why, without anything of the input.
+    /// Reason, without any content of the input.
     pub why: String,
 }
 
-/// How long a caller waits for a second question where the first was not answered for a reason of the guest's own.
+/// Longest wait for a second call after a failure of the guest itself.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// Second questions of both worlds, and the guests that lost their places by them.
+/// State of the second calls of both worlds, and the guests that were rolled back.
 #[derive(Debug, Default)]
 pub(super) struct Trials {
-    /// For each world those about traps, about budgets and about types, so that inputs that are too large or of a type that
-    /// no guest knows, which are easy to make, do not hide a trap.
+    /// For each world one gate for traps, one for budgets and one for types. Inputs that are too large or of an unknown type are
+    /// easy to make, and must not hide a trap.
     turns: [[Turns; 3]; 2],
     fallen: Mutex<Vec<RolledBackGuest>>,
 }
 
-/// Turns of the questions, and the time of the last question in vain.
+/// Admits one second call at a time, with pauses after those in vain.
 #[derive(Debug, Default)]
 struct Turns {
     turn: tokio::sync::Mutex<()>,
@@ -105,8 +104,8 @@ impl Trials {
         &self.turns[world][kind]
     }
 
-    /// A turn to ask a second question; `None` if it is not to be asked now. Traps and unknown types wait for their turn: there
-    /// may be many before the first is known to be the guest's.
+    /// Acquires the right to make a second call; `None` if it must not be made now. Traps and unknown types wait: many may come
+    /// before the first shows whose fault they are.
     async fn turn(&self, world: World, end: End) -> Option<tokio::sync::MutexGuard<'_, ()>> {
         let turns = self.of(world, end);
         let turn = match end {
@@ -125,15 +124,15 @@ impl Trials {
         *self.of(world, end).pause() = Some((Stopwatch::start(), PAUSE.max(took * PAUSES)));
     }
 
-    /// Takes the guests that lost their places since the last call of this function.
+    /// Takes the guests that were rolled back since the last call of this function.
     pub(super) fn take_rolled_back(&self) -> Vec<RolledBackGuest> {
         std::mem::take(&mut *self.fallen.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// Whether a failure is the guest's own, given what the one before needed for the same input. Two builds of one source
-/// differ a little in what they use, so that a tenant could look for an input between the two: that speaks against neither.
-/// How deep a stack became is not measured; what it took to fill it is fuel.
+/// Whether a failure is the guest's fault, by what the previous guest needed for the same input. Two builds of one source differ
+/// a little in their usage, so that a tenant could find an input between the two: that counts against neither. The depth of a
+/// stack is not measured; filling it takes fuel.
 fn speaks_against(end: End, used: &CallUsage, before: &CallUsage, limits: &Limits) -> bool {
     match end {
         End::Broken | End::Unsupported => true,
@@ -145,7 +144,7 @@ fn speaks_against(end: End, used: &CallUsage, before: &CallUsage, limits: &Limit
     }
 }
 
-/// The outcome of an attempt, or a better one: that of the guest which stands by, if there is one and it is asked. `again` asks a guest the same.
+/// Returns the outcome of an attempt, or a better one of the standby guest. `again` makes the attempt with another guest.
 pub(super) async fn settle<W, T, F>(
     inner: &Inner,
     serving: &Arc<Serving<W>>,
@@ -166,7 +165,7 @@ where
     let slot = W::slot(&inner.registry);
     let now = slot.now().filter(|now| !Arc::ptr_eq(now, serving));
     if let Some(now) = now {
-        // It has lost its place meanwhile: the guest that serves now is asked as if by a new caller.
+        // The guest was rolled back meanwhile: the one that serves now is called, as for a new caller.
         return again(Arc::clone(&now.guest)).await.outcome;
     }
     let stopwatch = Stopwatch::start();
@@ -186,7 +185,7 @@ where
 }
 
 impl Inner {
-    /// Logs and counts a guest that lost its place.
+    /// Logs and counts a rolled back guest.
     fn fell<W: GuestWorld>(&self, guest: GuestDigest, before: GuestDigest, end: End) {
         let why = match end {
             End::Exhausted(budget) => {

@@ -1,7 +1,7 @@
-//! Renderers of the interfaces that this host takes, called in one way: an adapter for the interface before the current one.
+//! Renderers of all accepted interfaces behind one API: an adapter for the previous interface.
 //!
-//! A guest of `svc:render@1.0.0` knows five types of content by an enumeration, is always given a title, and says neither what a
-//! page is called nor on which line a diagram begins. It writes no foot, and nothing for previews of links.
+//! A guest of `svc:render@1.0.0` knows five content types by an enumeration, always needs a title, and returns neither the page's
+//! title nor the lines of diagrams. It writes no foot, and nothing for link previews.
 
 use wasmtime::component::InstancePre;
 use wasmtime::{Result, Store};
@@ -13,22 +13,22 @@ use super::renderer::DIAGRAMS;
 use super::wasi::CallState;
 use render_1::svc::render::types as before;
 
-/// A renderer that calls begin from.
+/// A renderer, prepared for calls.
 pub(super) enum Renderer {
-    /// Of the current interface.
+    /// Renderer of the current interface.
     Current(render::RenderPre<CallState>),
-    /// Of the one before.
+    /// Renderer of the previous interface.
     Before(render_1::RenderPre<CallState>),
 }
 
-/// An instance of a renderer, for one call.
+/// Instance of a renderer, for one call.
 pub(super) enum RendererInstance {
     Current(render::Render),
     Before(render_1::Render),
 }
 
 impl Renderer {
-    /// Looks up the exports of the newest interface that the component speaks.
+    /// Prepares the newest interface that the component exports.
     pub(super) fn new(instance: InstancePre<CallState>) -> Result<Self> {
         let before = Interface::Render1.export();
         let current = Interface::Render2.export();
@@ -40,7 +40,7 @@ impl Renderer {
         render::RenderPre::new(instance).map(Self::Current)
     }
 
-    /// Returns the interface that the component speaks.
+    /// Returns the interface of the component.
     pub(super) const fn interface(&self) -> Interface {
         match self {
             Self::Current(_) => Interface::Render2,
@@ -48,7 +48,7 @@ impl Renderer {
         }
     }
 
-    /// Makes an instance in a store.
+    /// Creates an instance in a store.
     pub(super) fn instantiate(&self, store: &mut Store<CallState>) -> Result<RendererInstance> {
         match self {
             Self::Current(guest) => guest.instantiate(store).map(RendererInstance::Current),
@@ -78,7 +78,7 @@ impl RendererInstance {
         }
     }
 
-    /// Draws a page's diagram of a number, from 0.
+    /// Draws the page's diagram with an index, from 0.
     pub(super) fn draw(
         &self,
         store: &mut Store<CallState>,
@@ -95,12 +95,12 @@ impl RendererInstance {
     }
 }
 
-/// Returns the title that a page was given, else the name that was wished for.
+/// Returns the given title, else the name that the author asked for.
 fn title(source: &types::Source) -> Option<&String> {
     source.title.as_ref().or(source.name.as_ref())
 }
 
-/// Returns a source as the interface before has it; `None` for a type that it does not know.
+/// Converts a source for the previous interface; `None` for a type that it does not know.
 fn earlier_source(source: &types::Source) -> Option<before::Source> {
     let content_type = match source.content_type.as_str() {
         "html" => before::ContentType::Html,
@@ -112,7 +112,7 @@ fn earlier_source(source: &types::Source) -> Option<before::Source> {
     };
     Some(before::Source {
         content_type,
-        // Guests of that interface write "Untitled" for an empty one.
+        // Guests of that interface write "Untitled" for an empty title.
         title: title(source).cloned().unwrap_or_default(),
         text: source.text.clone(),
         runtime: source.runtime.as_ref().map(|script| before::RuntimeScript {
@@ -125,7 +125,7 @@ fn earlier_source(source: &types::Source) -> Option<before::Source> {
 
 fn current_page(page: before::Page, source: &types::Source) -> types::Page {
     let mut lines = DiagramLines::new(&source.text);
-    // Further ones are not drawn, and a search costs a pass over the source that no budget bounds.
+    // Further diagrams are not drawn, and each search takes a pass over the source that no budget bounds.
     let diagrams = page
         .diagrams
         .into_iter()
@@ -190,8 +190,8 @@ impl<'s> DiagramLines<'s> {
         }
     }
 
-    /// Returns the line on which the next diagram with this text begins; where the text does not stand in the source as it is, such as
-    /// in a quotation, the line on which the diagram before it ends.
+    /// Returns the line on which the next diagram with this text begins. If the source does not hold the text literally, as in a
+    /// quotation, returns the line on which the previous diagram ends.
     fn next(&mut self, text: &str) -> u32 {
         let text = text.trim_end();
         let Some(at) = self.left.find(text).filter(|_| !text.is_empty()) else {

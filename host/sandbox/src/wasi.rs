@@ -1,8 +1,8 @@
-//! The empty WASI context: what a component built for `wasm32-wasip2` imports whether it uses it or not, with nothing behind it.
+//! The empty WASI context: imports of every component built for `wasm32-wasip2`, with nothing behind them.
 //!
-//! No files, arguments, environment or network; clocks that stand still; randomness that is the same in every
-//! instance, so that the same source gives the same page; no way to wait; and a standard error of which the last
-//! few kilobytes are kept for the log of a trap.
+//! There are no files, arguments, environment or network. Clocks stand still; randomness is equal in every instance, so that
+//! equal sources give equal pages; waiting is impossible. The last few kilobytes of the standard error are kept for the log of a
+//! trap.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -24,7 +24,7 @@ use wasmtime_wasi_io::bindings::wasi::io::error;
 
 use super::limits::Meter;
 
-/// The interfaces that a guest may import, without their versions. A guest that asks for another is refused.
+/// Interfaces that a guest may import, without their versions. Any other import is refused.
 pub(super) const ALLOWED: [&str; 16] = [
     "wasi:cli/environment",
     "wasi:cli/exit",
@@ -44,20 +44,21 @@ pub(super) const ALLOWED: [&str; 16] = [
     "wasi:random/insecure-seed",
 ];
 
-/// The interfaces that are answered here. A guest that imports another version of 0.2 gets these: each is the only one of its name.
+/// Interfaces that are implemented here. They serve guests that import other versions of 0.2, too: each is the only one of its
+/// name.
 const MONOTONIC_CLOCK: &str = "wasi:clocks/monotonic-clock@0.2.0";
 const INSECURE_SEED: &str = "wasi:random/insecure-seed@0.2.0";
 
-/// Seed of randomness, equal in every instance, so that a table of hashes lies the same way in each.
+/// Seed of randomness, equal in every instance, so that hash tables have the same order in each.
 const SEED: (u64, u64) = (0x5eed, 0);
 
-/// How much of a guest's output is kept, in bytes.
+/// Bytes of a guest's output that are kept.
 const KEPT_OUTPUT: usize = 4096;
 
-/// How many streams and other things of the host's a call may hold: they cost memory outside its budget.
+/// Maximum of streams and other host resources of a call: they cost memory outside of its budget.
 const HANDLES: usize = 1024;
 
-/// State that a store carries for one call.
+/// State of a store, for one call.
 pub(super) struct CallState {
     wasi: WasiCtx,
     table: ResourceTable,
@@ -66,7 +67,7 @@ pub(super) struct CallState {
 }
 
 impl CallState {
-    /// The state of a call that may use `memory_bytes` bytes.
+    /// Creates the state of a call with a memory limit.
     pub(super) fn new(memory_bytes: usize) -> Self {
         let output = Output::default();
         let wasi = WasiCtxBuilder::new()
@@ -94,14 +95,14 @@ impl WasiView for CallState {
     }
 }
 
-/// Where the functions of streams find what they are called on.
+/// Gives the stream functions access to the resource table.
 struct Handles;
 
 impl HasData for Handles {
     type Data<'a> = &'a mut ResourceTable;
 }
 
-/// Defines the interfaces of [`ALLOWED`] in `linker`, and no other: what is not here cannot be called, whatever a component imports.
+/// Defines the interfaces of [`ALLOWED`] in `linker`, and no others.
 pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     error::add_to_linker::<_, Handles>(linker, |state: &mut CallState| &mut state.table)?;
     poll::add_to_linker::<_, Handles>(linker, |state: &mut CallState| &mut state.table)?;
@@ -128,7 +129,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<
             wasmtime::Result::Ok((answer,))
         })?;
     }
-    // A sleeping guest would hold its thread beyond its wall time, which passes only while it computes.
+    // A sleeping guest would hold its thread beyond its deadline, which is checked only while it computes.
     for name in ["subscribe-instant", "subscribe-duration"] {
         clock.func_wrap(name, |_: StoreContextMut<'_, CallState>, (_,): (u64,)| {
             let refused = wasmtime::Error::msg("a guest has nothing to wait for");
@@ -138,7 +139,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<
     Ok(())
 }
 
-/// A clock that always shows its zero.
+/// A clock that stands still at zero.
 struct StillClock;
 
 impl HostWallClock for StillClock {
@@ -151,7 +152,7 @@ impl HostWallClock for StillClock {
     }
 }
 
-/// Output of a guest: the end of what it wrote to its standard output and error.
+/// End of a guest's standard output and error.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Output(Arc<Mutex<VecDeque<u8>>>);
 
@@ -168,7 +169,7 @@ impl Output {
         kept.extend(new);
     }
 
-    /// The last few kilobytes, for the log.
+    /// Returns the last few kilobytes, for the log.
     pub(super) fn tail(&self) -> String {
         let mut kept = self.lock();
         String::from_utf8_lossy(kept.make_contiguous())
