@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde_json::json;
 use svc::guests::check::{GuestTester, check_component, run_corpus};
 use svc_sandbox::{
-    FirstCode, GuestLimits, Interface, Limits, PageLimits, Sandbox, SandboxConfig, World, built_in,
+    GuestLimits, Interface, Limits, PageLimits, Sandbox, SandboxConfig, StartupCode, World,
+    built_in,
 };
 
 use crate::svc;
@@ -70,7 +71,7 @@ async fn the_guests_that_are_built_in_pass_with_baseline_code() {
     let bench = bench();
     let baseline = Sandbox::start(SandboxConfig {
         limits: bench.limits,
-        first_code: FirstCode::BaselineOnly,
+        startup_code: StartupCode::BaselineOnly,
         ..SandboxConfig::new(bench.cache.clone())
     });
     let baseline = baseline.unwrap();

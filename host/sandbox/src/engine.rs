@@ -13,7 +13,7 @@ use wasmtime::{
 
 use super::cache::{Compiler, Tier};
 use super::lane::StopSignal;
-use super::limits::{GuestLimits, Limits, PageLimits, TABLE_ELEMENTS, Ticker};
+use super::limits::{EpochTicker, GuestLimits, Limits, PageLimits, TABLE_ELEMENTS};
 use super::metrics::{CallUsage, Metrics};
 use super::tally::Tally;
 use super::values::{Budget, GuestDigest, World};
@@ -22,30 +22,30 @@ use svc_base::{ProcessorStopwatch, Stopwatch};
 
 /// Address space of one linear memory, in bytes. With the full 32-bit range reserved, compiled code needs no bounds checks. It is
 /// not memory, and does not depend on the limits, so that compiled code works with all limits.
-const RESERVATION: u64 = 4 << 30;
+const MEMORY_RESERVATION: u64 = 4 << 30;
 
 /// Inaccessible address space after a linear memory, in bytes.
-const GUARD: u64 = 32 << 20;
+const MEMORY_GUARD: u64 = 32 << 20;
 
 /// Bytes of a memory or table that stay mapped between calls and are zeroed there (the pooling allocator's `keep_resident`).
 /// `PAGEMAP_SCAN` would find the pages a call has written more cheaply, but wasmtime 48 takes a page that was swapped out or is
 /// being moved for an unwritten one, and the next call would see its content.
-const MEMORY_KEPT: usize = 0;
-const TABLE_KEPT: usize = 0;
+const MEMORY_KEEP_RESIDENT: usize = 0;
+const TABLE_KEEP_RESIDENT: usize = 0;
 
 /// Number of linear memories and tables of a guest, over all its modules. A guest compiled from Rust has one; a composition of
 /// components, such as an interpreter, has one for each. The memories share the budget.
-const MEMORIES: u32 = 4;
-const TABLES: u32 = 4;
+const MAX_MEMORIES: u32 = 4;
+const MAX_TABLES: u32 = 4;
 
 /// Largest distance below its memory at which a guest's stack overflow is recognised, in bytes.
-const FRAME: u64 = 16 << 20;
+const MAX_FRAME_BYTES: u64 = 16 << 20;
 
 /// Size of the wasm stack of a call, in bytes.
-const STACK: usize = 1 << 20;
+const WASM_STACK_BYTES: usize = 1 << 20;
 
 /// Bytes that a guest may return beyond its page or verdict: names, positions, the list itself.
-const RESULT_EXTRA: usize = 16 << 20;
+const EXTRA_RESULT_BYTES: usize = 16 << 20;
 
 /// Function of a guest: the label in metrics.
 #[derive(Clone, Copy, Debug)]
@@ -74,16 +74,16 @@ impl Function {
 }
 
 /// Counts an existing instance in the gauge.
-struct Live<'a>(&'a Gauge);
+struct LiveInstance<'a>(&'a Gauge);
 
-impl<'a> Live<'a> {
+impl<'a> LiveInstance<'a> {
     fn new(gauge: &'a Gauge) -> Self {
         gauge.inc();
         Self(gauge)
     }
 }
 
-impl Drop for Live<'_> {
+impl Drop for LiveInstance<'_> {
     fn drop(&mut self) {
         self.0.dec();
     }
@@ -102,7 +102,7 @@ pub(super) enum CallFailure {
 
 /// Outcome and usage of a call.
 #[derive(Debug)]
-pub(super) struct Called<T> {
+pub(super) struct CallResult<T> {
     pub(super) outcome: Result<T, CallFailure>,
     pub(super) used: CallUsage,
 }
@@ -137,7 +137,7 @@ pub(super) struct GuestEngine {
     engine: Engine,
     linker: Linker<CallState>,
     limits: GuestLimits,
-    ticker: Ticker,
+    ticker: EpochTicker,
     metrics: Metrics,
 }
 
@@ -156,11 +156,11 @@ impl GuestEngine {
         metrics: Metrics,
     ) -> anyhow::Result<Self> {
         let memory_bytes = limits.render.memory_bytes.max(limits.gate.memory_bytes);
-        let pool = pool(instances, memory_bytes)?;
-        let engine = engine(config(tier).allocation_strategy(pool))?;
+        let pool = instance_pool(instances, memory_bytes)?;
+        let engine = build_engine(engine_config(tier).allocation_strategy(pool))?;
         let mut linker = Linker::new(&engine);
         wasi::add_to_linker(&mut linker)?;
-        let ticker = Ticker::start(engine.clone())?;
+        let ticker = EpochTicker::start(engine.clone())?;
         Ok(Self {
             tier,
             instances,
@@ -189,14 +189,14 @@ impl GuestEngine {
     pub(super) fn compiler(&self) -> Compiler<'_> {
         Compiler {
             tier: self.tier,
-            compiles: &self.engine,
-            runs: &self.engine,
+            compiling_engine: &self.engine,
+            running_engine: &self.engine,
         }
     }
 
     /// Creates an engine that compiles the same code on the calling thread alone: for background work.
-    pub(super) fn background(&self) -> anyhow::Result<Engine> {
-        engine(config(self.tier).parallel_compilation(false))
+    pub(super) fn background_compiler_engine(&self) -> anyhow::Result<Engine> {
+        build_engine(engine_config(self.tier).parallel_compilation(false))
     }
 
     pub(super) fn linker(&self) -> &Linker<CallState> {
@@ -229,7 +229,7 @@ impl GuestEngine {
             }
             Ok(UpdateDeadline::Continue(1))
         });
-        store.set_hostcall_fuel(limits.memory_bytes.saturating_add(RESULT_EXTRA));
+        store.set_hostcall_fuel(limits.memory_bytes.saturating_add(EXTRA_RESULT_BYTES));
         store.set_fuel(limits.fuel)?;
         Ok(store)
     }
@@ -244,7 +244,7 @@ impl GuestEngine {
         world: World,
         body: impl FnOnce(&mut Store<CallState>) -> wasmtime::Result<T>,
     ) -> wasmtime::Result<T> {
-        let _running = self.ticker.running();
+        let _running = self.ticker.start_call();
         let allowance = Allowance::from(*self.limits(world));
         body(&mut self.store(allowance, StopSignal::default())?)
     }
@@ -257,15 +257,15 @@ impl GuestEngine {
         allowance: Allowance,
         stop: &StopSignal,
         body: impl FnOnce(&mut Store<CallState>) -> wasmtime::Result<T>,
-    ) -> Called<T> {
-        let _running = self.ticker.running();
+    ) -> CallResult<T> {
+        let _running = self.ticker.start_call();
         let (stopwatch, spent) = (Stopwatch::start(), ProcessorStopwatch::start());
         // Declared before the store, so that it is dropped after it.
-        let _live = Live::new(&self.metrics.live);
+        let _live = LiveInstance::new(&self.metrics.live_instances);
         let mut store = match self.store(allowance, stop.clone()) {
             Ok(store) => store,
             Err(error) => {
-                return Called {
+                return CallResult {
                     outcome: Err(CallFailure::Broken(error.into())),
                     used: CallUsage::default(),
                 };
@@ -282,7 +282,7 @@ impl GuestEngine {
             duration: stopwatch.elapsed(),
             processor: spent.elapsed(),
         };
-        let outcome = result.map_err(|error| failure(error, store.data()));
+        let outcome = result.map_err(|error| classify_failure(error, store.data()));
         let label = match &outcome {
             Ok(_) => "ok",
             Err(CallFailure::Budget(budget)) => budget.as_str(),
@@ -290,7 +290,8 @@ impl GuestEngine {
             Err(CallFailure::Broken(_)) => "broken",
         };
         let trapped = !matches!(outcome, Ok(_) | Err(CallFailure::Abandoned));
-        self.metrics.call(function.as_str(), label, trapped, used);
+        self.metrics
+            .record_call(function.as_str(), label, trapped, used);
         tally.count(&outcome, &used);
         let span = tracing::Span::current();
         span.record("outcome", label);
@@ -298,12 +299,12 @@ impl GuestEngine {
         span.record("memory_bytes", used.memory_bytes());
         span.record("seconds", used.duration.as_secs_f64());
         tracing::debug!("a guest was called");
-        Called { outcome, used }
+        CallResult { outcome, used }
     }
 }
 
 /// Creates the span of a call; [`GuestEngine::call`] records the fields.
-pub(super) fn span(function: Function, guest: GuestDigest) -> tracing::Span {
+pub(super) fn call_span(function: Function, guest: GuestDigest) -> tracing::Span {
     tracing::info_span!(
         "guest",
         function = function.as_str(),
@@ -316,19 +317,19 @@ pub(super) fn span(function: Function, guest: GuestDigest) -> tracing::Span {
 }
 
 /// Maps an error to an exhausted budget or a failure.
-fn failure(error: wasmtime::Error, state: &CallState) -> CallFailure {
+fn classify_failure(error: wasmtime::Error, state: &CallState) -> CallFailure {
     if error.is::<Abandoned>() {
         return CallFailure::Abandoned;
     }
     // A refused allocation is the cause, whatever error the guest made of it.
-    if state.meter.refused() {
+    if state.meter.exceeded_limit() {
         return CallFailure::Budget(Budget::Memory);
     }
     match error.downcast_ref::<Trap>() {
         Some(Trap::OutOfFuel) => CallFailure::Budget(Budget::Fuel),
         Some(Trap::Interrupt) => CallFailure::Budget(Budget::Time),
         Some(Trap::StackOverflow) => CallFailure::Budget(Budget::Stack),
-        Some(Trap::MemoryOutOfBounds) if is_below_memory(&error) => {
+        Some(Trap::MemoryOutOfBounds) if is_stack_overflow(&error) => {
             CallFailure::Budget(Budget::Stack)
         }
         _ => {
@@ -345,7 +346,7 @@ fn failure(error: wasmtime::Error, state: &CallState) -> CallFailure {
 
 /// Whether a guest overflowed its own stack. The stack lies at the low end of the memory and grows down: an overflow wraps to an
 /// address near the end of the 32-bit range, or beyond it by an offset.
-fn is_below_memory(error: &wasmtime::Error) -> bool {
+fn is_stack_overflow(error: &wasmtime::Error) -> bool {
     // The error's type is private to wasmtime, so its text is parsed.
     let fault = error.chain().find_map(|cause| {
         let text = cause.to_string();
@@ -353,55 +354,58 @@ fn is_below_memory(error: &wasmtime::Error) -> bool {
         let digits = address.split(' ').next()?;
         u64::from_str_radix(digits, 16).ok()
     });
-    fault.is_some_and(|address| address >= RESERVATION - FRAME)
+    fault.is_some_and(|address| address >= MEMORY_RESERVATION - MAX_FRAME_BYTES)
 }
 
-fn engine(config: &Config) -> anyhow::Result<Engine> {
+fn build_engine(config: &Config) -> anyhow::Result<Engine> {
     Engine::new(config)
         .map_err(anyhow::Error::from)
         .context("cannot set up the engine for guests")
 }
 
 /// Returns the pool that holds the memories and tables of so many instances.
-fn pool(instances: usize, memory_bytes: usize) -> anyhow::Result<InstanceAllocationStrategy> {
+fn instance_pool(
+    instances: usize,
+    memory_bytes: usize,
+) -> anyhow::Result<InstanceAllocationStrategy> {
     let count = u32::try_from(instances).context("that many instances at once")?;
-    let reservation = usize::try_from(RESERVATION).context("the sandbox needs 64 bits")?;
+    let reservation = usize::try_from(MEMORY_RESERVATION).context("the sandbox needs 64 bits")?;
     anyhow::ensure!(
         memory_bytes <= reservation,
-        "a guest cannot have more than {RESERVATION} bytes of memory"
+        "a guest cannot have more than {MEMORY_RESERVATION} bytes of memory"
     );
     let mut pool = PoolingAllocationConfig::new();
     // Components have a few small core modules beside their own code, hence the factors.
     pool.total_component_instances(count)
         .total_core_instances(count.saturating_mul(16))
-        .total_memories(count.saturating_mul(MEMORIES))
-        .total_tables(count.saturating_mul(TABLES))
+        .total_memories(count.saturating_mul(MAX_MEMORIES))
+        .total_tables(count.saturating_mul(MAX_TABLES))
         .total_gc_heaps(0)
         // Stacks of asynchronous calls are not used: by default there would be a thousand, each of two mappings.
         .total_stacks(0)
-        .max_memories_per_component(MEMORIES)
-        .max_tables_per_component(TABLES)
-        .max_memories_per_module(MEMORIES)
-        .max_tables_per_module(TABLES)
+        .max_memories_per_component(MAX_MEMORIES)
+        .max_tables_per_component(MAX_TABLES)
+        .max_memories_per_module(MAX_MEMORIES)
+        .max_tables_per_module(MAX_TABLES)
         .max_core_instances_per_component(16)
         .max_memory_size(reservation)
         .table_elements(TABLE_ELEMENTS)
         .max_unused_warm_slots(count)
         .pagemap_scan(Enabled::No)
-        .linear_memory_keep_resident(MEMORY_KEPT)
-        .table_keep_resident(TABLE_KEPT);
+        .linear_memory_keep_resident(MEMORY_KEEP_RESIDENT)
+        .table_keep_resident(TABLE_KEEP_RESIDENT);
     Ok(InstanceAllocationStrategy::Pooling(pool))
 }
 
 /// Returns the settings of a tier, without the allocation strategy: code is shared by all engines of a tier.
-fn config(tier: Tier) -> Config {
+fn engine_config(tier: Tier) -> Config {
     let mut config = Config::new();
     config
         .consume_fuel(true)
         .epoch_interruption(true)
-        .max_wasm_stack(STACK)
-        .memory_reservation(RESERVATION)
-        .memory_guard_size(GUARD)
+        .max_wasm_stack(WASM_STACK_BYTES)
+        .memory_reservation(MEMORY_RESERVATION)
+        .memory_guard_size(MEMORY_GUARD)
         .memory_may_move(false)
         .memory_init_cow(true)
         .strategy(match tier {

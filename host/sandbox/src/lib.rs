@@ -15,6 +15,7 @@ mod bindings;
 mod cache;
 mod calls;
 mod choice;
+mod compilation;
 mod drawings;
 mod engine;
 mod fair_queue;
@@ -25,7 +26,6 @@ mod lane;
 mod limits;
 mod metrics;
 mod page;
-mod preparing;
 mod registry;
 mod renderer;
 mod slot;
@@ -49,30 +49,30 @@ use lane::LaneConfig;
 use registry::Registry;
 use trial::Trials;
 
-pub use admission::{COMPONENT_BYTES, Inspection, inspect, read};
-pub use calls::{Calls, Cost};
-pub use choice::{Choice, Choices, Origin, newest_first};
-pub use flow::{Class, Flow};
-pub use gate::{SCRIPT_BYTES, STATEMENT_BYTES};
+pub use admission::{Inspection, MAX_COMPONENT_BYTES, inspect_component, read_component};
+pub use calls::{CallCost, DirectCalls};
+pub use choice::{GuestChoice, GuestChoices, GuestOrigin, components_newest_first};
+pub use compilation::GuestCompilation;
+pub use flow::{Flow, FlowClass};
+pub use gate::{MAX_SCRIPT_BYTES, MAX_STATEMENT_BYTES};
 pub use interface::Interface;
 pub use lane::{Busy, Lane, StopSignal};
-pub use limits::{GuestLimits, LEAST_GATE_MEMORY, LEAST_RENDER_MEMORY, Limits, PageLimits};
+pub use limits::{GuestLimits, Limits, MIN_GATE_MEMORY, MIN_RENDER_MEMORY, PageLimits};
 pub use metrics::Metrics;
-pub use preparing::Preparing;
-pub use registry::{Applied, built_in};
-pub use renderer::{DIAGRAM_BYTES, DIAGRAMS};
+pub use registry::{AppliedChoice, built_in};
+pub use renderer::{MAX_DIAGRAM_BYTES, MAX_DRAWN_DIAGRAMS};
 pub use svc_sources::{ContentType, UnknownContentType};
-pub use tally::{Spread, Total, Usage};
+pub use tally::{CallTotals, GuestUsage, Percentiles};
 pub use trial::RolledBackGuest;
 pub use values::{
-    Budget, Foot, GateFailure, GuestDigest, Malformed, NamedTable, Position, Purpose, Refusal,
-    RenderFailure, Rendered, RuntimeScript, Source, SourcePlace, Statement, StatementKind,
+    Budget, Foot, GateFailure, GuestDigest, Malformed, NamedTable, Purpose, Refusal, RenderFailure,
+    RenderedPage, RuntimeScript, Source, SourcePosition, SqlPosition, Statement, StatementKind,
     UndrawnDiagram, Verdict, World,
 };
 
 /// Code that the built-in guests start with if the cache has no optimised code. All budgets hold for both kinds.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum FirstCode {
+pub enum StartupCode {
     /// Optimised code: calls wait until it is compiled.
     #[default]
     Optimised,
@@ -86,7 +86,7 @@ pub enum FirstCode {
 #[derive(Clone, Debug)]
 pub struct SandboxConfig {
     /// Guests that are to serve.
-    pub guests: Choices,
+    pub guests: GuestChoices,
     /// Directory of compiled guests. It is created where it is missing, and refused if others can access it.
     pub cache_dir: PathBuf,
     /// Budgets of one call.
@@ -94,7 +94,7 @@ pub struct SandboxConfig {
     /// Threads of a lane that serve everybody; see [`SandboxConfig::default_threads`]. One more serves owners.
     pub threads: usize,
     /// Code that the built-in guests start with.
-    pub first_code: FirstCode,
+    pub startup_code: StartupCode,
 }
 
 impl SandboxConfig {
@@ -102,11 +102,11 @@ impl SandboxConfig {
     #[must_use]
     pub fn new(cache_dir: PathBuf) -> Self {
         Self {
-            guests: Choices::default(),
+            guests: GuestChoices::default(),
             cache_dir,
             limits: GuestLimits::DEFAULT,
             threads: Self::default_threads(),
-            first_code: FirstCode::default(),
+            startup_code: StartupCode::default(),
         }
     }
 
@@ -144,10 +144,13 @@ impl Sandbox {
     pub fn start(config: SandboxConfig) -> anyhow::Result<Self> {
         let threads = config.threads.max(1);
         let lanes = [LaneConfig::pages(threads), LaneConfig::checks(threads)];
-        Self::start_with(config, lanes)
+        Self::start_with_lanes(config, lanes)
     }
 
-    fn start_with(config: SandboxConfig, [pages, checks]: [LaneConfig; 2]) -> anyhow::Result<Self> {
+    fn start_with_lanes(
+        config: SandboxConfig,
+        [pages, checks]: [LaneConfig; 2],
+    ) -> anyhow::Result<Self> {
         let cache = Cache::open(config.cache_dir)?;
         let metrics = Metrics::default();
         // A thread drops its instance before it makes the next; the other half is for guests that are being checked.
@@ -160,7 +163,7 @@ impl Sandbox {
         )?);
         let pages = Arc::new(Lane::start(pages, metrics.clone())?);
         let checks = Arc::new(Lane::start(checks, metrics.clone())?);
-        let registry = Registry::new(engine.clone(), config.first_code, cache, metrics.clone());
+        let registry = Registry::new(engine.clone(), config.startup_code, cache, metrics.clone());
         let registry = Arc::new(registry);
         let loader = thread::Builder::new()
             .name("svc-guests".to_owned())
@@ -168,7 +171,7 @@ impl Sandbox {
                 let (registry, guests) = (registry.clone(), config.guests);
                 move || {
                     registry.load(&guests);
-                    optimise_behind(registry);
+                    spawn_optimiser(registry);
                 }
             })
             .context("cannot start the thread that loads guests")?;
@@ -187,26 +190,26 @@ impl Sandbox {
 
     /// Returns the compilation under way before both guests serve; `None` if there is none.
     #[must_use]
-    pub fn preparing(&self) -> Option<Preparing> {
+    pub fn compilation(&self) -> Option<GuestCompilation> {
         let registry = &self.inner.registry;
-        registry.preparing().filter(|_| !registry.loaded())
+        registry.compilation().filter(|_| !registry.is_loaded())
     }
 
     /// Whether both guests serve. Calls may be made before: they wait.
     #[must_use]
-    pub fn loaded(&self) -> bool {
-        self.inner.registry.loaded()
+    pub fn is_loaded(&self) -> bool {
+        self.inner.registry.is_loaded()
     }
 
     /// Returns the digest of the serving renderer, which pages are keyed by; `None` before it is loaded.
     #[must_use]
-    pub fn renderer(&self) -> Option<GuestDigest> {
+    pub fn renderer_digest(&self) -> Option<GuestDigest> {
         self.inner.registry.render.digest()
     }
 
     /// Returns the digest of the serving gate, which verdicts are keyed by; `None` before it is loaded.
     #[must_use]
-    pub fn gate(&self) -> Option<GuestDigest> {
+    pub fn gate_digest(&self) -> Option<GuestDigest> {
         self.inner.registry.gate.digest()
     }
 
@@ -216,7 +219,7 @@ impl Sandbox {
     ///
     /// See [`RenderFailure`]. A diagram that cannot be drawn is no failure in a page of text, which shows its source. A Mermaid
     /// page fails, unless the guest just does not know the kind of diagram.
-    pub async fn render(&self, source: Source) -> Result<Rendered, RenderFailure> {
+    pub async fn render(&self, source: Source) -> Result<RenderedPage, RenderFailure> {
         renderer::render(&self.inner, source).await
     }
 
@@ -243,19 +246,19 @@ impl Sandbox {
         sql: impl Into<String> + Send,
         purpose: Purpose,
     ) -> Result<Verdict, GateFailure> {
-        gate::check(&self.inner, sql.into(), purpose).await
+        gate::judge_sql(&self.inner, sql.into(), purpose).await
     }
 
     /// Makes the chosen guest serve from now on; running calls finish as they began. If no guest of the choice can serve, the
     /// current one goes on. Blocks while a guest is loaded, and compiled if need be.
     #[must_use]
-    pub fn apply(&self, world: World, choice: &Choice) -> Applied {
+    pub fn apply(&self, world: World, choice: &GuestChoice) -> AppliedChoice {
         self.inner.registry.apply(world, choice)
     }
 
     /// Returns the digest of the serving guest of a world, and its usage since it was loaded; `None` while it is being loaded.
     #[must_use]
-    pub fn usage(&self, world: World) -> Option<(GuestDigest, Usage)> {
+    pub fn usage(&self, world: World) -> Option<(GuestDigest, GuestUsage)> {
         let registry = &self.inner.registry;
         match world {
             World::Render => registry.render.usage(),
@@ -265,11 +268,11 @@ impl Sandbox {
 
     /// Returns the totals over all calls of a world's guest.
     #[must_use]
-    pub fn total(&self, world: World) -> Total {
+    pub fn total(&self, world: World) -> CallTotals {
         let registry = &self.inner.registry;
         let total = match world {
-            World::Render => registry.render.now().map(|now| now.guest.tally.total()),
-            World::Gate => registry.gate.now().map(|now| now.guest.tally.total()),
+            World::Render => registry.render.current().map(|now| now.guest.tally.total()),
+            World::Gate => registry.gate.current().map(|now| now.guest.tally.total()),
         };
         total.unwrap_or_default()
     }
@@ -282,13 +285,13 @@ impl Sandbox {
 
     /// Returns the lane that renders pages.
     #[must_use]
-    pub fn pages(&self) -> &Arc<Lane> {
+    pub fn page_lane(&self) -> &Arc<Lane> {
         &self.inner.pages
     }
 
     /// Returns the lane for short work that never waits for a page: judging SQL, hashing passwords.
     #[must_use]
-    pub fn checks(&self) -> &Arc<Lane> {
+    pub fn check_lane(&self) -> &Arc<Lane> {
         &self.inner.checks
     }
 
@@ -301,7 +304,7 @@ impl Sandbox {
 
 /// Replaces baseline code by optimised code on a detached thread: a compilation cannot be interrupted, so a stopping server does
 /// not wait for it.
-fn optimise_behind(registry: Arc<Registry>) {
+fn spawn_optimiser(registry: Arc<Registry>) {
     if !registry.has_baseline_code() {
         return;
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use super::page::{
-    Foot, Malformed, Rendered, RuntimeScript, Source, SourcePlace, UndrawnDiagram,
+    Foot, Malformed, RenderedPage, RuntimeScript, Source, SourcePosition, UndrawnDiagram,
 };
 use svc_sources::ContentType;
 
@@ -133,7 +133,7 @@ pub struct Statement {
 
 /// A position in SQL.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Position {
+pub struct SqlPosition {
     /// Line, from 1.
     pub line: u32,
     /// Column in characters, from 1.
@@ -150,7 +150,7 @@ pub struct Refusal {
     /// Number of the statement in the script, from 1.
     pub statement: u32,
     /// Position, if it is known.
-    pub position: Option<Position>,
+    pub position: Option<SqlPosition>,
 }
 
 /// Verdict about SQL that the gate allows.

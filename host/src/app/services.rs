@@ -38,7 +38,7 @@ use crate::visitors::{Visitors, end_not_allowed};
 use crate::workspaces::Workspaces;
 use svc_base::clock::Clock;
 use svc_base::random::Random;
-use svc_sandbox::{FirstCode, Sandbox, SandboxConfig};
+use svc_sandbox::{Sandbox, SandboxConfig, StartupCode};
 
 /// Ground that services stand on.
 pub(super) struct Ground {
@@ -100,7 +100,7 @@ impl Ground {
         let sandbox = Sandbox::start(SandboxConfig {
             guests: guests::read_choices(&config.guests, self.clock.now()),
             limits: config.limits.guests(),
-            first_code: FirstCode::Baseline,
+            startup_code: StartupCode::Baseline,
             ..SandboxConfig::new(config.cache.clone())
         });
         sandbox.context("starting the sandbox")

@@ -14,7 +14,7 @@ use crate::projects;
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
 use svc_database::{Migrated, RunError, Script, ScriptError};
-use svc_sandbox::{Purpose, SCRIPT_BYTES};
+use svc_sandbox::{MAX_SCRIPT_BYTES, Purpose};
 
 /// Turns of migrations, one a backend.
 pub(super) type Turns = Mutex<HashMap<BackendId, Arc<tokio::sync::Mutex<()>>>>;
@@ -26,9 +26,9 @@ impl Backends {
         sql: String,
         backend: Option<BackendId>,
     ) -> Result<Script, BackendError> {
-        if sql.len() > SCRIPT_BYTES {
+        if sql.len() > MAX_SCRIPT_BYTES {
             return Err(BackendError::Invalid(format!(
-                "`ddl` has {} bytes; {SCRIPT_BYTES} is the most.",
+                "`ddl` has {} bytes; {MAX_SCRIPT_BYTES} is the most.",
                 sql.len()
             )));
         }

@@ -9,8 +9,9 @@ use serde::Serialize;
 use super::contract;
 use super::corpus::{self, GateCase, RenderCase};
 use svc_sandbox::{
-    Choice, Choices, Foot, GateFailure, GuestLimits, Inspection, Origin, RenderFailure,
-    RuntimeScript, Sandbox, SandboxConfig, Source, Statement, World, inspect,
+    Foot, GateFailure, GuestChoice, GuestChoices, GuestLimits, GuestOrigin, Inspection,
+    RenderFailure, RuntimeScript, Sandbox, SandboxConfig, Source, Statement, World,
+    inspect_component,
 };
 
 /// Maximum number of failures in a report.
@@ -32,12 +33,12 @@ impl GuestTester {
     ///
     /// # Errors
     /// Those of the cache and of the engine.
-    pub fn sandbox(&self, world: World, choice: Choice) -> anyhow::Result<Sandbox> {
-        let nothing = Choice {
+    pub fn sandbox(&self, world: World, choice: GuestChoice) -> anyhow::Result<Sandbox> {
+        let nothing = GuestChoice {
             origins: Vec::new(),
             on_trial: false,
         };
-        let mut guests = Choices {
+        let mut guests = GuestChoices {
             render: nothing.clone(),
             gate: nothing,
         };
@@ -102,7 +103,7 @@ pub async fn check_component(
     watch: ProgressSink<'_>,
 ) -> anyhow::Result<ComponentCheck> {
     let (cache, limits) = (tester.cache.clone(), tester.limits);
-    let looked = tokio::task::spawn_blocking(move || inspect(&cache, limits, &bytes));
+    let looked = tokio::task::spawn_blocking(move || inspect_component(&cache, limits, &bytes));
     let component = looked.await??;
     let mut checked = ComponentCheck {
         component,
@@ -135,9 +136,9 @@ pub async fn run_corpus(
 }
 
 /// Returns the choice of one component's file and no other.
-pub fn candidate_choice(file: &Path, component: &Inspection) -> Choice {
-    Choice {
-        origins: vec![Origin::File {
+pub fn candidate_choice(file: &Path, component: &Inspection) -> GuestChoice {
+    GuestChoice {
+        origins: vec![GuestOrigin::File {
             path: file.to_owned(),
             digest: Some(component.digest),
         }],
@@ -245,7 +246,7 @@ async fn run_gate_cases(
     candidate: &Sandbox,
     watch: ProgressSink<'_>,
 ) -> anyhow::Result<CorpusResult> {
-    let ours = tester.sandbox(World::Gate, Choice::default())?;
+    let ours = tester.sandbox(World::Gate, GuestChoice::default())?;
     let ours = &ours;
     let (all, failures) = run_cases(corpus::gate_cases(), watch, |case| async move {
         let detail = gate_fault(ours, candidate, &case).await?;

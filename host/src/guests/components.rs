@@ -36,7 +36,7 @@ pub(super) fn check_owner(path: &Path) -> anyhow::Result<()> {
 /// Describes a component that was copied there by hand; an unreadable one is logged.
 pub(super) fn installed_by_hand(world: World, path: &Path) -> Option<InstalledGuest> {
     let look = || {
-        let bytes = svc_sandbox::read(path)?;
+        let bytes = svc_sandbox::read_component(path)?;
         let since = path.metadata()?.modified()?;
         // A time before the epoch counts as the epoch.
         let since = since

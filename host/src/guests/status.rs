@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use svc_base::clock::Timestamp;
 use svc_base::disk;
 use svc_base::file_lock::FileLock;
-use svc_sandbox::{GuestDigest, Usage, World};
+use svc_sandbox::{GuestDigest, GuestUsage, World};
 
 /// Name of the file. After its server has ended, it shows the last state.
 const STATUS_FILE: &str = "guests.status";
@@ -80,7 +80,7 @@ pub struct WorldStatus {
     /// Reasons why newer guests of the record do not serve; usually empty.
     pub failures: Vec<String>,
     /// Calls of the guest since it was loaded.
-    pub usage: Usage,
+    pub usage: GuestUsage,
 }
 
 /// Reads the status of the server, or of the last one. A file of another version of this program counts as missing.
@@ -213,9 +213,9 @@ mod tests {
                 sequence: 3,
                 digest: Some(GuestDigest::of(b"gate")),
                 failures: vec!["why".to_owned()],
-                usage: Usage {
+                usage: GuestUsage {
                     calls: 7,
-                    ..Usage::default()
+                    ..GuestUsage::default()
                 },
             },
         };

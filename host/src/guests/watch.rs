@@ -10,7 +10,7 @@ use super::record::{Folder, Record, RecordError};
 use super::status::{self, GuestPaths, GuestStatusFile, ServerPresence, WorldStatus};
 use crate::config::Config;
 use svc_base::clock::{Clock, Timestamp};
-use svc_sandbox::{GuestDigest, Origin, RolledBackGuest, Sandbox, World};
+use svc_sandbox::{GuestDigest, GuestOrigin, RolledBackGuest, Sandbox, World};
 
 /// Minimum time between two status files that differ in usage alone, in milliseconds.
 const STATUS_INTERVAL: i64 = 1000;
@@ -129,7 +129,7 @@ impl RecordWatcher {
         let now = self.clock.now();
         self.record_rollbacks(fallen, now);
         // During the first load there is nothing to switch.
-        if !self.sandbox.loaded() {
+        if !self.sandbox.is_loaded() {
             return self.write_status();
         }
         let changes: Vec<bool> = self
@@ -252,7 +252,7 @@ impl WatchedWorld {
         let mut choice = self.folder.choice(record, now);
         let fell = |digest: &GuestDigest| fallen.iter().any(|fallen| fallen.guest == *digest);
         choice.origins.retain(
-            |origin| !matches!(origin, Origin::File { digest: Some(digest), .. } if fell(digest)),
+            |origin| !matches!(origin, GuestOrigin::File { digest: Some(digest), .. } if fell(digest)),
         );
         let applied = sandbox.apply(self.world, &choice);
         self.failures = applied.failures;

@@ -14,7 +14,7 @@ use crate::content::{Content, OnceFiles, Place as Stored};
 use crate::guests::check::{ComponentCheck, GuestTester, candidate_choice, check_component};
 use crate::guests::replay::{ComparisonCounts, Differences, Replay, ReplayResult, hold_content};
 use svc_base::clock::Clock;
-use svc_sandbox::{GuestDigest, World, read};
+use svc_sandbox::{GuestDigest, World, read_component};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Check {
@@ -48,7 +48,7 @@ impl Check {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let (config, directories) = self.guest_args.config_and_directories()?;
         directories.require_same_guests().await?;
-        let bytes = Arc::new(read(&self.file)?);
+        let bytes = Arc::new(read_component(&self.file)?);
         let differences =
             Differences::in_folder(self.out.unwrap_or_else(|| differences_folder(&bytes)))?;
         let report = check_with_replay(

@@ -11,7 +11,9 @@ use crate::guests::Record;
 use crate::guests::record::Change;
 use crate::guests::status::{GuestStatusFile, WorldStatus, is_server_running, read_status_file};
 use svc_base::clock::{Clock, Timestamp};
-use svc_sandbox::{GuestDigest, Interface, Spread, Usage, World, built_in, read as read_component};
+use svc_sandbox::{
+    GuestDigest, GuestUsage, Interface, Percentiles, World, built_in, read_component,
+};
 
 /// Number of changes in the text output.
 const SHOWN_CHANGES: usize = 5;
@@ -49,7 +51,7 @@ struct GuestStatus {
     /// Reasons why installed guests cannot be loaded.
     failures: Vec<String>,
     /// Calls of the guest since the server loaded it.
-    usage: Usage,
+    usage: GuestUsage,
     history: Vec<Change>,
 }
 
@@ -91,9 +93,9 @@ fn installed_interface(
 ) -> Option<Interface> {
     match record.current_guest() {
         None => Some(Interface::current(world)),
-        Some(top) => {
-            Interface::of(&read_component(&directories.folder(world).component_path(top)).ok()?)
-        }
+        Some(top) => Interface::of_component(
+            &read_component(&directories.folder(world).component_path(top)).ok()?,
+        ),
     }
 }
 
@@ -175,11 +177,12 @@ fn status_text(status: &Status) -> Result<String, std::fmt::Error> {
     Ok(text)
 }
 
-fn write_usage(text: &mut String, usage: &Usage) -> std::fmt::Result {
+fn write_usage(text: &mut String, usage: &GuestUsage) -> std::fmt::Result {
     if usage.calls == 0 {
         return writeln!(text, "    no calls yet");
     }
-    let spread = |one: &Spread| format!("{} / {} / {} / {}", one.p50, one.p90, one.p99, one.max);
+    let spread =
+        |one: &Percentiles| format!("{} / {} / {} / {}", one.p50, one.p90, one.p99, one.max);
     writeln!(
         text,
         "    {} calls, {} trapped, {} ran out of a budget",

@@ -12,7 +12,7 @@ use crate::guests::RecordError;
 use crate::guests::replay::Differences;
 use crate::guests::status::is_server_running;
 use crate::operators::{Effect, Operation, Switch, SwitchGuest, Switched};
-use svc_sandbox::{GuestDigest, World, read};
+use svc_sandbox::{GuestDigest, World, read_component};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Install {
@@ -42,7 +42,7 @@ impl Install {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let (config, directories) = self.guest_args.config_and_directories()?;
         directories.require_same_guests().await?;
-        let bytes = Arc::new(read(&self.file)?);
+        let bytes = Arc::new(read_component(&self.file)?);
         let differences = match self.out {
             _ if self.no_replay => None,
             Some(out) => Some(Differences::in_folder(out)?),

@@ -24,7 +24,10 @@ use crate::data_lock::make_private;
 use svc_base::clock::Timestamp;
 use svc_base::file_lock::FileLock;
 use svc_base::{disk, fault};
-use svc_sandbox::{Choice, Choices, GuestDigest, Origin, RolledBackGuest, World, newest_first};
+use svc_sandbox::{
+    GuestChoice, GuestChoices, GuestDigest, GuestOrigin, RolledBackGuest, World,
+    components_newest_first,
+};
 
 /// File name of the record.
 const RECORD_FILE: &str = "installed.json";
@@ -207,7 +210,7 @@ impl Folder {
 
     /// Makes a record of components that were copied there by hand, where no record exists.
     fn record_of_manual_guests(&self) -> Record {
-        let mut serving: Vec<InstalledGuest> = newest_first(&self.path)
+        let mut serving: Vec<InstalledGuest> = components_newest_first(&self.path)
             .into_iter()
             .filter(|path| !is_installed_by_command(path))
             .take(ROLLBACK_DEPTH)
@@ -222,13 +225,17 @@ impl Folder {
     }
 
     /// Returns the guests that the sandbox is to load, in their order.
-    pub fn choice(&self, record: &Record, now: Timestamp) -> Choice {
-        let files = record.serving.iter().rev().map(|installed| Origin::File {
-            path: self.path.join(&installed.file),
-            digest: Some(installed.digest),
-        });
-        Choice {
-            origins: files.chain([Origin::BuiltIn]).collect(),
+    pub fn choice(&self, record: &Record, now: Timestamp) -> GuestChoice {
+        let files = record
+            .serving
+            .iter()
+            .rev()
+            .map(|installed| GuestOrigin::File {
+                path: self.path.join(&installed.file),
+                digest: Some(installed.digest),
+            });
+        GuestChoice {
+            origins: files.chain([GuestOrigin::BuiltIn]).collect(),
             on_trial: record.trial_until().is_some_and(|until| now < until),
         }
     }
@@ -415,8 +422,8 @@ fn component_file_name(digest: &GuestDigest) -> String {
 }
 
 /// Reads the installed guests for a sandbox that starts. An unreadable record is logged, and the built-in guest serves.
-pub fn read_choices(guests: &Path, now: Timestamp) -> Choices {
-    let mut choices = Choices::default();
+pub fn read_choices(guests: &Path, now: Timestamp) -> GuestChoices {
+    let mut choices = GuestChoices::default();
     for world in World::ALL {
         let folder = Folder::new(guests, world);
         match folder.read() {

@@ -33,7 +33,7 @@ fn serving(record: &Record) -> Vec<GuestDigest> {
 }
 
 fn components(folder: &Folder) -> usize {
-    newest_first(&folder.path).len()
+    components_newest_first(&folder.path).len()
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn who_served_before_serves_again() {
     assert_eq!(folder.read().unwrap(), built_in);
     assert_eq!(
         folder.choice(&built_in, NOW).origins,
-        [Origin::BuiltIn],
+        [GuestOrigin::BuiltIn],
         "{built_in:?}"
     );
     let kinds: Vec<_> = built_in
@@ -203,7 +203,7 @@ fn a_record_that_is_none_is_named() {
         assert!(error.contains(RECORD_FILE), "{error}");
         assert!(install_at(&folder, b"b", NOW).is_err());
         let mut choices = read_choices(&guests.path().join("guests"), NOW);
-        assert_eq!(*choices.of(World::Gate), Choice::default());
+        assert_eq!(*choices.of(World::Gate), GuestChoice::default());
     }
 }
 

@@ -20,8 +20,8 @@ use crate::deployments::operators::{self, StoredPage};
 use crate::deployments::runtime;
 use svc_base::clock::Timestamp;
 use svc_sandbox::{
-    ContentType, GateFailure, GuestDigest, RenderFailure, RuntimeScript, Sandbox, SandboxConfig,
-    Source, Statement, Total, World,
+    CallTotals, ContentType, GateFailure, GuestDigest, RenderFailure, RuntimeScript, Sandbox,
+    SandboxConfig, Source, Statement, World,
 };
 
 pub use differences::Differences;
@@ -72,9 +72,9 @@ pub struct ComparisonCounts {
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct BudgetUse {
     /// The installed guest.
-    pub installed: Total,
+    pub installed: CallTotals,
     /// The new guest.
-    pub new: Total,
+    pub new: CallTotals,
 }
 
 /// Comparison of two answers.
@@ -144,8 +144,8 @@ impl Replay {
             private: ComparisonCounts::default(),
             without_source: 0,
             used: BudgetUse {
-                installed: Total::default(),
-                new: Total::default(),
+                installed: CallTotals::default(),
+                new: CallTotals::default(),
             },
         };
         match world {
