@@ -1,4 +1,4 @@
-//! The class of a statement by the words that it begins with: what is not in an allowed class is refused by name, whatever follows.
+//! Class of a statement, by its first words: a statement outside the allowed classes is refused by name, whatever follows.
 
 use sqlite3_parser::dialect::TokenType::*;
 
@@ -7,7 +7,7 @@ use crate::position::{Fault, quoted};
 use crate::statement::Purpose;
 use crate::token::Token;
 
-/// Refuses what does not begin like an allowed statement.
+/// Refuses SQL that does not begin like an allowed statement.
 pub(crate) fn check(sql: &str, tokens: &[Token], purpose: Purpose) -> Result<(), Fault> {
     let Some(first) = tokens.first() else {
         return Ok(());
@@ -75,7 +75,7 @@ fn script(sql: &str, tokens: &[Token], first: &Token, purpose: Purpose) -> Resul
     }
     let word = upper(second, sql);
     let what_made = match word.as_str() {
-        // Nothing temporary is made; what matters is what comes next.
+        // Temporary objects are never allowed; the reason names the word behind TEMP.
         "TEMP" | "TEMPORARY" => tokens.get(2).map(|third| upper(third, sql)),
         _ => None,
     };

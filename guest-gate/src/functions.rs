@@ -1,10 +1,11 @@
-//! The functions that SQL may call.
+//! Functions that SQL may call.
 
-/// The functions, in lower case and sorted: those of SQLite's build and [`ADDED`] that depend on nothing but their arguments, the clock and chance,
-/// and that reach nothing outside the statement.
+/// The allowed functions, in lower case and sorted: functions of SQLite's build and [`ADDED`] that depend only on their
+/// arguments, the clock and randomness, and have no effect outside of the statement.
 ///
-/// Left out on purpose: `last_insert_rowid`, `changes` and `total_changes` (a shared writer would show another's),
-/// `load_extension`, `fts3_tokenizer`, `subtype`, all of `sqlite_…`, and what only the full-text and R-tree tables use.
+/// Left out on purpose: `last_insert_rowid`, `changes` and `total_changes` (on a shared connection they would show another
+/// caller's writes), `load_extension`, `fts3_tokenizer`, `subtype`, all of `sqlite_…`, and functions of full-text and R-tree
+/// tables.
 pub const ALLOWED: &[&str] = &[
     "abs",
     "acos",
@@ -137,7 +138,7 @@ pub const ALLOWED: &[&str] = &[
     "zeroblob",
 ];
 
-/// The functions that the host adds to those of SQLite's build, sorted.
+/// Functions that the host adds to those of SQLite's build, sorted.
 pub const ADDED: &[&str] = &[
     "acos",
     "acosh",
@@ -175,8 +176,8 @@ pub const ADDED: &[&str] = &[
     "uuid",
 ];
 
-/// Functions that SQLite calls on its own for operators and keywords: an authorizer meets these names, a statement
-/// cannot spell them as calls.
+/// Functions that SQLite itself calls for operators and keywords: an authorizer sees these names, and a statement cannot call
+/// them by name.
 pub const IMPLIED: &[&str] = &[
     "->",
     "->>",
@@ -185,10 +186,10 @@ pub const IMPLIED: &[&str] = &[
     "current_timestamp",
 ];
 
-/// The table-valued functions, sorted: they stand in a FROM clause, with arguments or without.
+/// Table-valued functions, sorted: they stand in a FROM clause, with or without arguments.
 pub const TABLE_VALUED: &[&str] = &["json_each", "json_tree", "jsonb_each", "jsonb_tree"];
 
-/// Describes the fault in calling the function of this name, in lower case.
+/// Returns the reason why a function of this name, in lower case, must not be called.
 pub(crate) fn fault(name: &str) -> Option<String> {
     if ALLOWED.binary_search(&name).is_ok() {
         return None;

@@ -1,9 +1,9 @@
-//! How to go on: what SQLite has for the functions and words of other databases.
+//! Hints for authors: SQLite's replacement for functions and words of other databases.
 
 use crate::position::quoted;
 use crate::token::Token;
 
-/// Functions of other databases, in lower case, with what to write instead.
+/// Functions of other databases, in lower case, with their replacement.
 const FUNCTIONS: &[(&[&str], &str)] = &[
     (
         &[
@@ -193,15 +193,15 @@ const FUNCTIONS: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// Names what replaces a function that SQL here has not got.
+/// Returns the replacement of a function of another database.
 pub(crate) fn function(name: &str) -> Option<&'static str> {
     let known = FUNCTIONS.iter().find(|(names, _)| names.contains(&name));
     known.map(|(_, instead)| *instead)
 }
 
-/// Names what replaces words of other databases, where the grammar stumbles over them at `near`.
+/// Returns a hint if the syntax error at token `near` comes from a word of another database, and the hint's offset.
 pub(crate) fn words(sql: &str, tokens: &[Token], near: usize) -> Option<(usize, String)> {
-    // The grammar may take the first word for an alias and stumble over the next.
+    // The grammar may take the word for an alias and fail at the next token.
     let is = |index: usize, word: &str| {
         tokens
             .get(index)
@@ -245,7 +245,7 @@ pub(crate) fn words(sql: &str, tokens: &[Token], near: usize) -> Option<(usize, 
     None
 }
 
-/// How to go on without a kind of thing that no script makes; `what` is the word behind CREATE.
+/// Returns the replacement of an object that no script may create; `what` is the word after CREATE.
 pub(crate) fn creation(what: &str) -> Option<&'static str> {
     Some(match what {
         "TRIGGER" => {

@@ -1,4 +1,4 @@
-//! The gate guest: judges SQL before SQLite sees it. This file is the component's export and nothing else.
+//! The gate guest: judges SQL before SQLite runs it. This file has only the component's export.
 
 mod class;
 pub mod functions;
@@ -11,7 +11,7 @@ pub mod statement;
 mod token;
 mod walk;
 
-/// The component's side of `svc:gate`. Absent from native builds, whose linkers cannot spell its exports' names.
+/// The component's side of `svc:gate`. Absent from native builds, whose linkers reject the names of its exports.
 #[cfg(target_family = "wasm")]
 mod component {
     #![allow(

@@ -1,12 +1,12 @@
-//! The names of tables, views, indexes and schemas: which may be named, and for what.
+//! Names of tables, views, indexes and schemas that a statement may use.
 
 use crate::functions::TABLE_VALUED;
 use crate::position::quoted;
 
-/// The one table of the server's that may be read.
+/// The one internal table that may be read.
 pub const READABLE: &str = "svc_payments";
 
-/// The modules of SQLite's build whose names are, or could become, tables without being made.
+/// Modules of SQLite's build whose names are tables without being created, or could become such.
 pub const MODULES: &[&str] = &[
     "bytecode",
     "dbstat",
@@ -21,22 +21,22 @@ pub const MODULES: &[&str] = &[
     "tables_used",
 ];
 
-/// Purpose for which a name is written.
+/// Use of a name in a statement.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Use {
     /// Rows are read.
     Read,
     /// Rows are written.
     Write,
-    /// A table, a view or an index is made; a common table expression gets its name.
+    /// A table, a view or an index is created, or a common table expression gets the name.
     Make,
     /// A table gets a column or an index, or a foreign key refers to it.
     Build,
-    /// An index is chosen.
+    /// An index is chosen by INDEXED BY.
     Index,
 }
 
-/// Describes the fault in naming a table, a view or an index this, in lower case.
+/// Returns the reason why a table, a view or an index of this name, in lower case, must not be used so.
 pub(crate) fn fault(name: &str, used: Use) -> Option<String> {
     let shown = quoted(name);
     if name == READABLE && used == Use::Read {
@@ -73,7 +73,7 @@ pub(crate) fn fault(name: &str, used: Use) -> Option<String> {
     None
 }
 
-/// Describes the fault in calling a table-valued function of this name, in lower case.
+/// Returns the reason why no table-valued function of this name, in lower case, may be called.
 pub(crate) fn call_fault(name: &str) -> Option<String> {
     if TABLE_VALUED.binary_search(&name).is_ok() {
         return None;
@@ -86,7 +86,7 @@ pub(crate) fn call_fault(name: &str) -> Option<String> {
     })
 }
 
-/// Describes the fault in naming this schema, in lower case.
+/// Returns the reason why a schema of this name, in lower case, must not be named.
 pub(crate) fn schema_fault(name: &str) -> Option<String> {
     (name != "main").then(|| {
         format!(

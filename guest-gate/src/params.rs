@@ -1,4 +1,4 @@
-//! The binds of a statement.
+//! Binds of a statement.
 
 use std::collections::BTreeSet;
 
@@ -6,13 +6,13 @@ use crate::position::{Fault, quoted};
 use crate::statement::Purpose;
 use crate::token::{Kind, Token};
 
-/// Binds that the server itself fills in: who is signed in.
+/// Binds that the server fills in with the signed-in visitor.
 pub const RESERVED: [&str; 2] = ["svc_user_id", "svc_user_email"];
 
-/// The longest name of a bind.
+/// Length limit of a bind's name.
 const LONGEST: usize = 64;
 
-/// The binds' names in order of first appearance, or the first that is not allowed.
+/// Returns the names of the binds in order of first appearance, or the fault of the first bind that is not allowed.
 pub(crate) fn check(sql: &str, tokens: &[Token], purpose: Purpose) -> Result<Vec<String>, Fault> {
     let mut binds = Vec::new();
     let mut known = BTreeSet::new();

@@ -1,8 +1,8 @@
-//! One statement's tokens, parsed by a port of SQLite's own grammar.
+//! Parsing of one statement's tokens, by a port of SQLite's own grammar.
 //!
-//! The parser is shown a spelling of ours: one space between tokens, and for every name, text and bind a placeholder that says which
-//! token it was. So it cannot cut the text in another way than [`token`](crate::token) did, every name in the tree leads back to its
-//! exact place, and the walk can prove that it has seen each of them.
+//! The parser reads a rewritten text: one space between tokens, and a placeholder with the token's index for every name, text and
+//! bind. So it cannot tokenize the text differently from [`token`](crate::token), every name in the tree leads back to its exact
+//! position, and the walk can prove that it has seen each of them.
 
 use std::fmt::Write as _;
 
@@ -15,19 +15,20 @@ use crate::hints;
 use crate::position::{Fault, quoted};
 use crate::token::{Kind, Token};
 
-/// How deep parentheses and CASE may be nested.
+/// Maximum nesting of parentheses and CASE.
 pub const NESTING: usize = 250;
 
-/// How many signs and NOTs may stand before one value.
+/// Maximum number of signs and NOTs before one value.
 const PREFIXES: usize = 250;
 
-/// How many names may stand side by side: more than the words of any type. The parser's work for them grows by their square.
+/// Maximum number of adjacent names: more than any type has. The parser's work for them is quadratic.
 const NAMES_IN_A_ROW: usize = 32;
 
-/// How many names a list in parentheses may begin its elements with: SQLite's bound of columns. The parser compares each with each.
+/// Maximum number of elements of a list in parentheses that begin with a name: SQLite's limit of columns. The parser compares
+/// each with each.
 const NAMES_IN_A_LIST: usize = 2_000;
 
-/// The statement's tree, in the arena.
+/// Parses a statement into the arena.
 pub(crate) fn parse<'b>(
     arena: &'b Bump,
     sql: &str,
@@ -48,13 +49,13 @@ pub(crate) fn parse<'b>(
     }
 }
 
-/// Spells a text as the parser reads it, and lists where in it each token begins, the closing semicolon included.
+/// Writes the text for the parser, and lists where in it each token begins, the closing semicolon included.
 fn spelling(sql: &str, tokens: &[Token]) -> (String, Vec<usize>) {
     let mut spelling = String::with_capacity(tokens.len() * 8);
     let mut starts = Vec::with_capacity(tokens.len());
     for (index, token) in tokens.iter().enumerate() {
         starts.push(spelling.len());
-        // A String takes whatever is written to it.
+        // Writing to a String cannot fail.
         let _ = match token.kind {
             _ if is_option(token, sql) => write!(spelling, "{} ", token.text(sql)),
             Kind::Word | Kind::Quoted => write!(spelling, "_{index} "),
@@ -75,7 +76,7 @@ fn spelling(sql: &str, tokens: &[Token]) -> (String, Vec<usize>) {
     (spelling, starts)
 }
 
-/// The words that the grammar knows and that are no keywords: they stay as they are.
+/// Whether a token is a word that the grammar knows and that is no keyword: it gets no placeholder.
 fn is_option(token: &Token, sql: &str) -> bool {
     token.kind == Kind::Word
         && ["rowid", "strict", "stored"]
@@ -83,7 +84,7 @@ fn is_option(token: &Token, sql: &str) -> bool {
             .any(|option| token.text(sql).eq_ignore_ascii_case(option))
 }
 
-/// Whether the token has a placeholder, which the walk must come across.
+/// Whether the token has a placeholder, which the walk must visit.
 pub(crate) fn has_placeholder(token: &Token, sql: &str) -> bool {
     matches!(
         token.kind,
@@ -91,7 +92,7 @@ pub(crate) fn has_placeholder(token: &Token, sql: &str) -> bool {
     ) && !is_option(token, sql)
 }
 
-/// Which token a name, a text or a bind of the tree was; `None` for a keyword that serves as a name.
+/// Returns the index of the token that a name, a text or a bind of the tree came from; `None` for a keyword used as a name.
 pub(crate) fn token_of(name: &str) -> Option<usize> {
     name.trim_start_matches(':')
         .strip_prefix('_')
@@ -102,10 +103,10 @@ pub(crate) fn token_of(name: &str) -> Option<usize> {
 fn syntax_fault(error: &Error, sql: &str, tokens: &[Token], starts: &[usize]) -> Fault {
     let (error, place) = match error {
         Error::ParserError(error, place) => (Some(error), place.as_ref()),
-        // The tokens of the spelling are ours: the parser has nothing to say about them.
+        // A tokenizer error cannot come from the author: the tokens are rewritten.
         _ => (None, None),
     };
-    // The spelling is one line.
+    // The rewritten text is one line.
     let column = place.map_or(0, |place| place.column.saturating_sub(1));
     let index = starts
         .partition_point(|start| *start <= column)
@@ -115,12 +116,12 @@ fn syntax_fault(error: &Error, sql: &str, tokens: &[Token], starts: &[usize]) ->
     }
     match (error, tokens.get(index)) {
         (Some(ParserError::Custom(message)), _) => {
-            // The parser objects to a clause when it meets what follows it.
+            // The parser objects to a clause when it reads the token after it.
             let last = tokens.get(index.saturating_sub(1)).or(tokens.last());
             let (start, shown) = last.map_or((0, String::new()), |last| {
                 (last.start, quoted(last.text(sql)))
             });
-            // A message with a placeholder in it says nothing to an author.
+            // A message with a placeholder would confuse the author.
             let why = if message.contains('_') {
                 String::new()
             } else {
@@ -142,7 +143,7 @@ fn syntax_fault(error: &Error, sql: &str, tokens: &[Token], starts: &[usize]) ->
     }
 }
 
-/// Refuses, before the parser reads it, what would cost more than it is worth.
+/// Refuses input that would cost the parser too much.
 fn bounded(sql: &str, tokens: &[Token]) -> Result<(), Fault> {
     let mut nested: Vec<usize> = vec![0];
     let mut cases = 0_usize;
@@ -183,7 +184,7 @@ fn bounded(sql: &str, tokens: &[Token]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Whether the token can be a name: identifiers, texts, and the keywords that SQLite takes for names where nothing else fits.
+/// Whether the token can be a name: identifiers, texts, and the keywords that SQLite accepts as names.
 fn is_name(token: &Token) -> bool {
     use TokenType::*;
     match token.kind {

@@ -1,4 +1,4 @@
-//! Places in SQL, as authors read them.
+//! Positions in SQL, as authors count them.
 
 /// Position in the SQL: `line` and `column` from 1, `column` in characters, `offset` in bytes from 0.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -24,12 +24,12 @@ impl Position {
     }
 }
 
-/// A count as it crosses to the host; SQL is far shorter than 4 GiB.
+/// Converts a count for the host; SQL is far shorter than 4 GiB.
 pub(crate) fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// Why something is refused, and where: the byte at which it begins.
+/// A reason for a refusal, with the offset of the text that it refers to.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Fault {
     pub(crate) offset: usize,
@@ -45,7 +45,7 @@ impl Fault {
     }
 }
 
-/// A piece of somebody's SQL as a reason quotes it: one line, not long.
+/// Quotes a part of an author's SQL in a reason: one line, shortened.
 pub(crate) fn quoted(text: &str) -> String {
     const LONGEST: usize = 60;
     let mut shown: String = text

@@ -1,4 +1,4 @@
-//! Verdict about each statement of a piece of SQL: its kind, or the reason why it is refused.
+//! Judging of SQL: the kind of each statement, or the reason for a refusal.
 
 use sqlite3_parser::Bump;
 
@@ -6,16 +6,16 @@ use crate::position::{Fault, Position, count};
 use crate::token::{self, Token};
 use crate::{class, params, parse, walk};
 
-/// Why the SQL is asked about.
+/// Purpose for which SQL is judged.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Purpose {
     /// The one statement of a named action.
     Action,
     /// The one statement of an owner's query.
     Query,
-    /// The script that makes a backend: at least one table.
+    /// The script that creates a backend, with at least one table.
     Schema,
-    /// A script of additive statements for a backend that is there.
+    /// A script of additive statements for an existing backend.
     Migration,
 }
 
@@ -35,7 +35,7 @@ pub enum Kind {
 pub struct Table {
     /// Name in lower case.
     pub name: String,
-    /// How often, once every common table expression stands wherever it is named.
+    /// Number of references, with every common table expression expanded.
     pub times: u32,
 }
 
@@ -50,33 +50,32 @@ pub struct Statement {
     pub returns_rows: bool,
     /// The tables and views that it names, each once.
     pub tables: Vec<Table>,
-    /// The view that it makes, in lower case.
+    /// The view that it creates, in lower case.
     pub view: Option<String>,
-    /// How much it stands for: expressions, selects and what they read, each common table expression counted wherever it
-    /// is named.
+    /// Its size: expressions, selects and tables read, with every common table expression expanded.
     pub parts: u32,
-    /// Where it begins, in bytes.
+    /// Start of the statement, in bytes.
     pub start: u32,
-    /// Where it ends, in bytes; a closing semicolon is not part of it.
+    /// End of the statement, in bytes, without the closing semicolon.
     pub end: u32,
 }
 
-/// Why the SQL is not allowed.
+/// Reason why SQL is refused.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Refusal {
-    /// One sentence for its author.
+    /// One sentence for the author.
     pub reason: String,
-    /// Which statement of the script, from 1.
+    /// Number of the statement in the script, from 1.
     pub statement: u32,
     /// Position of the fault.
     pub position: Position,
 }
 
-/// Judges SQL: its statements in order, or the first reason to refuse it.
+/// Judges SQL; returns its statements in order.
 ///
 /// # Errors
 ///
-/// The first thing that the purpose does not allow, with its position.
+/// The first part that the purpose does not allow, with its position.
 pub fn check(sql: &str, purpose: Purpose) -> Result<Vec<Statement>, Refusal> {
     let tokens = token::cut(sql);
     let pieces: Vec<&[Token]> = tokens
@@ -122,7 +121,7 @@ pub fn check(sql: &str, purpose: Purpose) -> Result<Vec<Statement>, Refusal> {
     Err(refusal(0, Fault::new(offset, missing)))
 }
 
-/// One statement, and whether it makes a table.
+/// Judges one statement; returns also whether it creates a table.
 fn judge(sql: &str, tokens: &[Token], purpose: Purpose) -> Result<(Statement, bool), Fault> {
     class::check(sql, tokens, purpose)?;
     if let Some(Token {

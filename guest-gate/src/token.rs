@@ -1,27 +1,27 @@
-//! SQL cut into tokens exactly as SQLite 3.54 cuts it.
+//! Tokens of SQL, cut exactly as SQLite 3.54 cuts them.
 //!
-//! SQLite runs the original text. Where another tokenizer reads it differently (a byte order mark inside a statement, `:a(b)` as one
-//! bind, a comment without an end), what is judged would not be what runs; so the parser is never shown the original text, but the
-//! tokens of this file.
+//! SQLite runs the original text. Where another tokenizer reads it differently (a byte order mark inside a statement, `:a(b)` as
+//! one bind, a comment without an end), the judged statement would not be the one that runs. So the parser never reads the
+//! original text, but these tokens.
 
 use sqlite3_parser::dialect::{TokenType, keyword_token};
 
 /// Kind of a token.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Kind {
-    /// A bare word that is a keyword of SQLite's.
+    /// An unquoted word that is a keyword of SQLite.
     Keyword(TokenType),
-    /// A bare word that is none.
+    /// An unquoted word that is no keyword.
     Word,
     /// An identifier in `"…"`, `` `…` `` or `[…]`.
     Quoted,
-    /// `'…'`: a value, or an identifier where SQLite takes one.
+    /// `'…'`: a value, or an identifier where SQLite accepts one.
     Text,
-    /// An integer or a fraction.
+    /// An integer or a floating-point number.
     Number,
     /// Blob: `x'…'`.
     Blob,
-    /// A bind, of any form.
+    /// A bind of any form.
     Bind,
     /// Opening bracket: `(`
     Open,
@@ -29,13 +29,13 @@ pub(crate) enum Kind {
     Close,
     /// Semicolon: `;`
     Semicolon,
-    /// Any other sign.
+    /// Any other operator or punctuation.
     Sign,
-    /// Text that SQLite does not take for a token, and why.
+    /// Text that is no token of SQLite, with the reason.
     Illegal(&'static str),
 }
 
-/// A token: its kind, and where it stands in bytes.
+/// A token: its kind, and its range in bytes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Token {
     pub(crate) kind: Kind,
@@ -53,10 +53,10 @@ impl Token {
     }
 }
 
-/// The lengths of keywords, which the parser's table relies on.
+/// Lengths of keywords, which the parser's table relies on.
 const KEYWORD_LENGTHS: std::ops::RangeInclusive<usize> = 2..=17;
 
-/// The tokens, without space and comments; an illegal one is the last.
+/// Cuts SQL into tokens without white space and comments; an illegal token is the last one.
 pub(crate) fn cut(sql: &str) -> Vec<Token> {
     let bytes = Bytes(sql.as_bytes());
     let mut tokens = Vec::with_capacity(sql.len() / 4);
@@ -80,7 +80,7 @@ pub(crate) fn cut(sql: &str) -> Vec<Token> {
     tokens
 }
 
-/// The text's bytes, with zeros behind its end as C has them.
+/// Bytes of the text; reads beyond the end return zero, as in C.
 #[derive(Clone, Copy)]
 struct Bytes<'s>(&'s [u8]);
 
@@ -89,7 +89,7 @@ impl Bytes<'_> {
         self.0.get(place).copied().unwrap_or(0)
     }
 
-    /// Where the run of bytes that satisfy `of` ends; none of them may be a zero.
+    /// Returns the end of the run of bytes that satisfy `of`, which must reject zero.
     fn run(self, mut place: usize, of: impl Fn(u8) -> bool) -> usize {
         while place < self.0.len() && of(self.at(place)) {
             place += 1;
@@ -102,17 +102,17 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | 0x09..=0x0d)
 }
 
-/// Whether a byte continues an identifier, in SQLite's eyes.
+/// Whether a byte continues an identifier in SQLite.
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..)
 }
 
-/// The token at `start`, `None` for space and comments, and where it ends.
+/// Returns the token at `start` and its end; the kind is `None` for white space and comments.
 fn next(sql: Bytes<'_>, start: usize) -> (Option<Kind>, usize) {
     let second = sql.at(start + 1);
     let sign = |length: usize| (Some(Kind::Sign), start + length);
     match sql.at(start) {
-        // A vertical tab is space behind other space only.
+        // A vertical tab is white space only after other white space.
         b' ' | b'\t' | b'\n' | 0x0c | b'\r' => (None, sql.run(start + 1, is_space)),
         b'-' if second == b'-' => (None, sql.run(start + 2, |byte| byte != b'\n')),
         b'-' if second == b'>' => sign(2 + usize::from(sql.at(start + 2) == b'>')),
@@ -155,7 +155,7 @@ fn next(sql: Bytes<'_>, start: usize) -> (Option<Kind>, usize) {
     }
 }
 
-/// The end of a block comment; the end of the text closes one, too.
+/// Returns the end of a block comment; the end of the text closes one, too.
 fn comment_end(sql: Bytes<'_>, start: usize) -> usize {
     let mut place = start + 3;
     while place < sql.0.len() {
@@ -207,7 +207,7 @@ fn number(sql: Bytes<'_>, start: usize) -> (Option<Kind>, usize) {
             end = digits(end + 2);
         }
     }
-    // A separator stands between two digits.
+    // A separator must stand between two digits.
     let text = &sql.0[start..end];
     let hexadecimal = text.get(1).is_some_and(|x| matches!(x, b'x' | b'X'));
     let is_digit = |place: Option<&u8>| {
@@ -262,7 +262,7 @@ fn blob(sql: Bytes<'_>, start: usize) -> (Option<Kind>, usize) {
     (Some(Kind::Blob), end + 1)
 }
 
-/// The name that a token means, without its quotes.
+/// Returns the name that a token means, without its quotes.
 pub(crate) fn unquoted(text: &str) -> String {
     let inner = |quote: char| {
         text.strip_prefix(quote)
@@ -283,7 +283,7 @@ pub(crate) fn unquoted(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The tokens' texts, with `!` before an illegal one.
+    /// Returns the tokens' texts, with `!` before an illegal one.
     fn texts(sql: &str) -> Vec<String> {
         let text = |token: &Token| match token.kind {
             Kind::Illegal(_) => format!("!{}", token.text(sql)),

@@ -1,4 +1,4 @@
-//! The definitions of tables, indexes and views.
+//! Walk through the definitions of tables, indexes and views.
 
 use sqlite3_parser::ast::{
     ColumnConstraint, ColumnDefinition, CreateTableBody, ForeignKeyClause, NamedColumnConstraint,
@@ -9,7 +9,7 @@ use sqlite3_parser::dialect::TokenType;
 use super::Walk;
 use crate::names::Use;
 
-/// The depth of what stands in no expression.
+/// Depth outside of expressions.
 const TOP: usize = 1;
 
 impl<'b> Walk<'_, 'b> {

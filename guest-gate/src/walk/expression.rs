@@ -128,7 +128,7 @@ impl<'b> Walk<'_, 'b> {
         }
     }
 
-    /// A call of a table-valued function.
+    /// Checks the call of a table-valued function.
     pub(super) fn call(&mut self, name: &'b sqlite3_parser::ast::QualifiedName<'b>) {
         self.reads.function();
         let function = self.object(name, Use::Read);

@@ -1,7 +1,7 @@
-//! The walk through a statement's tree: every name is looked at for what it stands for.
+//! Walk through a statement's tree: every name is checked for its use.
 //!
-//! Expressions and selects wait in a list instead of on the stack, so that no depth of nesting can overflow it. All `match`es are
-//! exhaustive: a new kind of statement or expression in the parser does not compile until somebody has decided about it.
+//! Expressions and selects wait in a list instead of on the stack, so that deep nesting cannot overflow it. All `match`es are
+//! exhaustive: a new kind of statement or expression in the parser does not compile until it is handled here.
 
 mod definition;
 mod expression;
@@ -20,7 +20,7 @@ use crate::statement::Purpose;
 use crate::token::{Kind, Token, unquoted};
 use reads::{Body, Reads};
 
-/// SQLite's bound of an expression's depth.
+/// SQLite's limit of an expression's depth.
 const DEPTH: usize = 1_000;
 
 /// Findings of a walk.
@@ -29,23 +29,23 @@ pub(crate) struct Found {
     pub(crate) kind: crate::statement::Kind,
     pub(crate) returns_rows: bool,
     pub(crate) makes_table: bool,
-    /// In order of first appearance, each once.
+    /// Tables in order of first appearance, each once.
     pub(crate) tables: Vec<crate::statement::Table>,
-    /// The view that it makes, in lower case.
+    /// The view that the statement creates, in lower case.
     pub(crate) view: Option<String>,
-    /// How much it stands for.
+    /// Size of the statement.
     pub(crate) parts: u32,
 }
 
-/// Task that is still to be done.
+/// A task of the walk.
 enum Task<'b> {
     Expr(&'b Expr<'b>, usize),
     Select(&'b Select<'b>, usize),
-    /// The names of the innermost WITH are out of scope from here on.
+    /// Closes the scope of the innermost WITH.
     Leave,
-    /// Enters this body: the tasks that follow belong to it.
+    /// Enters this body: the following tasks belong to it.
     Within(Body),
-    /// From here on an expression is one that a table or an index keeps, or no longer is.
+    /// Sets whether the following expressions are stored by a table or an index.
     Stored(bool),
 }
 
@@ -54,24 +54,24 @@ struct Walk<'s, 'b> {
     tokens: &'s [Token],
     purpose: Purpose,
     tasks: Vec<Task<'b>>,
-    /// Common table expressions by name, innermost last.
+    /// Scopes of common table expressions by name, innermost last.
     scopes: Vec<Vec<(String, Body)>>,
-    /// Which tokens the walk has come across.
+    /// Whether the walk has visited each token.
     seen: Vec<bool>,
     reads: Reads,
-    /// Whether the expression is one that a table or an index keeps.
+    /// Whether the expression is stored by a table or an index.
     stored: bool,
-    /// The first thing to refuse, in the order of the text.
+    /// The first fault in the order of the text.
     fault: Option<Fault>,
 }
 
-/// A name of the tree: which token it was, and what it means.
+/// A name of the tree: the index of its token, and its meaning.
 struct Named {
     token: usize,
     name: String,
 }
 
-/// Looks at the whole statement.
+/// Walks through the whole statement.
 pub(crate) fn walk<'b>(
     sql: &str,
     tokens: &[Token],
@@ -94,7 +94,7 @@ pub(crate) fn walk<'b>(
     if let Some(fault) = walk.fault {
         return Err(fault);
     }
-    // What the tree lost, nobody has judged; it does lose the names of constraints, which stand for nothing of ours.
+    // The parser drops some tokens from the tree, and those were not judged. Names of constraints are dropped, too, and harmless.
     let unseen = tokens.iter().enumerate().find(|(index, token)| {
         let names_constraint = index
             .checked_sub(1)
@@ -152,7 +152,7 @@ impl<'b> Walk<'_, 'b> {
         self.tasks.push(Task::Select(select, depth));
     }
 
-    /// Refuses the token; of several faults the first in the text counts.
+    /// Refuses the token; the first fault in the text wins.
     fn refuse(&mut self, token: usize, reason: impl Into<String>) {
         let offset = self
             .tokens
@@ -168,13 +168,13 @@ impl<'b> Walk<'_, 'b> {
         }
     }
 
-    /// Refuses the first token that is `right`; `right` sees the tokens and an index.
+    /// Refuses the first token for which `right` holds; `right` gets the tokens and an index.
     fn refuse_where(&mut self, right: impl Fn(&[Token], usize) -> bool, reason: impl Into<String>) {
         let token = (0..self.tokens.len()).find(|index| right(self.tokens, *index));
         self.refuse(token.unwrap_or(0), reason);
     }
 
-    /// Refuses the first token that is `right` and stands in no parentheses.
+    /// Refuses the first token outside of parentheses for which `right` holds.
     fn refuse_outside(&mut self, right: impl Fn(&Token) -> bool, reason: impl Into<String>) {
         let mut open = 0_usize;
         let token = self.tokens.iter().position(|token| {
@@ -188,7 +188,7 @@ impl<'b> Walk<'_, 'b> {
         self.refuse(token.unwrap_or(0), reason);
     }
 
-    /// Marks what the name came from, and says what it means.
+    /// Marks the token of a name as visited, and returns the name's meaning.
     fn named(&mut self, raw: &str) -> Named {
         let found = match token_of(raw) {
             Some(token) => Some(token),
@@ -210,7 +210,7 @@ impl<'b> Walk<'_, 'b> {
         }
     }
 
-    /// A name that stands for nothing of ours: a column, an alias, a window, a constraint.
+    /// Marks a name that needs no check: a column, an alias, a window, a constraint.
     fn harmless(&mut self, raw: &str) {
         for word in raw.split_ascii_whitespace() {
             if let Some(seen) = token_of(word).and_then(|token| self.seen.get_mut(token)) {
@@ -232,7 +232,7 @@ impl<'b> Walk<'_, 'b> {
         }
     }
 
-    /// An object that may have a schema before its name, and an alias behind it.
+    /// Checks an object with an optional schema and alias.
     fn object(&mut self, name: &QualifiedName<'b>, used: Use) -> Named {
         let QualifiedName {
             db_name,
@@ -256,7 +256,7 @@ impl<'b> Walk<'_, 'b> {
         named
     }
 
-    /// A table that is written, made or built on.
+    /// Checks a table that is written, created or altered; returns its name.
     fn table(&mut self, name: &QualifiedName<'b>, used: Use) -> String {
         let named = self.object(name, used);
         self.reads.table(named.token, named.name.clone());
@@ -268,7 +268,7 @@ impl<'b> Walk<'_, 'b> {
         self.reads.table(named.token, named.name);
     }
 
-    /// A table, a view, a common table expression or a table-valued function that is read.
+    /// Checks an object that is read: a table, a view, a common table expression or a table-valued function.
     fn read(&mut self, name: &QualifiedName<'b>) {
         let named = self.object(name, Use::Read);
         let mut commons = self.scopes.iter().rev().flatten();

@@ -1,4 +1,4 @@
-//! Selects, and what they read from.
+//! Walk through selects and their FROM clauses.
 
 use sqlite3_parser::ast::{
     As, CommonTableExpr, FromClause, Indexed, IndexedColumn, JoinConstraint, JoinedSelectTable,
@@ -25,7 +25,7 @@ impl<'b> Walk<'_, 'b> {
         self.limit(*limit, depth);
     }
 
-    /// Opens the scope of a WITH. It closes when everything that waits from here on has been looked at.
+    /// Opens the scope of a WITH. It closes when all tasks added from here on are done.
     pub(super) fn with(&mut self, with: Option<&'b With<'b>>, depth: usize) {
         let Some(With { recursive: _, ctes }) = with else {
             return;
@@ -42,7 +42,7 @@ impl<'b> Walk<'_, 'b> {
             let (within, body) = (self.reads.within(), self.reads.body());
             names.push((self.plain_object(tbl_name, Use::Make).name, body));
             self.columns(columns.unwrap_or_default());
-            // The last that is pushed comes first.
+            // The last task that is pushed is done first.
             self.tasks.push(Task::Within(within));
             self.later(select, depth);
             self.tasks.push(Task::Within(body));
@@ -98,7 +98,7 @@ impl<'b> Walk<'_, 'b> {
         }
     }
 
-    /// Recursion goes as deep as parentheses may.
+    /// Walks through a FROM clause. The recursion is as deep as parentheses are nested.
     pub(super) fn from(&mut self, from: Option<&'b FromClause<'b>>, depth: usize) {
         let Some(from) = from else {
             return;

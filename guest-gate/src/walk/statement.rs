@@ -1,4 +1,4 @@
-//! Statements: the second look at their class, after that at the first words, and the way into their parts.
+//! Walk through statements, with a second check of their class, after that of the first words.
 
 use sqlite3_parser::ast::{
     AlterTableBody, InsertBody, ResolveType, ResultColumn, Set, SortedColumn, Stmt, Upsert,
@@ -10,7 +10,7 @@ use super::{Found, Walk};
 use crate::names::Use;
 use crate::statement::{Kind, Purpose};
 
-/// The depth of what stands in no expression.
+/// Depth outside of expressions.
 const TOP: usize = 1;
 
 impl<'b> Walk<'_, 'b> {
@@ -112,7 +112,7 @@ impl<'b> Walk<'_, 'b> {
         matches!(self.purpose, Purpose::Schema | Purpose::Migration)
     }
 
-    /// Refuses, in a script, a statement that is no seed; its verb may stand behind a WITH.
+    /// Refuses a statement that is no seed in a script; its verb may stand behind a WITH.
     fn only_in_calls(&mut self, verb: &str) {
         if self.in_script() {
             let sql = self.sql;
@@ -247,7 +247,7 @@ impl<'b> Walk<'_, 'b> {
         self.returning(*returning)
     }
 
-    /// The parser takes these clauses, which SQLite takes only when it is built with them.
+    /// Refuses clauses that the parser accepts and SQLite does not.
     fn some_rows(&mut self, verb: &str, order: Option<&'b [SortedColumn<'b>]>, limit: bool) {
         if order.is_some() || limit {
             let reason = format!(
@@ -269,7 +269,7 @@ impl<'b> Walk<'_, 'b> {
         columns.is_some()
     }
 
-    /// Checks what all definitions share.
+    /// Checks the rules that all definitions share.
     fn definition(&mut self, found: &mut Found, temporary: bool) {
         found.kind = Kind::Migration;
         if !self.in_script() {

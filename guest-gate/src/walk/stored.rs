@@ -1,7 +1,7 @@
-//! Expressions that a table or an index keeps: CHECKs, generated columns, and what indexes are made of.
+//! Expressions that a table or an index stores: CHECKs, generated columns, and indexed expressions.
 //!
-//! SQLite takes a date function that looks at the clock in them, and then refuses every row: the table could never be
-//! written to, and nothing drops a table.
+//! SQLite accepts a date function that reads the clock in them, and then refuses every row: the table could never be written, and
+//! no statement drops a table.
 
 use sqlite3_parser::ast::{Expr, Literal};
 
@@ -10,7 +10,7 @@ use crate::parse::token_of;
 use crate::position::quoted;
 use crate::token::unquoted;
 
-/// The functions that read the clock where they are told to, or are told no time.
+/// Functions that read the clock if a time is absent or says so.
 const DATES: &[&str] = &[
     "date",
     "datetime",
@@ -22,21 +22,21 @@ const DATES: &[&str] = &[
 ];
 
 impl<'b> Walk<'_, 'b> {
-    /// An expression that is kept.
+    /// Walks through a stored expression.
     pub(super) fn stored(&mut self, expr: &'b Expr<'b>, depth: usize) {
-        // The last to come is the first to be looked at.
+        // The last task that is pushed is done first.
         self.tasks.push(Task::Stored(false));
         self.expr(expr, depth);
         self.tasks.push(Task::Stored(true));
     }
 
-    /// Refuses a call that answers something else at another time.
+    /// Refuses a call whose result depends on the clock.
     pub(super) fn stored_call(&mut self, name: &str, args: &[Expr<'b>]) {
         let function = self.named(name);
         if !DATES.contains(&function.name.as_str()) {
             return;
         }
-        // A format comes before the time.
+        // The format comes before the time.
         let times = args.get(usize::from(function.name == "strftime")..);
         let times: Vec<Option<String>> = times
             .unwrap_or_default()
@@ -62,7 +62,7 @@ impl<'b> Walk<'_, 'b> {
         }
     }
 
-    /// A text as it is written in the SQL, in lower case.
+    /// Returns a text literal of the SQL, in lower case.
     fn text(&self, expr: &Expr<'b>) -> Option<String> {
         let Expr::Literal(Literal::String(placeholder)) = expr else {
             return None;
