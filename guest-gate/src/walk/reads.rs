@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use crate::statement::Table;
 
 /// Maximum number of table references, with common table expressions expanded.
-const MOST: u64 = 100;
+const MAX_TABLES: u64 = 100;
 /// Maximum number of expressions, selects and table references, with common table expressions expanded.
-const PARTS: u64 = 100_000;
+const MAX_PARTS: u64 = 100_000;
 
 /// The statement itself, or one of its common table expressions.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -19,13 +19,13 @@ pub(super) struct Body(usize);
 pub(super) struct Reads {
     within: Body,
     /// Reads of the statement itself, and of each common table expression.
-    bodies: Vec<Reading>,
+    bodies: Vec<BodyReads>,
     /// Number of common table expressions.
     commons: usize,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Reading {
+struct BodyReads {
     /// Tables, each with the index of its token.
     tables: Vec<(usize, String)>,
     functions: u64,
@@ -36,13 +36,13 @@ struct Reading {
 
 impl Reads {
     /// Adds a body for another common table expression.
-    pub(super) fn body(&mut self) -> Body {
+    pub(super) fn add_body(&mut self) -> Body {
         self.commons += 1;
         Body(self.commons)
     }
 
     /// Returns the body that reads are added to.
-    pub(super) fn within(&self) -> Body {
+    pub(super) fn current_body(&self) -> Body {
         self.within
     }
 
@@ -52,39 +52,39 @@ impl Reads {
     }
 
     /// Adds a reference to a table or view.
-    pub(super) fn table(&mut self, token: usize, name: String) {
-        self.reading().tables.push((token, name));
+    pub(super) fn add_table(&mut self, token: usize, name: String) {
+        self.current_reads().tables.push((token, name));
     }
 
     /// Adds a reference to a table-valued function.
-    pub(super) fn function(&mut self) {
-        self.reading().functions += 1;
+    pub(super) fn add_function(&mut self) {
+        self.current_reads().functions += 1;
     }
 
     /// Adds an expression or a select.
-    pub(super) fn part(&mut self) {
-        self.reading().parts += 1;
+    pub(super) fn add_part(&mut self) {
+        self.current_reads().parts += 1;
     }
 
     /// Adds a reference to a common table expression.
-    pub(super) fn common(&mut self, body: Body) {
-        self.reading().commons.push(body);
+    pub(super) fn add_common(&mut self, body: Body) {
+        self.current_reads().commons.push(body);
     }
 
-    fn reading(&mut self) -> &mut Reading {
+    fn current_reads(&mut self) -> &mut BodyReads {
         let Body(index) = self.within;
         if self.bodies.len() <= index {
-            self.bodies.resize(index + 1, Reading::default());
+            self.bodies.resize(index + 1, BodyReads::default());
         }
         &mut self.bodies[index]
     }
 
     /// Returns the tables in order of first appearance, and the size of the statement; or the reason why it is too large.
-    pub(super) fn tables(mut self) -> Result<(Vec<Table>, u32), String> {
-        self.bodies.resize(self.commons + 1, Reading::default());
+    pub(super) fn finish(mut self) -> Result<(Vec<Table>, u32), String> {
+        self.bodies.resize(self.commons + 1, BodyReads::default());
         let (mut read, mut parts) = (0_u64, 0_u64);
         let mut tables: BTreeMap<&str, (usize, u64)> = BTreeMap::new();
-        for (body, times) in self.bodies.iter().zip(self.times()) {
+        for (body, times) in self.bodies.iter().zip(self.expansion_counts()) {
             let named = body.tables.len() + body.commons.len();
             let once = u64::try_from(named).unwrap_or(u64::MAX) + body.functions;
             read = read.saturating_add(once.saturating_mul(times));
@@ -95,14 +95,14 @@ impl Reads {
                 *count = count.saturating_add(times);
             }
         }
-        if read > MOST {
+        if read > MAX_TABLES {
             return Err(format!(
-                "This statement reads more than {MOST} tables, each common table expression counted wherever it is named: split it."
+                "This statement reads more than {MAX_TABLES} tables, each common table expression counted wherever it is named: split it."
             ));
         }
-        if parts > PARTS {
+        if parts > MAX_PARTS {
             return Err(format!(
-                "This statement is of more than {PARTS} parts, each common table expression counted wherever it is named: make it shorter."
+                "This statement is of more than {MAX_PARTS} parts, each common table expression counted wherever it is named: make it shorter."
             ));
         }
         let mut tables: Vec<_> = tables.into_iter().collect();
@@ -115,8 +115,8 @@ impl Reads {
     }
 
     /// Returns how often each body is expanded; at least once, because its text is parsed.
-    fn times(&self) -> Vec<u64> {
-        let finished = self.finished();
+    fn expansion_counts(&self) -> Vec<u64> {
+        let finished = self.dependency_order();
         let mut place = vec![0; self.bodies.len()];
         for (index, body) in finished.iter().enumerate() {
             place[*body] = index;
@@ -136,7 +136,7 @@ impl Reads {
     }
 
     /// Returns the bodies in an order in which each comes after those that it refers to.
-    fn finished(&self) -> Vec<usize> {
+    fn dependency_order(&self) -> Vec<usize> {
         let mut begun = vec![false; self.bodies.len()];
         let mut finished = Vec::with_capacity(self.bodies.len());
         for first in (0..self.bodies.len()).rev() {

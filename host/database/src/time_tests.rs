@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use guest_gate::functions::{ALLOWED, IMPLIED};
+use guest_gate::functions::{ALLOWED_FUNCTIONS, IMPLICIT_FUNCTIONS};
 
 use super::handle::{Handle, Settings};
 use super::pace::INLINE;
