@@ -1,13 +1,13 @@
-//! Emoji shortcodes: `:tada:` in a text becomes the emoji of that name, as GitHub's readers are used to.
+//! Emoji shortcodes: `:tada:` in a text becomes the emoji of that name, as on GitHub.
 
 use std::fmt;
 
-/// GitHub's names (gemoji), one a line with its emoji, sorted by the bytes of the names.
+/// GitHub's names (gemoji) with their emoji, one a line, sorted by the bytes of the names.
 const TABLE: &str = include_str!("../assets/emoji.txt");
-/// The longest name that is looked up, in bytes.
+/// Length limit of a name, in bytes.
 const LONGEST: usize = 48;
 
-/// Writes a text, escaped, with its shortcodes as emoji. What is no name stays as it is.
+/// Writes a text, escaped, with its shortcodes as emoji. Unknown names stay as they are.
 pub(crate) fn write(out: &mut dyn fmt::Write, text: &str) -> fmt::Result {
     replaced(text, out, comrak::html::escape)
 }
@@ -20,7 +20,7 @@ pub(crate) fn plain(text: &str) -> String {
     plain
 }
 
-/// Writes a text with its shortcodes as emoji, and what stands between them as `between` does.
+/// Writes a text with its shortcodes as emoji, and the text between them by `between`.
 fn replaced(
     text: &str,
     out: &mut dyn fmt::Write,
@@ -53,7 +53,7 @@ fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'+' | b'-')
 }
 
-/// The emoji of a name: a search by halves over the lines of the table.
+/// Finds the emoji of a name by binary search over the lines of the table.
 fn find(name: &str) -> Option<&'static str> {
     let (mut low, mut high) = (0, TABLE.len());
     while low < high {

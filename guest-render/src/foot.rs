@@ -1,4 +1,4 @@
-//! The foot of a page: its source, its end, and where it is reported. Quiet, because a page is its author's.
+//! Foot of a page: its source, its expiry, and a link to report it. Inconspicuous, because a page belongs to its author.
 
 use maud::{Markup, html};
 
@@ -19,7 +19,7 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// The foot, in the platform's own language whatever the page's is.
+/// Renders the foot, in English whatever the page's language is.
 pub(crate) fn markup(foot: &Foot) -> Markup {
     html! {
         footer.foot lang="en" dir="ltr" {
@@ -32,7 +32,7 @@ pub(crate) fn markup(foot: &Foot) -> Markup {
     }
 }
 
-/// The day of a moment in RFC 3339, as people write it.
+/// Formats the date of an RFC 3339 time for people.
 fn day(moment: &str) -> Option<String> {
     let mut parts = moment.get(..10)?.split('-');
     let year = parts.next()?;

@@ -1,4 +1,4 @@
-//! A writer into the page under construction that knows where it stands and refuses to pass the page's bound.
+//! Writer into the page under construction that knows its position and enforces the page's size limit.
 
 use std::cell::Cell;
 use std::fmt;
@@ -17,12 +17,12 @@ impl<'a> Out<'a> {
         Self { buffer, limit }
     }
 
-    /// Where the next byte will stand.
+    /// Returns the position of the next byte.
     pub(crate) fn position(&self) -> usize {
         self.buffer.len()
     }
 
-    /// How many bytes may still follow.
+    /// Returns the number of bytes that may follow.
     pub(crate) fn room(&self) -> usize {
         self.limit.saturating_sub(self.buffer.len())
     }
@@ -36,7 +36,7 @@ impl<'a> Out<'a> {
         Ok(())
     }
 
-    /// Writes text that nothing of can become markup, between tags or inside a quoted attribute.
+    /// Writes text, escaped for use between tags or inside a quoted attribute.
     pub(crate) fn text(&mut self, text: &str) -> Result<(), RenderError> {
         let mut rest = text;
         while let Some(at) = rest.bytes().position(is_special) {
@@ -55,14 +55,14 @@ impl fmt::Write for Out<'_> {
     }
 }
 
-/// Tells a formatter, which cannot see what it writes to, where in the page it stands.
+/// Tracks the position in the page for a formatter that cannot see its writer.
 pub(crate) struct Positioned<'a, 'page> {
     out: &'a mut Out<'page>,
     position: &'a Cell<usize>,
 }
 
 impl<'a, 'page> Positioned<'a, 'page> {
-    /// Writes to `out` and keeps `position`.
+    /// Writes to `out` and updates `position`.
     pub(crate) fn new(out: &'a mut Out<'page>, position: &'a Cell<usize>) -> Self {
         Self { out, position }
     }
@@ -76,18 +76,18 @@ impl fmt::Write for Positioned<'_, '_> {
     }
 }
 
-/// How many bytes `text` takes in a page.
+/// Returns the bytes that `text` takes in a page.
 pub(crate) fn escaped_len(text: &str) -> usize {
     let grown = text.bytes().filter(|byte| is_special(*byte));
     text.len() + grown.map(|byte| escape(byte).len() - 1).sum::<usize>()
 }
 
-/// Whether a byte of text cannot stand in markup as it is. All are ASCII, so that splitting there is safe.
+/// Whether a byte of text must be escaped. All such bytes are ASCII, so that splitting there is safe.
 fn is_special(byte: u8) -> bool {
     matches!(byte, b'&' | b'<' | b'>' | b'"' | b'\'' | 0)
 }
 
-/// Replaces a special byte. A NUL would be a parse error in any reader of HTML: they show U+FFFD.
+/// Returns the escape of a byte. A NUL would be a parse error in HTML and becomes U+FFFD.
 fn escape(byte: u8) -> &'static str {
     match byte {
         b'&' => "&amp;",

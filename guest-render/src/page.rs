@@ -1,4 +1,4 @@
-//! The shell of every page that the guest builds: one document head, one set of styles, one place for the body.
+//! Shell of every page that the guest builds: one document head, one set of styles, one body.
 
 use std::cell::{Cell, RefCell};
 
@@ -7,42 +7,42 @@ use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
 use crate::out::Out;
 use crate::{Page, RenderError, RuntimeScript, Source, foot};
 
-/// The colours and typefaces of every page; the host's own pages have them, too.
+/// Colours and typefaces of every page; the host's own pages use them, too.
 const TOKENS: &str = include_str!("../assets/tokens.css");
-/// The elements that all pages share.
+/// Styles of elements that all pages share.
 const BASE: &str = include_str!("../assets/base.css");
 
-/// The longest title that is taken from a content, in characters: as long as one that is given may be.
+/// Length limit of a title taken from the content, in characters: that of a given title.
 const TITLE_CHARS: usize = 200;
-/// The longest description, in characters: what previews of links show.
+/// Length limit of a description, in characters: what link previews show.
 const DESCRIPTION_CHARS: usize = 200;
 
-/// Parts in which the pages of different types differ.
+/// Properties in which pages of different types differ.
 pub(crate) struct Shell<'a> {
     /// The source that becomes the page.
     pub(crate) source: &'a Source,
-    /// The class of the body, which the styles of the type hang on.
+    /// Class of the body, which the type's styles use.
     pub(crate) kind: &'static str,
-    /// The styles of the type.
+    /// Styles of the type.
     pub(crate) styles: &'static [&'static str],
-    /// Styles that depend on the source. Made of the guest's own words and numbers only.
+    /// Styles that depend on the source, made of the guest's own words and numbers only.
     pub(crate) own_styles: String,
-    /// Facts that the content states about itself.
+    /// Metadata of the content.
     pub(crate) about: About,
 }
 
-/// Facts that a content states about itself, as plain text.
+/// Metadata of a page's content, as plain text.
 #[derive(Default)]
 pub(crate) struct About {
-    /// Title of its own.
+    /// Title in the content.
     pub(crate) title: Option<String>,
-    /// Subject, in a sentence or two.
+    /// Description in a sentence or two.
     pub(crate) description: String,
-    /// The language that it is in: a tag of letters, digits and dashes.
+    /// Language tag: letters, digits and dashes.
     pub(crate) language: Option<String>,
 }
 
-/// Chooses the title of a page: as it was told, else by its content, else by the name that was wished for.
+/// Chooses the title of a page: the given one, else that of the content, else the name that the author asked for.
 pub(crate) fn title(source: &Source, own: Option<&str>) -> Option<String> {
     let given = |text: &Option<String>| text.as_deref().and_then(shown).map(str::to_owned);
     given(&source.title)
@@ -50,13 +50,13 @@ pub(crate) fn title(source: &Source, own: Option<&str>) -> Option<String> {
         .or_else(|| given(&source.name))
 }
 
-/// A text without the white space around it, if that leaves anything.
+/// Trims white space; `None` if nothing is left.
 fn shown(text: &str) -> Option<&str> {
     let text = text.trim();
     (!text.is_empty()).then_some(text)
 }
 
-/// A text in one line, with an ellipsis where it is cut.
+/// Shortens a text to one line, with an ellipsis where it is cut.
 pub(crate) fn cut(text: &str, most: usize) -> String {
     let mut line = String::with_capacity(text.len().min(most * 4));
     let mut count = 0;
@@ -78,9 +78,9 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
     line
 }
 
-/// Builds a page around what `body` writes between `<main>` and `</main>`.
+/// Builds a page; `body` writes the content of `<main>`.
 ///
-/// The body goes straight into the page, so that positions in it are positions in the page.
+/// The body is written directly into the page, so that positions in it are positions in the page.
 pub(crate) fn build<B>(shell: &Shell<'_>, body: B) -> Result<Page, RenderError>
 where
     B: FnOnce(&mut Out<'_>) -> Result<(), RenderError>,
@@ -125,7 +125,7 @@ where
     })
 }
 
-/// Writes the tags for those who show a link to the page. A page for few says nothing of itself.
+/// Writes the tags for link previews. Private pages reveal nothing.
 fn previews(shell: &Shell<'_>, title: &str) -> Markup {
     let description = cut(&shell.about.description, DESCRIPTION_CHARS);
     let (title, description) = if shell.source.is_private {
@@ -146,8 +146,8 @@ fn previews(shell: &Shell<'_>, title: &str) -> Markup {
     }
 }
 
-/// Returns the heading of a page whose content has none of its own. Only a title or a name that was given is shown; else readers of
-/// screens are told what the page is, in the guest's own words.
+/// Returns a heading for a page whose content has none. Only a given title or name is visible; otherwise screen readers get a
+/// description of the page.
 pub(crate) fn heading(source: &Source, what: &str) -> String {
     let heading = match title(source, None) {
         Some(title) => html! { header { h1 dir="auto" { (title.replace('\0', "\u{fffd}")) } } },
@@ -156,7 +156,7 @@ pub(crate) fn heading(source: &Source, what: &str) -> String {
     heading.into_string()
 }
 
-/// The one script that a page may be given.
+/// Renders the script tag of the runtime.
 pub(crate) fn runtime_script(runtime: &RuntimeScript) -> Markup {
     html! { script src=(runtime.src) data-slug=(runtime.slug) {} }
 }

@@ -1,10 +1,10 @@
-//! Where in a source something stands, in the numbers that an author counts with.
+//! Positions in a source, as authors count them.
 
 use crate::{Malformed, Place, RenderError};
 
-/// The place of the byte at `offset`: line and column from 1, the column in Unicode scalar values.
+/// Returns the position of the byte at `offset`: line and column from 1, the column in Unicode scalar values.
 ///
-/// An offset inside a character means that character, one past the end the place after the last.
+/// An offset inside a character counts as that character; one past the end as the position after the last character.
 pub(crate) fn place_of(text: &str, offset: usize) -> Place {
     let before = &text[..text.floor_char_boundary(offset)];
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -16,7 +16,7 @@ pub(crate) fn place_of(text: &str, offset: usize) -> Place {
     }
 }
 
-/// The error for a source that breaks the rules of its type at `offset`.
+/// Makes the error for a source that breaks the rules of its type at `offset`.
 pub(crate) fn malformed(text: &str, offset: usize, message: String) -> RenderError {
     RenderError::Malformed(Malformed {
         message,
@@ -24,7 +24,7 @@ pub(crate) fn malformed(text: &str, offset: usize, message: String) -> RenderErr
     })
 }
 
-/// A count as the contract carries it.
+/// Converts a count for the host.
 pub(crate) fn number(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -1,7 +1,7 @@
-//! CSV pages: RFC 4180 read leniently, in the dialects that spreadsheets write, every row in one table.
+//! CSV pages: RFC 4180 read leniently, in the dialects that spreadsheets write, all rows in one table.
 //!
-//! The text is read twice: once to learn how many columns the widest row has and how large the page will be, so that
-//! padding ragged rows can never build more than the host takes, and once to write it.
+//! The text is read twice: first for the width of the widest row and the size of the page, so that padding short rows can never
+//! exceed the host's limit, then for writing.
 
 mod dialect;
 mod numbers;
@@ -19,18 +19,18 @@ use crate::{Page, RenderError, Source};
 use dialect::Table;
 pub(crate) use numbers::is_number;
 
-/// Columns past this one are not looked at for numbers: the styles would outgrow the table.
+/// Number of columns that are checked for numbers: styles for more would outgrow the table.
 const STYLED_COLUMNS: usize = 64;
 
-/// A table of more columns than this does not fit on paper as it is.
+/// Number of columns that fit on paper in one line.
 const PAPER_COLUMNS: usize = 8;
-/// How many cells of such a table stand beside one another.
+/// Number of cells in a line on paper, for wider tables.
 const PAPER_LINE: f32 = 8.0;
 
-/// Tables of more rows than this scroll in a box of their own, below a head that stays; others are shown as a whole.
+/// Tables of more rows than this scroll in a box of their own with a fixed head; others are shown whole.
 const WHOLE_ROWS: u64 = 200;
 
-/// Room for what the page's runtime offers above a table, so that nothing moves when it comes.
+/// Space for the runtime's tools above a table, so that nothing moves when they load.
 const TOOLS: &str = "<div class=\"tools\"></div>\n";
 
 /// Renders a CSV source.
@@ -59,7 +59,7 @@ pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
     })
 }
 
-/// How much of a table tells its language, in bytes.
+/// Bytes of a table that its language is detected from.
 const SAMPLE: usize = 1_500;
 
 fn sample(text: &str) -> &str {
@@ -97,7 +97,7 @@ fn write_table(out: &mut Out<'_>, table: Table<'_>, layout: &Layout) -> Result<(
 /// The markup around the text of a cell.
 struct Cell {
     open: &'static str,
-    /// Around words, which have a direction.
+    /// Opening tag for cells with words, which have a direction.
     open_words: &'static str,
     close: &'static str,
 }
@@ -144,24 +144,24 @@ fn has_words(cell: &str) -> bool {
         .any(|byte| byte.is_ascii_alphabetic() || !byte.is_ascii())
 }
 
-/// Layout of a table, which has to be known before its first row can be written.
+/// Layout of a table, which must be known before the first row is written.
 #[derive(Default)]
 struct Layout {
-    /// With the header.
+    /// Number of rows, the header included.
     rows: u64,
-    /// In the widest row.
+    /// Number of cells in the widest row.
     columns: usize,
-    /// The text of all cells, as it stands in a page.
+    /// Bytes of the text of all cells, escaped.
     text_bytes: u64,
-    /// How many cells have words.
+    /// Number of cells with words.
     worded: u64,
     /// The table in a sentence.
     description: String,
-    /// For each of the first columns, what its cells hold.
+    /// Content of each of the first columns.
     contents: Vec<Contents>,
 }
 
-/// Contents of a column's cells, its header aside.
+/// Content of a column's cells, without the header.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Contents {
     Nothing,
@@ -209,7 +209,7 @@ impl Layout {
         self.text_bytes += row.iter().map(|cell| escaped_len(cell) as u64).sum::<u64>();
     }
 
-    /// The least that the rows will take in a page.
+    /// Returns a lower bound of the bytes that the rows take in a page.
     fn bytes(&self) -> u64 {
         let cell = (CELL.open.len() + CELL.close.len()) as u64;
         let row = (ROW.open.len() + ROW.close.len()) as u64;
@@ -230,8 +230,8 @@ impl Layout {
         format!("{rows} row{row}, {} column{column}", self.columns)
     }
 
-    /// Numbers are read against each other from the right and never broken. On paper a wide row takes several lines of equal
-    /// cells, the names of the columns likewise above them, so that no column is lost.
+    /// Returns styles for this table. Columns of numbers are aligned right and never broken. On paper a wide row takes several
+    /// lines of equal cells, and the column names above them do, too.
     fn own_styles(&self) -> String {
         let mut styles = String::new();
         for (column, contents) in self.contents.iter().enumerate() {
@@ -260,10 +260,10 @@ fn plural(count: u64) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-/// Calls `row` for every row of `text`.
+/// Calls `row` for every row of a table.
 ///
-/// The reader skips blank lines. Between rows they are rows with one empty cell, by the grammar of RFC 4180; around
-/// the table they are not worth showing.
+/// The reader skips blank lines. Between rows they are rows with one empty cell, by the grammar of RFC 4180; around the table
+/// they are left out.
 fn each_row<F>(table: Table<'_>, mut row: F) -> Result<(), RenderError>
 where
     F: FnMut(&StringRecord) -> Result<(), RenderError>,
@@ -274,7 +274,7 @@ where
     let mut is_first = true;
     loop {
         let start = offset(&reader);
-        // What is text already, of rows of any length, has no way to be wrong.
+        // A valid text with rows of any length gives no errors.
         if !reader.read_record(&mut record).unwrap_or(false) {
             return Ok(());
         }
@@ -296,15 +296,15 @@ fn reader(table: Table<'_>) -> csv::Reader<&[u8]> {
         .from_reader(table.text.as_bytes())
 }
 
-/// Where in the text the next row begins, or the blank lines before it.
+/// Returns the offset of the next row, or of the blank lines before it.
 fn offset(reader: &csv::Reader<&[u8]>) -> usize {
     usize::try_from(reader.position().byte()).unwrap_or(usize::MAX)
 }
 
-/// How many blank lines stand at `start`.
+/// Counts the blank lines at `start`.
 fn blank_lines(text: &str, start: usize) -> usize {
     let bytes = text.as_bytes();
-    // The line feed of the break that ended the row before is left for the next row to skip.
+    // The line feed after the previous row's carriage return was not read yet.
     let ends_row_before =
         start > 0 && bytes[start - 1] == b'\r' && bytes.get(start) == Some(&b'\n');
     let mut rest = &bytes[start + usize::from(ends_row_before)..];
@@ -318,10 +318,10 @@ fn blank_lines(text: &str, start: usize) -> usize {
     }
 }
 
-/// A quote that is never closed would swallow the rest of the file into one cell, so it is an error.
+/// Fails on a quote that is never closed: it would swallow the rest of the file into one cell.
 ///
-/// A quote opens a cell where it is its first character, and closes it where it does not stand for itself; whatever
-/// then follows up to the next delimiter is text of the cell, and so is a quote in a cell that does not begin with one.
+/// A quote as a cell's first character opens the cell, and a single quote closes it. Text after it up to the next delimiter
+/// belongs to the cell, as do quotes in other cells.
 fn check_quotes(table: &Table<'_>, source: &str) -> Result<(), RenderError> {
     let before = source.len() - table.text.len();
     let bom = if source.starts_with('\u{feff}') {

@@ -6,10 +6,10 @@ use std::fmt;
 use super::languages::{Flag, Language};
 use super::{Kind, Pieces};
 
-/// A regular expression longer than this is not taken for one.
+/// Length limit of a regular expression, in bytes.
 const MAX_REGEX: usize = 200;
 
-/// Takes a whole block. Every step takes at least one character and looks ahead a bounded way past what it takes.
+/// Highlights a whole block. Every step takes at least one character and looks ahead a bounded distance.
 pub(super) fn scan(language: &Language, pieces: &mut Pieces<'_>) -> fmt::Result {
     let mut scanner = Scanner {
         language,
@@ -29,7 +29,7 @@ pub(super) fn scan(language: &Language, pieces: &mut Pieces<'_>) -> fmt::Result 
             scanner.before = last;
             scanner.starts_line = false;
         }
-        // What opens a line may follow a list's dash in YAML.
+        // In YAML, a key may follow a list's dash.
         if taken.ends_with('\n') || (taken == "-" && language.has(Flag::ColonKeys)) {
             scanner.starts_line = true;
         }
@@ -38,7 +38,7 @@ pub(super) fn scan(language: &Language, pieces: &mut Pieces<'_>) -> fmt::Result 
     Ok(())
 }
 
-/// The words of a language that mean something.
+/// Returns the classes of a language's special words.
 fn words(language: &Language) -> HashMap<&'static str, Kind> {
     let kinds = [
         (language.types, Kind::Type),
@@ -58,7 +58,7 @@ struct Scanner<'a> {
     at: usize,
     /// The last byte taken that is not white space.
     before: u8,
-    /// Nothing but white space stands before on this line.
+    /// Whether only white space stands before on this line.
     starts_line: bool,
 }
 
@@ -67,7 +67,7 @@ impl Scanner<'_> {
         &self.code[self.at..]
     }
 
-    /// Where the next piece ends, and what it is.
+    /// Returns the end and the class of the next token.
     fn next(&self) -> (usize, Kind) {
         let first = self.code.as_bytes()[self.at];
         if first.is_ascii_whitespace() {
@@ -97,7 +97,7 @@ impl Scanner<'_> {
             })
     }
 
-    /// White space ends with the last of its line breaks, so that what follows knows whether it opens a line.
+    /// Returns the end of the white space, at its last line break: the next token then starts a line.
     fn end_of_space(&self, space: usize) -> usize {
         let text = &self.rest()[..space];
         match text.rfind('\n') {
@@ -117,11 +117,11 @@ impl Scanner<'_> {
         let is_comment = self.language.line_comments.iter().any(|mark| {
             rest.starts_with(mark)
                 && match *mark {
-                    // In a shell, `#` is a comment where a word could begin: `a#b` and `$#` are not.
+                    // In a shell, `#` opens a comment only where a word could begin: `a#b` and `$#` do not.
                     "#" => {
                         self.language.has(Flag::FreeHash) || before.is_none_or(char::is_whitespace)
                     }
-                    // An address is not.
+                    // The `//` of a URL does not.
                     "//" => before != Some(':'),
                     _ => true,
                 }
@@ -170,7 +170,7 @@ impl Scanner<'_> {
         }
         if first == b'\\' && self.language.has(Flag::Backslashes) {
             let name = name_len(&rest[1..], &['@', '*']);
-            // A sign that is escaped is itself, and opens no comment.
+            // An escaped character is plain, and opens no comment.
             let sign = rest[1..].chars().next().map_or(0, char::len_utf8);
             return Some(match name {
                 0 => (self.at + 1 + sign, Kind::Plain),
@@ -232,7 +232,7 @@ impl Scanner<'_> {
         self.code.len()
     }
 
-    /// A slash opens a regular expression where no value stands before it that could be divided.
+    /// Takes a regular expression: a slash opens one where no value stands before it that could be divided.
     fn regex(&self, first: u8) -> Option<(usize, Kind)> {
         if first != b'/'
             || !self.language.has(Flag::Regexes)
@@ -345,7 +345,7 @@ impl Scanner<'_> {
     }
 }
 
-/// How long the name at the start of `text` is, in bytes.
+/// Returns the length of the name at the start of `text`, in bytes.
 fn name_len(text: &str, joins: &[char]) -> usize {
     let opens = text.starts_with(|first: char| first.is_alphanumeric() || first == '_');
     if !opens {

@@ -1,28 +1,28 @@
-//! Description of a language for the scanner.
+//! Descriptions of languages for the scanner.
 
 use super::{more, table};
 
-/// A language, or several that share their words.
+/// A language, or several with the same words.
 pub(super) struct Language {
-    /// Names of the language in a fence, in lower case. Like all words here, with spaces between.
+    /// Names of the language in a fence, in lower case. All word lists are separated by spaces.
     pub(super) names: &'static str,
     pub(super) keywords: &'static str,
     pub(super) literals: &'static str,
     pub(super) types: &'static str,
     pub(super) line_comments: &'static [&'static str],
     pub(super) block_comments: &'static [(&'static str, &'static str)],
-    /// The longer of two that begin alike comes first.
+    /// Kinds of strings; of two with a common start, the longer one comes first.
     pub(super) quotes: &'static [Quote],
     pub(super) flags: &'static [Flag],
 }
 
 /// A kind of string.
 pub(super) struct Quote {
-    /// Opens and closes it.
+    /// The opening and closing mark.
     pub(super) mark: &'static str,
-    /// A backslash takes the meaning of what follows it.
+    /// Whether a backslash escapes the next character.
     pub(super) escapes: bool,
-    /// It may go on over line breaks.
+    /// Whether it may span lines.
     pub(super) lines: bool,
 }
 
@@ -35,7 +35,7 @@ pub(super) enum Flag {
     Backslashes,
     /// A word that begins with a capital is a type.
     Capitals,
-    /// Words mean the same in capitals.
+    /// Keywords are case-insensitive.
     Caseless,
     /// `name:` at the start of a line is a key.
     ColonKeys,
@@ -43,7 +43,7 @@ pub(super) enum Flag {
     Dollars,
     /// `name =` at the start of a line is a key, `[name]` a heading.
     EqualsKeys,
-    /// `#` opens a comment wherever it stands.
+    /// `#` opens a comment anywhere.
     FreeHash,
     /// `#[…]` is an attribute, `name!(…)` a call.
     HashAttributes,
@@ -53,7 +53,7 @@ pub(super) enum Flag {
     Lifetimes,
     /// Block comments nest.
     NestedComments,
-    /// A line that begins with `#` speaks to the compiler.
+    /// A line that begins with `#` is a preprocessor directive.
     Preprocessor,
     /// `name:` is a property anywhere.
     Properties,
@@ -71,7 +71,7 @@ impl Language {
     }
 }
 
-/// The language that a fence names.
+/// Finds the language that a fence names.
 pub(super) fn find(name: &str) -> Option<&'static Language> {
     table::LANGUAGES
         .iter()

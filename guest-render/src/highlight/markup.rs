@@ -1,10 +1,10 @@
-//! Tags, attributes, comments and references of HTML and XML.
+//! Tags, attributes, comments and character references of HTML and XML.
 
 use std::fmt;
 
 use super::{Kind, Pieces};
 
-/// Takes a whole block.
+/// Highlights a whole block.
 pub(super) fn scan(pieces: &mut Pieces<'_>) -> fmt::Result {
     let code = pieces.code;
     let mut at = 0;
@@ -39,7 +39,7 @@ pub(super) fn scan(pieces: &mut Pieces<'_>) -> fmt::Result {
     Ok(())
 }
 
-/// Takes a tag and answers where it ends.
+/// Takes a tag and returns its end.
 fn tag(pieces: &mut Pieces<'_>, start: usize) -> Result<usize, fmt::Error> {
     let code = pieces.code;
     let bytes = code.as_bytes();
@@ -75,14 +75,14 @@ fn tag(pieces: &mut Pieces<'_>, start: usize) -> Result<usize, fmt::Error> {
     Ok(at)
 }
 
-/// Bytes of names, those of characters beyond ASCII among them.
+/// Whether a byte can be part of a name; all bytes beyond ASCII can.
 fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b'-' | b'_' | b':' | b'@' | b'.' | b'#')
         || byte >= 0x80
 }
 
-/// Where the next `end` from `at` ends, or the code.
+/// Returns the end of the next `end` after `at`, or of the code.
 fn through(code: &str, at: usize, end: &str) -> usize {
     code[at..]
         .find(end)

@@ -1,11 +1,10 @@
-//! Highlighted code: one pass over a block, with a table of languages instead of grammars.
+//! Highlighting of code: one pass over a block, with a table of languages instead of grammars.
 //!
-//! Every call is a fresh instance, so whatever a highlighter has to load and compile is paid for by every page. The
-//! usual one, syntect with its curated dump, was measured inside the component: its regular expressions cost 130 ms
-//! and 0.6 G of fuel for 1 KB of Rust, 1.2 s for a page in sixteen languages, and a backtracking matcher lets a hostile
-//! block burn the budget of the page it stands in. Grammars by tree-sitter need a C compiler for the guest. This scanner
-//! never looks back, needs no start-up and tells the words, strings, comments and numbers of a language apart, which is
-//! what colours are for; where it cannot tell, the code stays as plain as without it.
+//! Every call is a fresh instance, so each page pays for all that a highlighter loads and compiles. The usual one, syntect with
+//! its curated dump, was measured inside the component: its regular expressions cost 130 ms and 0.6 G of fuel for 1 KB of Rust,
+//! 1.2 s for a page in sixteen languages, and with a backtracking matcher a hostile block can use up the page's budget.
+//! Tree-sitter's grammars need a C compiler for the guest. This scanner never looks back, needs no start-up, and recognises
+//! words, strings, comments and numbers; other code stays plain.
 
 mod code;
 mod languages;
@@ -15,15 +14,15 @@ mod table;
 
 use std::fmt;
 
-/// A larger block is shown plain: nobody reads it for its colours.
+/// Size limit of highlighted blocks, in bytes; larger ones are shown plain.
 pub(crate) const MAX_BLOCK: usize = 64 * 1024;
 
-/// Kind of a piece of code. Each kind has a colour in the styles.
+/// Class of a token of code. Each class has a colour in the styles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Plain,
     Keyword,
-    /// `true`, `nil` and their like.
+    /// `true`, `nil` and similar words.
     Literal,
     Type,
     Function,
@@ -39,7 +38,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// The class that the styles know it by.
+    /// Returns the CSS class.
     fn class(self) -> &'static str {
         match self {
             Self::Plain => "",
@@ -58,7 +57,7 @@ impl Kind {
     }
 }
 
-/// Writes a block of code, highlighted where the language is known.
+/// Writes a block of code, highlighted if the language is known.
 pub(crate) fn write(out: &mut dyn fmt::Write, language: &str, code: &str) -> fmt::Result {
     let mut pieces = Pieces {
         out,
@@ -84,7 +83,7 @@ pub(crate) fn write(out: &mut dyn fmt::Write, language: &str, code: &str) -> fmt
     pieces.finish()
 }
 
-/// Takes the code in order, piece by piece, and writes neighbours of one kind as one.
+/// Writes code token by token, and joins neighbours of one class.
 struct Pieces<'a> {
     out: &'a mut dyn fmt::Write,
     code: &'a str,
@@ -94,7 +93,7 @@ struct Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    /// Everything up to `end` that was not taken yet is of this kind.
+    /// Assigns a class to all text up to `end` that was not assigned yet.
     fn take(&mut self, end: usize, kind: Kind) -> fmt::Result {
         if kind != self.pending {
             self.flush(self.written)?;
@@ -120,14 +119,14 @@ impl<'a> Pieces<'a> {
         self.out.write_str("</span>")
     }
 
-    /// Writes what is left, the rest of the code plain.
+    /// Writes the rest of the code as plain.
     fn finish(mut self) -> fmt::Result {
         self.take(self.code.len(), Kind::Plain)?;
         self.flush(self.code.len())
     }
 }
 
-/// Changes, line by line.
+/// Highlights a diff, line by line.
 fn diff(pieces: &mut Pieces<'_>) -> fmt::Result {
     let mut end = 0;
     for line in pieces.code.split_inclusive('\n') {
@@ -150,7 +149,7 @@ fn diff(pieces: &mut Pieces<'_>) -> fmt::Result {
 mod tests {
     use super::*;
 
-    /// Shows pieces as `kind:text` so that expectations can be read.
+    /// Shows tokens as `class:text`, so that expectations are readable.
     fn pieces(language: &str, code: &str) -> String {
         let mut html = String::new();
         write(&mut html, language, code).unwrap();

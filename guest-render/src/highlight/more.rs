@@ -1,4 +1,4 @@
-//! Further languages: of other decades, other trades, and what stands around programs.
+//! Descriptions of less common languages and of configuration files.
 
 use super::languages::{Flag, Language, Quote};
 
@@ -15,7 +15,7 @@ const fn quote(mark: &'static str, escapes: bool) -> Quote {
     }
 }
 
-/// A language of nothing in particular.
+/// Base of the descriptions.
 const PLAIN: Language = Language {
     names: "",
     keywords: "",
@@ -27,7 +27,7 @@ const PLAIN: Language = Language {
     flags: &[],
 };
 
-/// All of them.
+/// All languages of this module.
 pub(super) const LANGUAGES: &[Language] = &[
     Language {
         names: "erlang erl hrl",

@@ -1,4 +1,4 @@
-//! HTML pages: the source byte for byte, with the runtime script put in where the page has one.
+//! HTML pages: the source byte for byte, with the runtime's script inserted if the page has one.
 
 use html5gum::emitters::default::DefaultEmitter;
 use html5gum::{Token, Tokenizer};
@@ -32,19 +32,19 @@ pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
     })
 }
 
-/// Cuts a text into the tokens of HTML; `switches` has it know the elements whose text is no markup.
+/// Tokenizes HTML; with `switches`, the tokenizer knows the elements whose text is no markup.
 ///
-/// With spans whether they are looked at or not: a tokenizer for each kind of them would be a hundredth of the component.
+/// All tokens have spans, used or not: a second kind of tokenizer would add a hundredth to the component's size.
 pub(crate) fn tokens(text: &str, switches: bool) -> impl Iterator<Item = Token<usize>> {
     let mut emitter = DefaultEmitter::<usize>::new_with_span();
     emitter.naively_switch_states(switches);
     Tokenizer::new_with_emitter(text, emitter).flatten()
 }
 
-/// How much of a document is searched for its title, in bytes.
+/// Bytes of a document that are searched for its title.
 const TITLE_WITHIN: usize = 64 << 10;
 
-/// Returns a document's first `<title>`, which a browser shows, unless that is a drawing's.
+/// Returns a document's first `<title>` that is not a drawing's.
 fn own_title(text: &str) -> Option<String> {
     let head = &text[..text.floor_char_boundary(TITLE_WITHIN)];
     let mut title: Option<String> = None;
@@ -60,11 +60,11 @@ fn own_title(text: &str) -> Option<String> {
     title
 }
 
-/// Where in a document the first script of its head belongs.
+/// Returns the offset for the first script of a document's head.
 ///
-/// A browser makes the head up as soon as it meets what cannot stand before one: any text but white space and any tag
-/// but those of `html` and `head`. So only what comes before that is looked at, none of which can hold text of another
-/// kind than HTML's own, and a `<head>` further on is nothing to a browser either.
+/// A browser opens the head implicitly at the first content that cannot precede it: any text but white space, and any tag but
+/// those of `html` and `head`. So only the text before that is searched; it holds ordinary HTML text alone, and browsers ignore a
+/// later `<head>`, too.
 fn script_position(text: &str) -> usize {
     const BOM: &str = "\u{feff}";
     let start = if text.starts_with(BOM) { BOM.len() } else { 0 };
@@ -83,7 +83,7 @@ fn script_position(text: &str) -> usize {
             }
             _ => break,
         };
-        // Only a first `<html>` opens the element, and only a first doctype is one.
+        // Only the first `<html>` opens the element, and only a first doctype counts.
         if what > found {
             found = what;
             position = end;
@@ -95,7 +95,7 @@ fn script_position(text: &str) -> usize {
     start + document.floor_char_boundary(position)
 }
 
-/// The best place found so far, in rising order.
+/// The best position found so far, in rising order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Found {
     Nothing,
@@ -104,7 +104,7 @@ enum Found {
     Head,
 }
 
-/// Whether an end tag makes a browser open the head and the body: all others are dropped at this point.
+/// Whether an end tag makes a browser open the head and the body; all others are ignored at this point.
 fn ends_the_prologue(name: &[u8]) -> bool {
     matches!(name, b"head" | b"body" | b"html" | b"br")
 }

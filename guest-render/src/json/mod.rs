@@ -1,7 +1,7 @@
-//! JSON pages: checked against the grammar first, then shown as a tree that folds without scripts.
+//! JSON pages: checked against the grammar, then shown as a tree that folds without scripts.
 //!
-//! The tree is made of slices of the source, never of parsed values, so that numbers, escapes and duplicate keys stay as
-//! they were written. Since the text is valid by then, telling its tokens apart takes no more than their first bytes.
+//! The tree consists of slices of the source, never of parsed values: numbers, escapes and duplicate keys stay as written. The
+//! text is valid by then, so the first byte of a token tells its kind.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -12,17 +12,18 @@ use crate::page::{self, About, Shell};
 use crate::place::malformed;
 use crate::{Page, RenderError, Source};
 
-/// Deeper containers are shown as plain source: readers of HTML give up nesting at a few hundred elements.
+/// Nesting limit of the tree; deeper containers are shown as plain source, because HTML parsers limit nesting to a few hundred
+/// elements.
 const MAX_DEPTH: usize = 100;
-/// Containers this deep begin folded.
+/// Depth from which containers begin folded.
 const OPEN_DEPTH: usize = 4;
-/// Containers with more entries than this begin folded.
+/// Number of entries from which containers begin folded.
 const OPEN_ENTRIES: u32 = 100;
-/// Once this many entries are open to the eye, further containers begin folded.
+/// Number of visible entries from which all further containers begin folded.
 const OPEN_TOTAL: u32 = 600;
 
-/// The entries of containers with more than this many stand in groups of it, which browsers lay out as they come into
-/// view: an array of 140,000 numbers takes them a quarter of the time.
+/// Size of groups of entries in large containers, which browsers lay out when they scroll into view: an array of 140,000 numbers
+/// takes a quarter of the time.
 const GROUP: u32 = 100;
 
 /// Renders a JSON source.
@@ -49,14 +50,14 @@ pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
     })
 }
 
-/// How much of a text tells its language, in bytes.
+/// Bytes of a text that its language is detected from.
 const SAMPLE: usize = 1_500;
 
 fn sample(text: &str) -> &str {
     &text[..text.floor_char_boundary(SAMPLE)]
 }
 
-/// A value in a sentence.
+/// Describes a value in a sentence.
 fn description(text: &str) -> String {
     let outermost = containers(text).first().copied();
     let bytes = text.as_bytes();
@@ -81,7 +82,7 @@ fn description(text: &str) -> String {
     }
 }
 
-/// Checks the grammar. Ignoring a value keeps its open brackets on a heap, so no nesting overflows the stack.
+/// Checks the grammar. The parser keeps open brackets on the heap, so nesting cannot overflow the stack.
 fn check(text: &str) -> Result<(), RenderError> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let outcome = IgnoredAny::deserialize(&mut reader).and_then(|_| reader.end());
@@ -93,7 +94,7 @@ fn check(text: &str) -> Result<(), RenderError> {
         let named = offset_of(text, error.line(), error.column());
         let offset = match what {
             _ if error.is_eof() => text.len(),
-            // The reader names the last byte that it took, which here is the one before.
+            // The parser names the last byte that it read, which here is the one before.
             _ if what.starts_with("control character") => named + 1,
             _ => named,
         };
@@ -101,7 +102,7 @@ fn check(text: &str) -> Result<(), RenderError> {
     })
 }
 
-/// The byte that an error names by a line and a column of bytes. Column 0 is the line break before the line.
+/// Returns the offset of an error by its line and its column in bytes. Column 0 is the line break before the line.
 fn offset_of(text: &str, line: usize, column: usize) -> usize {
     let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
     let line_start = match line {
@@ -117,15 +118,15 @@ fn offset_of(text: &str, line: usize, column: usize) -> usize {
 /// An array or object of the source.
 #[derive(Clone, Copy, Default)]
 struct Container {
-    /// How many values it holds itself.
+    /// Number of its own entries.
     entries: u32,
-    /// Where its text ends.
+    /// Offset of its end.
     end: usize,
-    /// The number of the first container that opens after it has closed.
+    /// Index of the first container that opens after it has closed.
     next: usize,
 }
 
-/// All containers in the order in which they open.
+/// Lists all containers in the order in which they open.
 fn containers(text: &str) -> Vec<Container> {
     let bytes = text.as_bytes();
     let mut containers: Vec<Container> = Vec::new();
@@ -180,7 +181,7 @@ struct Tree<'out, 'page, 'text> {
     at: usize,
     containers: Vec<Container>,
     next_container: usize,
-    /// The containers around what is written next.
+    /// The open containers around the next token.
     around: Vec<Entries>,
     open_entries: u32,
     /// The key that waits for its value.
@@ -249,7 +250,7 @@ impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
         taken
     }
 
-    /// A container opens, or stands as a whole where it is empty or too deep.
+    /// Opens a container, or writes it whole if it is empty or too deep.
     fn container(&mut self, bracket: u8) -> Result<(), RenderError> {
         let container = self
             .containers
@@ -287,7 +288,7 @@ impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
         self.key()?;
         let bracket = self.take(self.at + 1);
         self.out.text(bracket)?;
-        // The closing bracket stands here as well, to be seen and copied while the container is folded.
+        // The closing bracket is repeated here, to be shown and copied while the container is folded.
         let after = skip_space(self.text.as_bytes(), container.end);
         let has_next = self.text.as_bytes().get(after) == Some(&b',');
         self.out.markup(match (class, has_next) {
@@ -305,7 +306,7 @@ impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
         Ok(())
     }
 
-    /// The next entry of the container around it begins.
+    /// Begins the next entry of the innermost container.
     fn entry(&mut self) -> Result<(), RenderError> {
         let Some(entries) = self.around.last_mut() else {
             return Ok(());
@@ -320,7 +321,7 @@ impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
         }
     }
 
-    /// A value without a fold.
+    /// Writes a value that does not fold.
     fn leaf(&mut self, class: &str, source: &str) -> Result<(), RenderError> {
         self.entry()?;
         self.out.markup("<div>")?;
@@ -351,7 +352,7 @@ impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
         Ok(())
     }
 
-    /// The comma after a value, where there is one, so that what is copied from the page is JSON.
+    /// Writes the comma after a value, if there is one: text copied from the page is JSON.
     fn comma(&mut self) -> Result<(), RenderError> {
         let bytes = self.text.as_bytes();
         if bytes.get(skip_space(bytes, self.at)) == Some(&b',') {
@@ -361,7 +362,7 @@ impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
     }
 }
 
-/// The first byte from `at` that is not white space.
+/// Returns the offset of the first byte from `at` that is not white space.
 fn skip_space(bytes: &[u8], at: usize) -> usize {
     let space = bytes[at..]
         .iter()
@@ -369,7 +370,7 @@ fn skip_space(bytes: &[u8], at: usize) -> usize {
     at + space.count()
 }
 
-/// Where the string that opens at `at` ends, past its closing quote.
+/// Returns the end of the string that opens at `at`, after its closing quote.
 fn string_end(bytes: &[u8], at: usize) -> usize {
     let mut end = at + 1;
     while let Some(byte) = bytes.get(end) {
@@ -382,7 +383,7 @@ fn string_end(bytes: &[u8], at: usize) -> usize {
     bytes.len()
 }
 
-/// Where the number or word that begins at `at` ends.
+/// Returns the end of the number or word that begins at `at`.
 fn word_end(bytes: &[u8], at: usize) -> usize {
     let word = bytes[at..]
         .iter()

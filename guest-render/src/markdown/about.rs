@@ -1,4 +1,4 @@
-//! Facts that a Markdown document states about itself: its title, its subject, the language that it is in.
+//! Metadata of a Markdown document: title, description and language.
 
 use comrak::arena_tree::NodeEdge;
 use comrak::nodes::{Node, NodeValue};
@@ -9,12 +9,12 @@ use crate::html::tokens;
 use crate::page::About;
 use crate::{emoji, language};
 
-/// How much text tells a document's language, in bytes.
+/// Bytes of text that a document's language is detected from.
 const SAMPLE: usize = 1_500;
-/// Enough of a paragraph for a description, in bytes.
+/// Bytes of a paragraph that are enough for a description.
 const ENOUGH: usize = 1_000;
 
-/// Collects the facts about a document: first those of its front matter.
+/// Collects the metadata of a document; front matter comes first.
 pub(super) fn of(front: FrontMatter, document: Node<'_>) -> About {
     let title = front.title.or_else(|| first_heading(document));
     let description = front.description.or_else(|| first_paragraph(document));
@@ -28,7 +28,7 @@ pub(super) fn of(front: FrontMatter, document: Node<'_>) -> About {
     }
 }
 
-/// The words of the first heading, be it Markdown or HTML.
+/// Returns the text of the first heading, in Markdown or HTML.
 fn first_heading(document: Node<'_>) -> Option<String> {
     document.descendants().find_map(|node| {
         let title = match &node.data().value {
@@ -40,7 +40,7 @@ fn first_heading(document: Node<'_>) -> Option<String> {
     })
 }
 
-/// The words between the tags of a heading.
+/// Returns the text between the tags of a heading.
 fn heading_of_html(html: &str) -> Option<String> {
     html.find("<h").or_else(|| html.find("<H"))?;
     let is_heading = |name: &[u8]| matches!(name, [b'h', b'1'..=b'6']);
@@ -56,7 +56,7 @@ fn heading_of_html(html: &str) -> Option<String> {
     words
 }
 
-/// The words of the first paragraph that has any beside its pictures.
+/// Returns the text of the first paragraph that has any beside its pictures.
 fn first_paragraph(document: Node<'_>) -> Option<String> {
     let paragraphs = document
         .children()
@@ -91,7 +91,7 @@ fn words(node: Node<'_>) -> String {
     words
 }
 
-/// The beginning of the text, without code and markup.
+/// Returns the beginning of the text, without code and markup.
 fn sample(document: Node<'_>) -> String {
     let mut sample = String::new();
     for node in document.descendants() {

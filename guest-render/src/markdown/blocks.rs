@@ -1,4 +1,4 @@
-//! The blocks that a page shows differently from the plain formatter: headings, code, diagrams, tables and tasks.
+//! Blocks that are formatted differently from the plain formatter: headings, code, diagrams, tables and tasks.
 
 use std::cell::Cell;
 use std::fmt::{self, Write as _};
@@ -15,26 +15,26 @@ use super::math::Formulas;
 use crate::place::number;
 use crate::{Diagram, csv, emoji, highlight, mermaid};
 
-/// Code past this many bytes of a page is not highlighted.
+/// Bytes of code in a page that are highlighted; the rest is plain.
 const MAX_HIGHLIGHTED: usize = 512 * 1024;
 
 /// State of the formatter from block to block.
 pub(super) struct Blocks<'a> {
     position: &'a Cell<usize>,
-    /// The diagrams met so far.
+    /// Diagrams found so far.
     pub(super) diagrams: Vec<Diagram>,
     tables: u32,
     row: Row,
     code_blocks: u32,
     figures: u32,
-    /// How many lines of the source come before what was parsed.
+    /// Number of source lines before the parsed text.
     lines_before: u32,
-    /// How many bytes of code may still be highlighted.
+    /// Bytes of code that may still be highlighted.
     highlightable: usize,
     formulas: Formulas,
 }
 
-/// The row of a table that is being written. Tables never stand in tables.
+/// The table row that is being written. Tables are never nested.
 #[derive(Default)]
 struct Row {
     alignments: Vec<TableAlignment>,
@@ -43,7 +43,7 @@ struct Row {
 }
 
 impl<'a> Blocks<'a> {
-    /// `position` is where in the page the formatter stands.
+    /// `position` is the formatter's position in the page.
     pub(super) fn new(position: &'a Cell<usize>, lines_before: u32, is_highlighted: bool) -> Self {
         let highlightable = if is_highlighted { MAX_HIGHLIGHTED } else { 0 };
         Self {
@@ -62,7 +62,7 @@ impl<'a> Blocks<'a> {
 
 type Output<'a, 'o, 'c> = Context<'o, 'c, Blocks<'a>>;
 
-/// Formats a node, by the plain formatter unless it is one of ours.
+/// Formats a node: by the plain formatter, unless this module has a format for it.
 pub(super) fn format_node(
     out: &mut Output<'_, '_, '_>,
     node: Node<'_>,
@@ -115,8 +115,8 @@ pub(super) fn format_node(
     Ok(ChildRendering::HTML)
 }
 
-/// Whether a paragraph finds its direction by itself. In lists, quotes and alerts the whole does, so that markers and bars stand on
-/// its side.
+/// Whether a paragraph has a direction of its own. In lists, quotes and alerts the whole block has one, so that markers and bars
+/// stand on its side.
 fn is_apart(node: Node<'_>) -> bool {
     !node.parent().is_some_and(|parent| {
         matches!(
@@ -129,7 +129,7 @@ fn is_apart(node: Node<'_>) -> bool {
     })
 }
 
-/// A list finds its direction as a whole, so that its markers stand where its text begins.
+/// Opens a list with one direction, so that its markers stand where its text begins.
 fn open_list(out: &mut Output<'_, '_, '_>, list: &NodeList) -> fmt::Result {
     out.cr()?;
     match (list.list_type, list.start) {
@@ -139,7 +139,7 @@ fn open_list(out: &mut Output<'_, '_, '_>, list: &NodeList) -> fmt::Result {
     }
 }
 
-/// A quote that says how it is meant: GitHub's five kinds, under the names of its classes.
+/// Formats an alert: GitHub's five kinds, with its class names.
 fn format_alert(out: &mut Output<'_, '_, '_>, alert: &NodeAlert, entering: bool) -> fmt::Result {
     out.cr()?;
     if !entering {
@@ -152,7 +152,7 @@ fn format_alert(out: &mut Output<'_, '_, '_>, alert: &NodeAlert, entering: bool)
         AlertType::Warning => ("warning", "Warning"),
         AlertType::Caution => ("caution", "Caution"),
     };
-    // Its direction is that of the text: the title has one of its own.
+    // The alert has the direction of its text; the title has one of its own.
     write!(
         out,
         "<div class=\"markdown-alert markdown-alert-{kind}\" role=\"note\" dir=\"auto\">\n<p class=\"markdown-alert-title\" dir=\"auto\">"
@@ -161,7 +161,7 @@ fn format_alert(out: &mut Output<'_, '_, '_>, alert: &NodeAlert, entering: bool)
     out.write_str("</p>\n")
 }
 
-/// A heading with a link to itself. The mark of the link comes from the styles, so that it is no part of the text.
+/// Formats a heading with a link to itself. The link's mark comes from the styles, so that it is no part of the text.
 fn format_heading(
     out: &mut Output<'_, '_, '_>,
     node: Node<'_>,
@@ -202,7 +202,7 @@ fn format_task(out: &mut Output<'_, '_, '_>, task: &NodeTaskItem, entering: bool
     out.write_str(" ")
 }
 
-/// A table scrolls in a region of its own, which a keyboard can reach.
+/// Formats a table in a scrollable region that can be reached by keyboard.
 fn format_table(
     out: &mut Output<'_, '_, '_>,
     node: Node<'_>,
@@ -222,7 +222,7 @@ fn format_table(
     Ok(children)
 }
 
-/// A cell. Its column's alignment is a style, because the attribute that the plain formatter writes is not HTML any more.
+/// Formats a cell. The column's alignment is a style, because the attribute of the plain formatter is obsolete HTML.
 fn format_cell(out: &mut Output<'_, '_, '_>, node: Node<'_>, entering: bool) -> fmt::Result {
     let tag = if out.user.row.is_header { "th" } else { "td" };
     if !entering {
@@ -236,7 +236,7 @@ fn format_cell(out: &mut Output<'_, '_, '_>, node: Node<'_>, entering: bool) -> 
     };
     out.user.row.column += 1;
     out.cr()?;
-    // A number is not broken into lines, however narrow its column is.
+    // Numbers are not broken into lines, however narrow the column is.
     let is_number = |only: Node<'_>| matches!(&only.data().value, NodeValue::Text(text) if csv::is_number(text));
     let mut children = node.children();
     let class = match (children.next(), children.next()) {

@@ -1,4 +1,4 @@
-//! Front matter: what a Markdown source says of itself between two lines of dashes at its very start.
+//! Front matter: metadata between two lines of dashes at the start of a Markdown source.
 
 /// Front matter, as far as a page uses it.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -8,10 +8,10 @@ pub(super) struct FrontMatter {
     pub(super) language: Option<String>,
 }
 
-/// Takes the front matter from a source: what it says, and where the text after it begins, in bytes.
+/// Splits off the front matter; returns it with the offset of the text after it.
 ///
-/// It is YAML, of which only the scalars of the first level are read. Lines between dashes that are no keys with values are
-/// Markdown: two rules and a heading.
+/// It is YAML, of which only the scalars of the first level are read. Lines between dashes without keys are Markdown: two rules
+/// and a heading.
 pub(super) fn take(text: &str) -> Option<(FrontMatter, usize)> {
     let start = text.len() - text.trim_start_matches('\u{feff}').len();
     let mut lines = text[start..].split_inclusive('\n');
@@ -33,7 +33,7 @@ pub(super) fn take(text: &str) -> Option<(FrontMatter, usize)> {
     None
 }
 
-/// Whether the lines are those of a mapping, at least one of them a key.
+/// Whether the lines form a mapping with at least one key.
 fn is_mapping(matter: &str) -> bool {
     let mut has_key = false;
     for line in matter.lines() {
@@ -48,7 +48,7 @@ fn is_mapping(matter: &str) -> bool {
     has_key
 }
 
-/// The key of a line of the first level, and what stands behind its colon.
+/// Splits a line of the first level into its key and its value.
 fn key(line: &str) -> Option<(&str, &str)> {
     let (key, value) = line.split_once(':')?;
     let bare = key.trim_matches(['"', '\'']);
@@ -83,7 +83,7 @@ fn read(matter: &str) -> FrontMatter {
     front
 }
 
-/// A scalar: quoted, plain, or a block in the lines that follow, in one line.
+/// Reads a scalar into one line: quoted, plain, or a block in the following lines.
 fn scalar(value: &str, following: &str) -> String {
     let continued = || {
         let lines = following.lines();
@@ -99,7 +99,7 @@ fn scalar(value: &str, following: &str) -> String {
         Some('>' | '|') => continued(),
         Some('"') => double_quoted(&value[1..]),
         Some('\'') => single_quoted(&value[1..]),
-        // A list, a mapping, an anchor: nothing that could be shown.
+        // Lists, mappings and anchors cannot be shown.
         Some('[' | '{' | '&' | '*' | '!') => String::new(),
         None => continued_plain(&continued()),
         _ => {
@@ -113,7 +113,7 @@ fn scalar(value: &str, following: &str) -> String {
     }
 }
 
-/// A plain scalar that begins on the next line; a list or a mapping there is none.
+/// Reads a plain scalar that begins on the next line; empty for a list or a mapping.
 fn continued_plain(value: &str) -> String {
     if value.starts_with('-') || value.contains(": ") {
         String::new()
@@ -151,7 +151,7 @@ fn single_quoted(value: &str) -> String {
     out
 }
 
-/// Whether a text can be a language's tag: subtags of letters and digits between dashes.
+/// Whether a text has the form of a language tag: subtags of letters and digits between dashes.
 fn is_tag(tag: &str) -> bool {
     let mut parts = tag.split('-');
     let first = parts.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Formulas: LaTeX in, MathML out, which browsers draw without a library; what cannot be read shows its source.
+//! Formulas: LaTeX is converted to MathML, which browsers show without a library; an unreadable formula shows its source.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,14 +6,14 @@ use std::fmt;
 use math_core::{LatexToMathML, MathCoreConfig, MathDisplay};
 use maud::html;
 
-/// The longest formula that is drawn, in bytes.
+/// Size limit of a converted formula, in bytes.
 const MAX_BYTES: usize = 8 << 10;
-/// How deep groups may nest in a formula that is drawn.
+/// Nesting limit of groups in a converted formula.
 const MAX_DEPTH: usize = 60;
-/// Further formulas of a page show their source.
+/// Maximum of formulas in a page; further ones show their source.
 const MAX_FORMULAS: usize = 4_000;
 
-/// Commands that the library lacks and authors use, and what is written in the place of them and their braces.
+/// Commands that the library lacks and authors use, with the replacements of the command and its braces.
 const COMMANDS: [(&str, &str, &str); 5] = [
     (
         r"\boxed{",
@@ -26,7 +26,7 @@ const COMMANDS: [(&str, &str, &str); 5] = [
     (r"\mbox{", r"\text{", "}"),
 ];
 
-/// The elements that a formula is made of.
+/// Elements that a formula may consist of.
 const ELEMENTS: [&str; 28] = [
     "b",
     "i",
@@ -58,9 +58,9 @@ const ELEMENTS: [&str; 28] = [
     "span",
 ];
 
-/// Turns the formulas of a page into MathML.
+/// Converter of a page's formulas into MathML.
 pub(super) struct Formulas {
-    /// Made for the first formula: pages without any do not pay for it.
+    /// Created for the first formula: other pages do not pay for it.
     reader: Option<LatexToMathML>,
     left: usize,
 }
@@ -73,7 +73,7 @@ impl Formulas {
         }
     }
 
-    /// Writes a formula: in a line of its own, or in the text.
+    /// Writes a formula: on a line of its own, or within text.
     pub(super) fn write(
         &mut self,
         out: &mut dyn fmt::Write,
@@ -115,7 +115,7 @@ impl Formulas {
             return Err("it holds what is no formula".to_owned());
         }
         Ok(if is_display {
-            // One that is wider than a page is scrolled, by keys too.
+            // A formula that is wider than the page can be scrolled, by keyboard too.
             math.replacen("<math", "<math tabindex=\"0\"", 1)
         } else {
             math
@@ -128,11 +128,11 @@ fn reader() -> Result<LatexToMathML, String> {
     reader.map_err(|_| "the reader of formulas is broken".to_owned())
 }
 
-/// A formula with what the library has in the place of commands that the library lacks.
+/// Replaces commands that the library lacks.
 fn with_known_commands(latex: &str) -> Cow<'_, str> {
     let mut latex = without_gaps(latex);
     for (command, open, close) in COMMANDS {
-        // Each turn takes one command away, and adds none.
+        // Each iteration removes one command and adds none.
         while let Some(at) = latex.find(command) {
             let from = at + command.len();
             let Some(length) = group(&latex[from..]) else {
@@ -145,7 +145,7 @@ fn with_known_commands(latex: &str) -> Cow<'_, str> {
     latex
 }
 
-/// A formula whose rows do not say how far below them the next one stands: `\\[4pt]`, which the library would show.
+/// Removes row distances such as `\\[4pt]`, which the library would show.
 fn without_gaps(latex: &str) -> Cow<'_, str> {
     const BREAK: &str = r"\\[";
     if !latex.contains(BREAK) {
@@ -162,14 +162,14 @@ fn without_gaps(latex: &str) -> Cow<'_, str> {
     Cow::Owned(without)
 }
 
-/// Whether a text is a number and a unit, as in `-1.5 ex`.
+/// Whether a text is a number with a unit, as in `-1.5 ex`.
 fn is_length(text: &str) -> bool {
     let unit = text
         .trim_start_matches(|char: char| char.is_ascii_digit() || matches!(char, '.' | '-' | ' '));
     text.len() > unit.len() && unit.len() == 2 && unit.bytes().all(|byte| byte.is_ascii_lowercase())
 }
 
-/// How many bytes the group has that `text` stands in, up to the brace that closes it.
+/// Returns the length of the group that `text` is in, up to its closing brace.
 fn group(text: &str) -> Option<usize> {
     let (mut depth, mut is_escaped) = (0_usize, false);
     for (at, byte) in text.bytes().enumerate() {
@@ -185,7 +185,7 @@ fn group(text: &str) -> Option<usize> {
     None
 }
 
-/// How deep groups, fences and environments nest, at most.
+/// Returns the maximum nesting of groups, fences and environments.
 fn depth(latex: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
     let mut rest = latex;
@@ -200,7 +200,7 @@ fn depth(latex: &str) -> usize {
         {
             depth = depth.saturating_sub(1);
         } else if let Some(escaped) = from.strip_prefix('\\') {
-            // An escaped brace is none.
+            // Escaped braces do not count.
             length += escaped.chars().next().map_or(0, char::len_utf8);
         }
         deepest = deepest.max(depth);
@@ -209,7 +209,7 @@ fn depth(latex: &str) -> usize {
     deepest + unbraced(latex)
 }
 
-/// How many commands follow each other without a brace, which each may take the next as its argument.
+/// Returns the longest run of commands without a brace: each may take the next as its argument.
 fn unbraced(latex: &str) -> usize {
     let (mut run, mut longest) = (0_usize, 0);
     for byte in latex.bytes() {
@@ -223,8 +223,8 @@ fn unbraced(latex: &str) -> usize {
     longest
 }
 
-/// Whether what the library wrote is of known elements, without handlers, links and addresses. It escapes what authors
-/// write; this is the second wall.
+/// Whether the library's output consists of known elements, without handlers, links and addresses. The library escapes its input;
+/// this is a second check.
 fn is_math(math: &str) -> bool {
     math.split('<').skip(1).all(|part| {
         let Some((tag, text)) = part.split_once('>') else {

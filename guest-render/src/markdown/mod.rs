@@ -21,7 +21,7 @@ use crate::place::number;
 use crate::{Page, RenderError, Source, mermaid};
 use blocks::{Blocks, format_node};
 
-/// Tables that are given more cells than this are refused. They would show nothing but their own emptiness.
+/// Limit of missing cells in tables, which the parser would add.
 const MAX_PADDED_CELLS: u64 = 100_000;
 
 /// Renders a Markdown source.
@@ -36,7 +36,7 @@ pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
     let arena = Arena::new();
     let document = dollars::parse(&arena, text, &options);
     let about = about::of(front, document);
-    // Colours take room. A page that would fit without them goes without.
+    // Highlighting takes space: a page that would fit without it is rendered without it.
     let shell = Shell {
         source,
         kind: "markdown",
@@ -77,7 +77,7 @@ fn build(
         let mut output = Positioned::new(out, &position);
         let plugins = Plugins::default();
         let blocks = Blocks::new(&position, lines_before, is_highlighted);
-        // The writer is the only part that can fail, and only because the page is full.
+        // Only the writer can fail, when the page is full.
         format_document_with_formatter(
             document,
             options,
@@ -92,12 +92,11 @@ fn build(
     Ok(Page { diagrams, ..page })
 }
 
-/// At most how many cells tables lack and are given.
+/// Returns an upper bound of the cells that tables lack.
 ///
-/// A short row of a wide table costs its author two bytes and the parser thousands of nodes, more than a guest has
-/// memory for. So rows are counted before anything is built: from the line that makes a table, whose cells are all
-/// dashes, to the next blank line. A text that only looks like a table would have to be as wide and as long as one that
-/// is refused.
+/// A short row of a wide table costs its author two bytes and the parser thousands of nodes, more than a guest has memory for. So
+/// rows are counted before parsing: from the line that makes a table, whose cells are all dashes, to the next blank line. A text
+/// that only looks like a table is refused only if it is as wide and as long as a refused table.
 fn padded_cells(text: &str) -> u64 {
     let mut columns = 0;
     let mut cells = 0;

@@ -52,8 +52,8 @@ fn is_disk_full(extended: i32) -> bool {
 /// Copies a database to a new file that needs no log beside it. If a transaction is open on `from`, the copy is its snapshot. The
 /// file is not synced.
 ///
+/// # Errors
 /// Those of the two databases.
-/// The databases'.
 pub fn copy_database(from: &Connection, to: &Path) -> rusqlite::Result<()> {
     disk::create_private_file(to).map_err(|error| {
         let code = ffi::Error::new(ffi::SQLITE_CANTOPEN);

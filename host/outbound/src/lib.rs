@@ -39,11 +39,11 @@ pub struct Outbound {
 /// A response, read to its end.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// Status of the answer.
+    /// Status of the response.
     pub status: StatusCode,
-    /// Headers of the answer.
+    /// Headers of the response.
     pub headers: HeaderMap,
-    /// Body of the answer.
+    /// Body of the response.
     pub body: Bytes,
 }
 

@@ -106,7 +106,7 @@ pub(super) struct ComponentNames {
 }
 
 impl ComponentNames {
-    /// Reads the names, and nothing else.
+    /// Reads the names from a component.
     ///
     /// # Errors
     ///

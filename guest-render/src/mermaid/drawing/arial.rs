@@ -1,6 +1,6 @@
-//! How wide Arial's characters are, and those of the fonts made to its measure (Liberation Sans, Arimo).
+//! Widths of Arial's characters, and of fonts with the same metrics (Liberation Sans, Arimo).
 
-/// A run of characters that follow one another, with the advance of each in 1/2048 of the font's size.
+/// A run of consecutive characters, with the advance of each in 1/2048 of the font's size.
 ///
 /// A character that the font lacks has 0.
 pub(super) struct Run {

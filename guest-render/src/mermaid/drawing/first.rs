@@ -1,6 +1,6 @@
-//! From a diagram's source to a first drawing, by merman: what it is told, and what its refusals become.
+//! Draft of a drawing by merman: its settings, and its errors in an author's words.
 //!
-//! What comes out is not fit to be served: the rest of this folder makes it so.
+//! A draft is not safe to serve: the rest of this folder rewrites it.
 
 use std::sync::Arc;
 
@@ -20,16 +20,16 @@ use super::text;
 use crate::place::place_of;
 use crate::{DrawError, Malformed};
 
-/// The id that merman gives the drawing, and its own ids begin with. None of them is served.
+/// Id of the draft, which merman's ids begin with. None of them is served.
 const ID: &str = "drawing";
 
-/// How wide the screen is that some diagrams ask for, in CSS pixels.
+/// Width of the screen that some diagrams ask for, in CSS pixels.
 const SCREEN: f64 = 1280.0;
 
-/// Larger sources are not searched for the line that is wrong, in bytes.
+/// Size limit of sources that are searched for the faulty line, in bytes.
 const SEARCHED: usize = 4 << 10;
 
-/// Draws a diagram, as the page's of this `number`.
+/// Draws a diagram; `number` is its index in the page.
 pub(crate) fn draw(source: &str, number: u32) -> Result<String, DrawError> {
     let prepared = prepare::prepared(source);
     let drawn = match first(&prepared.text) {
@@ -51,10 +51,10 @@ pub(crate) fn draw(source: &str, number: u32) -> Result<String, DrawError> {
     })
 }
 
-/// Drawing by mermaid.js of a sequence diagram that nobody takes part in yet.
+/// Drawing by mermaid.js of a sequence diagram without participants.
 const NO_ACTORS: &str = r#"<svg id="drawing" xmlns="http://www.w3.org/2000/svg" viewBox="-50 -10 100 50" aria-roledescription="sequence"/>"#;
 
-/// The first drawing, with all that merman puts into it.
+/// Draws the draft with merman.
 fn first(source: &str) -> Result<String, Refused> {
     let request = SvgRequest {
         environment: environment()?,
@@ -84,12 +84,11 @@ const NOT_DRAWN: &str = "This type of diagram is not drawn here: use another, su
     classDiagram, stateDiagram-v2, erDiagram, gantt, pie, mindmap, timeline or treemap";
 const NO_DIAGRAM: &str = "No type of diagram is named: begin with one, as in flowchart TD";
 
-/// The colours of the series of a chart: each stands out from the ground, and from those beside it.
+/// Colours of a chart's series: each contrasts with the background, and with its neighbours.
 const SERIES: &str =
     "#737bd9,#c2571a,#2b8a57,#b03a74,#2f7fb5,#8a6d1f,#6d5a9c,#3f8383,#a04040,#5d6b7a";
 
-/// Settings that all diagrams have in common. An author may choose a theme and its variables, and may not change what
-/// is `secure`.
+/// Returns the settings that all diagrams share. An author may choose a theme and its variables, but not the `secure` settings.
 fn settings(kind: &str, has_theme: bool) -> serde_json::Value {
     // Mind maps grow around their root.
     let layout = if kind == "mindmap" {
@@ -106,7 +105,7 @@ fn settings(kind: &str, has_theme: bool) -> serde_json::Value {
         "maxTextSize": 100_000,
         "flowchart": { "minNodeWidth": 0, "wrappingWidth": 200 },
         "state": { "minNodeWidth": 0 },
-        // White is read on these, as it is not on the lighter greys that are usual.
+        // White is readable on these greys, but not on the usual lighter ones.
         "c4": {
             "external_system_bg_color": "#6f6f6f",
             "external_system_db_bg_color": "#6f6f6f",
@@ -128,16 +127,16 @@ fn settings(kind: &str, has_theme: bool) -> serde_json::Value {
         "mindmap" | "timeline" | "kanban" | "treemap" | "treemap-beta"
     );
     if is_by_scale && !has_theme {
-        // White on the theme's lighter colours, as it has it, is hard to read.
+        // The theme's white is hard to read on its lighter colours.
         let labels = (0..12).map(|number| (format!("cScaleLabel{number}"), json!("#000000")));
         settings["themeVariables"] = serde_json::Value::Object(labels.collect());
     }
     if kind.starts_with("xychart") && !has_theme {
-        // The theme's own first colour is next to that of the ground.
+        // The theme's own first colour is next to that of the background.
         settings["themeVariables"] = json!({ "xyChart": { "plotColorPalette": SERIES } });
     }
     if kind == "gantt" && !has_theme {
-        // White is read on these, as it is not on the theme's violet and red.
+        // White is readable on these colours, but not on the theme's violet and red.
         settings["themeVariables"] =
             json!({ "taskBkgColor": "#5f66c4", "critBkgColor": "#d90000" });
     }
@@ -161,16 +160,16 @@ fn measurer() -> Arc<dyn TextMeasurer + Send + Sync> {
     })
 }
 
-/// Why there is no drawing.
+/// Reason why there is no draft.
 enum Refused {
     TooComplex,
-    /// It has formulas, which are not drawn.
+    /// The source has formulas, which are not drawn.
     Formulas,
-    /// Nothing stands in it that could be drawn.
+    /// The source has nothing that could be drawn.
     Empty,
     Because {
         message: String,
-        /// In what merman was given, where it knows.
+        /// Offset in the text that merman was given, if it is known.
         offset: Option<usize>,
     },
 }
@@ -180,12 +179,12 @@ impl Refused {
         Self::Because { message, offset }
     }
 
-    /// The first word is what is wrong.
+    /// The fault is at the first word.
     fn no_diagram() -> Self {
         Self::because(NO_DIAGRAM.to_owned(), Some(0))
     }
 
-    /// Phrases the error for the author, with the place where it is sure.
+    /// Phrases the error for the author, with the position where it is certain.
     fn told(self, source: &str, prepared: &Prepared<'_>) -> DrawError {
         let (message, offset) = match self {
             Self::TooComplex => return DrawError::TooComplex,
@@ -200,7 +199,7 @@ impl Refused {
             return refusal(source, told, Some(at));
         }
         let offset = offset.map(|offset| prepared.source_offset(offset));
-        // The end of a source is where a reader stopped, and seldom what is wrong.
+        // The end of a source is where the parser stopped, and seldom the fault.
         let offset = match offset.filter(|offset| *offset < source.trim_end().len()) {
             None => first_line_with(&message, source),
             found => found,
@@ -209,7 +208,7 @@ impl Refused {
     }
 }
 
-/// Where the first line begins with which a source is refused for the same reason: what comes after is not to blame.
+/// Returns the offset of the first line at which the source fails for the same reason: later lines are not to blame.
 fn first_line_with(message: &str, source: &str) -> Option<usize> {
     if source.len() > SEARCHED {
         return None;
@@ -243,7 +242,7 @@ fn first_line_with(message: &str, source: &str) -> Option<usize> {
     Some(start + line.len() - line.trim_start().len())
 }
 
-/// Sorts an error: too much of something, or a reason with a place.
+/// Classifies an error of merman.
 fn refused(error: &RenderError) -> Refused {
     match error {
         RenderError::ResourceLimitExceeded(_) => Refused::TooComplex,

@@ -1,4 +1,4 @@
-//! The element around a drawing: its size, its name, its styles.
+//! Root element of a drawing: its size, its name, its styles.
 
 use std::fmt::Write as _;
 
@@ -8,14 +8,14 @@ use super::markup::{decimal, escape, shortened};
 use super::names;
 use super::safe::{LARGEST, Unsafe, Writer, is_svg};
 
-/// The fonts whose measure labels were given. Without one of these a label may be a little wider than its place.
+/// Fonts with the metrics that labels were measured for. With other fonts a label may be a little wider than its place.
 const FONTS: &str = "Arial,\"Liberation Sans\",Arimo,Helvetica,sans-serif";
 
-/// How much smaller than it was drawn a drawing may be shown before it scrolls.
+/// Smallest scale at which a drawing is shown before it scrolls.
 const SMALLEST: f64 = 0.45;
 
 impl<'a> Writer<'a> {
-    /// The whole element, around what was written.
+    /// Writes the root element around the content.
     pub(super) fn finish(
         mut self,
         root: Node<'a, 'a>,
@@ -38,7 +38,7 @@ impl<'a> Writer<'a> {
             .filter_map(|class| self.sheet.names.class(class))
             .collect();
         self.attribute("class", &classes.join(" "));
-        // An image has no links inside of it.
+        // An element with the role of an image has no links inside.
         self.attribute("role", if self.has_links { "group" } else { "img" });
         let kind = kind(root.attribute("aria-roledescription").unwrap_or_default());
         self.attribute("aria-label", said(root, "title").unwrap_or(kind));
@@ -50,17 +50,17 @@ impl<'a> Writer<'a> {
         self.sheet.palette.write(&mut self.out, &id, is_dark);
         self.out.push_str(rules);
         if kind == "C4 diagram" {
-            // A relation's label may lie across a box: it is read on a rim of the figure's ground.
+            // A relation's label may lie across a box: it gets an outline in the background colour.
             let _ = write!(
                 self.out,
                 "#{id} text[dominant-baseline]{{stroke:var(--soft,#fff);stroke-width:4px;stroke-linejoin:round;paint-order:stroke}}"
             );
         }
         if kind == "Radar chart" {
-            // The title of a radar chart stands on the upper edge.
+            // The title of a radar chart touches the upper edge.
             let _ = write!(self.out, "#{id}{{overflow:visible}}");
         }
-        // Whatever a rule says of shapes: what it says is important, of classes and elements, is still less than this.
+        // These rules are important, and their selectors are less specific than the drawing's own.
         let _ = write!(
             self.out,
             "#{id} .l.l.l.l{{fill:currentColor!important;stroke:none!important}}</style>"
@@ -92,7 +92,7 @@ fn size(view_box: &str) -> Result<(f64, f64), Unsafe> {
     }
 }
 
-/// Reads a text of the author about the drawing as a whole.
+/// Returns a text of the author about the whole drawing.
 fn said<'a>(root: Node<'a, 'a>, name: &str) -> Option<&'a str> {
     let said = root
         .children()
@@ -102,7 +102,7 @@ fn said<'a>(root: Node<'a, 'a>, name: &str) -> Option<&'a str> {
     (!said.is_empty()).then_some(said)
 }
 
-/// Names a drawing whose author does not.
+/// Returns a name for a drawing without one.
 fn kind(role: &str) -> &'static str {
     match role {
         "architecture" => "Architecture diagram",

@@ -1,7 +1,6 @@
-//! Labels that were drawn as HTML inside of the drawing, as lines of text.
+//! Labels that were drawn as HTML inside of the drawing, rewritten as lines of text.
 //!
-//! Only their text, their weight and slant, their alignment and their colours go on; the lines break where a browser would
-//! have broken them.
+//! Only their text, weight, slant, alignment and colours are kept; lines break where a browser would have broken them.
 
 use std::fmt::Write as _;
 
@@ -12,24 +11,24 @@ use super::markup::{decimal, escape};
 use super::safe::{LARGEST, Writer};
 use super::text;
 
-/// How large labels are where the drawing says nothing else, in CSS pixels.
+/// Default size of labels, in CSS pixels.
 pub(super) const FONT_SIZE: f64 = 16.0;
 
-/// How a piece of a label is written.
+/// Font style of a part of a label.
 #[derive(Clone, Copy, Default, Eq, PartialEq)]
 struct Face {
     is_bold: bool,
     is_italic: bool,
 }
 
-/// A piece of a line.
+/// A part of a line with one font style.
 #[derive(Debug, Eq, PartialEq)]
 struct Run {
     text: String,
     face: Face,
 }
 
-/// Where the lines of a label stand in its box.
+/// Alignment of a label's lines in its box.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Align {
     Start,
@@ -41,7 +40,7 @@ enum Align {
 struct Label {
     lines: Vec<Vec<Run>>,
     align: Align,
-    /// The declarations of all the elements that the label was made of, unchecked, from the outermost in.
+    /// Declarations of all elements that the label was made of, unchecked, from the outermost inwards.
     style: String,
     /// Classes of the spans.
     classes: Vec<String>,
@@ -61,12 +60,12 @@ impl std::fmt::Debug for Face {
 /// Builder of a label.
 struct Builder {
     lines: Vec<Vec<Run>>,
-    /// The widest that a line may be, in CSS pixels.
+    /// Width limit of a line, in CSS pixels.
     limit: f64,
     font_size: f64,
-    /// How wide the last line is so far.
+    /// Width of the last line so far.
     width: f64,
-    /// A space that comes before the next word, if that stands on the same line.
+    /// A space before the next word, if that is on the same line.
     has_space: bool,
 }
 
@@ -77,7 +76,7 @@ impl Label {
         let mut classes = Vec::new();
         let mut is_wrapped = true;
         let mut align = Align::Middle;
-        // What is around the whole of the text: one element in another.
+        // Elements around the whole text, nested in each other.
         let mut around = object.first_element_child();
         while let Some(element) = around {
             let own = element.attribute("style").unwrap_or_default();
@@ -260,7 +259,7 @@ impl<'a> Writer<'a> {
         let classes = classes.join(" ");
         let style = self.sheet.declarations(&label.style);
         let mut middle = y;
-        // Some writers count lines that they do not draw; the lines fill the box either way.
+        // Some drawings count lines that are not drawn; the lines fill the box either way.
         let line_height = height / f64::from(u32::try_from(label.lines.len()).unwrap_or(u32::MAX));
         for line in &label.lines {
             let _ = write!(
@@ -296,7 +295,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// A length in pixels.
+/// Parses a length in pixels.
 pub(super) fn pixels(value: &str) -> Option<f64> {
     value
         .trim()

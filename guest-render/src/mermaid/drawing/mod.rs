@@ -1,4 +1,4 @@
-//! Drawings of diagrams: a first one by merman, and the one that is served, written anew from it through an allow-list.
+//! Drawings of diagrams: a draft by merman, and the served drawing, rewritten from it through an allow-list.
 
 mod arial;
 mod colours;
@@ -9,7 +9,7 @@ mod frame;
 mod label;
 mod markup;
 mod names;
-// Natively there are only its tests.
+// Native builds have only its tests.
 #[cfg_attr(not(target_family = "wasm"), allow(dead_code))]
 mod prepare;
 mod safe;

@@ -1,22 +1,22 @@
-//! Preparation of a source for merman: the same diagram, in the forms that it reads.
+//! Preparation of a source for merman: the same diagram, in the syntax that merman reads.
 
 use std::borrow::Cow;
 
-/// A source as merman is given it, and what was put into it.
+/// A prepared source, with the bytes that were inserted.
 pub(super) struct Prepared<'a> {
     pub(super) text: Cow<'a, str>,
-    /// Where single bytes were put in, in the prepared text, ascending.
+    /// Offsets of inserted bytes in the prepared text, ascending.
     added: Vec<usize>,
 }
 
 impl Prepared<'_> {
-    /// The place in the source of a place in the prepared text.
+    /// Converts an offset in the prepared text to one in the source.
     pub(super) fn source_offset(&self, offset: usize) -> usize {
         offset - self.added.iter().take_while(|at| **at < offset).count()
     }
 }
 
-/// The word that a diagram begins with, after its front matter, directives and comments.
+/// Returns the first word of a diagram, after its front matter, directives and comments.
 pub(super) fn kind(source: &str) -> &str {
     let (mut in_matter, mut is_first) = (false, true);
     for line in source.lines().map(str::trim) {
@@ -33,24 +33,24 @@ pub(super) fn kind(source: &str) -> &str {
     ""
 }
 
-/// Whether an author has chosen the theme that is made for dark pages.
+/// Whether the author has chosen the dark theme.
 pub(super) fn is_made_for_dark(source: &str) -> bool {
     bare(source).contains("theme:dark")
 }
 
-/// Whether an author has chosen a theme or colours of their own.
+/// Whether the author has chosen a theme or colours.
 pub(super) fn names_theme(source: &str) -> bool {
     let bare = bare(source);
     bare.contains("theme:") || bare.contains("themeVariables:")
 }
 
-/// A source without quotes and blanks, in which settings are written in several ways.
+/// Returns a source without quotes and blanks, because settings can be written in several ways.
 fn bare(source: &str) -> String {
     let is_kept = |char: &char| !matches!(char, '"' | '\'' | ' ' | '\t');
     source.chars().filter(is_kept).collect()
 }
 
-/// A source that merman reads as mermaid.js does: the brace that closes a class's body stands in a line of its own.
+/// Prepares a source so that merman reads it as mermaid.js does: the brace that closes a class's body gets a line of its own.
 pub(super) fn prepared(source: &str) -> Prepared<'_> {
     let mut prepared = Prepared {
         text: Cow::Borrowed(source),
@@ -84,13 +84,12 @@ pub(super) fn prepared(source: &str) -> Prepared<'_> {
     prepared
 }
 
-/// A source without formulas: what stands between double dollars is text here, dollars and all.
+/// Returns a source whose formulas, between double dollar signs, are plain text.
 pub(super) fn without_formulas(source: &str) -> String {
     source.replace("$$", "#36;#36;")
 }
 
-/// Phrases a message for an author, in words that are not the library's: a sentence without its place, which stands
-/// beside it.
+/// Rephrases a message of the library for an author: a sentence without the position, which is reported separately.
 pub(super) fn told(message: &str) -> String {
     if message.contains("lacks capability") {
         return "This needs something that is not drawn here: write formulas in labels as text, and use no other layouts.".to_owned();
@@ -110,7 +109,7 @@ pub(super) fn told(message: &str) -> String {
     {
         told = before;
     }
-    // Where in the front matter, in its own count of lines, which is not the source's.
+    // The position in the front matter counts lines from there, and not from the start of the source.
     if let Some((before, _)) = told.split_once(" at char ") {
         told = before;
     }

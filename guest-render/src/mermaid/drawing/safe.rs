@@ -1,8 +1,7 @@
-//! The drawing that a page gets: the first one, read as XML and written anew through an allow-list.
+//! Rewriting of a draft into the served drawing: read as XML, and written through an allow-list.
 //!
-//! Nothing of the first drawing is copied. What is not named here does not exist on the page: an element that is not
-//! known ends the drawing, an attribute that is not known is left out, links lead to https or nowhere, and values
-//! are those of [`super::css`]. Labels in HTML become lines of text ([`super::label`]).
+//! Nothing of the draft is copied. An unknown element rejects the drawing, an unknown attribute is left out, links lead to https
+//! or are removed, and values are those of [`super::css`]. HTML labels become lines of text ([`super::label`]).
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -15,7 +14,7 @@ use super::label;
 use super::markup::{escape, shortened};
 use super::names::{self, Names};
 
-/// The elements that a drawing is made of.
+/// Elements that a drawing may consist of.
 const ELEMENTS: [&str; 21] = [
     "a",
     "circle",
@@ -40,7 +39,7 @@ const ELEMENTS: [&str; 21] = [
     "tspan",
 ];
 
-/// Elements that are left out with what is in them: a drawing is the same without, or says it elsewhere.
+/// Elements that are left out with their content: a drawing does not need them.
 const LEFT_OUT: [&str; 6] = ["desc", "filter", "image", "style", "symbol", "use"];
 
 /// Attributes whose values are numbers, lengths, words and functions of numbers.
@@ -87,30 +86,30 @@ const GEOMETRY: [&str; 40] = [
     "y2",
 ];
 
-/// The namespace of everything that is drawn.
+/// Namespace of SVG.
 const SVG: &str = "http://www.w3.org/2000/svg";
 
-/// The largest side of a drawing, in CSS pixels.
+/// Limit of a drawing's sides, in CSS pixels.
 pub(super) const LARGEST: f64 = 100_000.0;
 
-/// Why a drawing does not become one of the page's.
+/// Reason why a draft is rejected.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unsafe {
-    /// It is no XML.
+    /// The draft is not XML.
     #[error("the drawing cannot be read: {0}")]
     Unreadable(#[from] roxmltree::Error),
-    /// It is not one element of SVG with a size.
+    /// The draft is not an SVG element with a size.
     #[error("the drawing has no size")]
     NoSize,
-    /// It is larger than anybody could look at.
+    /// The drawing is too large to be looked at.
     #[error("the drawing is larger than {LARGEST} pixels")]
     TooLarge,
-    /// It contains what no drawing should.
+    /// The draft contains a forbidden element.
     #[error("the drawing contains {0:?}")]
     Element(String),
 }
 
-/// Writes a drawing anew, as the page's drawing of this `number`. `drawn_as` is its id as it was drawn.
+/// Rewrites a draft as the drawing with index `number` in the page. `drawn_as` is the draft's id.
 ///
 /// A drawing that is made for dark pages keeps its colours there.
 pub(super) fn rewrite(
@@ -158,34 +157,34 @@ pub(super) fn rewrite(
     writer.finish(root, &rules, is_dark)
 }
 
-/// The page's drawing, as far as it is written.
+/// The drawing, as far as it is written.
 pub(super) struct Writer<'a> {
     pub(super) out: String,
     pub(super) sheet: Sheet<'a>,
-    /// The colour behind the labels of edges.
+    /// Background colour of edge labels.
     pub(super) plate: Option<&'a str>,
-    /// The size of the drawing's labels, in CSS pixels.
+    /// Size of the drawing's labels, in CSS pixels.
     pub(super) font_size: f64,
-    /// Whether labels begin where their boxes do: their boxes are as wide as they are, and stand below one another.
+    /// Whether labels are aligned at the start of their boxes, which are below one another and equally wide.
     pub(super) is_list: bool,
-    /// The names of the elements that were written.
+    /// Names of the written elements.
     pub(super) types: HashSet<&'a str>,
-    /// The ids that were written.
+    /// Ids that were written.
     pub(super) ids: HashSet<String>,
     pub(super) has_links: bool,
 }
 
-/// Rest of a node, after its beginning.
+/// Part of the tree that follows the opening of a node.
 #[derive(Eq, PartialEq)]
 enum After {
-    /// Content of the node, and its end.
+    /// The node's content and its end.
     Content,
-    /// The next node.
+    /// The next node: this one is complete.
     Next,
 }
 
 impl<'a> Writer<'a> {
-    /// Writes a node and what is in it. Without recursion: how deep a drawing nests is up to its author.
+    /// Writes a node with its content. It does not recurse, because the author controls the nesting.
     fn tree(&mut self, top: Node<'a, 'a>) -> Result<(), Unsafe> {
         let mut node = top;
         loop {
@@ -236,7 +235,7 @@ impl<'a> Writer<'a> {
                 .parent_element()
                 .is_some_and(|parent| is_svg(parent, "switch"))
         {
-            // What a browser would not show either.
+            // Browsers would not show it either.
             return Ok(After::Next);
         }
         let name = node.tag_name().name();
@@ -313,7 +312,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// An attribute, unless it is empty. Its name is one of this file's or of the styles'.
+    /// Writes an attribute, unless it is empty. The name comes from this file or the styles, never from the draft.
     pub(super) fn attribute(&mut self, name: &str, value: &str) {
         if !value.is_empty() {
             let _ = write!(self.out, " {name}=\"");
@@ -327,7 +326,7 @@ pub(super) fn is_svg(node: Node<'_, '_>, name: &str) -> bool {
     node.has_tag_name((SVG, name))
 }
 
-/// The name under which the page has an element; a link that leads nowhere is a group.
+/// Returns the name of an element on the page; a link without a target becomes a group.
 fn written_as(node: Node<'_, '_>) -> Option<&'static str> {
     let name = match node.tag_name().name() {
         "switch" => "g",
@@ -337,7 +336,7 @@ fn written_as(node: Node<'_, '_>) -> Option<&'static str> {
     ELEMENTS.into_iter().find(|known| *known == name)
 }
 
-/// Where a link leads, if that is an address by https.
+/// Returns the target of a link, if it is an https address.
 fn link<'a>(node: Node<'a, 'a>) -> Option<&'a str> {
     if !is_svg(node, "a") {
         return None;
