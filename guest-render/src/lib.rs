@@ -11,9 +11,9 @@ mod json;
 mod language;
 mod markdown;
 mod mermaid;
-mod out;
 mod page;
-mod place;
+mod page_writer;
+mod position;
 
 /// Bindings that `wit-bindgen` generates from the contract between host and guest.
 #[allow(
@@ -35,10 +35,10 @@ pub use bindings::svc::render::types::{
 };
 
 /// Function that renders pages of one content type.
-type Make = fn(&Source) -> Result<Page, RenderError>;
+type RenderFunction = fn(&Source) -> Result<Page, RenderError>;
 
 /// Content types that this guest renders, by name. To add a type, add a line.
-pub const TYPES: [(&str, Make); 5] = [
+pub const RENDERERS: [(&str, RenderFunction); 5] = [
     ("html", html::render),
     ("markdown", markdown::render),
     ("mermaid", mermaid::render),
@@ -48,7 +48,9 @@ pub const TYPES: [(&str, Make); 5] = [
 
 /// Renders a page.
 pub fn render(source: &Source) -> Result<Page, RenderError> {
-    let known = TYPES.iter().find(|(name, _)| *name == source.content_type);
+    let known = RENDERERS
+        .iter()
+        .find(|(name, _)| *name == source.content_type);
     known.map_or(Err(RenderError::Unsupported), |(_, make)| make(source))
 }
 

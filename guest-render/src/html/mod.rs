@@ -28,27 +28,27 @@ pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
     Ok(Page {
         html,
         diagrams: Vec::new(),
-        title: page::title(source, own_title(&source.text).as_deref()),
+        title: page::choose_title(source, find_title(&source.text).as_deref()),
     })
 }
 
 /// Tokenizes HTML; with `switches`, the tokenizer knows the elements whose text is no markup.
 ///
 /// All tokens have spans, used or not: a second kind of tokenizer would add a hundredth to the component's size.
-pub(crate) fn tokens(text: &str, switches: bool) -> impl Iterator<Item = Token<usize>> {
+pub(crate) fn tokenize(text: &str, switches: bool) -> impl Iterator<Item = Token<usize>> {
     let mut emitter = DefaultEmitter::<usize>::new_with_span();
     emitter.naively_switch_states(switches);
     Tokenizer::new_with_emitter(text, emitter).flatten()
 }
 
 /// Bytes of a document that are searched for its title.
-const TITLE_WITHIN: usize = 64 << 10;
+const TITLE_SEARCH_BYTES: usize = 64 << 10;
 
 /// Returns a document's first `<title>` that is not a drawing's.
-fn own_title(text: &str) -> Option<String> {
-    let head = &text[..text.floor_char_boundary(TITLE_WITHIN)];
+fn find_title(text: &str) -> Option<String> {
+    let head = &text[..text.floor_char_boundary(TITLE_SEARCH_BYTES)];
     let mut title: Option<String> = None;
-    for token in tokens(head, true) {
+    for token in tokenize(head, true) {
         match (token, &mut title) {
             (Token::StartTag(tag), None) if **tag.name == *b"title" => title = Some(String::new()),
             (Token::StartTag(tag), None) if **tag.name == *b"svg" => return None,
@@ -69,16 +69,18 @@ fn script_position(text: &str) -> usize {
     const BOM: &str = "\u{feff}";
     let start = if text.starts_with(BOM) { BOM.len() } else { 0 };
     let document = &text[start..];
-    let mut found = Found::Nothing;
+    let mut found = InsertionPoint::Nothing;
     let mut position = 0;
-    for token in tokens(document, false) {
+    for token in tokenize(document, false) {
         let (what, end) = match token {
             Token::Error(_) | Token::Comment(_) => continue,
             Token::String(text) if text.iter().all(u8::is_ascii_whitespace) => continue,
-            Token::Doctype(doctype) => (Found::Doctype, doctype.span.end),
-            Token::StartTag(tag) if **tag.name == *b"html" => (Found::Html, tag.span.end),
-            Token::StartTag(tag) if **tag.name == *b"head" => (Found::Head, tag.span.end),
-            Token::EndTag(tag) if found != Found::Nothing && !ends_the_prologue(&tag.name) => {
+            Token::Doctype(doctype) => (InsertionPoint::Doctype, doctype.span.end),
+            Token::StartTag(tag) if **tag.name == *b"html" => (InsertionPoint::Html, tag.span.end),
+            Token::StartTag(tag) if **tag.name == *b"head" => (InsertionPoint::Head, tag.span.end),
+            Token::EndTag(tag)
+                if found != InsertionPoint::Nothing && !opens_head_or_body(&tag.name) =>
+            {
                 continue;
             }
             _ => break,
@@ -88,7 +90,7 @@ fn script_position(text: &str) -> usize {
             found = what;
             position = end;
         }
-        if found == Found::Head {
+        if found == InsertionPoint::Head {
             break;
         }
     }
@@ -97,7 +99,7 @@ fn script_position(text: &str) -> usize {
 
 /// The best position found so far, in rising order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Found {
+enum InsertionPoint {
     Nothing,
     Doctype,
     Html,
@@ -105,7 +107,7 @@ enum Found {
 }
 
 /// Whether an end tag makes a browser open the head and the body; all others are ignored at this point.
-fn ends_the_prologue(name: &[u8]) -> bool {
+fn opens_head_or_body(name: &[u8]) -> bool {
     matches!(name, b"head" | b"body" | b"html" | b"br")
 }
 

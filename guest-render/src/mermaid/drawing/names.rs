@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 use roxmltree::{Document, Node};
 
 /// Attributes that may hold a reference to a part of the drawing.
-const HREFS: [&str; 1] = ["href"];
+const HREF_ATTRIBUTES: [&str; 1] = ["href"];
 
 /// Map from the draft's ids and classes to those on the page.
-pub(super) struct Names<'a> {
+pub(super) struct NameMap<'a> {
     prefix: String,
     /// Ids that are referred to, each with its number.
     ids: HashMap<&'a str, usize>,
@@ -16,7 +16,7 @@ pub(super) struct Names<'a> {
     classes: HashSet<&'a str>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> NameMap<'a> {
     /// Collects the names of the drawing with index `number` in the page.
     ///
     /// The anchors of headings are in lower case, so the prefix is not.
@@ -30,15 +30,17 @@ impl<'a> Names<'a> {
                     .parent_element()
                     .is_some_and(|parent| parent.has_tag_name("style"))
             {
-                referenced.extend(fragments(node.text().unwrap_or_default()));
+                referenced.extend(fragment_ids(node.text().unwrap_or_default()));
             }
             for attribute in node.attributes() {
                 let value = attribute.value();
                 match attribute.name() {
                     "id" => present.push(value),
                     "class" => classes.extend(value.split_ascii_whitespace()),
-                    name if HREFS.contains(&name) => referenced.extend(value.strip_prefix('#')),
-                    _ => referenced.extend(fragments(value)),
+                    name if HREF_ATTRIBUTES.contains(&name) => {
+                        referenced.extend(value.strip_prefix('#'))
+                    }
+                    _ => referenced.extend(fragment_ids(value)),
                 }
             }
         }
@@ -96,7 +98,7 @@ impl<'a> Names<'a> {
 }
 
 /// Returns the id in a value that is a single `url(#…)`.
-pub(super) fn fragment(value: &str) -> Option<&str> {
+pub(super) fn fragment_id(value: &str) -> Option<&str> {
     value
         .trim()
         .strip_prefix("url(")?
@@ -106,7 +108,7 @@ pub(super) fn fragment(value: &str) -> Option<&str> {
 }
 
 /// Returns the ids of all `url(#…)` in a text.
-fn fragments(text: &str) -> impl Iterator<Item = &str> {
+fn fragment_ids(text: &str) -> impl Iterator<Item = &str> {
     text.split("url(").skip(1).filter_map(|rest| {
         let end = rest.find(')')?;
         rest[..end].trim_matches(['"', '\'']).strip_prefix('#')

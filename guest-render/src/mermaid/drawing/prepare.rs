@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 
 /// A prepared source, with the bytes that were inserted.
-pub(super) struct Prepared<'a> {
+pub(super) struct PreparedSource<'a> {
     pub(super) text: Cow<'a, str>,
     /// Offsets of inserted bytes in the prepared text, ascending.
     added: Vec<usize>,
 }
 
-impl Prepared<'_> {
+impl PreparedSource<'_> {
     /// Converts an offset in the prepared text to one in the source.
     pub(super) fn source_offset(&self, offset: usize) -> usize {
         offset - self.added.iter().take_while(|at| **at < offset).count()
@@ -17,7 +17,7 @@ impl Prepared<'_> {
 }
 
 /// Returns the first word of a diagram, after its front matter, directives and comments.
-pub(super) fn kind(source: &str) -> &str {
+pub(super) fn diagram_type(source: &str) -> &str {
     let (mut in_matter, mut is_first) = (false, true);
     for line in source.lines().map(str::trim) {
         if line == "---" && (is_first || in_matter) {
@@ -35,28 +35,28 @@ pub(super) fn kind(source: &str) -> &str {
 
 /// Whether the author has chosen the dark theme.
 pub(super) fn is_made_for_dark(source: &str) -> bool {
-    bare(source).contains("theme:dark")
+    strip_quotes_and_blanks(source).contains("theme:dark")
 }
 
 /// Whether the author has chosen a theme or colours.
 pub(super) fn names_theme(source: &str) -> bool {
-    let bare = bare(source);
+    let bare = strip_quotes_and_blanks(source);
     bare.contains("theme:") || bare.contains("themeVariables:")
 }
 
 /// Returns a source without quotes and blanks, because settings can be written in several ways.
-fn bare(source: &str) -> String {
+fn strip_quotes_and_blanks(source: &str) -> String {
     let is_kept = |char: &char| !matches!(char, '"' | '\'' | ' ' | '\t');
     source.chars().filter(is_kept).collect()
 }
 
 /// Prepares a source so that merman reads it as mermaid.js does: the brace that closes a class's body gets a line of its own.
-pub(super) fn prepared(source: &str) -> Prepared<'_> {
-    let mut prepared = Prepared {
+pub(super) fn prepare_source(source: &str) -> PreparedSource<'_> {
+    let mut prepared = PreparedSource {
         text: Cow::Borrowed(source),
         added: Vec::new(),
     };
-    if !kind(source).starts_with("classDiagram") {
+    if !diagram_type(source).starts_with("classDiagram") {
         return prepared;
     }
     let mut text = String::with_capacity(source.len() + 16);
@@ -90,7 +90,7 @@ pub(super) fn without_formulas(source: &str) -> String {
 }
 
 /// Rephrases a message of the library for an author: a sentence without the position, which is reported separately.
-pub(super) fn told(message: &str) -> String {
+pub(super) fn rephrase(message: &str) -> String {
     if message.contains("lacks capability") {
         return "This needs something that is not drawn here: write formulas in labels as text, and use no other layouts.".to_owned();
     }
@@ -140,14 +140,14 @@ mod tests {
             ("gitGraph:\n commit", "gitGraph"),
             ("", ""),
         ] {
-            assert_eq!(kind(source), expected, "{source}");
+            assert_eq!(diagram_type(source), expected, "{source}");
         }
     }
 
     #[test]
     fn bodies_of_classes_close_in_their_own_line() {
         let source = "classDiagram\n class A {\n  +run() void }\n A -- B\n class C { }\n class D {\n  x\n }\n";
-        let prepared = super::prepared(source);
+        let prepared = super::prepare_source(source);
         assert_eq!(
             prepared.text,
             "classDiagram\n class A {\n  +run() void \n}\n A -- B\n class C { }\n class D {\n  x\n }\n"
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(prepared.source_offset(at), source.find("A --").unwrap());
         assert_eq!(prepared.source_offset(3), 3);
         assert!(matches!(
-            super::prepared("flowchart TD\n A{x}").text,
+            super::prepare_source("flowchart TD\n A{x}").text,
             Cow::Borrowed(_)
         ));
     }
@@ -181,13 +181,13 @@ mod tests {
             ),
             ("There can be only one root.", "There can be only one root."),
         ] {
-            assert_eq!(told(message), expected);
+            assert_eq!(rephrase(message), expected);
         }
         for message in [
             "render session lacks capability `math` required",
             "invalid semantic model: no actorOrder",
         ] {
-            let told = told(message);
+            let told = rephrase(message);
             assert!(
                 !told.contains("capability") && !told.contains("model"),
                 "{told}"
