@@ -52,7 +52,7 @@ pub struct Statement {
     pub tables: Vec<Table>,
     /// The view that it creates, in lower case.
     pub view: Option<String>,
-    /// Its size: expressions, selects and tables read, with every common table expression expanded.
+    /// Size of the statement: expressions, selects and tables read, with every common table expression expanded.
     pub parts: u32,
     /// Start of the statement, in bytes.
     pub start: u32,

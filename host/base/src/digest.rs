@@ -28,7 +28,7 @@ impl Digest {
     /// Copies everything from a reader to a writer. Returns the digest and the number of bytes.
     ///
     /// # Errors
-    /// Those of the reader and of the writer.
+    /// An error of the reader or the writer.
     pub fn copy_and_digest(mut from: impl Read, mut to: impl Write) -> io::Result<(Self, u64)> {
         let mut context = ring::digest::Context::new(&ring::digest::SHA256);
         let (mut buffer, mut length) = (vec![0; 128 << 10], 0);

@@ -37,7 +37,7 @@ pub fn private_file_options() -> OpenOptions {
 /// Creates an empty private file, whatever the process's umask is.
 ///
 /// # Errors
-/// Those of the disk; the file exists already.
+/// An I/O error, or the file exists already.
 pub fn create_private_file(path: &Path) -> io::Result<()> {
     let mut options = fs::OpenOptions::new();
     options
@@ -70,7 +70,7 @@ pub fn sync_tree(dir: &Dir) -> io::Result<()> {
 /// Replaces a file durably and atomically: a reader finds the old content or the new one.
 ///
 /// # Errors
-/// Those of the disk; the old content stays then.
+/// An I/O error; the old content stays then.
 pub fn replace_file(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
     let new = format!(".{name}.new");
     remove_file(dir, &new)?;
@@ -84,7 +84,7 @@ pub fn replace_file(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
 /// Replaces a file atomically without a sync: after a power cut it may be lost.
 ///
 /// # Errors
-/// Those of the disk; the old content stays then.
+/// An I/O error; the old content stays then.
 pub fn replace_file_unsynced(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let new = directory.join(format!(".{name}.new"));
     let mut options = fs::OpenOptions::new();
@@ -103,7 +103,7 @@ pub fn replace_file_unsynced(directory: &Path, name: &str, bytes: &[u8]) -> io::
 /// Returns the free bytes of the file system that holds a directory.
 ///
 /// # Errors
-/// Those of the disk.
+/// An I/O error.
 pub fn free_bytes(directory: &Path) -> io::Result<u64> {
     free_bytes_in(fs::File::open(directory)?)
 }
@@ -111,7 +111,7 @@ pub fn free_bytes(directory: &Path) -> io::Result<u64> {
 /// Returns the free bytes of the file system that holds an open directory.
 ///
 /// # Errors
-/// Those of the disk.
+/// An I/O error.
 pub fn free_bytes_in(directory: impl AsFd) -> io::Result<u64> {
     let disk = rustix::fs::fstatvfs(directory)?;
     Ok(disk.f_bavail.saturating_mul(disk.f_frsize))

@@ -53,7 +53,7 @@ fn is_disk_full(extended: i32) -> bool {
 /// file is not synced.
 ///
 /// # Errors
-/// Those of the two databases.
+/// An error of either database.
 pub fn copy_database(from: &Connection, to: &Path) -> rusqlite::Result<()> {
     disk::create_private_file(to).map_err(|error| {
         let code = ffi::Error::new(ffi::SQLITE_CANTOPEN);
@@ -70,7 +70,7 @@ pub fn copy_database(from: &Connection, to: &Path) -> rusqlite::Result<()> {
 /// Copies every page of one database over another.
 ///
 /// # Errors
-/// Those of the two databases; one of them is busy.
+/// An error of either database; one of them may be busy.
 pub fn copy_pages(from: &Connection, to: &mut Connection) -> rusqlite::Result<()> {
     match Backup::new(from, to)?.step(-1)? {
         StepResult::Done => Ok(()),

@@ -46,7 +46,7 @@ pub struct Inspection {
 /// Inspects a component: compiles it into the cache and instantiates it within the limits of its world.
 ///
 /// # Errors
-/// Those of the cache and the engine; faults of the component are in the result.
+/// An error of the cache or the engine; faults of the component are in the result.
 pub fn inspect_component(
     cache_dir: &Path,
     limits: GuestLimits,
@@ -146,7 +146,7 @@ fn too_large_reason(bytes: u64) -> String {
 /// Reads a component's file.
 ///
 /// # Errors
-/// Those of the disk, or a file that is too large.
+/// An I/O error, or the file is too large.
 pub fn read_component(path: &Path) -> anyhow::Result<Vec<u8>> {
     let size = fs::metadata(path).context("cannot look at it")?;
     anyhow::ensure!(size.is_file(), "it is no file");

@@ -238,7 +238,7 @@ impl GuestEngine {
     ///
     /// # Errors
     ///
-    /// Those of `body`, and a budget that runs out in it.
+    /// An error of `body`, or a budget that runs out in it.
     pub(super) fn with_store<T>(
         &self,
         world: World,

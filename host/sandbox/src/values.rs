@@ -122,7 +122,7 @@ pub struct Statement {
     /// The view that it creates, in lower case; not stored.
     #[serde(skip)]
     pub view: Option<String>,
-    /// Its size: expressions, selects and tables read; not stored.
+    /// Size of the statement: expressions, selects and tables read; not stored.
     #[serde(skip)]
     pub parts: u32,
     /// Start of the statement in the SQL, in bytes, on a character boundary.

@@ -32,7 +32,7 @@ impl GuestTester {
     /// Starts a sandbox with a guest for one world and none for the other.
     ///
     /// # Errors
-    /// Those of the cache and of the engine.
+    /// An error of the cache or the engine.
     pub fn sandbox(&self, world: World, choice: GuestChoice) -> anyhow::Result<Sandbox> {
         let nothing = GuestChoice {
             origins: Vec::new(),
