@@ -43,10 +43,8 @@ pub(super) fn run_group(
     limits: &ResultLimits,
 ) -> Unfinished {
     let mut unfinished = Unfinished::default();
-    let mut waiting: Vec<Write> = writes
-        .into_iter()
-        .filter(|w| w.work_state.start())
-        .collect();
+    let started = |write: &Write| write.work_state.start();
+    let mut waiting: Vec<Write> = writes.into_iter().filter(started).collect();
     // Savepoints cost as much as a small write: the first attempt goes without, in the hope that all is well.
     let mut guarded = false;
     let watch = Stopwatch::start();

@@ -77,12 +77,8 @@ pub fn inspect_component(
     found.imports = names.imports;
     let interface = Interface::newest_among(&names.exports);
     let known = interface.map(|known| (known.world(), known.version().to_owned()));
-    let spoken = || {
-        names
-            .exports
-            .iter()
-            .find_map(|export| world_of_export(export))
-    };
+    let mut exports = names.exports.iter();
+    let spoken = || exports.find_map(|export| world_of_export(export));
     let Some((world, version)) = known.or_else(spoken) else {
         found.refused.push(wrong_exports_reason(&names.exports));
         return Ok(found);
@@ -107,9 +103,8 @@ pub fn inspect_component(
         World::Render => try_prepare::<Renderer>(&engine, &component),
         World::Gate => try_prepare::<GatePre<_>>(&engine, &component),
     };
-    if let Err(error) = admitted {
-        found.refused.push(format!("{error:#}"));
-    }
+    let failure = admitted.err().map(|error| format!("{error:#}"));
+    found.refused.extend(failure);
     Ok(found)
 }
 

@@ -60,7 +60,7 @@ pub use lane::{Busy, Lane, StopSignal};
 pub use limits::{GuestLimits, Limits, MIN_GATE_MEMORY, MIN_RENDER_MEMORY, PageLimits};
 pub use metrics::Metrics;
 pub use registry::{AppliedChoice, built_in};
-pub use renderer::{MAX_DIAGRAM_BYTES, MAX_DRAWN_DIAGRAMS};
+pub use renderer::{MAX_DIAGRAM_BYTES, MAX_DIAGRAMS};
 pub use svc_sources::{ContentType, UnknownContentType};
 pub use tally::{CallTotals, GuestUsage, Percentiles};
 pub use trial::RolledBackGuest;

@@ -108,7 +108,7 @@ impl PageLimits {
     }
 
     /// Returns the exhausted budget, if there is one.
-    pub(super) fn exhausted_budget(&self) -> Option<Budget> {
+    pub(super) fn exhausted(&self) -> Option<Budget> {
         if self.fuel == 0 {
             return Some(Budget::Fuel);
         }
@@ -322,7 +322,7 @@ mod tests {
             ..CallUsage::default()
         };
         left.charge(&used(60, 4, 20));
-        assert_eq!(left.exhausted_budget(), None);
+        assert_eq!(left.exhausted(), None);
         let allowance = left.allowance(Limits::RENDER);
         assert_eq!(allowance.limits.fuel, 40);
         assert_eq!(allowance.limits.wall, Duration::from_millis(30));
@@ -339,7 +339,7 @@ mod tests {
         ] {
             let mut left = left;
             left.charge(&used);
-            assert_eq!(left.exhausted_budget(), Some(budget));
+            assert_eq!(left.exhausted(), Some(budget));
         }
     }
 

@@ -301,8 +301,7 @@ impl Registry {
         applied.serves = Some(guest.digest);
         let was = slot.digest();
         // Until the standby guest is loaded, an already loaded one stands by, but never one that was just rolled back.
-        let chosen =
-            |digest: &GuestDigest| left.clone().any(|origin| origin.provides(W::WORLD, digest));
+        let chosen = |digest: &GuestDigest| left.clone().any(|origin| origin.has(W::WORLD, digest));
         let next = known
             .into_iter()
             .find(|known| choice.on_trial && known.digest != guest.digest && chosen(&known.digest));
@@ -437,7 +436,7 @@ impl GuestOrigin {
     }
 
     /// Whether the component with this digest comes from here.
-    fn provides(&self, world: World, digest: &GuestDigest) -> bool {
+    fn has(&self, world: World, digest: &GuestDigest) -> bool {
         match self {
             Self::File {
                 digest: Some(named),

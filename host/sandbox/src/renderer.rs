@@ -24,7 +24,7 @@ use super::wasi::CallState;
 use svc_sources::ContentType;
 
 /// Maximum of drawn diagrams in a page; further ones show their source.
-pub const MAX_DRAWN_DIAGRAMS: usize = 20;
+pub const MAX_DIAGRAMS: usize = 20;
 
 /// Size limit of a drawn diagram, in bytes of its source.
 pub const MAX_DIAGRAM_BYTES: usize = 50 << 10;
@@ -184,18 +184,15 @@ impl PageCalls<'_> {
     ) -> Result<Result<String, UndrawnDiagram>, RenderFailure> {
         let undrawn = |reason: String, line| Ok(Err(UndrawnDiagram { reason, line }));
         let first = diagram.line;
-        let Some(number) = u32::try_from(number)
-            .ok()
-            .filter(|_| number < MAX_DRAWN_DIAGRAMS)
-        else {
+        let Some(number) = u32::try_from(number).ok().filter(|_| number < MAX_DIAGRAMS) else {
             return undrawn(
-                format!("A page has at most {MAX_DRAWN_DIAGRAMS} diagrams that are drawn."),
+                format!("A page has at most {MAX_DIAGRAMS} diagrams that are drawn."),
                 first,
             );
         };
         let drawing = if diagram.text.len() > MAX_DIAGRAM_BYTES {
             Err(RenderFailure::Budget(Budget::SourceBytes))
-        } else if let Some(budget) = self.left.exhausted_budget() {
+        } else if let Some(budget) = self.left.exhausted() {
             Err(RenderFailure::Budget(budget))
         } else {
             self.draw(diagram.text, number).await
@@ -218,14 +215,12 @@ impl PageCalls<'_> {
                     .map_or(0, |place| place.line.saturating_sub(1));
                 undrawn(malformed.message, first.saturating_add(below))
             }
-            Err(RenderFailure::Budget(budget)) if self.left.exhausted_budget() == Some(budget) => {
-                undrawn(
-                    format!(
-                        "The page has used up its budget of {budget}: use fewer or smaller diagrams."
-                    ),
-                    first,
-                )
-            }
+            Err(RenderFailure::Budget(budget)) if self.left.exhausted() == Some(budget) => undrawn(
+                format!(
+                    "The page has used up its budget of {budget}: use fewer or smaller diagrams."
+                ),
+                first,
+            ),
             Err(RenderFailure::Budget(budget)) => undrawn(
                 format!(
                     "Drawing it takes more than its budget of {budget}: make the diagram smaller."

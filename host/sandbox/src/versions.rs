@@ -9,7 +9,7 @@ use wasmtime::{Result, Store};
 use super::bindings::render::svc::render::types;
 use super::bindings::{render, render_1};
 use super::interface::Interface;
-use super::renderer::MAX_DRAWN_DIAGRAMS;
+use super::renderer::MAX_DIAGRAMS;
 use super::wasi::CallState;
 use render_1::svc::render::types as before;
 
@@ -131,7 +131,7 @@ fn page_from_previous(page: before::Page, source: &types::Source) -> types::Page
         .into_iter()
         .enumerate()
         .map(|(number, diagram)| types::Diagram {
-            line: match number < MAX_DRAWN_DIAGRAMS {
+            line: match number < MAX_DIAGRAMS {
                 true => lines.next(&diagram.text),
                 false => lines.line,
             },

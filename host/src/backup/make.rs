@@ -151,8 +151,7 @@ async fn copy(
         found = check(&parts, damaged, watch).await?;
     }
     (made.errors, made.notes) = (found.errors, found.notes);
-    made.notes
-        .extend(guests::status::outside_guests_note(data)?);
+    made.notes.extend(guests::status::location_note(data)?);
     if !made.errors.is_empty() {
         return Ok(made);
     }

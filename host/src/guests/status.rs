@@ -92,7 +92,7 @@ pub fn read_status_file(data: &Path) -> io::Result<Option<GuestStatusFile>> {
 }
 
 /// Returns a note for a backup if the server's guests are outside of its data directory.
-pub fn outside_guests_note(data: &Path) -> io::Result<Option<String>> {
+pub fn location_note(data: &Path) -> io::Result<Option<String>> {
     let ours = disk::resolve_path(&data.join("guests"))?;
     let folder = read_status_file(data)?.map(|said| said.paths.guests);
     let folder = folder.filter(|folder| Path::new(folder) != ours);

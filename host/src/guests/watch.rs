@@ -43,7 +43,7 @@ impl WatcherHandle {
 
 /// Watcher of the records of both worlds. All its methods block.
 #[derive(Debug)]
-pub struct RecordWatcher {
+pub struct GuestWatcher {
     data: PathBuf,
     paths: GuestPaths,
     sandbox: Sandbox,
@@ -87,9 +87,9 @@ impl RecordStamp {
     }
 }
 
-impl RecordWatcher {
+impl GuestWatcher {
     /// Starts to follow the records, for the server of `data`.
-    pub fn start(data: &Path, config: &Config, sandbox: Sandbox, clock: Clock) -> io::Result<Self> {
+    pub fn open(data: &Path, config: &Config, sandbox: Sandbox, clock: Clock) -> io::Result<Self> {
         let worlds = World::ALL.map(|world| WatchedWorld {
             world,
             folder: Folder::new(&config.guests, world),

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use crate::app::{App, SharedApp};
 use crate::control::audit;
 use crate::deployments::rerender;
-use crate::guests::watch::{RecordWatcher, StatusRequest};
+use crate::guests::watch::{GuestWatcher, StatusRequest};
 use crate::overview::running::StatusFile;
 use crate::tls::Tls;
 use svc_sandbox::{GuestDigest, World};
@@ -30,7 +30,7 @@ type Task = (SharedApp, watch::Receiver<bool>);
 /// Starts all of it; each ends when `stop` becomes true.
 pub(super) fn start(
     app: &SharedApp,
-    guests: (RecordWatcher, mpsc::Receiver<StatusRequest>),
+    guests: (GuestWatcher, mpsc::Receiver<StatusRequest>),
     said: StatusFile,
     stop: &watch::Receiver<bool>,
 ) -> Vec<JoinHandle<()>> {
@@ -195,7 +195,7 @@ async fn say(mut said: StatusFile, (app, mut stop): Task) {
 /// Follows what operators choose of guests, on a thread that may block: in its turns, at once where a command asks, and once more
 /// at the end, to say what they did.
 async fn watch_guests(
-    (mut guests, mut asked): (RecordWatcher, mpsc::Receiver<StatusRequest>),
+    (mut guests, mut asked): (GuestWatcher, mpsc::Receiver<StatusRequest>),
     (app, mut stop): Task,
 ) {
     // Renderers that fell and whose rerender is not asked for again yet.

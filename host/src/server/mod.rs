@@ -25,7 +25,7 @@ use crate::backup;
 use crate::config::Settings;
 use crate::data_dir::{self, Founding};
 use crate::data_lock::DataLock;
-use crate::guests::watch::{RecordWatcher, WatcherHandle};
+use crate::guests::watch::{GuestWatcher, WatcherHandle};
 use crate::operators::Listener;
 use crate::overview::running::StatusFile;
 use crate::tls::{FindOwner, LabelOwner, Names, Tls};
@@ -91,8 +91,7 @@ impl Server {
         serving.push(tokio::spawn(commands));
         let said = StatusFile::of(&app.config, ops_address, app.clock.now());
         said.begin(&data)?;
-        let watch =
-            RecordWatcher::start(&data, &app.config, app.sandbox.clone(), app.clock.clone())?;
+        let watch = GuestWatcher::open(&data, &app.config, app.sandbox.clone(), app.clock.clone())?;
         let mut background = background::start(&app, (watch, asked), said, &stopped);
         let follow = |tls| background::follow_certificates(Arc::clone(tls), &app, &stopped);
         background.extend(tls.as_ref().map(follow));
