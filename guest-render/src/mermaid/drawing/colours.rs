@@ -2,7 +2,7 @@
 //!
 //! A drawing is made once. Each of its colours becomes a custom property with two values: the drawn one, and a counterpart for
 //! the other scheme. The counterpart keeps the hue and mirrors the luminance so that the contrast of any two colours stays the
-//! same: contrast is the quotient of `Y + 0.05` (WCAG 2), and the mirror is `Y + 0.05 → MIRROR / (Y + 0.05)`. Saturated colours
+//! same: contrast is the quotient of `Y + 0.05` (WCAG 2), and the mirror is `Y + 0.05 → MIRROR_PRODUCT / (Y + 0.05)`. Saturated colours
 //! become a little brighter than that ([`LIFT`]). So text that is readable in one scheme is readable in the other, also with an
 //! author's own colours.
 
