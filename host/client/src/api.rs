@@ -16,7 +16,7 @@ use super::output::print_error;
 use super::profile::{Remote, ServerTarget};
 use super::responses::{self, BodyError};
 use svc_base::random::Random;
-use svc_outbound::NO_AUTHORITIES;
+use svc_outbound::NO_ROOT_CERTIFICATES;
 
 /// Time limit for a connection to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use super::output::{line, plain, short};
+use super::output::{escape_excerpt, escape_line, escape_text};
 
 /// The most characters of a title, a name and a detail, and the most entries of a list.
 const MAX_TITLE: usize = 200;
@@ -210,7 +210,7 @@ impl Failure {
         if !id.is_empty() {
             lines.push(format!("  request id: {}", short(id, MAX_NAME)));
         }
-        plain(&lines.join("\n"))
+        escape_text(&lines.join("\n"))
     }
 
     /// Formats the line with the error and its place.
@@ -302,7 +302,7 @@ fn parse_position(detail: &str) -> (Option<Position>, &str) {
 
 /// Formats a place in a file as editors and compilers do.
 fn location(file: &Path, position: Option<Position>) -> String {
-    let file = line(&file.display().to_string());
+    let file = escape_line(&file.display().to_string());
     match position {
         Some(Position { line, column }) => format!("{file}:{line}:{column}"),
         None => file,

@@ -196,7 +196,7 @@ fn confirm(out: Output, yes: bool, api: &Api, what: &str) -> Result<()> {
 /// Asks a question at the terminal; anything but yes means no.
 fn ask_yes_no(question: &str) -> bool {
     let mut terminal = std::io::stderr();
-    let shown = write!(terminal, "{} [y/N] ", output::line(question));
+    let shown = write!(terminal, "{} [y/N] ", output::escape_line(question));
     let mut answer = String::new();
     let read = shown
         .and_then(|()| terminal.flush())

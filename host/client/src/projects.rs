@@ -246,7 +246,7 @@ fn single_project(mut found: Vec<Project>) -> Result<Project> {
 fn labels_sentence(found: &[Project]) -> String {
     let named = found.iter().take(MAX_NAMED_PROJECTS);
     let mut labels: Vec<_> = named
-        .map(|one| format!("`{}` ({})", one.host_label, line(&one.name)))
+        .map(|one| format!("`{}` ({})", one.host_label, escape_line(&one.name)))
         .collect();
     if found.len() > MAX_NAMED_PROJECTS {
         labels.push(format!("{} more", found.len() - MAX_NAMED_PROJECTS));

@@ -3,7 +3,7 @@
 use http::header;
 use serde_json::Value;
 
-use super::output::short;
+use super::output::escape_excerpt;
 use svc_base::names::{is_action_name, is_project_name, is_slug};
 
 /// Size limit of an answer about one thing, in bytes.

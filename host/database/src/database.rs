@@ -23,7 +23,7 @@ use super::timing::{Lane, StatementTiming};
 use super::writer::{Writer, WriterRegistry};
 use svc_base::ids::BackendId;
 use svc_base::sync::lock;
-use svc_base::turns::{self, Turn};
+use svc_base::work_state::{self, WorkState};
 
 /// The most writes of a database that may wait.
 const MAX_WAITING: usize = 1024;
@@ -324,7 +324,7 @@ impl Drop for WriterGuard<'_> {
 /// Waits for an answer; for the start of the work only until the queue timeout.
 pub(super) async fn await_answer<T, E: From<RunError>>(
     answered: oneshot::Receiver<Result<T, E>>,
-    turn: &Turn,
+    work_state: &WorkState,
 ) -> Result<T, E> {
     let answer = turns::answer_of(answered, turn, QUEUE_TIMEOUT).await;
     // A dropped channel means that the job was refused or panicked: nothing was done.

@@ -11,7 +11,7 @@ use super::error::RunError;
 use super::pending_commits::Replies;
 use super::schema;
 use super::writer::Writer;
-use svc_base::turns::Turn;
+use svc_base::work_state::WorkState;
 
 impl Database {
     /// Runs `work` with the writer for itself, in the order of the queue. The listener learns that anything may have changed.

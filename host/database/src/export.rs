@@ -15,7 +15,7 @@ use super::limits::MIGRATION_BUDGET_FACTOR;
 use super::meter::WatchMode;
 use svc_base::ids::BackendId;
 use svc_base::sqlite;
-use svc_base::turns::Turn;
+use svc_base::work_state::WorkState;
 
 /// Query for the tables that only the platform uses.
 const INTERNAL_TABLES_SQL: &str = "SELECT name FROM sqlite_schema WHERE type = 'table'
@@ -31,8 +31,8 @@ impl Databases {
         let owner = database.owner;
         let budget = self.limits.time * MIGRATION_BUDGET_FACTOR;
         let (answer, answered) = oneshot::channel();
-        let turn = Turn::new();
-        let begun = Arc::clone(&turn);
+        let work_state = WorkState::new();
+        let begun = Arc::clone(&work_state);
         let job = Box::new(move || {
             if begun.begin() {
                 let source = TenantConnection::reader(&database.settings);

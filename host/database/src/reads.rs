@@ -15,7 +15,7 @@ use super::timing::{
     DELAYED_BUDGET, INLINE_BUDGET, Lane, SHORT_BUDGET, StatementTiming, thread_cpu_time,
 };
 use svc_base::Stopwatch;
-use svc_base::turns::Turn;
+use svc_base::work_state::WorkState;
 
 impl Database {
     pub(super) async fn read(

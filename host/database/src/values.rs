@@ -6,7 +6,7 @@ use rusqlite::types::ValueRef;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use svc_base::numbers::Whole;
+use svc_base::numbers::WholeNumber;
 
 /// A value that a parameter is bound to.
 pub use rusqlite::types::Value;

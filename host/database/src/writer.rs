@@ -321,7 +321,7 @@ mod tests {
     use crate::limits::PAGE_BYTES;
     use std::sync::atomic::{AtomicBool, Ordering};
     use svc_base::clock::Clock;
-    use svc_base::positions::Position;
+    use svc_base::positions::CommitPosition;
     use svc_base::random::Random;
 
     /// Prepares the files of a database that is yet to be created, whose history may take `max_bytes`.

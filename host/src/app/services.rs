@@ -38,7 +38,7 @@ use crate::visitors::{Visitors, end_disallowed_sessions};
 use crate::workspaces::Workspaces;
 use svc_base::clock::Clock;
 use svc_base::random::Random;
-use svc_sandbox::{FirstCode, Sandbox, SandboxConfig};
+use svc_sandbox::{Sandbox, SandboxConfig, StartupCode};
 
 /// Values that all services need.
 pub(super) struct Infrastructure {
@@ -83,8 +83,8 @@ impl Infrastructure {
     /// Opens the control database.
     pub(super) fn open(config: Config, clock: Clock, random: Random) -> anyhow::Result<Self> {
         let outbound = Outbound::new()?;
-        if !outbound.is_believing() {
-            tracing::warn!("sign-in, payments and certificates will fail: {NO_AUTHORITIES}");
+        if !outbound.has_root_certificates() {
+            tracing::warn!("sign-in, payments and certificates will fail: {NO_ROOT_CERTIFICATES}");
         }
         Ok(Self {
             control: Control::open(&config.data).context("opening the control database")?,

@@ -21,7 +21,7 @@ use svc_base::ids::{BackendId, ProjectId};
 use svc_base::memory_cache;
 use svc_base::names::is_action_name;
 use svc_database::RunError;
-use svc_sandbox::{Purpose, STATEMENT_BYTES, Statement};
+use svc_sandbox::{MAX_STATEMENT_BYTES, Purpose, Statement};
 
 /// Approximate number of backends whose actions are cached.
 const MAX_CACHED_BACKENDS: usize = 1024;
@@ -149,9 +149,9 @@ impl Backends {
         if again {
             return invalid("The batch has an action of this name already.".to_owned());
         }
-        if new.sql.len() > STATEMENT_BYTES {
+        if new.sql.len() > MAX_STATEMENT_BYTES {
             return invalid(format!(
-                "`sql` has {} bytes; {STATEMENT_BYTES} is the most.",
+                "`sql` has {} bytes; {MAX_STATEMENT_BYTES} is the most.",
                 new.sql.len()
             ));
         }

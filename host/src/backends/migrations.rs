@@ -26,9 +26,9 @@ impl Backends {
         sql: String,
         backend: Option<BackendId>,
     ) -> Result<Script, BackendError> {
-        if sql.len() > SCRIPT_BYTES {
+        if sql.len() > MAX_SCRIPT_BYTES {
             return Err(BackendError::Invalid(format!(
-                "`ddl` has {} bytes; {SCRIPT_BYTES} is the most.",
+                "`ddl` has {} bytes; {MAX_SCRIPT_BYTES} is the most.",
                 sql.len()
             )));
         }

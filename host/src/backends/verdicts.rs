@@ -59,7 +59,7 @@ impl Verdicts {
 
     /// Returns the digest of the current gate.
     pub(super) fn gate(&self) -> Option<GuestDigest> {
-        self.sandbox.gate()
+        self.sandbox.gate_digest()
     }
 
     /// Judges an owner's query.
@@ -138,7 +138,7 @@ fn position(sql: &str, offset: usize) -> Position {
     let before = sql.get(..offset).unwrap_or(sql);
     let line_start = before.rfind('\n').map_or(0, |end| end + 1);
     let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    Position {
+    SqlPosition {
         line: number(before.matches('\n').count() + 1),
         column: number(before[line_start..].chars().count() + 1),
         offset: number(before.len()),

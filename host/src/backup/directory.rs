@@ -80,7 +80,8 @@ impl BackupDirectory {
     pub(super) fn open_for_writing(path: &Path) -> anyhow::Result<Self> {
         create_private_dir(path).with_context(|| format!("making {}", path.display()))?;
         let path = path.canonicalize()?;
-        let dir = disk::open(&path).with_context(|| format!("opening {}", path.display()))?;
+        let dir =
+            disk::open_directory(&path).with_context(|| format!("opening {}", path.display()))?;
         let empty = dir.entries()?.next().is_none();
         if !empty && !dir.is_file(MANIFEST) && !dir.is_file(LOCK) {
             bail!(
@@ -116,11 +117,11 @@ impl BackupDirectory {
             );
         }
         let path = path.canonicalize()?;
-        let dir = disk::open(&path)?;
+        let dir = disk::open_directory(&path)?;
         let lock =
             match File::open(path.join(LOCK)) {
                 Ok(file) => {
-                    let lock = FileLock::shared(file)?;
+                    let lock = FileLock::try_shared(file)?;
                     Some(lock.with_context(|| {
                         format!("{} is being written by a backup", path.display())
                     })?)
@@ -154,7 +155,7 @@ impl BackupDirectory {
         let number = |name: &str| name.strip_prefix(STATE)?.parse::<u64>().ok();
         let last = complete.as_deref().and_then(number).unwrap_or(0);
         let name = format!("{STATE}{}", last + 1);
-        disk::subdirectory(&self.dir, &name)?;
+        disk::ensure_subdirectory(&self.dir, &name)?;
         Ok(name)
     }
 
@@ -205,10 +206,10 @@ impl BackupDirectory {
 
     /// Makes a state the complete backup, atomically.
     pub(super) fn publish(&self, manifest: &Manifest) -> anyhow::Result<()> {
-        disk::sync_all(&self.dir.open_dir(&manifest.state)?)?;
-        disk::sync(&self.dir)?;
+        disk::sync_tree(&self.dir.open_dir(&manifest.state)?)?;
+        disk::sync_directory(&self.dir)?;
         fault::point("backup.publishing");
-        disk::replace(&self.dir, MANIFEST, &manifest.text()?)?;
+        disk::replace_file(&self.dir, MANIFEST, &manifest.text()?)?;
         fault::point("backup.published");
         Ok(())
     }

@@ -152,7 +152,7 @@ async fn copy(
         found = check(&stores, damaged, watch).await?;
     }
     (made.errors, made.notes) = (found.errors, found.notes);
-    made.notes.extend(guests::status::elsewhere(data)?);
+    made.notes.extend(guests::status::location_note(data)?);
     if !made.errors.is_empty() {
         return Ok(made);
     }
@@ -222,7 +222,7 @@ fn copy_guests(
     copied: &mut CopyStats,
 ) -> anyhow::Result<Vec<Entry>> {
     let mut entries = Vec::new();
-    let dir = match disk::open(from) {
+    let dir = match disk::open_directory(from) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(entries),
         dir => dir?,
     };
@@ -236,7 +236,7 @@ fn copy_guests(
             .into_iter()
             .find(|world| *world.as_str() == *folder.file_name());
         let _hold = match installed {
-            Some(world) => Folder::new(from, world).hold()?,
+            Some(world) => Folder::new(from, world).lock_existing()?,
             None => None,
         };
         for guest in folder.open_dir()?.entries()? {
@@ -251,7 +251,7 @@ fn copy_guests(
             if !guest.file_type()?.is_file() || name.starts_with('.') {
                 continue;
             }
-            let (digest, bytes) = Digest::of_copied(guest.open()?, io::sink())?;
+            let (digest, bytes) = Digest::copy_and_digest(guest.open()?, io::sink())?;
             let there = to.bytes(&digest)? == Some(bytes);
             if there {
                 to.sync_later(&digest);
@@ -299,7 +299,7 @@ fn describe(
 }
 
 fn describe_file(path: &Path, name: String) -> anyhow::Result<Entry> {
-    let (digest, bytes) = Digest::of_copied(std::fs::File::open(path)?, io::sink())?;
+    let (digest, bytes) = Digest::copy_and_digest(std::fs::File::open(path)?, io::sink())?;
     Ok(Entry {
         name,
         sha256: digest.to_string(),

@@ -71,7 +71,7 @@ pub(super) fn commit(data: &Dir, now: Timestamp) -> anyhow::Result<Option<String
     disk::sync(data)?;
     let old: Vec<String> = STATE_ENTRIES
         .into_iter()
-        .filter(|part| disk::has(data, part))
+        .filter(|part| disk::has_entry(data, part))
         .map(Into::into)
         .collect();
     check_movable(data, &old)?;
@@ -80,7 +80,7 @@ pub(super) fn commit(data: &Dir, now: Timestamp) -> anyhow::Result<Option<String
         old,
     };
     fault::point("restore.complete");
-    disk::replace(data, JOURNAL, &serde_json::to_vec(&journal)?)?;
+    disk::replace_file(data, JOURNAL, &serde_json::to_vec(&journal)?)?;
     fault::point("restore.decided");
     finish(data)?;
     Ok((!journal.old.is_empty()).then_some(journal.before))
@@ -104,14 +104,16 @@ fn free_name(data: &Dir, now: Timestamp) -> String {
     let name = format!("before-restore-{now}").replace(':', "-");
     let numbered = (2..).map(|number| format!("{name}-{number}"));
     let mut names = std::iter::once(name.clone()).chain(numbered);
-    names.find(|name| !disk::has(data, name)).unwrap_or(name)
+    names
+        .find(|name| !disk::has_entry(data, name))
+        .unwrap_or(name)
 }
 
 fn finish(data: &Dir) -> anyhow::Result<()> {
     let journal: Journal = serde_json::from_slice(&data.read(JOURNAL)?)?;
     if !journal.old.is_empty() {
-        let before = disk::subdirectory(data, &journal.before)?;
-        disk::sync(data)?;
+        let before = disk::ensure_subdirectory(data, &journal.before)?;
+        disk::sync_directory(data)?;
         for part in &journal.old {
             // An entry that is there was moved before the interruption; the one in the data directory is new.
             if !disk::has(&before, part) && disk::has(data, part) {
@@ -119,8 +121,8 @@ fn finish(data: &Dir) -> anyhow::Result<()> {
                 fault::point("restore.moved");
             }
         }
-        disk::sync(&before)?;
-        disk::sync(data)?;
+        disk::sync_directory(&before)?;
+        disk::sync_directory(data)?;
     }
     fault::point("restore.cleared");
     if disk::has(data, NEW_STATE) {
@@ -135,7 +137,7 @@ fn finish(data: &Dir) -> anyhow::Result<()> {
     }
     fault::point("restore.finished");
     disk::remove_file(data, JOURNAL)?;
-    disk::sync(data)?;
+    disk::sync_directory(data)?;
     Ok(())
 }
 
@@ -147,7 +149,7 @@ mod tests {
     fn the_new_takes_the_place_of_the_old_however_often_it_is_begun_again() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
-        let data = disk::open(directory.path()).unwrap();
+        let data = disk::open_directory(directory.path()).unwrap();
         for part in ["control.db", "control.db-wal", "lock"] {
             std::fs::write(at(part), "old").unwrap();
         }

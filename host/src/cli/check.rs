@@ -21,13 +21,13 @@ pub(super) struct Check {
 }
 
 impl Check {
-    /// Looks at a data directory, or at a backup.
+    /// Checks a data directory or a backup.
     async fn findings(&self) -> anyhow::Result<Findings> {
         let data = self.args.data();
         if backup::is_backup(&data) {
             return backup::verify(&data).await;
         }
-        // Before it is closed, as by every command.
+        // Modes are noted before they are corrected, as every command corrects them.
         let open = match data_dir::is_installation(&data) {
             true => permissions::describe_exposure(&data, &data_dir::LAYOUT)?,
             false => None,
@@ -39,7 +39,7 @@ impl Check {
                 .await?
             {
                 Some(answer) => serde_json::from_str(&answer.document)?,
-                None => self.offline(&data).await?,
+                None => self.check_offline(&data).await?,
             };
         found
             .errors
@@ -47,9 +47,9 @@ impl Check {
         Ok(found)
     }
 
-    /// Looks at a data directory that no server has.
-    async fn offline(&self, data: &Path) -> anyhow::Result<Findings> {
-        let parts = InstallationStores {
+    /// Checks a data directory that no server uses.
+    async fn check_offline(&self, data: &Path) -> anyhow::Result<Findings> {
+        let parts = Parts {
             control: self.args.control()?,
             content: Content::open(&Place::noted(data)?.require_directory()?)?,
             once: Some(OnceFiles::open(&data.join("once"))?),
@@ -58,7 +58,7 @@ impl Check {
         parts.check().await
     }
 
-    /// Fails when something is wrong; leftovers of a crash are not, because the server collects them.
+    /// Runs the command. It fails if something is wrong; leftovers of a crash are no errors, because the server removes them.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let found = self.findings().await?;
         let mut text = format!(
@@ -83,7 +83,7 @@ impl Check {
                 "not ok"
             }
         )?;
-        self.args.answer(&found, &text)?;
+        self.args.print_answer(&found, &text)?;
         Ok(if found.errors.is_empty() {
             ExitCode::SUCCESS
         } else {

@@ -46,14 +46,14 @@ impl Claim {
             create_private_dir(directory)?;
             check_is_for_content(directory)?;
         }
-        let locked = FileLock::alone(FileLock::file(&path)?)?;
+        let locked = FileLock::try_exclusive(FileLock::open_file(&path)?)?;
         let locked = locked.with_context(|| format!("{shown} is in use by another server"))?;
         let (mut file, mut owner) = (&*locked, String::new());
         file.read_to_string(&mut owner)?;
         if owner.is_empty() {
             file.write_all(own.as_bytes())?;
             file.sync_all()?;
-            disk::sync(&disk::open(directory)?)?;
+            disk::sync_directory(&disk::open_directory(directory)?)?;
         } else if owner != own {
             bail!(
                 "{shown} belongs to another installation: name a directory of this one's own, or remove {}, if that installation is no more",

@@ -43,7 +43,7 @@ impl ObjectDirectory {
 
     /// Returns the size of an object in bytes, if it is there.
     pub fn bytes(&self, digest: &Digest) -> io::Result<Option<u64>> {
-        let (shard, rest) = digest.names();
+        let (shard, rest) = digest.storage_path();
         match self.dir.metadata(Path::new(&shard).join(rest)) {
             Ok(metadata) => Ok(metadata.is_file().then(|| metadata.len())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -53,7 +53,7 @@ impl ObjectDirectory {
 
     /// Opens an object, if it is there.
     pub fn get(&self, digest: &Digest) -> io::Result<Option<File>> {
-        let (shard, rest) = digest.names();
+        let (shard, rest) = digest.storage_path();
         match self.dir.open(Path::new(&shard).join(rest)) {
             Ok(file) => Ok(Some(file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -66,7 +66,7 @@ impl ObjectDirectory {
         let Some(file) = self.get(digest)? else {
             return Ok(false);
         };
-        Ok(Digest::of_copied(file, io::sink())?.0 == *digest)
+        Ok(Digest::copy_and_digest(file, io::sink())?.0 == *digest)
     }
 
     /// Writes an object, replacing one that is there already. It appears complete, and is durable after
@@ -79,8 +79,8 @@ impl ObjectDirectory {
         let dir = disk::subdirectory(&self.dir, &shard)?;
         let unfinished = format!("{PARTIAL_PREFIX}{rest}");
         disk::remove_file(&dir, &unfinished)?;
-        let mut file = dir.open_with(&unfinished, &disk::new_file())?;
-        let (copied, bytes) = Digest::of_copied(from, &mut file)?;
+        let mut file = dir.open_with(&unfinished, &disk::private_file_options())?;
+        let (copied, bytes) = Digest::copy_and_digest(from, &mut file)?;
         if copied != *digest {
             disk::remove_file(&dir, &unfinished)?;
             return Err(PutError::Damaged);
@@ -99,9 +99,9 @@ impl ObjectDirectory {
     /// Makes the names of put objects, and of those for [`ObjectDirectory::sync_later`], durable.
     pub fn sync(&mut self) -> io::Result<()> {
         for shard in std::mem::take(&mut self.unsynced) {
-            disk::sync(&self.dir.open_dir(shard)?)?;
+            disk::sync_directory(&self.dir.open_dir(shard)?)?;
         }
-        disk::sync(&self.dir)
+        disk::sync_directory(&self.dir)
     }
 
     /// Removes all objects but `kept`, and foreign files.
@@ -150,7 +150,7 @@ mod tests {
         );
         assert!(shelf.is_whole(&one).unwrap() && !shelf.is_whole(&two).unwrap());
         // A name says nothing about bytes that were damaged later; putting them again mends them.
-        let (shard, rest) = one.names();
+        let (shard, rest) = one.storage_path();
         std::fs::write(directory.path().join(shard).join(rest), b"ONE").unwrap();
         assert!(!shelf.is_whole(&one).unwrap());
         shelf.put(&one, &b"one"[..]).unwrap();

@@ -282,7 +282,7 @@ impl Pages {
             .unwrap_or(usize::MAX)
             .clamp(16, 1 << 20);
         let shards = shards(bytes, page_bytes);
-        let cache = memory_cache::weighted(items, bytes, shards, ByBytes);
+        let cache = memory_cache::weighted_cache(items, bytes, shards, ByBytes);
         Self {
             cache,
             hits: Counter::default(),

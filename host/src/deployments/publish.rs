@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use svc_base::names::{numbered, with_suffix};
+use svc_base::names::{numbered_slugs, with_suffix};
 
 use super::model::is_reserved;
 pub use super::page_source::PageSource;
@@ -207,7 +207,7 @@ impl Deployments {
             {
                 return Ok(reserved);
             }
-            for slug in numbered(wanted) {
+            for slug in numbered_slugs(wanted) {
                 if let Some(reserved) = self.try_reserve(slug).await? {
                     return Ok(reserved);
                 }

@@ -209,7 +209,7 @@ impl Deployments {
         let Guard::Password(hash) = &page.guard else {
             return Err(LookupError::NotFound.into());
         };
-        if !verify(self.sandbox.checks(), password, hash.clone()).await? {
+        if !verify(self.sandbox.check_lane(), password, hash.clone()).await? {
             return Err(UnlockError::Wrong);
         }
         let until = self.clock.now().plus_seconds(password::UNLOCKED_SECONDS);

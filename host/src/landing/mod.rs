@@ -26,7 +26,7 @@ use crate::config::Config;
 use crate::http::NOSNIFF;
 use crate::http::document::{Document, REVALIDATE};
 use svc_database::FUNCTIONS;
-use svc_sandbox::Preparing;
+use svc_sandbox::GuestCompilation;
 
 /// The origin that stands in the texts of `host/assets`, which show commands as people run them at home.
 const SAMPLE_ORIGIN: &str = "http://localhost:8080";

@@ -84,7 +84,7 @@ pub async fn run_on_server(
         if let Some(answer) = socket::send(data, operation, actor, told).await? {
             return Ok(Some(answer));
         }
-        if !is_served(data)? {
+        if !is_server_running(data)? {
             return Ok(None);
         }
         if waited >= START_WAIT {

@@ -199,7 +199,7 @@ fn roll_back(
     let changed = RecordedChange {
         world,
         digest,
-        built_in: record.top().is_none(),
+        built_in: record.current_guest().is_none(),
         previous: from,
         at: now,
         sequence: record.sequence,
@@ -212,7 +212,7 @@ fn roll_back(
 fn refused_outcome(world: World, seen: GuestDigest, record: &Record) -> SwitchOutcome {
     let why = format!(
         "guest {seen} does not serve any more: {}",
-        record.told_latest()
+        record.describe_latest()
     );
     SwitchOutcome {
         world: Some(world),
@@ -318,11 +318,11 @@ mod tests {
             (7, Some(new), None, None),
             (7, Some(old), Some("before a restore"), None),
         ] {
-            let serves = Serves {
+            let serves = WorldStatus {
                 sequence,
                 digest,
                 failures: failure.map(str::to_owned).into_iter().collect(),
-                ..Serves::default()
+                ..WorldStatus::default()
             };
             let found = reported_effect(&change, 6, &serves);
             let why = found.as_ref().map_or(&[][..], |(_, why)| why);

@@ -11,7 +11,7 @@ use crate::app::SharedApp;
 use crate::backup::Stage;
 use crate::control::events::{self, CommandRecord};
 use crate::control::{Control, Error};
-use crate::guests::watch::Looks;
+use crate::guests::watch::WatcherHandle;
 use crate::overview;
 use crate::workspaces::Workspaces;
 use svc_base::clock::Clock;
@@ -88,7 +88,7 @@ impl Installation {
             random: app.deployments.random.clone(),
             server: Some(app.clone()),
             stopped: Some(stopped),
-            looks: Some(looks),
+            watcher: Some(watcher),
             progress,
         }
     }

@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use super::installation::{Answer, Installation, ProgressSink, ProgressStep};
 use super::{Operation, reach};
 use crate::app::SharedApp;
-use crate::guests::watch::Looks;
+use crate::guests::watch::WatcherHandle;
 
 /// The name of the socket in the data directory.
 pub const FILE: &str = "operators.sock";
@@ -93,7 +93,7 @@ impl Listener {
             tokio::select! {
                 accepted = self.listener.accept() => match accepted {
                     Ok((stream, _)) => {
-                        let at = (app.clone(), looks.clone(), stop.clone());
+                        let at = (app.clone(), watcher.clone(), stop.clone());
                         connections.spawn(answer(stream, at));
                     }
                     Err(error) => {
@@ -123,7 +123,7 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 /// Answers the one request of a connection.
 async fn answer(
     mut stream: UnixStream,
-    (app, looks, stopped): (SharedApp, Looks, watch::Receiver<bool>),
+    (app, watcher, stopped): (SharedApp, WatcherHandle, watch::Receiver<bool>),
 ) {
     let reply = match read(&mut stream).await {
         Ok((operation, actor)) => {

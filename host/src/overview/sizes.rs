@@ -34,7 +34,7 @@ pub struct Sizes {
 pub fn measure(data: &Path) -> io::Result<Sizes> {
     let dir = disk::open(data)?;
     let mut sizes = Sizes {
-        free: disk::free(data)?,
+        free: disk::free_bytes(data)?,
         ..Sizes::default()
     };
     for entry in dir.entries()? {

@@ -89,5 +89,5 @@ pub fn read_json<T: DeserializeOwned>(data: &Path, name: &str) -> io::Result<Opt
 
 /// Replaces a JSON file atomically. It is not synced: it is not needed after a power cut.
 pub fn write(data: &Path, name: &str, content: &impl Serialize) -> io::Result<()> {
-    disk::refresh(data, name, &serde_json::to_vec(content)?)
+    disk::replace_file_unsynced(data, name, &serde_json::to_vec(content)?)
 }

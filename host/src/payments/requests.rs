@@ -9,7 +9,7 @@ use super::model::{
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::Problem;
 use crate::stripe::currencies;
-use svc_base::numbers::{Whole, whole};
+use svc_base::numbers::{WholeNumber, optional_whole_number};
 
 /// A price to put into the catalog.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -40,7 +40,7 @@ pub struct AddPrice {
 #[into_params(parameter_in = Query)]
 pub struct ListSessions {
     /// How many at most.
-    #[serde(default, deserialize_with = "whole")]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     #[param(minimum = 1, maximum = 1000, default = 100)]
     pub limit: Option<u64>,
 }

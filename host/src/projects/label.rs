@@ -1,6 +1,6 @@
 //! Host labels: the name of a project's origin, derived from the names of the project and of its workspace.
 
-use svc_base::names::{LENGTH, slugified};
+use svc_base::names::{SLUG_LENGTH, slugify};
 
 /// Label of a project whose name contains no usable character.
 const FALLBACK_NAME: &str = "project";

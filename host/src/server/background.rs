@@ -206,7 +206,7 @@ async fn write_status(mut status: StatusFile, (app, mut stop): Task) {
 /// Follows the operators' choice of guests on a blocking thread: periodically, at once when a command asks, and once more at the
 /// end, to report.
 async fn watch_guests(
-    (mut guests, mut asked): (Watch, mpsc::Receiver<Asked>),
+    (mut guests, mut asked): (GuestWatcher, mpsc::Receiver<StatusRequest>),
     (app, mut stop): Task,
 ) {
     // Failed renderers whose pages are not requested to be rendered again yet.
@@ -221,16 +221,16 @@ async fn watch_guests(
             Some(one) = asked.recv() => asking = Some(one),
             _ = stop.wait_for(|stop| *stop) => stopping = true,
         }
-        let fallen = app.sandbox.take_fallen();
+        let fallen = app.sandbox.take_rolled_back();
         let renderers = fallen.iter().filter(|one| one.world == World::Render);
         remade.extend(renderers.map(|one| one.guest));
         // Before the failure is recorded, so that a crash between the two loses neither.
         request_rerenders(&app, &mut remade).await;
         if let Some(asking) = &asking {
-            guests.try_again(asking);
+            guests.retry_failed(asking);
         }
         let looked = tokio::task::spawn_blocking(move || {
-            let looked = guests.look(fallen);
+            let looked = guests.poll(fallen);
             (guests, looked)
         });
         let Ok((watch, looked)) = looked.await else {

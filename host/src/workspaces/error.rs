@@ -2,7 +2,7 @@
 
 use super::model::{Role, UserId};
 use crate::control;
-use svc_base::counted;
+use svc_base::pluralize;
 use svc_base::random::NoRandomness;
 
 /// Error of an operation on workspaces, keys or members.

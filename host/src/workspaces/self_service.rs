@@ -1,7 +1,7 @@
 //! Operations of users on workspaces: create, read, change, delete. Roles are checked inside the transaction of
 //! each operation.
 
-use svc_base::names::{numbered, slugified, with_suffix};
+use svc_base::names::{numbered_slugs, slugify, with_suffix};
 
 use super::error::WorkspaceError;
 use super::members::{insert_first_owner, require_role};
@@ -11,8 +11,8 @@ use super::{store, subscriptions};
 use crate::control::audit::AuditAction;
 use crate::control::kept_answers::AnswerKeeper;
 use crate::control::{Error, Tx};
-use svc_base::counted;
 use svc_base::ids::WorkspaceId;
+use svc_base::pluralize;
 
 /// Slug of a workspace whose display name contains no usable character.
 const FALLBACK_SLUG: &str = "workspace";
@@ -214,7 +214,7 @@ fn choose_slug(
         _ => made,
     };
     let last = with_suffix(&made, spare);
-    for slug in std::iter::once(made.clone()).chain(numbered(&made)) {
+    for slug in std::iter::once(made.clone()).chain(numbered_slugs(&made)) {
         if !taken(&slug)? {
             return Ok(slug);
         }
@@ -240,7 +240,7 @@ fn check_plan(
         }
         Plan::Free if projects > most => format!(
             "The workspace has {}, and the plan `free` allows {most}. Delete some first.",
-            counted(projects, "project")
+            pluralize(projects, "project")
         ),
         Plan::Free => return Ok(()),
     };

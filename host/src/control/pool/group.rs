@@ -8,7 +8,7 @@ use crate::control::Error;
 use crate::control::change::{Change, ChangeListeners};
 use crate::control::residue::Residue;
 use svc_base::fault;
-use svc_base::positions::{Position, Unacknowledged};
+use svc_base::positions::{CommitPosition, UnacknowledgedCommits};
 
 /// Most queued writes that share one commit.
 const MAX_GROUP: usize = 64;
@@ -33,7 +33,7 @@ pub(super) fn write_loop(
     listeners: &ChangeListeners,
     residue: &Residue,
 ) {
-    let (mut position, mut waiting) = (Position::default(), Unacknowledged::default());
+    let (mut position, mut waiting) = (CommitPosition::default(), UnacknowledgedCommits::default());
     while let Ok(first) = jobs.recv() {
         let mut group = vec![first];
         while group.len() < MAX_GROUP {

@@ -50,7 +50,7 @@ impl Deployments {
     }
 
     fn free_disk(&self) -> Result<u64, PublishError> {
-        let free = disk::free(&self.config.data)?;
+        let free = disk::free_bytes(&self.config.data)?;
         Ok(match &self.config.content_url {
             Some(_) => free.min(self.content.free_bytes()?),
             None => free,

@@ -7,7 +7,7 @@ use super::service::LiveError;
 use crate::backends::BackendError;
 use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
-use svc_base::counted;
+use svc_base::pluralize;
 
 /// Name of evaluations in the log, in place of a request id.
 const EVALUATION: &str = "live query";
@@ -24,7 +24,7 @@ impl From<LiveError> for Problem {
                 Code::RateLimited,
                 format!(
                     "A socket has {} at most. Stop one of them, then subscribe again.",
-                    counted(most, "live query")
+                    pluralize(most, "live query")
                 ),
             )
             // Distinguishes this from an empty bucket: retrying does not help.

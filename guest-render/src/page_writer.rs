@@ -1,4 +1,4 @@
-//! A writer into the page under construction that knows where it stands and refuses to pass the page's bound.
+//! Writer into the page under construction that knows its position and enforces the page's size limit.
 
 use std::cell::Cell;
 use std::fmt;
@@ -6,23 +6,23 @@ use std::fmt;
 use crate::RenderError;
 
 /// Writes markup and text into a page.
-pub(crate) struct Out<'a> {
+pub(crate) struct PageWriter<'a> {
     buffer: &'a mut String,
     limit: usize,
 }
 
-impl<'a> Out<'a> {
+impl<'a> PageWriter<'a> {
     /// Writes at the end of `buffer`, up to `limit` bytes in all.
     pub(crate) fn new(buffer: &'a mut String, limit: usize) -> Self {
         Self { buffer, limit }
     }
 
-    /// Where the next byte will stand.
+    /// Returns the position of the next byte.
     pub(crate) fn position(&self) -> usize {
         self.buffer.len()
     }
 
-    /// How many bytes may still follow.
+    /// Returns the number of bytes that may follow.
     pub(crate) fn room(&self) -> usize {
         self.limit.saturating_sub(self.buffer.len())
     }
@@ -36,7 +36,7 @@ impl<'a> Out<'a> {
         Ok(())
     }
 
-    /// Writes text that nothing of can become markup, between tags or inside a quoted attribute.
+    /// Writes text, escaped for use between tags or inside a quoted attribute.
     pub(crate) fn text(&mut self, text: &str) -> Result<(), RenderError> {
         let mut rest = text;
         while let Some(at) = rest.bytes().position(is_special) {
@@ -49,26 +49,26 @@ impl<'a> Out<'a> {
     }
 }
 
-impl fmt::Write for Out<'_> {
+impl fmt::Write for PageWriter<'_> {
     fn write_str(&mut self, markup: &str) -> fmt::Result {
         self.markup(markup).map_err(|_| fmt::Error)
     }
 }
 
-/// Tells a formatter, which cannot see what it writes to, where in the page it stands.
-pub(crate) struct Positioned<'a, 'page> {
-    out: &'a mut Out<'page>,
+/// Tracks the position in the page for a formatter that cannot see its writer.
+pub(crate) struct PositionTracker<'a, 'page> {
+    out: &'a mut PageWriter<'page>,
     position: &'a Cell<usize>,
 }
 
-impl<'a, 'page> Positioned<'a, 'page> {
-    /// Writes to `out` and keeps `position`.
-    pub(crate) fn new(out: &'a mut Out<'page>, position: &'a Cell<usize>) -> Self {
+impl<'a, 'page> PositionTracker<'a, 'page> {
+    /// Writes to `out` and updates `position`.
+    pub(crate) fn new(out: &'a mut PageWriter<'page>, position: &'a Cell<usize>) -> Self {
         Self { out, position }
     }
 }
 
-impl fmt::Write for Positioned<'_, '_> {
+impl fmt::Write for PositionTracker<'_, '_> {
     fn write_str(&mut self, markup: &str) -> fmt::Result {
         self.out.markup(markup).map_err(|_| fmt::Error)?;
         self.position.set(self.out.position());
@@ -76,18 +76,18 @@ impl fmt::Write for Positioned<'_, '_> {
     }
 }
 
-/// How many bytes `text` takes in a page.
+/// Returns the bytes that `text` takes in a page.
 pub(crate) fn escaped_len(text: &str) -> usize {
     let grown = text.bytes().filter(|byte| is_special(*byte));
     text.len() + grown.map(|byte| escape(byte).len() - 1).sum::<usize>()
 }
 
-/// Whether a byte of text cannot stand in markup as it is. All are ASCII, so that splitting there is safe.
+/// Whether a byte of text must be escaped. All such bytes are ASCII, so that splitting there is safe.
 fn is_special(byte: u8) -> bool {
     matches!(byte, b'&' | b'<' | b'>' | b'"' | b'\'' | 0)
 }
 
-/// Replaces a special byte. A NUL would be a parse error in any reader of HTML: they show U+FFFD.
+/// Returns the escape of a byte. A NUL would be a parse error in HTML and becomes U+FFFD.
 fn escape(byte: u8) -> &'static str {
     match byte {
         b'&' => "&amp;",
@@ -112,7 +112,7 @@ mod tests {
             ("\0x\0", "\u{fffd}x\u{fffd}"),
         ] {
             let mut buffer = String::new();
-            Out::new(&mut buffer, 1_000).text(text).unwrap();
+            PageWriter::new(&mut buffer, 1_000).text(text).unwrap();
             assert_eq!(buffer, expected);
             assert_eq!(escaped_len(text), expected.len());
         }
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn the_bound_holds_to_the_byte() {
         let mut buffer = String::from("12");
-        let mut out = Out::new(&mut buffer, 5);
+        let mut out = PageWriter::new(&mut buffer, 5);
         assert_eq!(out.markup("345"), Ok(()));
         assert_eq!(out.markup(""), Ok(()));
         assert_eq!(out.markup("6"), Err(RenderError::TooLarge));

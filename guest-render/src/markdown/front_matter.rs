@@ -1,4 +1,4 @@
-//! Front matter: what a Markdown source says of itself between two lines of dashes at its very start.
+//! Front matter: metadata between two lines of dashes at the start of a Markdown source.
 
 /// Front matter, as far as a page uses it.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -8,11 +8,11 @@ pub(super) struct FrontMatter {
     pub(super) language: Option<String>,
 }
 
-/// Takes the front matter from a source: what it says, and where the text after it begins, in bytes.
+/// Splits off the front matter; returns it with the offset of the text after it.
 ///
-/// It is YAML, of which only the scalars of the first level are read. Lines between dashes that are no keys with values are
-/// Markdown: two rules and a heading.
-pub(super) fn take(text: &str) -> Option<(FrontMatter, usize)> {
+/// It is YAML, of which only the scalars of the first level are read. Lines between dashes without keys are Markdown: two rules
+/// and a heading.
+pub(super) fn split(text: &str) -> Option<(FrontMatter, usize)> {
     let start = text.len() - text.trim_start_matches('\u{feff}').len();
     let mut lines = text[start..].split_inclusive('\n');
     let mut end = start;
@@ -27,19 +27,19 @@ pub(super) fn take(text: &str) -> Option<(FrontMatter, usize)> {
         end += line.len();
         if matches!(line.trim_end(), "---" | "...") {
             let matter = &text[from..before];
-            return is_mapping(matter).then(|| (read(matter), end));
+            return is_mapping(matter).then(|| (read_mapping(matter), end));
         }
     }
     None
 }
 
-/// Whether the lines are those of a mapping, at least one of them a key.
+/// Whether the lines form a mapping with at least one key.
 fn is_mapping(matter: &str) -> bool {
     let mut has_key = false;
     for line in matter.lines() {
         let is_further =
             line.starts_with([' ', '\t', '#', '-', ']', '}', '"']) || line.trim().is_empty();
-        match key(line) {
+        match split_key(line) {
             Some(_) => has_key = true,
             None if is_further && (has_key || line.trim().is_empty() || line.starts_with('#')) => {}
             None => return false,
@@ -48,8 +48,8 @@ fn is_mapping(matter: &str) -> bool {
     has_key
 }
 
-/// The key of a line of the first level, and what stands behind its colon.
-fn key(line: &str) -> Option<(&str, &str)> {
+/// Splits a line of the first level into its key and its value.
+fn split_key(line: &str) -> Option<(&str, &str)> {
     let (key, value) = line.split_once(':')?;
     let bare = key.trim_matches(['"', '\'']);
     let is_key = !bare.is_empty()
@@ -60,12 +60,12 @@ fn key(line: &str) -> Option<(&str, &str)> {
     (is_key && (value.is_empty() || value.starts_with([' ', '\t']))).then_some((bare, value.trim()))
 }
 
-fn read(matter: &str) -> FrontMatter {
+fn read_mapping(matter: &str) -> FrontMatter {
     let mut front = FrontMatter::default();
     let mut rest = matter;
     while let Some(line) = rest.split_inclusive('\n').next() {
         rest = &rest[line.len()..];
-        let Some((key, value)) = key(line.trim_end()) else {
+        let Some((key, value)) = split_key(line.trim_end()) else {
             continue;
         };
         let slot = match key.to_ascii_lowercase().as_str() {
@@ -79,11 +79,11 @@ fn read(matter: &str) -> FrontMatter {
             *slot = Some(value);
         }
     }
-    front.language = front.language.filter(|tag| is_tag(tag));
+    front.language = front.language.filter(|tag| is_language_tag(tag));
     front
 }
 
-/// A scalar: quoted, plain, or a block in the lines that follow, in one line.
+/// Reads a scalar into one line: quoted, plain, or a block in the following lines.
 fn scalar(value: &str, following: &str) -> String {
     let continued = || {
         let lines = following.lines();
@@ -99,7 +99,7 @@ fn scalar(value: &str, following: &str) -> String {
         Some('>' | '|') => continued(),
         Some('"') => double_quoted(&value[1..]),
         Some('\'') => single_quoted(&value[1..]),
-        // A list, a mapping, an anchor: nothing that could be shown.
+        // Lists, mappings and anchors cannot be shown.
         Some('[' | '{' | '&' | '*' | '!') => String::new(),
         None => continued_plain(&continued()),
         _ => {
@@ -113,7 +113,7 @@ fn scalar(value: &str, following: &str) -> String {
     }
 }
 
-/// A plain scalar that begins on the next line; a list or a mapping there is none.
+/// Reads a plain scalar that begins on the next line; empty for a list or a mapping.
 fn continued_plain(value: &str) -> String {
     if value.starts_with('-') || value.contains(": ") {
         String::new()
@@ -151,8 +151,8 @@ fn single_quoted(value: &str) -> String {
     out
 }
 
-/// Whether a text can be a language's tag: subtags of letters and digits between dashes.
-fn is_tag(tag: &str) -> bool {
+/// Whether a text has the form of a language tag: subtags of letters and digits between dashes.
+fn is_language_tag(tag: &str) -> bool {
     let mut parts = tag.split('-');
     let first = parts.next().unwrap_or_default();
     let is_part = |part: &str| {
@@ -215,7 +215,7 @@ mod tests {
                 "",
             ),
         ] {
-            let (front, end) = take(text).unwrap();
+            let (front, end) = split(text).unwrap();
             let of = |value: &Option<String>| value.clone().unwrap_or_default();
             assert_eq!(of(&front.title), title, "{text:?}");
             assert_eq!(of(&front.description), description, "{text:?}");
@@ -238,7 +238,7 @@ mod tests {
             "---\nA sentence: with a colon, and more.\nAnother one\n---\n",
             "---\nhttps://example.com\n---\n",
         ] {
-            assert_eq!(take(text), None, "{text:?}");
+            assert_eq!(split(text), None, "{text:?}");
         }
     }
 }

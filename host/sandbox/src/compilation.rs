@@ -1,4 +1,4 @@
-//! How far the first compilation of the guests is: for the log, for probes, and for people who wait to publish.
+//! Progress of the first compilation of the guests: for the log, for probes, and for people who wait to publish.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
@@ -8,21 +8,21 @@ use std::time::Duration;
 use super::values::World;
 use svc_base::Stopwatch;
 
-/// How often the log says how far a compilation is.
-const REPORT: Duration = Duration::from_secs(5);
+/// Interval of progress messages in the log.
+const REPORT_INTERVAL: Duration = Duration::from_secs(5);
 
-/// A guest that is being compiled before it can serve for the first time on this machine.
+/// A guest that is being compiled, before it can serve on this machine for the first time.
 #[derive(Clone, Copy, Debug)]
-pub struct Preparing {
-    /// Which guest.
+pub struct GuestCompilation {
+    /// World of the guest.
     pub world: World,
     /// Time since its compilation began.
     pub elapsed: Duration,
-    /// Time that its compilation is likely to take, by that of the guest before it.
+    /// Estimated duration, by the speed of the previous compilation.
     pub expected: Option<Duration>,
 }
 
-impl fmt::Display for Preparing {
+impl fmt::Display for GuestCompilation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let guest = match self.world {
             World::Render => "renderer",
@@ -40,53 +40,48 @@ impl fmt::Display for Preparing {
     }
 }
 
-/// The progress of the first compilation.
+/// Progress of the first compilation.
 #[derive(Debug, Default)]
-pub(super) struct Progress(Mutex<State>);
+pub(super) struct CompilationProgress(Mutex<CompilationState>);
 
 #[derive(Debug, Default)]
-struct State {
-    compiling: Option<Compiling>,
-    /// Seconds for a byte of code, as the last compilation took them.
+struct CompilationState {
+    compiling: Option<RunningCompilation>,
+    /// Seconds for a byte of code, in the previous compilation.
     pace: Option<f64>,
 }
 
 #[derive(Debug)]
-struct Compiling {
+struct RunningCompilation {
     world: World,
     since: Stopwatch,
     expected: Option<Duration>,
 }
 
-impl Progress {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl CompilationProgress {
+    fn state(&self) -> MutexGuard<'_, CompilationState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns what is being compiled now.
-    pub(super) fn now(&self) -> Option<Preparing> {
+    /// Returns the compilation under way.
+    pub(super) fn now(&self) -> Option<GuestCompilation> {
         let state = self.state();
-        state.compiling.as_ref().map(|compiling| Preparing {
+        state.compiling.as_ref().map(|compiling| GuestCompilation {
             world: compiling.world,
             elapsed: compiling.since.elapsed(),
             expected: compiling.expected,
         })
     }
 
-    /// Runs the compilation of so many bytes of code, and reports how far it is until it ends.
-    pub(super) fn during<T>(
-        &self,
-        world: World,
-        code_bytes: u64,
-        compile: impl FnOnce() -> T,
-    ) -> T {
+    /// Runs the compilation of a component of so many bytes, and logs its progress.
+    pub(super) fn track<T>(&self, world: World, code_bytes: u64, compile: impl FnOnce() -> T) -> T {
         let since = Stopwatch::start();
         {
             let mut state = self.state();
-            // Precise enough for seconds.
+            // Precision to a second is enough.
             #[allow(clippy::cast_precision_loss, reason = "a forecast")]
             let expected = state.pace.map(|pace| pace * code_bytes as f64);
-            state.compiling = Some(Compiling {
+            state.compiling = Some(RunningCompilation {
                 world,
                 since,
                 expected: expected.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
@@ -95,13 +90,13 @@ impl Progress {
         let (done, ended) = mpsc::channel::<()>();
         let compiled = thread::scope(|scope| {
             let report = move || {
-                while ended.recv_timeout(REPORT) == Err(mpsc::RecvTimeoutError::Timeout) {
+                while ended.recv_timeout(REPORT_INTERVAL) == Err(mpsc::RecvTimeoutError::Timeout) {
                     if let Some(preparing) = self.now() {
                         tracing::info!("still {preparing}; publishing waits for it");
                     }
                 }
             };
-            // Without a thread for it the log says nothing until the end.
+            // Without such a thread, the log has no progress messages.
             let _ = thread::Builder::new().spawn_scoped(scope, report);
             let compiled = compile();
             drop(done);
@@ -121,9 +116,9 @@ mod tests {
 
     #[test]
     fn the_second_compilation_is_forecast_by_the_first() {
-        let progress = Progress::default();
+        let progress = CompilationProgress::default();
         assert!(progress.now().is_none());
-        let first = progress.during(World::Gate, 1000, || {
+        let first = progress.track(World::Gate, 1000, || {
             thread::sleep(Duration::from_millis(20));
             progress.now()
         });
@@ -131,7 +126,7 @@ mod tests {
         assert_eq!((first.world, first.expected), (World::Gate, None));
         assert!(first.elapsed >= Duration::from_millis(20));
         let second = progress
-            .during(World::Render, 10_000, || progress.now())
+            .track(World::Render, 10_000, || progress.now())
             .unwrap();
         assert!(second.expected.unwrap() >= Duration::from_millis(200));
         assert!(progress.now().is_none());
@@ -140,7 +135,7 @@ mod tests {
     #[test]
     fn a_forecast_that_was_too_short_is_not_shown() {
         let shown = |elapsed, expected: Option<u64>| {
-            let preparing = Preparing {
+            let preparing = GuestCompilation {
                 world: World::Render,
                 elapsed: Duration::from_secs(elapsed),
                 expected: expected.map(Duration::from_secs),

@@ -1,12 +1,12 @@
-//! The commonest words of languages in Latin letters, each with the languages that have it: bit 0 is the first.
+//! Most common words of languages in Latin letters, each with a bit set of its languages: bit 0 is the first.
 
-/// The languages, by their tags.
+/// Tags of the languages.
 pub(super) const LANGUAGES: [&str; 25] = [
     "de", "en", "fr", "es", "pt", "it", "nl", "sv", "da", "nb", "fi", "pl", "cs", "sk", "hu", "ro",
     "tr", "id", "vi", "ca", "hr", "et", "lt", "lv", "sl",
 ];
 
-/// The words, sorted by their bytes.
+/// Words, sorted by their bytes.
 #[rustfmt::skip]
 pub(super) static WORDS: [(&str, u32); 812] = [
     ("a", 0xf010), ("aan", 0x40), ("aber", 0x1), ("about", 0x2), ("aby", 0x3000), ("această", 0x8000),
