@@ -20,7 +20,7 @@ pub struct BackendFindings {
 ///
 /// # Errors
 /// When the control database or the directory cannot be read.
-pub async fn check(control: &Control, files: &Files) -> anyhow::Result<BackendFindings> {
+pub async fn check(control: &Control, files: &DatabaseFiles) -> anyhow::Result<BackendFindings> {
     let mut found = BackendFindings::default();
     let owned = control.read(store::ids).await?;
     for id in &owned {

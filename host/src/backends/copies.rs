@@ -12,8 +12,8 @@ use svc_database::{BackupSource, DatabaseFiles};
 /// Databases to copy. The functions block.
 #[derive(Debug)]
 pub struct DatabaseSources {
-    files: Files,
-    open: HashMap<BackendId, Source>,
+    files: DatabaseFiles,
+    open: HashMap<BackendId, BackupSource>,
 }
 
 impl DatabaseSources {
@@ -21,7 +21,7 @@ impl DatabaseSources {
     ///
     /// # Errors
     /// When a database cannot be opened.
-    pub fn open(control: &Control, files: Files) -> anyhow::Result<Self> {
+    pub fn open(control: &Control, files: DatabaseFiles) -> anyhow::Result<Self> {
         let mut open = HashMap::new();
         for id in control.read_blocking(store::ids)? {
             match BackupSource::open(&files, &id) {

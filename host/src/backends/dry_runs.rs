@@ -29,7 +29,7 @@ impl Backends {
             self.check_definitions(id, &script, None).await?;
         }
         let actions = self.current_actions(id).await?;
-        let trial = Trial {
+        let trial = DryRunInput {
             script: (!recorded).then(|| script.clone()),
             statements: actions.iter().map(trial_statement).collect(),
         };
@@ -92,7 +92,7 @@ impl Backends {
     }
 }
 
-fn trial_statement(action: &ActionRow) -> TrialStatement {
+fn trial_statement(action: &ActionRow) -> DryRunStatement {
     let range = action.verdict.start..action.verdict.end;
     DryRunStatement {
         name: action.name.clone(),
@@ -101,7 +101,7 @@ fn trial_statement(action: &ActionRow) -> TrialStatement {
     }
 }
 
-fn to_dry_run(status: MigrationStatus, outcome: Outcome) -> DryRun {
+fn to_dry_run(status: MigrationStatus, outcome: DryRunOutcome) -> DryRun {
     let warnings = match outcome.migrated {
         Some(MigrationOutcome::Applied(_, new)) => new,
         _ => Vec::new(),

@@ -74,8 +74,8 @@ impl Backends {
         let migrated = self.databases.migrate(id, script.clone()).await;
         let (status, marker, warnings) =
             match migrated.map_err(|error| script_error(&script, error))? {
-                Migrated::Applied(marker, new) => (MigrationStatus::Applied, marker, new),
-                Migrated::Found(marker) => (MigrationStatus::Healed, marker, Vec::new()),
+                MigrationOutcome::Applied(marker, new) => (MigrationStatus::Applied, marker, new),
+                MigrationOutcome::AlreadyApplied(marker) => (MigrationStatus::Healed, marker, Vec::new()),
             };
         let entry = LedgerEntry {
             version: marker.version,

@@ -76,7 +76,7 @@ pub struct Action {
     /// The statement alone, without surrounding white space and comments.
     pub statement: Arc<str>,
     /// Measured duration of the statement.
-    pub pace: Arc<Pace>,
+    pub timing: Arc<StatementTiming>,
 }
 
 impl From<ActionRow> for Action {

@@ -21,7 +21,7 @@ pub(super) struct JudgedQuery {
     /// The statement alone.
     pub(super) statement: Arc<str>,
     /// Measured duration of the statement.
-    pub(super) pace: Arc<Pace>,
+    pub(super) timing: Arc<StatementTiming>,
 }
 
 type QueryKey = (Option<GuestDigest>, String);

@@ -77,7 +77,7 @@ struct ConsistentView {
 }
 
 impl ConsistentView {
-    fn take(control: &Control, files: Files, clock: &Clock) -> anyhow::Result<Self> {
+    fn take(control: &Control, files: DatabaseFiles, clock: &Clock) -> anyhow::Result<Self> {
         let mut backends = Sources::open(control, files)?;
         let still = control.with_writes_paused(|| {
             let control = control.snapshot()?;
@@ -196,7 +196,7 @@ fn copy_databases(
     clock: &Clock,
     watch: ProgressFn<'_>,
 ) -> anyhow::Result<(Timestamp, Vec<BackendId>)> {
-    let moment = ConsistentView::take(control, Files::open(&data.join(BACKENDS))?, clock)?;
+    let moment = ConsistentView::take(control, DatabaseFiles::open(&data.join(BACKENDS))?, clock)?;
     fault::point("backup.moment");
     let to = place.state(state);
     disk::subdirectory(&place.dir.open_dir(state)?, BACKENDS)?;

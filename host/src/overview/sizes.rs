@@ -67,8 +67,8 @@ pub fn measure(data: &Path) -> io::Result<Sizes> {
 }
 
 /// Returns the size of a database with its log; 0 if it was just deleted.
-fn database_bytes(files: &Files, id: &BackendId) -> io::Result<u64> {
-    match files.bytes(id) {
+fn database_bytes(files: &DatabaseFiles, id: &BackendId) -> io::Result<u64> {
+    match files.disk_bytes(id) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
         bytes => bytes,
     }
@@ -76,7 +76,7 @@ fn database_bytes(files: &Files, id: &BackendId) -> io::Result<u64> {
 
 /// Returns the sizes of a backend's database and of its history.
 pub fn backend_bytes(data: &Path, id: &BackendId) -> io::Result<(u64, u64)> {
-    let files = Files::open(&data.join("backends"))?;
+    let files = DatabaseFiles::open(&data.join("backends"))?;
     let bytes = database_bytes(&files, id)?;
     let all = bytes_below(&files.directory(id)?)?;
     Ok((bytes, all.saturating_sub(bytes)))

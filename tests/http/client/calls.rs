@@ -1,6 +1,6 @@
 //! Requests of the client, held against our own description of the API.
 
-use svc::client::calls;
+use svc::client::endpoints;
 use svc_tests::{ReadAnswer, TestServer};
 
 #[tokio::test]

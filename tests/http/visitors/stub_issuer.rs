@@ -76,7 +76,7 @@ impl StubIssuer {
             behaviours: HashMap::new(),
             claims: json!({}),
             discovery: json!({}),
-            published_keys: vec![key.public()],
+            published_keys: vec![key.public_jwk()],
             key,
             token: None,
             user: json!({}),

@@ -127,7 +127,7 @@ impl Backends {
         check_reserved(&given)?;
         check_names(&query.verdict, &given)?;
         let verdict = &query.verdict;
-        let run = || self.run(id, &text, &query.statement, verdict, &query.pace, given);
+        let run = || self.run(id, &text, &query.statement, verdict, &query.timing, given);
         self.with_audit_entry(id, Act::BackendQuery, writes(verdict), run)
             .await
     }
@@ -146,7 +146,7 @@ impl Backends {
             writes: writes(verdict),
             params,
         };
-        let result = self.databases.get(id)?.call(call, pace).await;
+        let result = self.databases.get(id)?.call(call, timing).await;
         result.map_err(|error| statement_error(sql, verdict, error))
     }
 }

@@ -34,14 +34,14 @@ pub struct WatchedAnswer {
     pub json: Bytes,
     pub digest: Digest,
     /// Tables that the answer depends on; `None` means any table.
-    pub tables: Option<Arc<Tables>>,
+    pub tables: Option<Arc<StatementTables>>,
 }
 
 impl Backends {
     /// Registers a function that gets the tables that each commit may have changed: after the commit is durable, and before its callers are
     /// answered. New versions of actions are reported, too.
-    pub fn on_commit(&self, follow: impl Fn(BackendId, Touched) + Send + Sync + 'static) {
-        self.databases.follow(follow);
+    pub fn on_commit(&self, follow: impl Fn(BackendId, ChangedTables) + Send + Sync + 'static) {
+        self.databases.set_commit_listener(follow);
     }
 
     /// Finds an action for a live query, and checks its params and the visitor.

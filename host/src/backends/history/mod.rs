@@ -54,9 +54,9 @@ impl Backends {
         &self,
         project: ProjectId,
         part: MomentsPage,
-    ) -> Result<Past, BackendError> {
+    ) -> Result<HistoryMoments, BackendError> {
         let id = self.require_backend(project).await?.id;
-        Ok(self.databases.past(id, part.before, part.limit).await?)
+        Ok(self.databases.list_moments(id, part.before, part.limit).await?)
     }
 
     /// Restores the rows of a project's database as they were at `at`, under the current schema. Durable when it returns.
@@ -75,11 +75,11 @@ impl Backends {
         // Each restore holds a copy in memory, so few run at once.
         let waited = tokio::time::timeout(RESTORE_WAIT, self.restore_permits.acquire()).await;
         let _place = waited.map_err(|_| RunError::Busy)?;
-        let rewound = self.databases.rewind(id, at).await.map_err(rewind_error)?;
+        let rewound = self.databases.snapshot_at(id, at).await.map_err(rewind_error)?;
         let ledger = self.control.read(move |c| store::ledger(c, &id)).await?;
         // A migration that is not in the ledger could not be applied again.
-        let recorded = |m: &Marker| ledger.iter().any(|entry| entry.checksum == m.checksum);
-        if !rewound.live.iter().all(recorded) {
+        let recorded = |m: &MigrationMarker| ledger.iter().any(|entry| entry.checksum == m.checksum);
+        if !rewound.live_markers.iter().all(recorded) {
             return Err(BackendError::NotRecorded);
         }
         let record = self.new_restore_record(&ledger, &rewound);
@@ -119,7 +119,7 @@ impl Backends {
     }
 
     /// Creates the ledger entry of a restore. Its version is above those of all states of the file.
-    fn new_restore_record(&self, ledger: &[LedgerEntry], rewound: &Rewound) -> RestoreRecord {
+    fn new_restore_record(&self, ledger: &[LedgerEntry], rewound: &PastSnapshot) -> RestoreRecord {
         let recorded = ledger.iter().map(|entry| entry.version);
         let marked = rewound.live_markers.iter().chain(&rewound.markers);
         let version = recorded.chain(marked.map(|m| m.version)).max().unwrap_or(0) + 1;
@@ -203,7 +203,7 @@ fn is_comment(sql: &str) -> bool {
     sql.starts_with("--") && !sql.contains('\n')
 }
 
-fn rewind_error(error: RewindError) -> BackendError {
+fn rewind_error(error: SnapshotError) -> BackendError {
     match error {
         SnapshotError::TooOld { oldest } => BackendError::NoMoment(oldest),
         SnapshotError::Future => BackendError::Invalid(

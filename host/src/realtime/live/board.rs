@@ -54,7 +54,7 @@ struct State {
 /// Changes that are not applied to the queries yet.
 #[derive(Debug, Default)]
 struct PendingChanges {
-    touched: Touched,
+    touched: ChangedTables,
     requested: BTreeSet<u64>,
 }
 
@@ -64,7 +64,7 @@ struct QueryEntry {
     query: Arc<Query>,
     subscribers: Vec<Subscriber>,
     /// Tables of the answer; `None` means any table.
-    tables: Option<Arc<Tables>>,
+    tables: Option<Arc<StatementTables>>,
     /// The latest answer, if it is current and small enough to be cached.
     cached: Option<Answer>,
     /// Start of the latest evaluation.
@@ -73,7 +73,7 @@ struct QueryEntry {
     is_slow: bool,
     schedule: Schedule,
     /// Tables that changed during an evaluation, kept until the tables of the new answer are known.
-    meanwhile: Touched,
+    meanwhile: ChangedTables,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,8 +123,8 @@ impl Board {
     }
 
     /// Records the tables that a commit may have changed. The committing thread waits for this, so it does nothing more.
-    pub(super) fn touch(&self, touched: Touched) {
-        self.pending_changes().touched.join(touched);
+    pub(super) fn touch(&self, touched: ChangedTables) {
+        self.pending_changes().touched.merge(touched);
         self.wake.notify_one();
     }
 
@@ -186,15 +186,15 @@ impl Board {
     /// Marks the queries that a change affects, and sends the requested answers.
     pub(super) fn apply_changes(&self, now: Duration) {
         let PendingChanges { touched, requested } = std::mem::take(&mut *self.pending_changes());
-        if touched.is_nothing() && requested.is_empty() {
+        if touched.is_empty() && requested.is_empty() {
             return;
         }
         let mut state = self.state();
         let mut concerned = Vec::new();
         for (number, entry) in &mut state.queries {
             if matches!(entry.schedule, Schedule::Running { .. }) {
-                entry.meanwhile.join(touched.clone());
-            } else if touched.concerns(entry.tables.as_deref()) {
+                entry.meanwhile.merge(touched.clone());
+            } else if touched.affects(entry.tables.as_deref()) {
                 concerned.push(*number);
             }
         }
@@ -325,7 +325,7 @@ impl State {
             began: None,
             is_slow: false,
             schedule: Schedule::Idle,
-            meanwhile: Touched::default(),
+            meanwhile: ChangedTables::default(),
         };
         self.by_key.insert(key, self.next);
         self.queries.insert(self.next, entry);

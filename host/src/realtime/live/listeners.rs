@@ -50,7 +50,7 @@ impl Listeners {
     }
 
     /// Marks the queries of a backend that a commit may have changed.
-    pub(in crate::realtime) fn touch(&self, backend: BackendId, touched: Touched) {
+    pub(in crate::realtime) fn touch(&self, backend: BackendId, touched: ChangedTables) {
         let boards = self.boards.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(board) = boards.get(&backend) {
             board.touch(touched);
