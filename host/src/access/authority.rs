@@ -160,7 +160,7 @@ impl<F: MinimumRole> WorkspaceChooser<F> {
         workspaces: &Workspaces,
         named: Option<&str>,
     ) -> Result<Authority<F>, WorkspaceError> {
-        let workspace = workspaces.chosen(&self.caller, named).await?;
+        let workspace = workspaces.choose_workspace(&self.caller, named).await?;
         Authority::in_workspace(
             workspaces,
             &self.caller,

@@ -84,17 +84,17 @@ shared! {
     /// Rooms of pages.
     realtime: Arc<Realtime>,
     /// State of the routes of rooms.
-    rooms: Rooms,
+    rooms: RoomState,
     /// Prices that projects sell, and payments of visitors.
     payments: Arc<Payments>,
     /// State of the routes of checkouts.
     checkout: CheckoutState,
     /// Receiver of the payment provider's webhooks, if one is configured.
-    webhooks: Option<Arc<Receiver>>,
+    webhooks: Option<Arc<WebhookReceiver>>,
     /// The development stand-in for the payment provider.
     dev_provider: Option<Arc<DevProvider>>,
     /// State of the routes of live queries.
-    live_queries: LiveQueries,
+    live_queries: LiveQueryState,
     /// Projects, which contain frontends and a backend.
     projects: Projects,
     /// Signed-in visitors.
@@ -104,11 +104,11 @@ shared! {
     /// Deletion of projects with their contents.
     teardown: Teardown,
     /// State of the routes of calls.
-    calls: Calls,
+    calls: CallState,
     /// State of the tools.
-    tools: Tools,
+    tools: ToolState,
     /// State of the tools of apps.
-    app_tools: AppTools,
+    app_tools: AppToolState,
     /// Sender of purges to the edge, if there is one.
     purger: Option<Arc<Purger>>,
     /// Accounts and their keys.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 
 use crate::access::{Authenticator, TokenVerifier};
-use crate::accounts::{Accounts, Billing, Plans};
+use crate::accounts::{Accounts, Billing, SubscriptionConsumer};
 use crate::backends::Backends;
 use crate::backends::calls::routes::CallState;
 use crate::config::Config;
@@ -232,7 +232,7 @@ impl Infrastructure {
             provider,
         ));
         // The consumers of the payment provider's events.
-        let consumers: Vec<Arc<dyn Consumer>> = vec![Arc::clone(&payments) as _, Arc::new(Plans)];
+        let consumers: Vec<Arc<dyn EventConsumer>> = vec![Arc::clone(&payments) as _, Arc::new(SubscriptionConsumer)];
         let webhooks = stripe
             .map(|settings| {
                 WebhookReceiver::new(control.clone(), clock.clone(), settings, consumers)
@@ -267,7 +267,7 @@ impl Services {
         let authenticator = infra.authenticator(&workspaces)?;
         let visitors = infra.visitors(&projects, &deployments)?;
         let paying = infra.paying(&projects)?;
-        let settled = paying.payments.settle_begun().await;
+        let settled = paying.payments.mark_interrupted_checkouts().await;
         settled.context("settling interrupted checkouts")?;
         backends.set_mirror_delay_reason_fn(paying.payments.mirror_delay_reason_fn());
         let teardown = Teardown::new(
@@ -314,8 +314,8 @@ impl Services {
     }
 
     /// Returns the state of the routes of calls.
-    pub(super) fn calls(&self) -> Calls {
-        Calls {
+    pub(super) fn calls(&self) -> CallState {
+        CallState {
             backends: Arc::clone(&self.backends),
             deployments: Arc::clone(&self.deployments),
             projects: self.projects.clone(),
@@ -327,8 +327,8 @@ impl Services {
     }
 
     /// Returns the state of the tools.
-    pub(super) fn tools(&self) -> Tools {
-        Tools {
+    pub(super) fn tools(&self) -> ToolState {
+        ToolState {
             authenticator: self.authenticator.clone(),
             accounts: self.accounts.clone(),
             projects: self.projects.clone(),
@@ -345,8 +345,8 @@ impl Services {
     }
 
     /// Returns the state of the routes of rooms.
-    pub(super) fn rooms(&self) -> Rooms {
-        Rooms {
+    pub(super) fn rooms(&self) -> RoomState {
+        RoomState {
             realtime: Arc::clone(&self.realtime),
             backends: Arc::clone(&self.backends),
             deployments: Arc::clone(&self.deployments),
@@ -366,8 +366,8 @@ impl Services {
     }
 
     /// Returns the state of the routes of live queries.
-    pub(super) fn live_queries(&self) -> LiveQueries {
-        LiveQueries {
+    pub(super) fn live_queries(&self) -> LiveQueryState {
+        LiveQueryState {
             live: Live::new(
                 Arc::clone(&self.realtime),
                 Arc::clone(&self.backends),

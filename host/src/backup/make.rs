@@ -10,7 +10,7 @@ use super::manifest::{Entry, FORMAT, Manifest};
 use super::objects::{ObjectCopy, ObjectSource};
 use super::outcome::{BackupOutcome, CopyStats};
 use super::{ProgressFn, Stage, millis};
-use crate::backends::copies::Sources;
+use crate::backends::copies::DatabaseSources;
 use crate::check::{Findings, InstallationStores};
 use crate::content::{Content, ContentLocation, ContentLock, Digest, ObjectDirectory};
 use crate::control::{self, Control, Snapshot, counters};
@@ -78,7 +78,7 @@ struct ConsistentView {
 
 impl ConsistentView {
     fn take(control: &Control, files: DatabaseFiles, clock: &Clock) -> anyhow::Result<Self> {
-        let mut backends = Sources::open(control, files)?;
+        let mut backends = DatabaseSources::open(control, files)?;
         let still = control.with_writes_paused(|| {
             let control = control.snapshot()?;
             backends.pin(&control)?;

@@ -74,7 +74,7 @@ async fn print_dev_credential(server: &Server) -> anyhow::Result<()> {
             "  The credential of the namespace `{DEV_NAMESPACE}`, shown this once:\n\n    {}\n",
             made.credential
         )),
-        Err(WorkspaceError::Taken(_)) => super::print_note(&format!(
+        Err(WorkspaceError::SlugTaken(_)) => super::print_note(&format!(
             "  The namespace `{DEV_NAMESPACE}` is there already; `svc key create {DEV_NAMESPACE}` makes another credential for it.\n"
         )),
         Err(error) => return Err(error).context("making the namespace `dev`"),

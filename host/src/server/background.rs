@@ -81,11 +81,11 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
             Some(purger) => purger.run().await,
             None => Ok(()),
         };
-        POLL_INTERVAL "writing payments into projects' databases" async |app| app.payments.follow(&app.backends).await;
-        SWEEP_INTERVAL "ending what removed projects sold" async |app| app.payments.send_endings().await;
-        PRESENCE_INTERVAL "telling rooms" async |app| app.realtime.tell(&app.deployments).await;
-        SWEEP_INTERVAL "ending subscriptions of who has signed out" async |app| app.live_queries.live.look_at_sessions().await;
-        SWEEP_INTERVAL "closing sockets of who has signed out" async |app| app.realtime.look_at_sessions(&app.visitors).await;
+        POLL_INTERVAL "writing payments into projects' databases" async |app| app.payments.update_mirrors(&app.backends).await;
+        SWEEP_INTERVAL "ending what removed projects sold" async |app| app.payments.send_cancellations().await;
+        PRESENCE_INTERVAL "telling rooms" async |app| app.realtime.send_updates(&app.deployments).await;
+        SWEEP_INTERVAL "ending subscriptions of who has signed out" async |app| app.live_queries.live.check_sessions().await;
+        SWEEP_INTERVAL "closing sockets of who has signed out" async |app| app.realtime.check_sessions(&app.visitors).await;
         POLL_INTERVAL "pinging sockets" async |app| {
             app.realtime.ping();
             Ok(())
@@ -102,7 +102,7 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
         FORGET_INTERVAL "forgetting the audit" async |app| {
             Ok(audit::forget_old(&app.control, app.clock.now()).await?)
         };
-        TIDY_INTERVAL "ending subscriptions" async |app| app.accounts.end_orphans().await;
+        TIDY_INTERVAL "ending subscriptions" async |app| app.accounts.cancel_orphaned_subscriptions().await;
         FORGET_INTERVAL "forgetting history" async |app| app.backends.forget_old().await;
     }
 }

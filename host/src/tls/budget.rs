@@ -44,7 +44,7 @@ pub struct LabelOwner {
     /// Name of the principal that owns the project.
     pub principal: String,
     /// Whether the principal is on a free plan and was not created by the operator.
-    pub is_unproven: bool,
+    pub is_free_tier: bool,
 }
 
 /// Spent certificates, and the backoffs of names.
@@ -111,7 +111,7 @@ impl Budget {
         let own = self.owners_until.get(&owner.principal);
         let own = own.copied().unwrap_or_else(never);
         let all = spend_one(self.spent_until, per_week.whole, now).ok_or(CapPart::Whole)?;
-        let strangers = match owner.is_unproven {
+        let strangers = match owner.is_free_tier {
             true => spend_one(self.strangers_until, per_week.strangers, now)
                 .ok_or(CapPart::Strangers)?,
             false => self.strangers_until,

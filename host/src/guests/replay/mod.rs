@@ -13,7 +13,7 @@ use futures_util::{StreamExt as _, stream};
 use serde::Serialize;
 
 use super::check::ProgressSink;
-use crate::backends::kept_sql;
+use crate::backends::stored_sql;
 use crate::content::{Content, Hold, OnceFiles};
 use crate::control::Control;
 use crate::deployments::operators::{self, StoredPage};
@@ -287,7 +287,7 @@ async fn render_page(guest: &Sandbox, source: Source) -> anyhow::Result<PageResu
     }
 }
 
-async fn judge_sql(guest: &Sandbox, piece: &kept_sql::KeptSql) -> anyhow::Result<VerdictResult> {
+async fn judge_sql(guest: &Sandbox, piece: &stored_sql::StoredSql) -> anyhow::Result<VerdictResult> {
     match guest.check_sql(piece.sql.as_str(), piece.purpose).await {
         Ok(statements) => Ok(Ok(statements)),
         Err(failure @ (GateFailure::Busy | GateFailure::Preparing)) => bail!("{failure}"),
