@@ -33,8 +33,8 @@ const BINARY: [&str; 5] = ["1.2.", "9.2.", "9.4.", "9.6.", "9.8."];
 const COMPRESSION: [&str; 2] = ["12.", "13."];
 
 /// Echoes every text of a connection.
-async fn echo(accepted: Accepted) {
-    let Some(socket) = accepted.socket(LARGEST_MESSAGE).await else {
+async fn echo(accepted: AcceptedUpgrade) {
+    let Some(socket) = accepted.into_socket(LARGEST_MESSAGE).await else {
         return;
     };
     let (outbox, mut running) = socket.open(QUEUE);

@@ -15,7 +15,7 @@ use crate::http::problem::Problem;
 use crate::workspaces::{Caller, OwnershipLimits, Plan};
 
 /// Returns the caller, with its workspaces.
-pub async fn me(accounts: Accounts, by: Asking<Viewer>) -> Result<Me, Problem> {
+pub async fn me(accounts: Accounts, by: WorkspaceChooser<Viewer>) -> Result<Me, Problem> {
     let caller = by.caller();
     let workspaces = accounts.workspaces();
     let email = match caller {
@@ -27,7 +27,7 @@ pub async fn me(accounts: Accounts, by: Asking<Viewer>) -> Result<Me, Problem> {
 }
 
 /// Lists the caller's workspaces.
-pub async fn list(accounts: Accounts, by: Asking<Viewer>) -> Result<WorkspaceList, Problem> {
+pub async fn list(accounts: Accounts, by: WorkspaceChooser<Viewer>) -> Result<WorkspaceList, Problem> {
     let all = accounts.workspaces().list_accessible(by.caller()).await?;
     Ok(WorkspaceList::new(&all, by.caller()))
 }

@@ -18,7 +18,7 @@ pub struct WorkspaceScope<F> {
     pub authority: Authority<F>,
 }
 
-impl<F: Floor> WorkspaceScope<F> {
+impl<F: MinimumRole> WorkspaceScope<F> {
     /// Finds a workspace by an id or slug, as the caller wrote it.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl UserScope {
     }
 }
 
-impl HasFloor for UserScope {
+impl HasMinimumRole for UserScope {
     // No role in any workspace is required.
     const ROLE: Role = Viewer::ROLE;
 }

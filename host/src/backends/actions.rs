@@ -67,7 +67,7 @@ impl Backends {
         batch: Vec<NewAction>,
     ) -> Result<Vec<ActionRow>, BackendError> {
         let id = self.require_backend(project).await?.id;
-        let rows = while_awaited(self.judge_batch(id, batch)).await??;
+        let rows = while_client_waits(self.judge_batch(id, batch)).await??;
         self.check_disk()?;
         let (now, most) = (self.clock.now(), self.config.limits.definition_bytes);
         let actions = self

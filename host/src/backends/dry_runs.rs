@@ -23,7 +23,7 @@ impl Backends {
         let id = self.require_backend(project).await?.id;
         let turn = self.migration_lock(id);
         let _mine = turn.lock().await;
-        let script = while_awaited(self.judge_script(ddl, Some(id))).await??;
+        let script = while_client_waits(self.judge_script(ddl, Some(id))).await??;
         let recorded = self.recorded_version(id, &script.checksum).await?.is_some();
         if !recorded {
             self.check_definitions(id, &script, None).await?;
@@ -53,7 +53,7 @@ impl Backends {
         batch: Vec<NewAction>,
     ) -> Result<DryRun, BackendError> {
         let id = self.require_backend(project).await?.id;
-        let rows = while_awaited(self.judge_batch(id, batch)).await??;
+        let rows = while_client_waits(self.judge_batch(id, batch)).await??;
         let mut actions = self.current_actions(id).await?;
         let mut status = MigrationStatus::AlreadyApplied;
         let most = self.config.limits.definition_bytes;

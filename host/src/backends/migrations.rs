@@ -60,7 +60,7 @@ impl Backends {
         let turn = self.migration_lock(id);
         let _mine = turn.lock().await;
         self.record_restores(id).await?;
-        let script = while_awaited(self.judge_script(ddl, Some(id))).await??;
+        let script = while_client_waits(self.judge_script(ddl, Some(id))).await??;
         if let Some(version) = self.recorded_version(id, &script.checksum).await? {
             return Ok(MigrationResult {
                 status: MigrationStatus::AlreadyApplied,

@@ -266,7 +266,7 @@ pub enum BackendError {
     GateBusy,
     /// The client has hung up, and nothing was changed.
     #[error(transparent)]
-    Abandoned(#[from] Abandoned),
+    Abandoned(#[from] ClientGone),
     /// The control database failed.
     #[error(transparent)]
     Store(#[from] control::Error),

@@ -103,12 +103,12 @@ impl Backends {
         &self,
         project: &Project,
         new: NewBackend,
-        keep: Keep<BackendDetail>,
+        keep: AnswerKeeper<BackendDetail>,
     ) -> Result<BackendDetail, BackendError> {
         if self.of_project(project.id).await?.is_some() {
             return Err(BackendError::Exists);
         }
-        let script = while_awaited(self.judge_script(new.ddl, None)).await??;
+        let script = while_client_waits(self.judge_script(new.ddl, None)).await??;
         self.check_capacity(project.workspace.id).await?;
         let backend = Backend {
             id: BackendId::new(&self.clock, &self.random).map_err(anyhow::Error::from)?,
@@ -159,7 +159,7 @@ impl Backends {
         &self,
         detail: BackendDetail,
         workspace: WorkspaceId,
-        keep: Keep<BackendDetail>,
+        keep: AnswerKeeper<BackendDetail>,
     ) -> Result<BackendDetail, BackendError> {
         let (config, now) = (Arc::clone(&self.config), self.clock.now());
         self.control

@@ -56,7 +56,7 @@ pub(super) fn owners(c: &Connection) -> rusqlite::Result<HashMap<BackendId, Opti
 }
 
 /// Counts backends: all, those of free workspaces that users created, and those of the given workspaces.
-pub(super) fn count_held(c: &Connection, workspaces: &[WorkspaceId]) -> rusqlite::Result<Held> {
+pub(super) fn count_held(c: &Connection, workspaces: &[WorkspaceId]) -> rusqlite::Result<CapUsage> {
     let list = serde_json::to_string(workspaces)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
     c.prepare_cached(
@@ -84,8 +84,8 @@ pub(super) fn check_cap(
     let owner = Principal::of_workspace(c, workspace).map_err(Error::from)?;
     let held = count_held(c, &owner.workspaces).map_err(Error::from)?;
     let kind = match owner.is_free_tier {
-        true => Holder::NewOwner,
-        false => Holder::Owner,
+        true => CapHolder::NewOwner,
+        false => CapHolder::Owner,
     };
     Ok(config.limits.backends_cap().check(kind, held, 1)?)
 }
@@ -223,7 +223,7 @@ fn verdict_json(action: &ActionRow) -> String {
 }
 
 fn action_from_row(row: &Row<'_>) -> rusqlite::Result<ActionRow> {
-    let row = Columns::of(row);
+    let row = Columns::new(row);
     let verdict: String = row.get("verdict")?;
     let verdict: Statement =
         serde_json::from_str(&verdict).map_err(|_| rusqlite::Error::InvalidQuery)?;

@@ -30,7 +30,7 @@ impl Backup {
         let directory = std::path::absolute(&self.dir)?;
         let progress = Arc::new(Progress::new());
         let shown = Arc::clone(&progress);
-        let watch = Told::new(move |step| shown.show_stage(step.stage, step.done, step.all));
+        let watch = ProgressSink::new(move |step| shown.show_stage(step.stage, step.done, step.all));
         let wanted = Operation::Backup(MakeBackup {
             directory: directory.clone(),
         });
@@ -53,13 +53,13 @@ async fn back_up_offline(
     data: &Path,
     directory: &Path,
     progress: &Progress,
-) -> anyhow::Result<Made> {
+) -> anyhow::Result<BackupOutcome> {
     super::raise_file_limit();
     let clock = Clock::system();
     let control = Control::open(data).with_context(|| format!("opening {}", data.display()))?;
     let watch = |stage, done, all| progress.show_stage(stage, done, all);
     let made = backup::make((data, &control), None, directory, &clock, &watch).await;
-    if let Err(error) = last::note(data, directory, made.as_ref().ok(), clock.now()) {
+    if let Err(error) = last::record(data, directory, made.as_ref().ok(), clock.now()) {
         super::print_note(&format!("`svc status` does not know of this: {error}"));
     }
     made

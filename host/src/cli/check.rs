@@ -10,8 +10,8 @@ use crate::backup;
 use crate::check::{Findings, InstallationStores};
 use crate::content::{Content, ContentLocation, OneTimeFiles};
 use crate::data_dir;
-use crate::operators::{self, CheckAll, Operation, Told};
-use crate::private;
+use crate::operators::{self, CheckAll, Operation, ProgressSink};
+use crate::permissions;
 use svc_database::DatabaseFiles;
 
 #[derive(Debug, clap::Args)]
@@ -49,10 +49,10 @@ impl Check {
 
     /// Checks a data directory that no server uses.
     async fn check_offline(&self, data: &Path) -> anyhow::Result<Findings> {
-        let parts = Parts {
+        let parts = InstallationStores {
             control: self.args.control()?,
-            content: Content::open(&Place::noted(data)?.require_directory()?)?,
-            once: Some(OnceFiles::open(&data.join("once"))?),
+            content: Content::open(&ContentLocation::read_recorded(data)?.require_directory()?)?,
+            once: Some(OneTimeFiles::open(&data.join("once"))?),
             files: DatabaseFiles::open(&data.join("backends"))?,
         };
         parts.check().await

@@ -99,7 +99,7 @@ pub fn commands() -> clap::Command {
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     if !arguments.command.is_client_command() {
-        private::begin();
+        permissions::set_umask();
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -193,7 +193,7 @@ impl OperatorArgs {
                     "there is no data directory {shown}: name the one to use or to make with --data"
                 );
             }
-            make_private(&data).with_context(|| format!("making {shown}"))?;
+            create_private_dir(&data).with_context(|| format!("making {shown}"))?;
             print_note(&format!("made the data directory {shown}"));
         }
         self.restrict_permissions(&data)?;
@@ -202,7 +202,7 @@ impl OperatorArgs {
     }
 
     fn restrict_permissions(&self, data: &Path) -> anyhow::Result<()> {
-        if let Some(was_open) = data_dir::close(data)? {
+        if let Some(was_open) = data_dir::restrict(data)? {
             print_note(&format!("warning: {was_open}"));
         }
         Ok(())
@@ -216,7 +216,7 @@ impl OperatorArgs {
 
     /// Runs an operation: in the server, if one runs.
     async fn run_operation(&self, operation: Operation) -> anyhow::Result<Answer> {
-        let data = match operation.founds()? {
+        let data = match operation.creates_installation()? {
             true => self.installation_or_new()?,
             false => self.installation()?,
         };
@@ -243,7 +243,7 @@ impl OperatorArgs {
 
 /// Finishes an interrupted restore. Fails while a restore runs.
 fn finish_restore(data: &Path) -> anyhow::Result<()> {
-    refuse_restore(data)?;
+    check_not_restoring(data)?;
     if data_dir::is_unfinished(data) {
         let _lock = DataLock::take(data)?;
         restores::finish_interrupted(data)?;

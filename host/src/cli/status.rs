@@ -8,9 +8,9 @@ use serde::Serialize;
 use super::OperatorArgs;
 use crate::backup::last::{self, LastBackup};
 use crate::config::Limits;
-use crate::content::Place;
+use crate::content::ContentLocation;
 use crate::guests::status::{is_server_running, read_status_file};
-use crate::log::Logged;
+use crate::log::LoggedError;
 use crate::operators::{Operation, ShowCounts};
 use crate::overview::sizes::{self, Sizes};
 use crate::overview::status_file::{self, StatusFile};
@@ -79,7 +79,7 @@ impl Status {
             .await?;
         let counts: Counts = serde_json::from_str(&counts.document)?;
         let data = self.args.data();
-        let said = running::read(&data)?;
+        let said = status_file::read(&data)?;
         // The caps are those of the server; before a first start, the defaults.
         let limits = said
             .as_ref()
@@ -87,7 +87,7 @@ impl Status {
         let answer = Answer {
             version: env!("CARGO_PKG_VERSION"),
             data: std::path::absolute(&data)?.display().to_string(),
-            content: Place::noted(&data)?.to_string(),
+            content: ContentLocation::read_recorded(&data)?.to_string(),
             server_running: is_server_running(&data)?,
             server: said.as_ref().map(server_info),
             counts,

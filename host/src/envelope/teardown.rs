@@ -61,7 +61,7 @@ impl Teardown {
     async fn make_unreachable_as(
         &self,
         project: ProjectId,
-        act: Option<Act>,
+        act: Option<AuditAction>,
     ) -> anyhow::Result<()> {
         self.deployments.begin_project_end(project, act).await?;
         fault::point("teardown.begun");
@@ -70,7 +70,7 @@ impl Teardown {
 
     /// Makes a project unreachable, as an action of the current actor; the rest of the deletion follows in the background.
     pub async fn delete_project(&self, project: ProjectId) -> Result<(), ProjectError> {
-        self.make_unreachable_as(project, Some(Act::ProjectDelete))
+        self.make_unreachable_as(project, Some(AuditAction::ProjectDelete))
             .await?;
         let teardown = self.clone();
         tokio::spawn(async move {

@@ -73,7 +73,7 @@ impl Handler {
         };
         let actor = caller
             .as_ref()
-            .map(|caller| Doer::new(caller.id(), &self.request_id));
+            .map(|caller| Actor::new(caller.id(), &self.request_id));
         let flow = caller
             .as_ref()
             .map_or_else(|| self.anonymous_flow.clone(), Caller::flow);

@@ -34,7 +34,7 @@ use svc_base::clock::Clock;
 /// Services that the tools call.
 #[derive(Clone, Debug)]
 pub struct ToolState {
-    pub callers: Callers,
+    pub authenticator: Authenticator,
     pub accounts: Accounts,
     pub projects: Projects,
     pub envelope: Teardown,

@@ -169,7 +169,7 @@ pub async fn checkout(
 ) -> Result<Response, Problem> {
     let page = frontend(&state, &context, &slug).await?;
     // A page of another origin could replace the browser's cookie.
-    if !origin::is_own(&state.config.scheme, &context.authority, &headers) {
+    if !origin::is_same_origin(&state.config.scheme, &context.authority, &headers) {
         return Err(Problem::new(
             Code::OriginRefused,
             "The checkout was begun on a page of another origin. Begin it on the page itself.",
@@ -191,8 +191,8 @@ pub async fn checkout(
     let beginning = Arc::clone(&state.payments).begin_checkout(Arc::clone(&page), buyer, request);
     let begun = beginning.await?;
     let cookie = buyer::checkout_cookie(&page.id, &slug, state.config.secure)
-        .give(&begun.token, COOKIE_SECONDS)?;
-    let mut response = if negotiate::names(&headers, "application/json") {
+        .set_header(&begun.token, COOKIE_SECONDS)?;
+    let mut response = if negotiate::accepts_by_name(&headers, "application/json") {
         Json(begun.view).into_response()
     } else {
         (StatusCode::SEE_OTHER, [(header::LOCATION, begun.view.url)]).into_response()

@@ -144,7 +144,7 @@ impl Payments {
         control
             .write(move |tx| {
                 store::request_rebuild(tx, &project)?;
-                projects::did(tx, &project, Act::PaymentsRebuild, &project, now)
+                projects::record_audit(tx, &project, AuditAction::PaymentsRebuild, &project, now)
             })
             .await?;
         Ok((all, changed))

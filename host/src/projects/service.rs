@@ -119,7 +119,7 @@ impl Projects {
     ///
     /// # Errors
     /// `NotFound` if there is no such project, `Forbidden` if it belongs to another workspace or to none, `Workspace` if the role does not suffice.
-    pub async fn scoped<F: Floor>(
+    pub async fn scoped<F: MinimumRole>(
         &self,
         caller: &Caller,
         id: ProjectId,
@@ -147,7 +147,7 @@ impl Projects {
     ///
     /// # Errors
     /// Like [`Projects::scoped`], and `InvalidId`.
-    pub async fn find_scoped<F: Floor>(
+    pub async fn find_scoped<F: MinimumRole>(
         &self,
         caller: &Caller,
         id: &str,
@@ -160,7 +160,7 @@ impl Projects {
     ///
     /// # Errors
     /// `Forbidden`.
-    pub async fn scoped_for_deletion<F: Floor>(
+    pub async fn scoped_for_deletion<F: MinimumRole>(
         &self,
         caller: &Caller,
         id: &str,

@@ -25,7 +25,7 @@ const LABEL_RESERVATION_SECONDS: i64 = 30 * 24 * 3600;
 const MAX_RESERVED_LABELS: i64 = 1_000;
 
 fn project_from_row(row: &Row<'_>) -> rusqlite::Result<Project> {
-    let row = Columns::of(row);
+    let row = Columns::new(row);
     let providers: Option<String> = row.get("allowed_providers")?;
     Ok(Project {
         id: row.get("id")?,
@@ -207,7 +207,7 @@ pub fn offers_provider(
 }
 
 /// Records an action on something of a project in the audit log.
-pub fn did(
+pub fn record_audit(
     tx: &Tx<'_>,
     project: &ProjectId,
     act: AuditAction,
@@ -215,11 +215,11 @@ pub fn did(
     now: Timestamp,
 ) -> Result<(), Error> {
     let owner = workspace_of(tx, project)?;
-    tx.did(act, owner.as_ref(), target, now)
+    tx.record_audit(act, owner.as_ref(), target, now)
 }
 
 /// Records an action of another actor than this task's in the audit log.
-pub fn did_by(
+pub fn record_audit_as(
     tx: &Tx<'_>,
     actor: &Actor,
     project: &ProjectId,
@@ -228,22 +228,22 @@ pub fn did_by(
     now: Timestamp,
 ) -> Result<(), Error> {
     let owner = workspace_of(tx, project)?;
-    tx.did_by(doer, act, owner.as_ref(), target, now)
+    tx.record_audit_as(actor, act, owner.as_ref(), target, now)
 }
 
 /// Records in the audit log an action on something of a project that another database is about to commit.
 ///
 /// # Errors
 /// Errors of the database.
-pub fn does(
+pub fn record_audit_ahead(
     tx: &Tx<'_>,
     project: &ProjectId,
     act: AuditAction,
     target: &dyn Display,
     now: Timestamp,
-) -> Result<Option<Ahead>, Error> {
+) -> Result<Option<AuditEntryAhead>, Error> {
     let owner = workspace_of(tx, project)?;
-    tx.does(act, owner.as_ref(), target, now)
+    tx.record_audit_ahead(act, owner.as_ref(), target, now)
 }
 
 /// Returns the workspace of a project.

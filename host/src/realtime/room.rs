@@ -472,7 +472,7 @@ impl State {
     fn queue(
         &mut self,
         tally: &mut DeliveryTally,
-        put: impl Fn(&Outbox, &Arc<Client>) -> Result<usize, Full>,
+        put: impl Fn(&Outbox, &Arc<Client>) -> Result<usize, OutboxClosed>,
     ) {
         let gone = &mut self.gone;
         self.members
@@ -510,7 +510,7 @@ fn queue_others<'a>(
     frames: &Bytes,
     messages: usize,
     own: impl Iterator<Item = &'a OwnMessage>,
-) -> Result<usize, Full> {
+) -> Result<usize, OutboxClosed> {
     let (mut start, mut number, mut queued) = (0, 0, 0);
     for own in own {
         if start < own.frame.start {

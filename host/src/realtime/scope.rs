@@ -22,7 +22,7 @@ pub struct RoomsScope<F> {
     pub at: BackendScope<F>,
 }
 
-impl<F: Floor> RoomsScope<F> {
+impl<F: MinimumRole> RoomsScope<F> {
     /// Returns the rooms of a backend.
     ///
     /// # Errors

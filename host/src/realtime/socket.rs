@@ -8,12 +8,12 @@ use super::identified::IdentifiedSockets;
 use super::meter::{Meter, MeterDecision};
 use super::protocol::{self, Refusal};
 use super::room::Liveness;
-use crate::http::websocket::{Accepted, Close, Incoming, Outbox, frame};
+use crate::http::websocket::{AcceptedUpgrade, Close, Incoming, Outbox, frame};
 use crate::visitors::Session;
 
 /// Serves a socket after the handshake. With `sign_in` it shows the signed-in visitor, and is closed when the session ends.
 pub(super) async fn serve(
-    accepted: Accepted,
+    accepted: AcceptedUpgrade,
     ticket: RoomTicket,
     id: Arc<Client>,
     sign_in: Option<(Arc<IdentifiedSockets>, Arc<Session>)>,
@@ -73,11 +73,11 @@ impl FrameHandler<'_> {
         };
         let refusal = match (self.meter.count(now), protocol::parse_frame(text)) {
             (MeterDecision::Sustained, _) => return Err(Close::FLOOD),
-            (MeterDecision::Accepted, Ok(message)) => {
+            (MeterDecision::AcceptedUpgrade, Ok(message)) => {
                 hub.publish(&self.ticket.room, &message, Some(self.id));
                 return Ok(());
             }
-            (MeterDecision::Accepted, Err(refusal)) => refusal,
+            (MeterDecision::AcceptedUpgrade, Err(refusal)) => refusal,
             (MeterDecision::Refused, judged) => {
                 let id = match judged {
                     Ok(message) => message.client_message_id,

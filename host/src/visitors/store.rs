@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{Profile, Session, SessionKey, VerifiedVisitor, Visitor, VisitorId};
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
 use crate::control::{Change, Columns, Error, Tx};
 use crate::projects;
 use svc_base::clock::Timestamp;
@@ -19,7 +19,7 @@ fn profile(row: &Columns<'_, '_>) -> rusqlite::Result<Profile> {
 }
 
 fn visitor_from_row(row: &Row<'_>) -> rusqlite::Result<Visitor> {
-    let row = Columns::of(row);
+    let row = Columns::new(row);
     Ok(Visitor {
         number: row.get("number")?,
         id: VisitorId::from_stored(row.get("id")?),

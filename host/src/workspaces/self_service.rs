@@ -73,7 +73,7 @@ impl Workspaces {
         display_name: String,
         slug: Option<String>,
         most: OwnershipLimits,
-        keep: Keep<WorkspaceAccess>,
+        keep: AnswerKeeper<WorkspaceAccess>,
     ) -> Result<WorkspaceAccess, WorkspaceError> {
         let mut workspace = Workspace {
             id: WorkspaceId::new(&self.clock, &self.random)?,
@@ -94,7 +94,7 @@ impl Workspaces {
                 let (id, now) = (workspace.id, workspace.created_at);
                 insert_first_owner(tx, &id, &user, most.all, now)?;
                 store::set_founder(tx, &id, &user)?;
-                tx.did(Act::WorkspaceCreate, Some(&id), &id, now)?;
+                tx.record_audit(AuditAction::WorkspaceCreate, Some(&id), &id, now)?;
                 let seen = WorkspaceAccess {
                     workspace,
                     role: Role::Owner,
@@ -181,7 +181,7 @@ impl Workspaces {
                     store::set_display_name(tx, &id, &name)?;
                     workspace.display_name = name;
                 }
-                tx.did(Act::WorkspaceUpdate, Some(&id), &id, now)?;
+                tx.record_audit(AuditAction::WorkspaceUpdate, Some(&id), &id, now)?;
                 Ok(WorkspaceAccess {
                     workspace,
                     role,

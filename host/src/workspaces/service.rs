@@ -195,6 +195,6 @@ pub(super) fn begin_deletion_in(
     members: fn(&Tx<'_>, &WorkspaceId) -> Result<usize, Error>,
 ) -> Result<usize, Error> {
     store::mark_deleting(tx, id, now)?;
-    tx.did(Act::WorkspaceDelete, Some(id), id, now)?;
+    tx.record_audit(AuditAction::WorkspaceDelete, Some(id), id, now)?;
     members(tx, id)
 }

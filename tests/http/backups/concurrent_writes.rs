@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::Method;
 use serde_json::json;
-use svc::content::Hold;
+use svc::content::ContentLock;
 use svc_tests::{ReadAnswer, TestServer, disk};
 
 use super::{BackupFolder, page};

@@ -25,7 +25,7 @@ async fn a_restore_keeps_what_was_there_and_waits_for_nobody() {
         .publish_slug(&json!({ "content": "later", "name": "later" }))
         .await;
     let data = fixture.server.stop().await;
-    let hold = Hold::keep(data.path()).unwrap();
+    let hold = ContentLock::shared(data.path()).unwrap();
     let refused = folder_of_backups.run(data.path(), "restore").await;
     assert!(
         !refused.success && refused.stderr.contains("backup"),

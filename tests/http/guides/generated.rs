@@ -75,7 +75,7 @@ fn table(name: &str) -> String {
 }
 
 fn audit_action_table() -> String {
-    let rows = Act::ALL
+    let rows = AuditAction::ALL
         .iter()
         .map(|act| format!("| `{}` | {} |\n", act.as_str(), act.about().trim()));
     format!(

@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::json;
-use svc::content::{Content, OnceFiles};
+use svc::content::{Content, OneTimeFiles};
 use svc_tests::{ReadAnswer, TestServer};
 
 use crate::owner::Owner;

@@ -24,7 +24,7 @@ impl Backends {
     where
         F: Future<Output = Result<T, BackendError>>,
     {
-        match writes && audit::doer().is_some() {
+        match writes && audit::current_actor().is_some() {
             // Boxed, because most calls are visitors' and must not carry its size.
             true => Box::pin(self.run_audited(id, act, work())).await,
             false => work().await,

@@ -44,7 +44,7 @@ impl Backends {
             let (sql, timing) = (&row.sql, &action.timing);
             self.run(id, sql, &action.statement, &row.verdict, timing, given)
         };
-        self.with_audit_entry(id, Act::BackendCall, writes(&row.verdict), run)
+        self.with_audit_entry(id, AuditAction::BackendCall, writes(&row.verdict), run)
             .await
     }
 
@@ -87,7 +87,7 @@ impl Backends {
                 None => failure.error.into(),
             })
         };
-        self.with_audit_entry(id, Act::BackendCall, written, run)
+        self.with_audit_entry(id, AuditAction::BackendCall, written, run)
             .await
     }
 
@@ -128,7 +128,7 @@ impl Backends {
         check_names(&query.verdict, &given)?;
         let verdict = &query.verdict;
         let run = || self.run(id, &text, &query.statement, verdict, &query.timing, given);
-        self.with_audit_entry(id, Act::BackendQuery, writes(verdict), run)
+        self.with_audit_entry(id, AuditAction::BackendQuery, writes(verdict), run)
             .await
     }
 

@@ -40,7 +40,7 @@ pub struct CallState {
     pub deployments: Arc<Deployments>,
     pub projects: Projects,
     pub visitors: Arc<Visitors>,
-    pub callers: Callers,
+    pub authenticator: Authenticator,
     pub rate_limits: Arc<RateLimits>,
     pub config: Arc<Config>,
 }
@@ -146,8 +146,8 @@ async fn answer(
     // An owner's call has an entry in the audit log, so it runs to completion.
     let backends = Arc::clone(&calls.backends);
     let work = Box::pin(async move { run(&backends, backend, wanted, by).await });
-    let doer = Doer::new(owner.id(), &context.request_id.into());
-    let done = Box::pin(done_by(doer, to_the_end(work)));
+    let actor = Actor::new(owner.id(), &context.request_id.into());
+    let done = Box::pin(with_actor(actor, run_to_completion(work)));
     Ok(json_answer(done.await?))
 }
 
@@ -214,7 +214,7 @@ pub async fn query(
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let caller = require_caller(caller)?;
-    let body = body.at_most(calls.config.limits.op_body_bytes)?;
+    let body = body.with_limit(calls.config.limits.op_body_bytes)?;
     let (backend, at) = owned_backend(&calls, &context, &slug, &caller).await?;
     let request = body.json::<RunQuery>().await?.value;
     let most = svc_sandbox::MAX_STATEMENT_BYTES;
@@ -230,8 +230,8 @@ pub async fn query(
         let query = backends.query(backend, request.sql, request.params.0, may_write);
         query.await
     };
-    let doer = Doer::new(caller.id(), &context.request_id);
-    let done = caller.flow().scope(done_by(doer, work));
+    let actor = Actor::new(caller.id(), &context.request_id);
+    let done = caller.flow().scope(with_actor(actor, work));
     Ok(json_answer(done.await?))
 }
 

@@ -188,9 +188,9 @@ impl Backends {
                 };
                 store::append(tx, &id, &entry)?;
                 // The recording caller may be another one than the one who restored.
-                match &doer {
-                    Some(doer) => {
-                        projects::did_by(tx, doer, &project, Act::BackendRestore, &id, now)
+                match &actor {
+                    Some(actor) => {
+                        projects::record_audit_as(tx, actor, &project, AuditAction::BackendRestore, &id, now)
                     }
                     None => Ok(()),
                 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::super::progress::Progress;
 use super::{GuestArgs, GuestDirectories, guest_tester};
 use crate::config::Config;
-use crate::content::{Content, OnceFiles, Place as Stored};
+use crate::content::{Content, OneTimeFiles, ContentLocation};
 use crate::guests::check::{ComponentCheck, GuestTester, candidate_choice, check_component};
 use crate::guests::replay::{ComparisonCounts, Differences, Replay, ReplayResult, hold_content};
 use svc_base::clock::Clock;
@@ -128,8 +128,8 @@ async fn replay_stored(
     let hold = tokio::task::spawn_blocking(move || hold_content(&held)).await??;
     let replay = Replay {
         control: directories.control()?,
-        content: Content::open(&Stored::noted(data)?.require_directory()?)?,
-        once: OnceFiles::open(&data.join("once"))?,
+        content: Content::open(&ContentLocation::read_recorded(data)?.require_directory()?)?,
+        once: OneTimeFiles::open(&data.join("once"))?,
         now,
         guests: [
             tester.sandbox(world, installed)?,

@@ -19,7 +19,7 @@ use crate::deployments::rerender::Progress as RerenderProgress;
 use crate::guests::Folder;
 use crate::guests::check::GuestTester;
 use crate::guests::status::{is_server_running, read_status_file};
-use crate::operators::{self, Answer, Operation, OperatorArgs, Rerender, is_followed};
+use crate::operators::{self, Answer, Operation, OperatorArgs, Rerender, check_guests_directory};
 use svc_sandbox::{GuestDigest, World};
 
 /// How often a command polls the server's state.
@@ -147,7 +147,7 @@ impl GuestDirectories {
     fn control(&self) -> anyhow::Result<Control> {
         let data = &self.data;
         let opened = match is_server_running(data)? {
-            true => Control::look(data),
+            true => Control::open_read_only(data),
             false => Control::open(data),
         };
         opened.with_context(|| format!("opening {}", data.display()))
@@ -155,7 +155,7 @@ impl GuestDirectories {
 
     /// Runs an operation: in the server, if one runs.
     async fn run_operation(&self, operation: Operation) -> anyhow::Result<Answer> {
-        operators::reach(&self.data, operation, actor()).await
+        operators::run_command(&self.data, operation, actor()).await
     }
 
     fn folder(&self, world: World) -> Folder {
@@ -169,7 +169,7 @@ impl GuestDirectories {
                 break;
             }
             if let Some(said) = read_status_file(&self.data)? {
-                return is_followed(Path::new(&said.paths.guests), &self.guests);
+                return check_guests_directory(Path::new(&said.paths.guests), &self.guests);
             }
             // The server has only just started.
             tokio::time::sleep(POLL_INTERVAL).await;

@@ -11,7 +11,7 @@ use super::{GuestArgs, GuestDirectories};
 use crate::guests::RecordError;
 use crate::guests::replay::Differences;
 use crate::guests::status::is_server_running;
-use crate::operators::{Effect, Operation, Switch, SwitchGuest, Switched};
+use crate::operators::{SwitchEffect, Operation, GuestChange, SwitchGuest, SwitchOutcome};
 use svc_sandbox::{GuestDigest, World, read_component};
 
 #[derive(Debug, clap::Args)]
@@ -63,7 +63,7 @@ impl Install {
         let folder = directories.folder(world);
         let _held = tokio::task::spawn_blocking(move || folder.store(&bytes)).await??;
         let digest = report.digest();
-        let change = Switch::Install { digest, from };
+        let change = GuestChange::Install { digest, from };
         switch_and_answer(
             &self.guest_args,
             &directories,
@@ -77,7 +77,7 @@ impl Install {
 /// Prints why a component is refused; nothing is changed.
 fn answer_refused(guest_args: &GuestArgs, report: Report) -> anyhow::Result<ExitCode> {
     let text = format!("{}not installed", report.to_text()?);
-    let outcome = Switched {
+    let outcome = SwitchOutcome {
         world: report.world(),
         digest: report.digest(),
         built_in: false,
@@ -90,7 +90,7 @@ fn answer_refused(guest_args: &GuestArgs, report: Report) -> anyhow::Result<Exit
     guest_args
         .args
         .print_answer(&Answer { outcome, check }, &text)?;
-    Ok(exit_code(Effect::Refused))
+    Ok(exit_code(SwitchEffect::Refused))
 }
 
 pub(super) async fn roll_back(
@@ -112,7 +112,7 @@ pub(super) async fn roll_back(
     switch_and_answer(
         guest_args,
         &directories,
-        (world, Switch::RollBack { from }),
+        (world, GuestChange::RollBack { from }),
         None,
     )
     .await
@@ -122,7 +122,7 @@ pub(super) async fn roll_back(
 async fn switch_and_answer(
     guest_args: &GuestArgs,
     directories: &GuestDirectories,
-    (world, change): (World, Switch),
+    (world, change): (World, GuestChange),
     check: Option<Report>,
 ) -> anyhow::Result<ExitCode> {
     let guests = std::path::absolute(&directories.guests)?;
@@ -132,10 +132,10 @@ async fn switch_and_answer(
         change,
     };
     let answer = directories.run_operation(Operation::Guest(switch)).await?;
-    let mut outcome: Switched = serde_json::from_str(&answer.document)?;
-    if outcome.effect == Effect::NextStart && is_server_running(&directories.data)? {
+    let mut outcome: SwitchOutcome = serde_json::from_str(&answer.document)?;
+    if outcome.effect == SwitchEffect::NextStart && is_server_running(&directories.data)? {
         // A server that does not take commands: it is starting or stopping.
-        outcome.effect = Effect::Pending;
+        outcome.effect = SwitchEffect::Pending;
     }
     let (text, effect) = (describe_switch(&outcome, world), outcome.effect);
     guest_args
@@ -144,7 +144,7 @@ async fn switch_and_answer(
     Ok(exit_code(effect))
 }
 
-fn exit_code(effect: Effect) -> ExitCode {
+fn exit_code(effect: SwitchEffect) -> ExitCode {
     match effect {
         SwitchEffect::Switched | SwitchEffect::NextStart => ExitCode::SUCCESS,
         SwitchEffect::Failed | SwitchEffect::Refused => ExitCode::FAILURE,
@@ -153,7 +153,7 @@ fn exit_code(effect: Effect) -> ExitCode {
 }
 
 /// Formats the answer for people.
-fn describe_switch(answer: &Switched, world: World) -> String {
+fn describe_switch(answer: &SwitchOutcome, world: World) -> String {
     let which = if answer.built_in {
         "the built-in guest".to_owned()
     } else {

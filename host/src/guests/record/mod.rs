@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::components::{
     TEMPORARY_SUFFIX, check_owner, installed_by_hand, is_installed_by_command,
 };
-use crate::data_lock::make_private;
+use crate::data_lock::create_private_dir;
 use svc_base::clock::Timestamp;
 use svc_base::file_lock::FileLock;
 use svc_base::{disk, fault};
@@ -247,7 +247,7 @@ impl Folder {
     /// The disk's errors, or a folder of another user.
     pub fn store(&self, component: &[u8]) -> Result<HeldComponent, RecordError> {
         check_owner(&self.path)?;
-        make_private(&self.path)?;
+        create_private_dir(&self.path)?;
         let dir = disk::open_directory(&self.path)?;
         let _lock = self.lock()?;
         let name = component_file_name(&GuestDigest::of(component));

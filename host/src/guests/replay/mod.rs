@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::check::ProgressSink;
 use crate::backends::stored_sql;
-use crate::content::{Content, Hold, OnceFiles};
+use crate::content::{Content, ContentLock, OneTimeFiles};
 use crate::control::Control;
 use crate::deployments::operators::{self, StoredPage};
 use crate::deployments::runtime;
@@ -117,7 +117,7 @@ pub struct Replay {
     /// Content store with the sources.
     pub content: Content,
     /// One-time shares.
-    pub once: OnceFiles,
+    pub once: OneTimeFiles,
     /// Current time: expired pages are left out.
     pub now: Timestamp,
     /// The installed guest and the new one.
@@ -299,8 +299,8 @@ async fn judge_sql(guest: &Sandbox, piece: &stored_sql::StoredSql) -> anyhow::Re
 ///
 /// # Errors
 /// The disk's errors, or a running restore.
-pub fn hold_content(data: &std::path::Path) -> anyhow::Result<Arc<Hold>> {
-    let hold = Hold::keep(data)?;
+pub fn hold_content(data: &std::path::Path) -> anyhow::Result<Arc<ContentLock>> {
+    let hold = ContentLock::shared(data)?;
     hold.map(Arc::new)
         .context("the content is being restored: try again when that is done")
 }

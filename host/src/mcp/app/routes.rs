@@ -75,7 +75,7 @@ async fn answer(
     if !services.calls.backends.allows_agents(backend).await? {
         return Err(agents_disabled());
     }
-    let (parts, body) = body.raw().await?;
+    let (parts, body) = body.read_with_head().await?;
     let mut message = match framing::parse_message(body) {
         Ok(message) => message,
         Err(refused) => return Ok(refused.into_response()),
@@ -107,7 +107,7 @@ async fn instructions(services: &AppToolState, slug: &str, page: &Page) -> Resul
     let url = format!("{}/{slug}", calls.config.project_origin(host_label));
     let title = calls.deployments.title(page.id).await?;
     // The title is inserted last, so that placeholders in it are not replaced.
-    let text = calls.config.limits.said(INSTRUCTIONS);
+    let text = calls.config.limits.fill_in(INSTRUCTIONS);
     Ok(text
         .replace("{{url}}", &url)
         .replace("{{title}}", &quote_title(&title)))

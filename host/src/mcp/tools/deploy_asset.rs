@@ -4,7 +4,7 @@ use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
 use super::{DataRisk, describe, string_argument, to_json};
-use crate::control::answers::Keep;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::deployments::Publisher;
 use crate::deployments::requests::DeployRequest;
 use crate::http::extract::invalid;
@@ -56,6 +56,6 @@ pub(super) async fn call(
         .checked_as("slug", &services.config.limits)?;
     let publishing = services
         .deployments
-        .publish_share(share, publisher, Keep::nothing());
+        .publish_share(share, publisher, AnswerKeeper::none());
     to_json(publishing.await?)
 }

@@ -114,7 +114,7 @@ pub(super) async fn call(
     let given = &mut arguments;
     match wanted {
         Action::Create => {
-            let (at, keep) = (session.project(given).await?, Keep::nothing());
+            let (at, keep) = (session.project(given).await?, AnswerKeeper::none());
             to_json(operations::create(backends, at, arguments.parse_rest()?, keep).await?)
         }
         Action::Get => get(&session, arguments).await,

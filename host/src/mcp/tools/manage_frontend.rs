@@ -109,7 +109,7 @@ pub(super) async fn call(
     let given = &mut arguments;
     match wanted {
         Action::Create => {
-            let (at, keep) = (session.project(given).await?, Keep::nothing());
+            let (at, keep) = (session.project(given).await?, AnswerKeeper::none());
             let input = arguments.parse_rest().map_err(explain_share_fields)?;
             to_json(frontends::create(deployments, at, input, keep).await?)
         }
@@ -139,7 +139,7 @@ pub(super) async fn call(
             deletion_result(frontends::delete(deployments, at, target).await)
         }
         Action::CreateRevision => {
-            let (at, keep) = (session.frontend(given).await?, Keep::nothing());
+            let (at, keep) = (session.frontend(given).await?, AnswerKeeper::none());
             to_json(revisions::create(deployments, at, arguments.parse_rest()?, keep).await?)
         }
         Action::ListRevisions => list_revisions(&session, arguments).await,

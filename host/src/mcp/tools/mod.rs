@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 
 use super::arguments::{Arguments, ToolAction as _};
 use super::{ToolState, auth};
-use crate::access::{Floor, to_the_end};
+use crate::access::{MinimumRole, run_to_completion};
 use crate::backends::scope::BackendScope;
 use crate::config::Limits;
 use crate::deployments::Publisher;
@@ -201,7 +201,7 @@ struct ToolSession {
 
 impl ToolSession {
     /// Finds the live project that the arguments name, and checks the caller's role.
-    async fn project<F: Floor>(
+    async fn project<F: MinimumRole>(
         &self,
         arguments: &mut Arguments,
     ) -> Result<ProjectScope<F>, Problem> {
@@ -214,7 +214,7 @@ impl ToolSession {
     }
 
     /// Finds the frontend of the project that the arguments name.
-    async fn frontend<F: Floor>(
+    async fn frontend<F: MinimumRole>(
         &self,
         arguments: &mut Arguments,
     ) -> Result<FrontendScope<F>, Problem> {
@@ -224,7 +224,7 @@ impl ToolSession {
     }
 
     /// Finds the backend of the project that the arguments name.
-    async fn backend<F: Floor>(
+    async fn backend<F: MinimumRole>(
         &self,
         arguments: &mut Arguments,
     ) -> Result<BackendScope<F>, Problem> {

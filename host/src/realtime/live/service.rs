@@ -43,7 +43,7 @@ pub struct Live {
 pub(super) enum LiveError {
     /// A bucket of calls is empty.
     #[error(transparent)]
-    Spent(#[from] Spent),
+    Spent(#[from] BucketEmpty),
     /// A quota of sockets is exhausted.
     #[error(transparent)]
     Quota(#[from] RoomError),

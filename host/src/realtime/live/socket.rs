@@ -10,7 +10,7 @@ use super::listener::Listener;
 use super::listeners::Admission;
 use super::protocol::{self, Frame, Refusal};
 use super::service::{DrawnTokens, LiveError, SubscribeRequest};
-use crate::http::websocket::{Accepted, Close, Incoming};
+use crate::http::websocket::{AcceptedUpgrade, Close, Incoming};
 use crate::realtime::meter::{Meter, MeterDecision};
 use svc_base::ids::BackendId;
 
@@ -33,7 +33,7 @@ pub(super) async fn serve(
         return;
     };
     let (outbox, mut running) = socket.open(queue.saturating_add(SPARE_OUTBOX_CAPACITY));
-    outbox.listen();
+    outbox.let_client_begin();
     let registration = live.register(backend, place, opened, Transport::Socket(outbox));
     let backlog = Backlog::new(backlog_capacity(&live));
     let mut page = FrameHandler {
@@ -112,7 +112,7 @@ impl FrameHandler<'_> {
         };
         let judged = match (self.meter.count(now), protocol::parse_frame(text)) {
             (MeterDecision::Sustained, _) => return Err(Close::FLOOD),
-            (MeterDecision::Accepted, judged) => judged,
+            (MeterDecision::AcceptedUpgrade, judged) => judged,
             (MeterDecision::Refused, judged) => Err(self.too_fast(judged)),
         };
         if let Err(judged) = self.backlog.add(judged) {

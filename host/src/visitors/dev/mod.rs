@@ -64,7 +64,7 @@ impl DevIssuer {
         config: &Config,
         clock: &Clock,
         random: &Random,
-    ) -> Result<Option<Self>, NoKey> {
+    ) -> Result<Option<Self>, SigningError> {
         let mut providers = config.providers.iter();
         let Some(settings) = providers.find(|one| one.kind == ProviderKind::Dev) else {
             return Ok(None);

@@ -136,7 +136,7 @@ async fn submit_form(
 /// `not_found`.
 async fn token(State(issuer): State<MaybeIssuer>, body: UnreadBody) -> Result<Response, Problem> {
     let issuer = require_issuer(issuer)?;
-    let (_, raw) = body.raw().await?;
+    let (_, raw) = body.read_with_head().await?;
     let exchange = serde_urlencoded::from_bytes::<TokenRequest>(&raw).ok();
     let exchange = exchange.filter(|exchange| exchange.grant_type == "authorization_code");
     let tokens = exchange

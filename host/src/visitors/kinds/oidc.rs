@@ -6,7 +6,7 @@ use url::Url;
 
 use super::oauth::{self, Client};
 use super::{CallbackAnswer, SignInExchange};
-use crate::config::{Address, AddressError};
+use crate::config::{IssuerAddress, AddressError};
 use crate::issuers::{self, CALL_TIME, IdClaims, Issuer, IssuerError, Metadata};
 use crate::outbound::Answer;
 use crate::visitors::model::{AuthError, Profile, SignInFailure, VerifiedVisitor};
@@ -241,7 +241,7 @@ fn check_issuer(metadata: &Metadata, named: Option<&str>) -> Result<(), SignInFa
             AuthError::ProviderError,
             "its answer names another issuer",
         )),
-        None if metadata.names_itself => Err(SignInFailure::new(
+        None if metadata.answers_name_issuer => Err(SignInFailure::new(
             AuthError::ProviderError,
             "its answer names no issuer, though it says that its answers do",
         )),

@@ -38,8 +38,8 @@ impl Workspaces {
                     return Err(WorkspaceError::TooManyMembers(MAX_MEMBERS));
                 }
                 let member = assign_role(tx, &workspace, (own, has), (&user, role), now)?;
-                tx.did(Act::MemberAdd, Some(&workspace), &user, now)?;
-                keep.keep(tx, &member)?;
+                tx.record_audit(AuditAction::MemberAdd, Some(&workspace), &user, now)?;
+                keep.store(tx, &member)?;
                 Ok(member)
             })
             .await
@@ -64,7 +64,7 @@ impl Workspaces {
                     return Err(WorkspaceError::NoMember(user));
                 }
                 let member = assign_role(tx, &workspace, (own, has), (&user, role), now)?;
-                tx.did(Act::MemberUpdate, Some(&workspace), &user, now)?;
+                tx.record_audit(AuditAction::MemberUpdate, Some(&workspace), &user, now)?;
                 Ok(member)
             })
             .await
