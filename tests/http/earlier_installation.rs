@@ -150,7 +150,13 @@ async fn everything_is_there_and_views_are_counted_on() {
 }
 
 fn count_control_statements(server: &TestServer) -> usize {
-    server.server().app().control.counters().counted_deployments().len()
+    server
+        .server()
+        .app()
+        .control
+        .counters()
+        .counted_deployments()
+        .len()
 }
 
 #[tokio::test]

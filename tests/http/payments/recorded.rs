@@ -72,7 +72,10 @@ async fn an_address_that_the_provider_does_not_take_is_left_to_the_visitor() {
     let stripe = Stripe::new(Outbound::new().unwrap(), &provider.settings()).unwrap();
     let error = json!({ "error": { "type": "invalid_request_error", "code": "email_invalid", "param": "customer_email" } });
     provider.set_next_answer(FakeAnswer::Respond(400, error));
-    stripe.create_checkout(&checkout(false), "once").await.unwrap();
+    stripe
+        .create_checkout(&checkout(false), "once")
+        .await
+        .unwrap();
     let [with, without] = &provider.calls()[..] else {
         panic!("two calls")
     };
