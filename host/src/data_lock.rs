@@ -130,7 +130,7 @@ pub fn check_not_restoring(data: &Path) -> anyhow::Result<()> {
     file.read_to_string(&mut holder)
         .with_context(|| format!("reading {}", path.display()))?;
     // The description stays after the holder has ended, so the lock itself is tested, too.
-    if holder.starts_with(RESTORE_HOLDER) && matches!(FileLock::shared(file), Ok(None)) {
+    if holder.starts_with(RESTORE_HOLDER) && matches!(FileLock::try_shared(file), Ok(None)) {
         bail!(
             "{} has the data directory {}: run this again when it is done",
             holder.trim(),

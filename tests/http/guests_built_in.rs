@@ -14,7 +14,7 @@ use crate::svc;
 
 fn bench() -> GuestTester {
     let wall = Duration::from_secs(60);
-    Bench {
+    GuestTester {
         cache: svc_tests::guest_cache_dir(),
         limits: GuestLimits {
             render: Limits {

@@ -155,7 +155,7 @@ impl Failure {
 
     /// Formats the message for people. It repeats nothing, and texts of the server cannot control the terminal.
     pub(super) fn to_text(&self) -> String {
-        let title = short(&self.title, MAX_TITLE);
+        let title = escape_excerpt(&self.title, MAX_TITLE);
         let problem = self.problem.as_ref();
         let position = problem.and_then(|problem| parse_position_member(problem.get("position")?));
         let entries = self.entries();
@@ -199,7 +199,7 @@ impl Failure {
             let names: Vec<_> = names
                 .into_iter()
                 .flatten()
-                .filter_map(|name| Some(short(name.as_str()?, MAX_NAME)))
+                .filter_map(|name| Some(escape_excerpt(name.as_str()?, MAX_NAME)))
                 .take(MAX_LISTED)
                 .collect();
             if !names.is_empty() {
@@ -208,7 +208,7 @@ impl Failure {
         }
         let id = self.problem_text("request_id");
         if !id.is_empty() {
-            lines.push(format!("  request id: {}", short(id, MAX_NAME)));
+            lines.push(format!("  request id: {}", escape_excerpt(id, MAX_NAME)));
         }
         escape_text(&lines.join("\n"))
     }
@@ -246,7 +246,7 @@ impl Failure {
                     indent_paragraph(reason)
                 )
             }
-            None => format!("  {}: {}", short(name, MAX_NAME), indent_paragraph(detail)),
+            None => format!("  {}: {}", escape_excerpt(name, MAX_NAME), indent_paragraph(detail)),
         }
     }
 

@@ -167,7 +167,7 @@ fn exit_code(json: bool, done: Result<()>) -> ExitCode {
 /// Reports a failure to a person, or to a program as JSON.
 fn report_failure(json: bool, failure: &Failure) {
     match json {
-        true => print_error(&terminal::json(&failure.to_json().to_string())),
+        true => print_error(&terminal::escape_json(&failure.to_json().to_string())),
         false => print_error(&failure.to_text()),
     }
 }

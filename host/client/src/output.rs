@@ -66,7 +66,7 @@ pub(super) fn is_terminal() -> bool {
 /// Writes a text of unknown origin to standard output: unchanged to a file or program, and escaped to a terminal.
 pub(super) fn print_source(text: &str) -> Result<()> {
     match is_terminal() {
-        true => print_bytes(plain(text).as_bytes(), !text.ends_with('\n')),
+        true => print_bytes(escape_text(text).as_bytes(), !text.ends_with('\n')),
         false => print_bytes(text.as_bytes(), false),
     }
 }

@@ -47,7 +47,7 @@ impl Source {
         wanted: Option<ContentType>,
     ) -> Result<Self> {
         let shown = path.display();
-        let text = files::text(bytes);
+        let text = files::decode_text(bytes);
         let text = text.map_err(|error| Failure::local(format!("{shown}: {error}")))?;
         let (name, wanted) = match path.as_os_str() == STDIN {
             // Standard input is most often Markdown.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use svc_base::clock::Timestamp;
-use svc_base::positions::Position;
+use svc_base::positions::CommitPosition;
 
 /// Number and time of a writer's last commit. The number continues that of the history.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl CommitCounter {
     }
 
     /// Returns the number of the last commit. It equals the number in the history, while the history has no gap.
-    pub(super) fn position(&self) -> Position {
-        Position(self.count.load(Ordering::Relaxed))
+    pub(super) fn position(&self) -> CommitPosition {
+        CommitPosition(self.count.load(Ordering::Relaxed))
     }
 }

@@ -110,11 +110,11 @@ impl Database {
         timing: Arc<StatementTiming>,
     ) -> Result<ResultJson, BatchError> {
         let (answer, answered) = oneshot::channel();
-        let turn = Turn::new();
+        let work_state = WorkState::new();
         let write = PendingWrite {
             request: work,
             timing,
-            turn: Arc::clone(&turn),
+            work_state: Arc::clone(&work_state),
             answer,
         };
         let long = write.timing.lane() == Lane::Long;
@@ -123,7 +123,7 @@ impl Database {
         } else {
             QueuedWork::Write(write)
         })?;
-        await_answer(answered, &turn).await
+        await_answer(answered, &work_state).await
     }
 
     fn exclusive_job(&self, write: PendingWrite) -> QueuedWork {
@@ -326,7 +326,7 @@ pub(super) async fn await_answer<T, E: From<RunError>>(
     answered: oneshot::Receiver<Result<T, E>>,
     work_state: &WorkState,
 ) -> Result<T, E> {
-    let answer = turns::answer_of(answered, turn, QUEUE_TIMEOUT).await;
+    let answer = work_state::wait_for_result(answered, work_state, QUEUE_TIMEOUT).await;
     // A dropped channel means that the job was refused or panicked: nothing was done.
     answer.unwrap_or(Err(RunError::Busy.into()))
 }

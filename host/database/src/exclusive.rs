@@ -43,11 +43,11 @@ impl Database {
         work: impl FnOnce(&mut Writer) -> Result<T, RunError> + Send + 'static,
     ) -> Result<T, RunError> {
         let (answer, answered) = oneshot::channel();
-        let turn = Turn::new();
-        let begun = Arc::clone(&turn);
+        let work_state = WorkState::new();
+        let begun = Arc::clone(&work_state);
         let me = self.upgrade_self()?;
         self.enqueue(QueuedWork::Exclusive(Box::new(move |writer| {
-            if begun.begin() {
+            if begun.start() {
                 let result = work(writer);
                 me.settings.schema_changed();
                 match schema::has_deferred_keys(&writer.handle.connection) {
@@ -62,6 +62,6 @@ impl Database {
                 writer.add_pending_commit(touches, answer);
             }
         })))?;
-        await_answer(answered, &turn).await
+        await_answer(answered, &work_state).await
     }
 }

@@ -34,7 +34,7 @@ impl Databases {
         let work_state = WorkState::new();
         let begun = Arc::clone(&work_state);
         let job = Box::new(move || {
-            if begun.begin() {
+            if begun.start() {
                 let source = TenantConnection::reader(&database.settings);
                 let file = source.and_then(|source| export(&source, &database.settings, budget));
                 // The caller may have gone away.
@@ -44,7 +44,7 @@ impl Databases {
         if !self.lanes.queue_long(owner, job) {
             return Err(RunError::Busy);
         }
-        await_answer(answered, &turn).await
+        await_answer(answered, &work_state).await
     }
 }
 

@@ -42,7 +42,7 @@ pub(super) fn run_group(
     limits: &ResultLimits,
 ) -> UnfinishedWrites {
     let mut unfinished = UnfinishedWrites::default();
-    let mut waiting: Vec<PendingWrite> = writes.into_iter().filter(|w| w.turn.begin()).collect();
+    let mut waiting: Vec<PendingWrite> = writes.into_iter().filter(|w| w.work_state.start()).collect();
     // Savepoints cost as much as a small write, so the first attempt does without them.
     let mut with_savepoints = false;
     let watch = Stopwatch::start();
@@ -88,16 +88,16 @@ pub(super) fn run_group(
     // These were rolled back and run again. A caller that gave up sees its channel close.
     unfinished
         .long
-        .retain(|write| write.turn.wait_again(QUEUE_TIMEOUT));
+        .retain(|write| write.work_state.requeue(QUEUE_TIMEOUT));
     unfinished
         .deferred
-        .retain(|write| write.turn.wait_again(QUEUE_TIMEOUT));
+        .retain(|write| write.work_state.requeue(QUEUE_TIMEOUT));
     unfinished
 }
 
 /// Runs one write in a transaction of its own, with the time limit of a statement, and commits it.
 pub(super) fn run_single_write(writer: &mut Writer, write: PendingWrite, limits: &ResultLimits) {
-    if !write.turn.begin() {
+    if !write.work_state.start() {
         return;
     }
     let handle = &writer.handle;

@@ -6,14 +6,14 @@ use super::pending_write::PendingWrite;
 use super::run::ResultJson;
 use svc_base::fault;
 use svc_base::ids::BackendId;
-use svc_base::positions::{Position, Unacknowledged};
+use svc_base::positions::{CommitPosition, UnacknowledgedCommits};
 
 /// Commits of a writer that are made and not yet acknowledged.
 #[derive(Debug)]
 pub(super) struct PendingCommits {
     id: BackendId,
     listener: CommitListener,
-    waiting: Unacknowledged<(ChangedTables, Replies)>,
+    waiting: UnacknowledgedCommits<(ChangedTables, Replies)>,
 }
 
 /// Callers of a commit, with their answers.
@@ -39,18 +39,18 @@ impl PendingCommits {
         Self {
             id,
             listener,
-            waiting: Unacknowledged::default(),
+            waiting: UnacknowledgedCommits::default(),
         }
     }
 
     /// Adds a commit that is made: the database is synced up to `position`.
-    pub(super) fn add(&mut self, position: Position, touched: ChangedTables, replies: Replies) {
-        self.waiting.committed(position, (touched, replies));
+    pub(super) fn add(&mut self, position: CommitPosition, touched: ChangedTables, replies: Replies) {
+        self.waiting.push(position, (touched, replies));
     }
 
     /// Acknowledges the commits up to `position`: tells the listener of each, and then answers its callers.
-    pub(super) fn acknowledge(&mut self, position: Position) {
-        for (touched, replies) in self.waiting.acknowledged(position) {
+    pub(super) fn acknowledge(&mut self, position: CommitPosition) {
+        for (touched, replies) in self.waiting.take_acknowledged(position) {
             self.listener.notify(self.id, touched);
             match replies {
                 Replies::Writes(writes, results) => {

@@ -7,14 +7,14 @@ use tokio::sync::oneshot;
 use super::batch::{BatchError, WriteRequest};
 use super::run::ResultJson;
 use super::timing::StatementTiming;
-use svc_base::turns::Turn;
+use svc_base::work_state::WorkState;
 
 /// A queued write with the channel for its answer.
 #[derive(Debug)]
 pub(super) struct PendingWrite {
     pub(super) request: WriteRequest,
     pub(super) timing: Arc<StatementTiming>,
-    pub(super) turn: Arc<Turn>,
+    pub(super) work_state: Arc<WorkState>,
     pub(super) answer: oneshot::Sender<Result<ResultJson, BatchError>>,
 }
 

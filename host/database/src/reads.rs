@@ -158,10 +158,10 @@ impl Database {
         work: impl FnOnce(&TenantConnection) -> Result<T, RunError> + Send + 'static,
     ) -> Result<T, RunError> {
         let (answer, answered) = oneshot::channel();
-        let turn = Turn::new();
-        let (me, begun) = (self.upgrade_self()?, Arc::clone(&turn));
+        let work_state = WorkState::new();
+        let (me, begun) = (self.upgrade_self()?, Arc::clone(&work_state));
         let job = Box::new(move || {
-            if begun.begin() {
+            if begun.start() {
                 let result = me.readers.acquire(&me.settings).and_then(|reader| {
                     let result = work(&reader);
                     me.readers.release(reader);
@@ -179,6 +179,6 @@ impl Database {
         if !queued {
             return Err(RunError::Busy);
         }
-        await_answer(answered, &turn).await
+        await_answer(answered, &work_state).await
     }
 }

@@ -23,7 +23,7 @@ use crate::gauges::Gauges;
 use crate::guests;
 use crate::http::rate_limit::RateLimits;
 use crate::mcp::ToolState;
-use crate::outbound::{NO_AUTHORITIES, Outbound};
+use crate::outbound::{NO_ROOT_CERTIFICATES, Outbound};
 use crate::payments::Payments;
 use crate::payments::routes::CheckoutState;
 use crate::projects::Projects;
@@ -98,9 +98,9 @@ impl Infrastructure {
     fn sandbox(&self) -> anyhow::Result<Sandbox> {
         let config = &self.config;
         let sandbox = Sandbox::start(SandboxConfig {
-            guests: guests::choices(&config.guests, self.clock.now()),
+            guests: guests::read_choices(&config.guests, self.clock.now()),
             limits: config.limits.guest_limits(),
-            first_code: FirstCode::Baseline,
+            startup_code: StartupCode::Baseline,
             ..SandboxConfig::new(config.cache.clone())
         });
         sandbox.context("starting the sandbox")

@@ -48,7 +48,7 @@ impl Weighter<BackendId, Arc<Actions>> for TextWeighter {
 
 /// Creates the cache of actions. Each shard has room for the maximum that one backend may define.
 pub(super) fn action_cache() -> Cache<BackendId, Arc<Actions>, TextWeighter> {
-    memory_cache::weighted(
+    memory_cache::weighted_cache(
         MAX_CACHED_BACKENDS,
         MAX_CACHE_BYTES,
         CACHE_SHARDS,

@@ -14,7 +14,7 @@ use crate::projects;
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
 use svc_database::{MigrationOutcome, RunError, Script, ScriptError};
-use svc_sandbox::{Purpose, SCRIPT_BYTES};
+use svc_sandbox::{Purpose, MAX_SCRIPT_BYTES};
 
 /// Locks of migrations and restores, one per backend.
 pub(super) type MigrationLocks = Mutex<HashMap<BackendId, Arc<tokio::sync::Mutex<()>>>>;

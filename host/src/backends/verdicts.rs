@@ -7,7 +7,7 @@ use quick_cache::sync::Cache;
 
 use super::model::BackendError;
 use svc_database::StatementTiming;
-use svc_sandbox::{GuestDigest, Position, Purpose, Refusal, Sandbox, Statement};
+use svc_sandbox::{GuestDigest, SqlPosition, Purpose, Refusal, Sandbox, Statement};
 
 /// Approximate number of cached queries.
 const MAX_CACHED_QUERIES: usize = 512;
@@ -134,7 +134,7 @@ pub(super) fn to_refusal(
 }
 
 /// Returns the line and column of a byte in SQL.
-fn position(sql: &str, offset: usize) -> Position {
+fn position(sql: &str, offset: usize) -> SqlPosition {
     let before = sql.get(..offset).unwrap_or(sql);
     let line_start = before.rfind('\n').map_or(0, |end| end + 1);
     let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);

@@ -54,7 +54,7 @@ pub fn is_backup(directory: &Path) -> bool {
 /// # Errors
 /// A text that says which of them is inside of the other.
 pub(super) fn check_not_nested(place: &Path, data: &Path) -> anyhow::Result<()> {
-    let (place, data) = (disk::resolved(place)?, disk::resolved(data)?);
+    let (place, data) = (disk::resolve_path(place)?, disk::resolve_path(data)?);
     if place.starts_with(&data) {
         bail!(
             "{} is inside the data directory {}: choose a directory outside of it",
@@ -90,7 +90,7 @@ impl BackupDirectory {
             );
         }
         permissions::restrict(&path, &LAYOUT)?;
-        let lock = FileLock::alone(FileLock::file(&path.join(LOCK))?)?;
+        let lock = FileLock::try_exclusive(FileLock::open_file(&path.join(LOCK))?)?;
         let lock =
             lock.with_context(|| format!("{} is being written by another backup", path.display()))?;
         let place = Self {
@@ -194,14 +194,14 @@ impl BackupDirectory {
 
     /// Opens the directory of the objects.
     pub(super) fn content(&self) -> io::Result<ObjectDirectory> {
-        Ok(ObjectDirectory::new(disk::subdirectory(
+        Ok(ObjectDirectory::new(disk::ensure_subdirectory(
             &self.dir, CONTENT,
         )?))
     }
 
     /// Opens the directory of the guests.
     pub(super) fn guests(&self) -> io::Result<ObjectDirectory> {
-        Ok(ObjectDirectory::new(disk::subdirectory(&self.dir, GUESTS)?))
+        Ok(ObjectDirectory::new(disk::ensure_subdirectory(&self.dir, GUESTS)?))
     }
 
     /// Makes a state the complete backup, atomically.

@@ -106,7 +106,7 @@ async fn source(data: &Path, served: Option<Content>) -> anyhow::Result<ObjectSo
             let directory = stored.require_directory()?;
             // An installation that never served has no directory of content.
             std::fs::create_dir_all(&directory)?;
-            Ok(ObjectSource::Directory(ObjectDirectory::new(disk::open(
+            Ok(ObjectSource::Directory(ObjectDirectory::new(disk::open_directory(
                 &directory,
             )?)))
         }
@@ -199,7 +199,7 @@ fn copy_databases(
     let moment = ConsistentView::take(control, DatabaseFiles::open(&data.join(BACKENDS))?, clock)?;
     fault::point("backup.moment");
     let to = place.state(state);
-    disk::subdirectory(&place.dir.open_dir(state)?, BACKENDS)?;
+    disk::ensure_subdirectory(&place.dir.open_dir(state)?, BACKENDS)?;
     let files = DatabaseFiles::open(&to.join(BACKENDS))?;
     let all = moment.backends.len() as u64 + 1;
     let mut done = 0;

@@ -73,7 +73,7 @@ pub async fn restore(
         bail!("a backup of {} is being made", data.display());
     };
     switch::finish_interrupted(data)?;
-    let dir = disk::open(data)?;
+    let dir = disk::open_directory(data)?;
     let new = switch::create_new_state(&dir)?;
     fault::point("restore.begun");
     let mut done = prepare(
@@ -140,7 +140,7 @@ async fn prepare(
         from: ObjectSource::Directory(place.content()?),
         wanted: &wanted,
     };
-    let mut content = ObjectDirectory::new(disk::subdirectory(new, CONTENT)?);
+    let mut content = ObjectDirectory::new(disk::ensure_subdirectory(new, CONTENT)?);
     let damaged = objects
         .copy_to(&mut content, &mut restored.content, false, watch)
         .await?;

@@ -47,7 +47,7 @@ struct Journal {
 /// # Errors
 /// The disk's; a repeated call continues.
 pub fn finish_interrupted(data: &Path) -> anyhow::Result<()> {
-    let dir = disk::open(data)?;
+    let dir = disk::open_directory(data)?;
     if is_unfinished(data) {
         finish(&dir).context("finishing a restore that was interrupted")?;
     } else {
@@ -59,7 +59,7 @@ pub fn finish_interrupted(data: &Path) -> anyhow::Result<()> {
 /// Makes an empty directory for a new state.
 pub(super) fn create_new_state(data: &Dir) -> io::Result<Dir> {
     disk::remove_directory(data, NEW_STATE)?;
-    disk::subdirectory(data, NEW_STATE)
+    disk::ensure_subdirectory(data, NEW_STATE)
 }
 
 /// Switches to the complete new state; returns the directory of the old one, if there was one.
@@ -67,8 +67,8 @@ pub(super) fn create_new_state(data: &Dir) -> io::Result<Dir> {
 /// # Errors
 /// The disk's; before the journal is written nothing has changed, afterwards [`finish_interrupted`] continues.
 pub(super) fn commit(data: &Dir, now: Timestamp) -> anyhow::Result<Option<String>> {
-    disk::sync_all(&data.open_dir(NEW_STATE)?)?;
-    disk::sync(data)?;
+    disk::sync_tree(&data.open_dir(NEW_STATE)?)?;
+    disk::sync_directory(data)?;
     let old: Vec<String> = STATE_ENTRIES
         .into_iter()
         .filter(|part| disk::has_entry(data, part))
@@ -116,7 +116,7 @@ fn finish(data: &Dir) -> anyhow::Result<()> {
         disk::sync_directory(data)?;
         for part in &journal.old {
             // An entry that is there was moved before the interruption; the one in the data directory is new.
-            if !disk::has(&before, part) && disk::has(data, part) {
+            if !disk::has_entry(&before, part) && disk::has_entry(data, part) {
                 data.rename(part, &before, part)?;
                 fault::point("restore.moved");
             }
@@ -125,14 +125,14 @@ fn finish(data: &Dir) -> anyhow::Result<()> {
         disk::sync_directory(data)?;
     }
     fault::point("restore.cleared");
-    if disk::has(data, NEW_STATE) {
+    if disk::has_entry(data, NEW_STATE) {
         let new = data.open_dir(NEW_STATE)?;
         for entry in new.entries()? {
             let name = entry?.file_name();
             new.rename(&name, data, &name)?;
             fault::point("restore.placed");
         }
-        disk::sync(data)?;
+        disk::sync_directory(data)?;
         disk::remove_directory(data, NEW_STATE)?;
     }
     fault::point("restore.finished");

@@ -72,7 +72,7 @@ pub(super) fn installation_name(data: &Path, random: &Random) -> anyhow::Result<
     match fs::read_to_string(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let own = random.slug(24)?;
-            disk::replace(&disk::open(data)?, NAME_FILE, own.as_bytes())?;
+            disk::replace_file(&disk::open_directory(data)?, NAME_FILE, own.as_bytes())?;
             Ok(own)
         }
         own => own.with_context(|| format!("reading {}", path.display())),

@@ -38,7 +38,7 @@ impl LocalDirectory {
     /// # Errors
     /// The disk's.
     pub(super) fn free_bytes(&self) -> std::io::Result<u64> {
-        disk::free(&self.directory)
+        disk::free_bytes(&self.directory)
     }
 
     /// Deletes uploads that were left unfinished before this start. An unfinished upload lies beside its future object, with a `#` in

@@ -75,8 +75,8 @@ impl ObjectDirectory {
     /// # Errors
     /// [`PutError`]; an earlier object stays.
     pub fn put(&mut self, digest: &Digest, from: impl io::Read) -> Result<u64, PutError> {
-        let (shard, rest) = digest.names();
-        let dir = disk::subdirectory(&self.dir, &shard)?;
+        let (shard, rest) = digest.storage_path();
+        let dir = disk::ensure_subdirectory(&self.dir, &shard)?;
         let unfinished = format!("{PARTIAL_PREFIX}{rest}");
         disk::remove_file(&dir, &unfinished)?;
         let mut file = dir.open_with(&unfinished, &disk::private_file_options())?;
@@ -93,7 +93,7 @@ impl ObjectDirectory {
 
     /// Has [`ObjectDirectory::sync`] sync the name of an object that is there already: its writer may have crashed before its own sync.
     pub fn sync_later(&mut self, digest: &Digest) {
-        self.unsynced.insert(digest.names().0);
+        self.unsynced.insert(digest.storage_path().0);
     }
 
     /// Makes the names of put objects, and of those for [`ObjectDirectory::sync_later`], durable.
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn an_object_is_put_whole_or_not_at_all() {
         let directory = tempfile::tempdir().unwrap();
-        let mut shelf = ObjectDirectory::new(disk::open(directory.path()).unwrap());
+        let mut shelf = ObjectDirectory::new(disk::open_directory(directory.path()).unwrap());
         let (one, two) = (Digest::of(b"one"), Digest::of(b"two"));
         assert_eq!(shelf.put(&one, &b"one"[..]).unwrap(), 3);
         assert!(matches!(

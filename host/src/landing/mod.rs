@@ -82,7 +82,7 @@ impl Landing {
     }
 
     /// Answers the landing page while the guests are being compiled, with their progress in the form.
-    pub fn while_preparing(&self, is_elsewhere: bool, preparing: &Preparing) -> Response {
+    pub fn while_preparing(&self, is_elsewhere: bool, preparing: &GuestCompilation) -> Response {
         let api = match is_elsewhere {
             true => page::ApiHost::OtherHost,
             false => page::ApiHost::ThisHost,

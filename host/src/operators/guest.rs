@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::installation::{Answer, Installation};
 use crate::control::Error;
 use crate::control::audit::AuditAction;
-use crate::guests::status::Serves;
+use crate::guests::status::WorldStatus;
 use crate::guests::{Folder, Record, RecordError};
 use svc_base::clock::Timestamp;
 use svc_base::disk;
@@ -141,7 +141,7 @@ impl SwitchGuest {
 /// # Errors
 /// A text for the operator.
 pub fn check_guests_directory(theirs: &Path, ours: &Path) -> anyhow::Result<()> {
-    let (theirs, ours) = (disk::resolved(theirs)?, disk::resolved(ours)?);
+    let (theirs, ours) = (disk::resolve_path(theirs)?, disk::resolve_path(ours)?);
     if theirs != ours {
         bail!(
             "the server has its guests in {}, not in {}: name its directory with --guests",
@@ -163,7 +163,7 @@ fn install(
 ) -> anyhow::Result<ChangeResult> {
     let (record, previous) = match folder.choose(digest, from, now) {
         // A repeated command succeeds: its effect is there already.
-        Err(RecordError::Serves) => (folder.read()?, digest),
+        Err(RecordError::AlreadyServing) => (folder.read()?, digest),
         chosen => {
             let record = chosen?;
             let before = record.serving.iter().rev().nth(1);
@@ -190,7 +190,7 @@ fn roll_back(
     now: Timestamp,
 ) -> anyhow::Result<ChangeResult> {
     let record = match folder.roll_back(Some(from), now) {
-        Err(RecordError::Another | RecordError::NothingBefore(_)) => {
+        Err(RecordError::OtherGuestServes | RecordError::NoPreviousGuest(_)) => {
             return Ok(Err(refused_outcome(world, from, &folder.read()?)));
         }
         rolled => rolled?,
@@ -217,7 +217,7 @@ fn refused_outcome(world: World, seen: GuestDigest, record: &Record) -> SwitchOu
     SwitchOutcome {
         world: Some(world),
         digest: serving_digest(record, world),
-        built_in: record.top().is_none(),
+        built_in: record.current_guest().is_none(),
         previous: None,
         at: None,
         effect: SwitchEffect::Refused,
@@ -244,11 +244,11 @@ async fn wait_for_server(
     folder: &Folder,
     change: &RecordedChange,
 ) -> (SwitchEffect, Vec<String>) {
-    let Some(looks) = &at.looks else {
+    let Some(watcher) = &at.watcher else {
         return (SwitchEffect::NextStart, Vec::new());
     };
     for _ in 0..MAX_POLLS {
-        let Some(said) = looks.look(change.world).await else {
+        let Some(said) = watcher.request_status(change.world).await else {
             // The server is stopping.
             return (SwitchEffect::NextStart, Vec::new());
         };
@@ -257,7 +257,7 @@ async fn wait_for_server(
             Err(error) => return (SwitchEffect::Failed, vec![error.to_string()]),
         };
         if serving_digest(&record, change.world) != change.digest {
-            let why = format!("changed again meanwhile: {}", record.told_latest());
+            let why = format!("changed again meanwhile: {}", record.describe_latest());
             return (SwitchEffect::Failed, vec![why]);
         }
         if let Some(done) = reported_effect(change, record.sequence, &said) {
@@ -277,7 +277,7 @@ async fn wait_for_server(
 fn reported_effect(
     change: &RecordedChange,
     latest: u64,
-    serves: &Serves,
+    serves: &WorldStatus,
 ) -> Option<(SwitchEffect, Vec<String>)> {
     // A higher number is that of another record, such as one from before a restore.
     if !(change.sequence..=latest).contains(&serves.sequence) {

@@ -33,7 +33,7 @@ pub struct Installation {
     /// Signal that the server is stopping.
     pub(super) stopped: Option<watch::Receiver<bool>>,
     /// Sender of requests to look at the guests.
-    pub(super) looks: Option<Looks>,
+    pub(super) watcher: Option<WatcherHandle>,
     /// Receiver of the operation's progress.
     pub(super) progress: ProgressSink,
 }
@@ -78,7 +78,7 @@ impl Installation {
     pub(super) fn of_server(
         app: &SharedApp,
         stopped: watch::Receiver<bool>,
-        looks: Looks,
+        watcher: WatcherHandle,
         progress: ProgressSink,
     ) -> Self {
         Self {

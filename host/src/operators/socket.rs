@@ -87,7 +87,7 @@ impl Listener {
     }
 
     /// Answers operations until `stop` becomes true, then finishes the running ones.
-    pub async fn serve(self, app: SharedApp, looks: Looks, mut stop: watch::Receiver<bool>) {
+    pub async fn serve(self, app: SharedApp, watcher: WatcherHandle, mut stop: watch::Receiver<bool>) {
         let mut connections = JoinSet::new();
         loop {
             tokio::select! {
@@ -133,7 +133,7 @@ async fn answer(
                 let _ = steps.try_send(step);
             });
             let mut done = tokio::spawn(async move {
-                let at = Installation::of_server(&app, stopped, looks, progress);
+                let at = Installation::of_server(&app, stopped, watcher, progress);
                 dispatch::run(operation, &at, actor).await
             });
             let done = loop {

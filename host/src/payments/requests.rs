@@ -95,7 +95,7 @@ fn whole_amount(number: &serde_json::Number) -> Result<i64, Problem> {
             "`amount` must be a whole number from 1 to {MAX_AMOUNT}, in minor units of the currency, such as cents."
         ))
     };
-    let Whole(amount) = Whole::deserialize(number).map_err(|_| wrong())?;
+    let WholeNumber(amount) = WholeNumber::deserialize(number).map_err(|_| wrong())?;
     if !(1..=MAX_AMOUNT).contains(&amount) {
         return Err(wrong());
     }

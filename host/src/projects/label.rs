@@ -8,13 +8,13 @@ const FALLBACK_NAME: &str = "project";
 /// Returns the label of a project: slug of its name, `-`, slug of its workspace. It never begins with `xn--`, because
 /// runs of hyphens become one hyphen.
 pub fn host_label(name: &str, workspace: &str) -> String {
-    let name = slugified(name);
+    let name = slugify(name);
     let name = if name.is_empty() {
         FALLBACK_NAME
     } else {
         &name
     };
-    truncate(&format!("{name}-{}", slugified(workspace)), LENGTH).to_owned()
+    truncate(&format!("{name}-{}", slugify(workspace)), SLUG_LENGTH).to_owned()
 }
 
 fn truncate(label: &str, length: usize) -> &str {

@@ -8,7 +8,7 @@ use svc_base::pluralize;
 use svc_base::random::NoRandomness;
 
 /// Maximum length of a name, in characters.
-pub const MAX_NAME_CHARS: usize = svc_base::names::PROJECT;
+pub const MAX_NAME_CHARS: usize = svc_base::names::PROJECT_NAME_LENGTH;
 /// Maximum length of a description, in characters.
 pub const MAX_DESCRIPTION_CHARS: usize = 2_000;
 /// Minimum lifetime, in seconds.
@@ -94,7 +94,7 @@ pub enum ProjectError {
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
     /// The plan allows no more projects.
-    #[error("the plan of this workspace allows {}", counted(.0, "project"))]
+    #[error("the plan of this workspace allows {}", pluralize(.0, "project"))]
     PlanLimit(u64),
     /// The home is not a frontend of the project.
     #[error("the project has no frontend `{0}`")]

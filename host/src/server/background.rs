@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use crate::app::{App, SharedApp};
 use crate::control::audit;
 use crate::deployments::rerender;
-use crate::guests::watch::{Asked, Watch};
+use crate::guests::watch::{GuestWatcher, StatusRequest};
 use crate::overview::status_file::StatusFile;
 use crate::tls::Tls;
 use svc_sandbox::{GuestDigest, World};
@@ -30,7 +30,7 @@ type Task = (SharedApp, watch::Receiver<bool>);
 /// Starts all background tasks; each ends when `stop` becomes true.
 pub(super) fn start(
     app: &SharedApp,
-    guests: (Watch, mpsc::Receiver<Asked>),
+    guests: (GuestWatcher, mpsc::Receiver<StatusRequest>),
     status: StatusFile,
     stop: &watch::Receiver<bool>,
 ) -> Vec<JoinHandle<()>> {

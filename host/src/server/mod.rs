@@ -91,7 +91,7 @@ impl Server {
         serving.push(tokio::spawn(commands));
         let said = StatusFile::new(&app.config, ops_address, app.clock.now());
         said.write(&data)?;
-        let watch = Watch::begin(&data, &app.config, app.sandbox.clone(), app.clock.clone())?;
+        let watch = GuestWatcher::open(&data, &app.config, app.sandbox.clone(), app.clock.clone())?;
         let mut background = background::start(&app, (watch, asked), said, &stopped);
         let follow = |tls| background::follow_certificates(Arc::clone(tls), &app, &stopped);
         background.extend(tls.as_ref().map(follow));

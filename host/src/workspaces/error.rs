@@ -40,7 +40,7 @@ pub enum WorkspaceError {
     #[error("a key cannot do this")]
     UsersOnly,
     /// The user owns the maximum number of workspaces.
-    #[error("a user owns {} at most", counted(.0, "workspace"))]
+    #[error("a user owns {} at most", pluralize(.0, "workspace"))]
     TooManyOwned(u64),
     /// The user has the maximum number of free workspaces.
     #[error("{0} workspaces on the free plan are the most that a user makes")]

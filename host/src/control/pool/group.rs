@@ -47,11 +47,11 @@ pub(super) fn write_loop(
             position = position.next();
             fault::point("commit.made");
         }
-        waiting.committed(position, written);
+        waiting.push(position, written);
         // On one machine a synced commit is acknowledged at once. If other machines replicate this database, their acknowledgement
         // is awaited here, and the next group may run meanwhile.
         let acknowledged = position;
-        for written in waiting.acknowledged(acknowledged) {
+        for written in waiting.take_acknowledged(acknowledged) {
             listeners.deliver(&written.changes);
             fault::point("commit.delivered");
             written.answer_callers();
