@@ -246,7 +246,11 @@ impl Failure {
                     indent_paragraph(reason)
                 )
             }
-            None => format!("  {}: {}", escape_excerpt(name, MAX_NAME), indent_paragraph(detail)),
+            None => format!(
+                "  {}: {}",
+                escape_excerpt(name, MAX_NAME),
+                indent_paragraph(detail)
+            ),
         }
     }
 

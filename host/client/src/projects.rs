@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::api::Api;
 use super::error::{Failure, FailureCode, Result};
 use super::manifest::Manifest;
-use super::output::{key_values, escape_line, member_text, table_of};
+use super::output::{escape_line, key_values, member_text, table_of};
 use super::profile::Remote;
 use super::{CommonArgs, confirm, endpoints};
 

@@ -257,7 +257,10 @@ fn first_violation(document: &Value, members: &[Member]) -> Option<(String, Stri
                 let text = value
                     .as_str()
                     .map_or_else(|| value.to_string(), str::to_owned);
-                Some(((*name).to_owned(), escape_excerpt(&text, MAX_QUOTED_CHARACTERS)))
+                Some((
+                    (*name).to_owned(),
+                    escape_excerpt(&text, MAX_QUOTED_CHARACTERS),
+                ))
             }
         }
     })

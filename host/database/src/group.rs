@@ -42,7 +42,10 @@ pub(super) fn run_group(
     limits: &ResultLimits,
 ) -> UnfinishedWrites {
     let mut unfinished = UnfinishedWrites::default();
-    let mut waiting: Vec<PendingWrite> = writes.into_iter().filter(|w| w.work_state.start()).collect();
+    let mut waiting: Vec<PendingWrite> = writes
+        .into_iter()
+        .filter(|w| w.work_state.start())
+        .collect();
     // Savepoints cost as much as a small write, so the first attempt does without them.
     let mut with_savepoints = false;
     let watch = Stopwatch::start();

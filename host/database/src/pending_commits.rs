@@ -44,7 +44,12 @@ impl PendingCommits {
     }
 
     /// Adds a commit that is made: the database is synced up to `position`.
-    pub(super) fn add(&mut self, position: CommitPosition, touched: ChangedTables, replies: Replies) {
+    pub(super) fn add(
+        &mut self,
+        position: CommitPosition,
+        touched: ChangedTables,
+        replies: Replies,
+    ) {
         self.waiting.push(position, (touched, replies));
     }
 

@@ -367,7 +367,10 @@ mod tests {
             }
             let position = writer.commits.position();
             writer.record_log().unwrap();
-            assert_eq!(position, CommitPosition(writer.history.last_commit_number()));
+            assert_eq!(
+                position,
+                CommitPosition(writer.history.last_commit_number())
+            );
             writer.close();
         }
     }

@@ -27,7 +27,10 @@ pub async fn me(accounts: Accounts, by: WorkspaceChooser<Viewer>) -> Result<Me, 
 }
 
 /// Lists the caller's workspaces.
-pub async fn list(accounts: Accounts, by: WorkspaceChooser<Viewer>) -> Result<WorkspaceList, Problem> {
+pub async fn list(
+    accounts: Accounts,
+    by: WorkspaceChooser<Viewer>,
+) -> Result<WorkspaceList, Problem> {
     let all = accounts.workspaces().list_accessible(by.caller()).await?;
     Ok(WorkspaceList::new(&all, by.caller()))
 }

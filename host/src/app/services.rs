@@ -232,7 +232,8 @@ impl Infrastructure {
             provider,
         ));
         // The consumers of the payment provider's events.
-        let consumers: Vec<Arc<dyn EventConsumer>> = vec![Arc::clone(&payments) as _, Arc::new(SubscriptionConsumer)];
+        let consumers: Vec<Arc<dyn EventConsumer>> =
+            vec![Arc::clone(&payments) as _, Arc::new(SubscriptionConsumer)];
         let webhooks = stripe
             .map(|settings| {
                 WebhookReceiver::new(control.clone(), clock.clone(), settings, consumers)

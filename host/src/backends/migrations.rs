@@ -14,7 +14,7 @@ use crate::projects;
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
 use svc_database::{MigrationOutcome, RunError, Script, ScriptError};
-use svc_sandbox::{Purpose, MAX_SCRIPT_BYTES};
+use svc_sandbox::{MAX_SCRIPT_BYTES, Purpose};
 
 /// Locks of migrations and restores, one per backend.
 pub(super) type MigrationLocks = Mutex<HashMap<BackendId, Arc<tokio::sync::Mutex<()>>>>;
@@ -75,7 +75,9 @@ impl Backends {
         let (status, marker, warnings) =
             match migrated.map_err(|error| script_error(&script, error))? {
                 MigrationOutcome::Applied(marker, new) => (MigrationStatus::Applied, marker, new),
-                MigrationOutcome::AlreadyApplied(marker) => (MigrationStatus::Healed, marker, Vec::new()),
+                MigrationOutcome::AlreadyApplied(marker) => {
+                    (MigrationStatus::Healed, marker, Vec::new())
+                }
             };
         let entry = LedgerEntry {
             version: marker.version,

@@ -7,7 +7,7 @@ use quick_cache::sync::Cache;
 
 use super::model::BackendError;
 use svc_database::StatementTiming;
-use svc_sandbox::{GuestDigest, SqlPosition, Purpose, Refusal, Sandbox, Statement};
+use svc_sandbox::{GuestDigest, Purpose, Refusal, Sandbox, SqlPosition, Statement};
 
 /// Approximate number of cached queries.
 const MAX_CACHED_QUERIES: usize = 512;

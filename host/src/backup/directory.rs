@@ -201,7 +201,9 @@ impl BackupDirectory {
 
     /// Opens the directory of the guests.
     pub(super) fn guests(&self) -> io::Result<ObjectDirectory> {
-        Ok(ObjectDirectory::new(disk::ensure_subdirectory(&self.dir, GUESTS)?))
+        Ok(ObjectDirectory::new(disk::ensure_subdirectory(
+            &self.dir, GUESTS,
+        )?))
     }
 
     /// Makes a state the complete backup, atomically.

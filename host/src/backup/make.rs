@@ -106,9 +106,9 @@ async fn source(data: &Path, served: Option<Content>) -> anyhow::Result<ObjectSo
             let directory = stored.require_directory()?;
             // An installation that never served has no directory of content.
             std::fs::create_dir_all(&directory)?;
-            Ok(ObjectSource::Directory(ObjectDirectory::new(disk::open_directory(
-                &directory,
-            )?)))
+            Ok(ObjectSource::Directory(ObjectDirectory::new(
+                disk::open_directory(&directory)?,
+            )))
         }
     }
 }

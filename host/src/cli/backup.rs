@@ -30,7 +30,8 @@ impl Backup {
         let directory = std::path::absolute(&self.dir)?;
         let progress = Arc::new(Progress::new());
         let shown = Arc::clone(&progress);
-        let watch = ProgressSink::new(move |step| shown.show_stage(step.stage, step.done, step.all));
+        let watch =
+            ProgressSink::new(move |step| shown.show_stage(step.stage, step.done, step.all));
         let wanted = Operation::Backup(MakeBackup {
             directory: directory.clone(),
         });

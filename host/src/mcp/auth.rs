@@ -50,9 +50,13 @@ pub(super) fn refusal(
         ClientIdentity::Refused(problem) => Some(Refusal::Transport(problem.clone())),
         ClientIdentity::Anonymous => match tool {
             // Clients start to sign in only after a 401.
-            Some(tool) if !tools::is_public(tool) && services.authenticator.tokens().is_some() => Some(
-                Refusal::Transport(with_challenge(services, credential_required(tool), false)),
-            ),
+            Some(tool) if !tools::is_public(tool) && services.authenticator.tokens().is_some() => {
+                Some(Refusal::Transport(with_challenge(
+                    services,
+                    credential_required(tool),
+                    false,
+                )))
+            }
             Some(tool) if !tools::is_public(tool) => {
                 Some(Refusal::Result(credential_required(tool)))
             }

@@ -87,7 +87,12 @@ impl Listener {
     }
 
     /// Answers operations until `stop` becomes true, then finishes the running ones.
-    pub async fn serve(self, app: SharedApp, watcher: WatcherHandle, mut stop: watch::Receiver<bool>) {
+    pub async fn serve(
+        self,
+        app: SharedApp,
+        watcher: WatcherHandle,
+        mut stop: watch::Receiver<bool>,
+    ) {
         let mut connections = JoinSet::new();
         loop {
             tokio::select! {

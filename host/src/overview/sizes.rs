@@ -93,7 +93,11 @@ pub fn object_bytes(data: &Path, digest: Option<&Digest>) -> io::Result<Option<u
 /// Opens the directory of content, if content is in one.
 fn content_directory(data: &Path) -> io::Result<Option<Dir>> {
     let place = ContentLocation::read_recorded(data).map_err(io::Error::other)?;
-    match place.directory().map(|at| disk::open_directory(&at)).transpose() {
+    match place
+        .directory()
+        .map(|at| disk::open_directory(&at))
+        .transpose()
+    {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         directory => directory,
     }

@@ -102,8 +102,10 @@ pub(super) async fn history(limit: u32, before: Option<String>, args: &ProjectAr
     let asked = asked.query("limit", Some(limit)).query("before", before);
     let history = asked.send().await?;
     if let Some(next) = history["next_before"].as_str() {
-        args.output()
-            .print_note(&format!("There are more: --before {}", quote_shell_word(next)));
+        args.output().print_note(&format!(
+            "There are more: --before {}",
+            quote_shell_word(next)
+        ));
     }
     let moments = history["moments"].as_array().into_iter().flatten();
     let moments: Vec<_> = moments.map(|moment| member_text(moment, "at")).collect();

@@ -56,7 +56,10 @@ impl Backends {
         part: MomentsPage,
     ) -> Result<HistoryMoments, BackendError> {
         let id = self.require_backend(project).await?.id;
-        Ok(self.databases.list_moments(id, part.before, part.limit).await?)
+        Ok(self
+            .databases
+            .list_moments(id, part.before, part.limit)
+            .await?)
     }
 
     /// Restores the rows of a project's database as they were at `at`, under the current schema. Durable when it returns.
@@ -75,10 +78,15 @@ impl Backends {
         // Each restore holds a copy in memory, so few run at once.
         let waited = tokio::time::timeout(RESTORE_WAIT, self.restore_permits.acquire()).await;
         let _place = waited.map_err(|_| RunError::Busy)?;
-        let rewound = self.databases.snapshot_at(id, at).await.map_err(rewind_error)?;
+        let rewound = self
+            .databases
+            .snapshot_at(id, at)
+            .await
+            .map_err(rewind_error)?;
         let ledger = self.control.read(move |c| store::ledger(c, &id)).await?;
         // A migration that is not in the ledger could not be applied again.
-        let recorded = |m: &MigrationMarker| ledger.iter().any(|entry| entry.checksum == m.checksum);
+        let recorded =
+            |m: &MigrationMarker| ledger.iter().any(|entry| entry.checksum == m.checksum);
         if !rewound.live_markers.iter().all(recorded) {
             return Err(BackendError::NotRecorded);
         }
@@ -189,9 +197,14 @@ impl Backends {
                 store::append(tx, &id, &entry)?;
                 // The recording caller may be another one than the one who restored.
                 match &actor {
-                    Some(actor) => {
-                        projects::record_audit_as(tx, actor, &project, AuditAction::BackendRestore, &id, now)
-                    }
+                    Some(actor) => projects::record_audit_as(
+                        tx,
+                        actor,
+                        &project,
+                        AuditAction::BackendRestore,
+                        &id,
+                        now,
+                    ),
                     None => Ok(()),
                 }
             })

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::super::progress::Progress;
 use super::{GuestArgs, GuestDirectories, guest_tester};
 use crate::config::Config;
-use crate::content::{Content, OneTimeFiles, ContentLocation};
+use crate::content::{Content, ContentLocation, OneTimeFiles};
 use crate::guests::check::{ComponentCheck, GuestTester, candidate_choice, check_component};
 use crate::guests::replay::{ComparisonCounts, Differences, Replay, ReplayResult, hold_content};
 use svc_base::clock::Clock;

@@ -11,7 +11,7 @@ use super::{GuestArgs, GuestDirectories};
 use crate::guests::RecordError;
 use crate::guests::replay::Differences;
 use crate::guests::status::is_server_running;
-use crate::operators::{SwitchEffect, Operation, GuestChange, SwitchGuest, SwitchOutcome};
+use crate::operators::{GuestChange, Operation, SwitchEffect, SwitchGuest, SwitchOutcome};
 use svc_sandbox::{GuestDigest, World, read_component};
 
 #[derive(Debug, clap::Args)]

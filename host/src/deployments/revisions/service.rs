@@ -288,7 +288,10 @@ impl Deployments {
     async fn edited(&self, base: Digest, edits: Vec<Edit>) -> Result<String, FrontendError> {
         let most = usize::try_from(self.config.limits.body_bytes).unwrap_or(usize::MAX);
         let text = self.text_of(base).await?;
-        let editing = self.sandbox.page_lane().run(move |_| apply(text, &edits, most));
+        let editing = self
+            .sandbox
+            .page_lane()
+            .run(move |_| apply(text, &edits, most));
         let edited = while_client_waits(editing)
             .await
             .map_err(PublishError::from)?;

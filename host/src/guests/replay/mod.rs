@@ -287,7 +287,10 @@ async fn render_page(guest: &Sandbox, source: Source) -> anyhow::Result<PageResu
     }
 }
 
-async fn judge_sql(guest: &Sandbox, piece: &stored_sql::StoredSql) -> anyhow::Result<VerdictResult> {
+async fn judge_sql(
+    guest: &Sandbox,
+    piece: &stored_sql::StoredSql,
+) -> anyhow::Result<VerdictResult> {
     match guest.check_sql(piece.sql.as_str(), piece.purpose).await {
         Ok(statements) => Ok(Ok(statements)),
         Err(failure @ (GateFailure::Busy | GateFailure::Preparing)) => bail!("{failure}"),

@@ -4,7 +4,7 @@ use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
 use super::{DataRisk, ToolSession, deletion_result, describe, string_argument, to_json};
-use crate::access::{WorkspaceChooser, MinimumRole};
+use crate::access::{MinimumRole, WorkspaceChooser};
 use crate::accounts::operations;
 use crate::accounts::requests::ListWorkspaces;
 use crate::accounts::scope::{UserScope, WorkspaceScope};

@@ -6,7 +6,7 @@ use url::Url;
 
 use super::oauth::{self, Client};
 use super::{CallbackAnswer, SignInExchange};
-use crate::config::{IssuerAddress, AddressError};
+use crate::config::{AddressError, IssuerAddress};
 use crate::issuers::{self, CALL_TIME, IdClaims, Issuer, IssuerError, Metadata};
 use crate::outbound::Answer;
 use crate::visitors::model::{AuthError, Profile, SignInFailure, VerifiedVisitor};
