@@ -1,10 +1,10 @@
-//! How to go on: what SQLite has for the functions and words of other databases.
+//! Hints for authors: SQLite's replacement for functions and words of other databases.
 
-use crate::position::quoted;
+use crate::position::quote_excerpt;
 use crate::token::Token;
 
-/// Functions of other databases, in lower case, with what to write instead.
-const FUNCTIONS: &[(&[&str], &str)] = &[
+/// Functions of other databases, in lower case, with their replacement.
+const FUNCTION_HINTS: &[(&[&str], &str)] = &[
     (
         &[
             "now",
@@ -193,15 +193,17 @@ const FUNCTIONS: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// Names what replaces a function that SQL here has not got.
-pub(crate) fn function(name: &str) -> Option<&'static str> {
-    let known = FUNCTIONS.iter().find(|(names, _)| names.contains(&name));
+/// Returns the replacement of a function of another database.
+pub(crate) fn function_hint(name: &str) -> Option<&'static str> {
+    let known = FUNCTION_HINTS
+        .iter()
+        .find(|(names, _)| names.contains(&name));
     known.map(|(_, instead)| *instead)
 }
 
-/// Names what replaces words of other databases, where the grammar stumbles over them at `near`.
-pub(crate) fn words(sql: &str, tokens: &[Token], near: usize) -> Option<(usize, String)> {
-    // The grammar may take the first word for an alias and stumble over the next.
+/// Returns a hint if the syntax error at token `near` comes from a word of another database, and the hint's offset.
+pub(crate) fn syntax_hint(sql: &str, tokens: &[Token], near: usize) -> Option<(usize, String)> {
+    // The grammar may take the word for an alias and fail at the next token.
     let is = |index: usize, word: &str| {
         tokens
             .get(index)
@@ -239,14 +241,17 @@ pub(crate) fn words(sql: &str, tokens: &[Token], near: usize) -> Option<(usize, 
         let token = tokens.get(index)?;
         return Some((
             token.start,
-            format!("{} is not SQLite's: {hint}.", quoted(token.text(sql))),
+            format!(
+                "{} is not SQLite's: {hint}.",
+                quote_excerpt(token.text(sql))
+            ),
         ));
     }
     None
 }
 
-/// How to go on without a kind of thing that no script makes; `what` is the word behind CREATE.
-pub(crate) fn creation(what: &str) -> Option<&'static str> {
+/// Returns the replacement of an object that no script may create; `what` is the word after CREATE.
+pub(crate) fn creation_hint(what: &str) -> Option<&'static str> {
     Some(match what {
         "TRIGGER" => {
             "there are no triggers: send actions together as one batch, which is one transaction, or use DEFAULT, CHECK, a generated column or ON DELETE CASCADE"
@@ -272,9 +277,12 @@ mod tests {
 
     #[test]
     fn no_function_that_is_there_has_a_hint() {
-        for (names, _) in FUNCTIONS {
+        for (names, _) in FUNCTION_HINTS {
             for name in *names {
-                assert!(!crate::functions::ALLOWED.contains(name), "{name}");
+                assert!(
+                    !crate::functions::ALLOWED_FUNCTIONS.contains(name),
+                    "{name}"
+                );
                 assert_eq!(*name, name.to_lowercase());
             }
         }

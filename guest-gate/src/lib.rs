@@ -1,4 +1,4 @@
-//! The gate guest: judges SQL before SQLite sees it. This file is the component's export and nothing else.
+//! The gate guest: judges SQL before SQLite runs it. This file has only the component's export.
 
 mod class;
 pub mod functions;
@@ -11,7 +11,7 @@ pub mod statement;
 mod token;
 mod walk;
 
-/// The component's side of `svc:gate`. Absent from native builds, whose linkers cannot spell its exports' names.
+/// The component's side of `svc:gate`. Absent from native builds, whose linkers reject the names of its exports.
 #[cfg(target_family = "wasm")]
 mod component {
     #![allow(
@@ -47,9 +47,9 @@ mod component {
     fn allowed(statement: statement::Statement) -> Statement {
         Statement {
             kind: match statement.kind {
-                statement::Kind::Read => Kind::Read,
-                statement::Kind::Write => Kind::Write,
-                statement::Kind::Migration => Kind::Migration,
+                statement::StatementKind::Read => Kind::Read,
+                statement::StatementKind::Write => Kind::Write,
+                statement::StatementKind::Migration => Kind::Migration,
             },
             binds: statement.binds,
             returns_rows: statement.returns_rows,

@@ -1,27 +1,27 @@
-//! Verdict about each statement of a piece of SQL: its kind, or the reason why it is refused.
+//! Judging of SQL: the kind of each statement, or the reason for a refusal.
 
 use sqlite3_parser::Bump;
 
-use crate::position::{Fault, Position, count};
+use crate::position::{Fault, Position, to_u32};
 use crate::token::{self, Token};
 use crate::{class, params, parse, walk};
 
-/// Why the SQL is asked about.
+/// Purpose for which SQL is judged.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Purpose {
     /// The one statement of a named action.
     Action,
     /// The one statement of an owner's query.
     Query,
-    /// The script that makes a backend: at least one table.
+    /// The script that creates a backend, with at least one table.
     Schema,
-    /// A script of additive statements for a backend that is there.
+    /// A script of additive statements for an existing backend.
     Migration,
 }
 
 /// Effect of a statement.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Kind {
+pub enum StatementKind {
     /// Answers rows and changes nothing.
     Read,
     /// Changes rows.
@@ -35,7 +35,7 @@ pub enum Kind {
 pub struct Table {
     /// Name in lower case.
     pub name: String,
-    /// How often, once every common table expression stands wherever it is named.
+    /// Number of references, with every common table expression expanded.
     pub times: u32,
 }
 
@@ -43,50 +43,49 @@ pub struct Table {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Statement {
     /// Effect of the statement.
-    pub kind: Kind,
+    pub kind: StatementKind,
     /// Named binds in order of first appearance, without the colon, each once.
     pub binds: Vec<String>,
     /// Whether running it answers rows.
     pub returns_rows: bool,
     /// The tables and views that it names, each once.
     pub tables: Vec<Table>,
-    /// The view that it makes, in lower case.
+    /// The view that it creates, in lower case.
     pub view: Option<String>,
-    /// How much it stands for: expressions, selects and what they read, each common table expression counted wherever it
-    /// is named.
+    /// Size of the statement: expressions, selects and tables read, with every common table expression expanded.
     pub parts: u32,
-    /// Where it begins, in bytes.
+    /// Start of the statement, in bytes.
     pub start: u32,
-    /// Where it ends, in bytes; a closing semicolon is not part of it.
+    /// End of the statement, in bytes, without the closing semicolon.
     pub end: u32,
 }
 
-/// Why the SQL is not allowed.
+/// Reason why SQL is refused.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Refusal {
-    /// One sentence for its author.
+    /// One sentence for the author.
     pub reason: String,
-    /// Which statement of the script, from 1.
+    /// Number of the statement in the script, from 1.
     pub statement: u32,
     /// Position of the fault.
     pub position: Position,
 }
 
-/// Judges SQL: its statements in order, or the first reason to refuse it.
+/// Judges SQL; returns its statements in order.
 ///
 /// # Errors
 ///
-/// The first thing that the purpose does not allow, with its position.
+/// The first part that the purpose does not allow, with its position.
 pub fn check(sql: &str, purpose: Purpose) -> Result<Vec<Statement>, Refusal> {
-    let tokens = token::cut(sql);
+    let tokens = token::tokenize(sql);
     let pieces: Vec<&[Token]> = tokens
-        .split(|token| token.kind == token::Kind::Semicolon)
+        .split(|token| token.kind == token::TokenKind::Semicolon)
         .filter(|piece| !piece.is_empty())
         .collect();
     let refusal = |statement: usize, fault: Fault| Refusal {
         reason: fault.reason,
-        statement: count(statement + 1),
-        position: Position::of(sql, fault.offset),
+        statement: to_u32(statement + 1),
+        position: Position::at_offset(sql, fault.offset),
     };
     if let Some(offset) = sql.find('\0') {
         let before =
@@ -107,7 +106,7 @@ pub fn check(sql: &str, purpose: Purpose) -> Result<Vec<Statement>, Refusal> {
             );
         }
         let (statement, table) =
-            judge(sql, piece, purpose).map_err(|fault| refusal(index, fault))?;
+            judge_statement(sql, piece, purpose).map_err(|fault| refusal(index, fault))?;
         makes_table |= table;
         statements.push(statement);
     }
@@ -122,18 +121,22 @@ pub fn check(sql: &str, purpose: Purpose) -> Result<Vec<Statement>, Refusal> {
     Err(refusal(0, Fault::new(offset, missing)))
 }
 
-/// One statement, and whether it makes a table.
-fn judge(sql: &str, tokens: &[Token], purpose: Purpose) -> Result<(Statement, bool), Fault> {
-    class::check(sql, tokens, purpose)?;
+/// Judges one statement; returns also whether it creates a table.
+fn judge_statement(
+    sql: &str,
+    tokens: &[Token],
+    purpose: Purpose,
+) -> Result<(Statement, bool), Fault> {
+    class::check_class(sql, tokens, purpose)?;
     if let Some(Token {
-        kind: token::Kind::Illegal(reason),
+        kind: token::TokenKind::Illegal(reason),
         start,
         ..
     }) = tokens.last()
     {
         return Err(Fault::new(*start, *reason));
     }
-    let binds = params::check(sql, tokens, purpose)?;
+    let binds = params::check_binds(sql, tokens, purpose)?;
     let arena = Bump::new();
     let tree = parse::parse(&arena, sql, tokens)?;
     let found = walk::walk(sql, tokens, purpose, tree)?;
@@ -144,8 +147,8 @@ fn judge(sql: &str, tokens: &[Token], purpose: Purpose) -> Result<(Statement, bo
         tables: found.tables,
         view: found.view,
         parts: found.parts,
-        start: count(tokens.first().map_or(0, |token| token.start)),
-        end: count(tokens.last().map_or(0, |token| token.end)),
+        start: to_u32(tokens.first().map_or(0, |token| token.start)),
+        end: to_u32(tokens.last().map_or(0, |token| token.end)),
     };
     Ok((statement, found.makes_table))
 }
@@ -168,20 +171,32 @@ mod tests {
     #[test]
     fn the_kind_and_whether_rows_come_back() {
         for (sql, kind, returns_rows) in [
-            ("SELECT 1", Kind::Read, true),
-            ("VALUES (1)", Kind::Read, true),
-            ("WITH a AS (SELECT 1) SELECT * FROM a", Kind::Read, true),
-            ("INSERT INTO t VALUES (1)", Kind::Write, false),
+            ("SELECT 1", StatementKind::Read, true),
+            ("VALUES (1)", StatementKind::Read, true),
             (
-                "INSERT INTO t DEFAULT VALUES RETURNING *",
-                Kind::Write,
+                "WITH a AS (SELECT 1) SELECT * FROM a",
+                StatementKind::Read,
                 true,
             ),
-            ("REPLACE INTO t VALUES (1) RETURNING a", Kind::Write, true),
-            ("UPDATE t SET a = 1", Kind::Write, false),
-            ("UPDATE t SET a = 1 RETURNING a", Kind::Write, true),
-            ("WITH a AS (SELECT 1) DELETE FROM t", Kind::Write, false),
-            ("DELETE FROM t RETURNING a", Kind::Write, true),
+            ("INSERT INTO t VALUES (1)", StatementKind::Write, false),
+            (
+                "INSERT INTO t DEFAULT VALUES RETURNING *",
+                StatementKind::Write,
+                true,
+            ),
+            (
+                "REPLACE INTO t VALUES (1) RETURNING a",
+                StatementKind::Write,
+                true,
+            ),
+            ("UPDATE t SET a = 1", StatementKind::Write, false),
+            ("UPDATE t SET a = 1 RETURNING a", StatementKind::Write, true),
+            (
+                "WITH a AS (SELECT 1) DELETE FROM t",
+                StatementKind::Write,
+                false,
+            ),
+            ("DELETE FROM t RETURNING a", StatementKind::Write, true),
         ] {
             let statement = one(sql);
             assert_eq!(
@@ -261,8 +276,15 @@ mod tests {
     fn a_script_is_judged_statement_by_statement() {
         let sql = "CREATE TABLE a (b); -- one\nINSERT INTO a VALUES (';');\nCREATE VIEW v AS SELECT * FROM a;";
         let statements = check(sql, Purpose::Schema).unwrap();
-        let kinds: Vec<Kind> = statements.iter().map(|statement| statement.kind).collect();
-        assert_eq!(kinds, [Kind::Migration, Kind::Write, Kind::Migration]);
+        let kinds: Vec<StatementKind> = statements.iter().map(|statement| statement.kind).collect();
+        assert_eq!(
+            kinds,
+            [
+                StatementKind::Migration,
+                StatementKind::Write,
+                StatementKind::Migration
+            ]
+        );
         assert_eq!(names(&statements[2]), ["v", "a"]);
         assert_eq!(statements[2].view.as_deref(), Some("v"));
         assert_eq!(statements[0].view, None);

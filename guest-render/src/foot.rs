@@ -1,4 +1,4 @@
-//! The foot of a page: its source, its end, and where it is reported. Quiet, because a page is its author's.
+//! Foot of a page: its source, its expiry, and a link to report it. Inconspicuous, because a page belongs to its author.
 
 use maud::{Markup, html};
 
@@ -19,21 +19,21 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// The foot, in the platform's own language whatever the page's is.
+/// Renders the foot, in English whatever the page's language is.
 pub(crate) fn markup(foot: &Foot) -> Markup {
     html! {
         footer.foot lang="en" dir="ltr" {
             @if let Some(raw) = &foot.raw { a href=(raw) { "Source" } " " }
             @if let Some(end) = &foot.expires_at {
-                span { "Expires " time datetime=(end) { (day(end).unwrap_or_else(|| end.clone())) } } " "
+                span { "Expires " time datetime=(end) { (format_day(end).unwrap_or_else(|| end.clone())) } } " "
             }
             @if let Some(report) = &foot.report { a href=(report) rel="nofollow" { "Report" } }
         }
     }
 }
 
-/// The day of a moment in RFC 3339, as people write it.
-fn day(moment: &str) -> Option<String> {
+/// Formats the date of an RFC 3339 time for people.
+fn format_day(moment: &str) -> Option<String> {
     let mut parts = moment.get(..10)?.split('-');
     let year = parts.next()?;
     let month = MONTHS.get(parts.next()?.parse::<usize>().ok()?.checked_sub(1)?)?;
@@ -64,7 +64,7 @@ mod tests {
             "2026-00-01",
             "2026-01-xx",
         ] {
-            assert_eq!(day(odd), None, "{odd}");
+            assert_eq!(format_day(odd), None, "{odd}");
         }
     }
 }

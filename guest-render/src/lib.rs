@@ -11,11 +11,11 @@ mod json;
 mod language;
 mod markdown;
 mod mermaid;
-mod out;
 mod page;
-mod place;
+mod page_writer;
+mod position;
 
-/// Bindings that `wit-bindgen` makes of the contract between host and guest.
+/// Bindings that `wit-bindgen` generates from the contract between host and guest.
 #[allow(
     unreachable_pub,
     unsafe_code,
@@ -34,11 +34,11 @@ pub use bindings::svc::render::types::{
     Diagram, DrawError, Foot, Malformed, Page, Place, RenderError, RuntimeScript, Source,
 };
 
-/// Function that makes the pages of one type of content.
-type Make = fn(&Source) -> Result<Page, RenderError>;
+/// Function that renders pages of one content type.
+type RenderFunction = fn(&Source) -> Result<Page, RenderError>;
 
-/// The types of content that this guest knows, by their names. A further one is a further line.
-pub const TYPES: [(&str, Make); 5] = [
+/// Content types that this guest renders, by name. To add a type, add a line.
+pub const RENDERERS: [(&str, RenderFunction); 5] = [
     ("html", html::render),
     ("markdown", markdown::render),
     ("mermaid", mermaid::render),
@@ -48,13 +48,15 @@ pub const TYPES: [(&str, Make); 5] = [
 
 /// Renders a page.
 pub fn render(source: &Source) -> Result<Page, RenderError> {
-    let known = TYPES.iter().find(|(name, _)| *name == source.content_type);
+    let known = RENDERERS
+        .iter()
+        .find(|(name, _)| *name == source.content_type);
     known.map_or(Err(RenderError::Unsupported), |(_, make)| make(source))
 }
 
-/// Draws one diagram as an SVG element: the page's diagram of this `number`, from 0.
+/// Draws one diagram as an SVG element; `number` is its index in the page, from 0.
 ///
-/// In the component alone, because what draws is compiled for it alone.
+/// Only in the component, because the drawing library is compiled for it alone.
 #[cfg(target_family = "wasm")]
 pub fn draw(text: &str, number: u32) -> Result<String, DrawError> {
     mermaid::draw(text, number)
@@ -63,7 +65,7 @@ pub fn draw(text: &str, number: u32) -> Result<String, DrawError> {
 #[cfg(test)]
 mod tests;
 
-/// The component's face to the host.
+/// Export of the component.
 #[cfg(target_family = "wasm")]
 struct Component;
 

@@ -1,63 +1,66 @@
-//! The shell of every page that the guest builds: one document head, one set of styles, one place for the body.
+//! Shell of every page that the guest builds: one document head, one set of styles, one body.
 
 use std::cell::{Cell, RefCell};
 
 use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
 
-use crate::out::Out;
+use crate::page_writer::PageWriter;
 use crate::{Page, RenderError, RuntimeScript, Source, foot};
 
-/// The colours and typefaces of every page; the host's own pages have them, too.
-const TOKENS: &str = include_str!("../assets/tokens.css");
-/// The elements that all pages share.
-const BASE: &str = include_str!("../assets/base.css");
+/// Colours and typefaces of every page; the host's own pages use them, too.
+const TOKEN_STYLES: &str = include_str!("../assets/tokens.css");
+/// Styles of elements that all pages share.
+const BASE_STYLES: &str = include_str!("../assets/base.css");
 
-/// The longest title that is taken from a content, in characters: as long as one that is given may be.
-const TITLE_CHARS: usize = 200;
-/// The longest description, in characters: what previews of links show.
-const DESCRIPTION_CHARS: usize = 200;
+/// Length limit of a title taken from the content, in characters: that of a given title.
+const MAX_TITLE_CHARS: usize = 200;
+/// Length limit of a description, in characters: what link previews show.
+const MAX_DESCRIPTION_CHARS: usize = 200;
 
-/// Parts in which the pages of different types differ.
-pub(crate) struct Shell<'a> {
+/// Properties in which pages of different types differ.
+pub(crate) struct PageShell<'a> {
     /// The source that becomes the page.
     pub(crate) source: &'a Source,
-    /// The class of the body, which the styles of the type hang on.
+    /// Class of the body, which the type's styles use.
     pub(crate) kind: &'static str,
-    /// The styles of the type.
+    /// Styles of the type.
     pub(crate) styles: &'static [&'static str],
-    /// Styles that depend on the source. Made of the guest's own words and numbers only.
+    /// Styles that depend on the source, made of the guest's own words and numbers only.
     pub(crate) own_styles: String,
-    /// Facts that the content states about itself.
-    pub(crate) about: About,
+    /// Metadata of the content.
+    pub(crate) metadata: PageMetadata,
 }
 
-/// Facts that a content states about itself, as plain text.
+/// Metadata of a page's content, as plain text.
 #[derive(Default)]
-pub(crate) struct About {
-    /// Title of its own.
+pub(crate) struct PageMetadata {
+    /// Title in the content.
     pub(crate) title: Option<String>,
-    /// Subject, in a sentence or two.
+    /// Description in a sentence or two.
     pub(crate) description: String,
-    /// The language that it is in: a tag of letters, digits and dashes.
+    /// Language tag: letters, digits and dashes.
     pub(crate) language: Option<String>,
 }
 
-/// Chooses the title of a page: as it was told, else by its content, else by the name that was wished for.
-pub(crate) fn title(source: &Source, own: Option<&str>) -> Option<String> {
-    let given = |text: &Option<String>| text.as_deref().and_then(shown).map(str::to_owned);
+/// Chooses the title of a page: the given one, else that of the content, else the name that the author asked for.
+pub(crate) fn choose_title(source: &Source, own: Option<&str>) -> Option<String> {
+    let given = |text: &Option<String>| text.as_deref().and_then(non_blank).map(str::to_owned);
     given(&source.title)
-        .or_else(|| own.and_then(shown).map(|own| cut(own, TITLE_CHARS)))
+        .or_else(|| {
+            own.and_then(non_blank)
+                .map(|own| truncate(own, MAX_TITLE_CHARS))
+        })
         .or_else(|| given(&source.name))
 }
 
-/// A text without the white space around it, if that leaves anything.
-fn shown(text: &str) -> Option<&str> {
+/// Trims white space; `None` if nothing is left.
+fn non_blank(text: &str) -> Option<&str> {
     let text = text.trim();
     (!text.is_empty()).then_some(text)
 }
 
-/// A text in one line, with an ellipsis where it is cut.
-pub(crate) fn cut(text: &str, most: usize) -> String {
+/// Shortens a text to one line, with an ellipsis where it is cut.
+pub(crate) fn truncate(text: &str, most: usize) -> String {
     let mut line = String::with_capacity(text.len().min(most * 4));
     let mut count = 0;
     for word in text.split_whitespace() {
@@ -78,35 +81,35 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
     line
 }
 
-/// Builds a page around what `body` writes between `<main>` and `</main>`.
+/// Builds a page; `body` writes the content of `<main>`.
 ///
-/// The body goes straight into the page, so that positions in it are positions in the page.
-pub(crate) fn build<B>(shell: &Shell<'_>, body: B) -> Result<Page, RenderError>
+/// The body is written directly into the page, so that positions in it are positions in the page.
+pub(crate) fn build_page<B>(shell: &PageShell<'_>, body: B) -> Result<Page, RenderError>
 where
-    B: FnOnce(&mut Out<'_>) -> Result<(), RenderError>,
+    B: FnOnce(&mut PageWriter<'_>) -> Result<(), RenderError>,
 {
     let limit = usize::try_from(shell.source.page_bytes).unwrap_or(usize::MAX);
-    let title = title(shell.source, shell.about.title.as_deref());
+    let title = choose_title(shell.source, shell.metadata.title.as_deref());
     let shown_title = title
         .as_deref()
         .unwrap_or("Untitled")
         .replace('\0', "\u{fffd}");
-    let body = Body {
+    let body = BodyRenderer {
         write: Cell::new(Some(body)),
         limit,
         outcome: RefCell::new(Ok(())),
     };
     let page = html! {
         (DOCTYPE)
-        html lang=(shell.about.language.as_deref().unwrap_or("en")) {
+        html lang=(shell.metadata.language.as_deref().unwrap_or("en")) {
             head {
                 @if let Some(runtime) = &shell.source.runtime { (runtime_script(runtime)) }
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { (shown_title) }
-                (previews(shell, &shown_title))
-                style { (PreEscaped(TOKENS)) (PreEscaped(BASE)) @for styles in shell.styles { (PreEscaped(styles)) } (PreEscaped(&shell.own_styles)) }
+                (preview_tags(shell, &shown_title))
+                style { (PreEscaped(TOKEN_STYLES)) (PreEscaped(BASE_STYLES)) @for styles in shell.styles { (PreEscaped(styles)) } (PreEscaped(&shell.own_styles)) }
             }
             body class=(shell.kind) {
                 main { (body) }
@@ -125,9 +128,9 @@ where
     })
 }
 
-/// Writes the tags for those who show a link to the page. A page for few says nothing of itself.
-fn previews(shell: &Shell<'_>, title: &str) -> Markup {
-    let description = cut(&shell.about.description, DESCRIPTION_CHARS);
+/// Writes the tags for link previews. Private pages reveal nothing.
+fn preview_tags(shell: &PageShell<'_>, title: &str) -> Markup {
+    let description = truncate(&shell.metadata.description, MAX_DESCRIPTION_CHARS);
     let (title, description) = if shell.source.is_private {
         (
             "A private page",
@@ -146,35 +149,35 @@ fn previews(shell: &Shell<'_>, title: &str) -> Markup {
     }
 }
 
-/// Returns the heading of a page whose content has none of its own. Only a title or a name that was given is shown; else readers of
-/// screens are told what the page is, in the guest's own words.
-pub(crate) fn heading(source: &Source, what: &str) -> String {
-    let heading = match title(source, None) {
+/// Returns a heading for a page whose content has none. Only a given title or name is visible; otherwise screen readers get a
+/// description of the page.
+pub(crate) fn fallback_heading(source: &Source, what: &str) -> String {
+    let heading = match choose_title(source, None) {
         Some(title) => html! { header { h1 dir="auto" { (title.replace('\0', "\u{fffd}")) } } },
         None => html! { p.unseen lang="en" role="heading" aria-level="1" { (what) } },
     };
     heading.into_string()
 }
 
-/// The one script that a page may be given.
+/// Renders the script tag of the runtime.
 pub(crate) fn runtime_script(runtime: &RuntimeScript) -> Markup {
     html! { script src=(runtime.src) data-slug=(runtime.slug) {} }
 }
 
 /// A body that is written where the template has it.
-struct Body<B> {
+struct BodyRenderer<B> {
     write: Cell<Option<B>>,
     limit: usize,
     outcome: RefCell<Result<(), RenderError>>,
 }
 
-impl<B> Render for Body<B>
+impl<B> Render for BodyRenderer<B>
 where
-    B: FnOnce(&mut Out<'_>) -> Result<(), RenderError>,
+    B: FnOnce(&mut PageWriter<'_>) -> Result<(), RenderError>,
 {
     fn render_to(&self, buffer: &mut String) {
         if let Some(write) = self.write.take() {
-            *self.outcome.borrow_mut() = write(&mut Out::new(buffer, self.limit));
+            *self.outcome.borrow_mut() = write(&mut PageWriter::new(buffer, self.limit));
         }
     }
 }

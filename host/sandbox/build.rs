@@ -91,12 +91,12 @@ fn build() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A variable that cargo sets for build scripts.
+/// Reads a variable that cargo sets for build scripts.
 fn variable(name: &str) -> Result<OsString, Box<dyn Error>> {
     env::var_os(name).ok_or_else(|| format!("{name} is not set: is this run by cargo?").into())
 }
 
-/// The folder that holds the profiles' folders: `OUT_DIR` is `<target>[/<triple>]/<profile>/build/<package>/out`.
+/// Returns the folder that holds the folders of profiles: `OUT_DIR` is `<target>[/<triple>]/<profile>/build/<package>/out`.
 fn workspace_target(out: &Path) -> Result<&Path, Box<dyn Error>> {
     let root = out
         .ancestors()
@@ -112,7 +112,7 @@ fn workspace_target(out: &Path) -> Result<&Path, Box<dyn Error>> {
     }
 }
 
-/// A command that sees nothing of how the host is built.
+/// Makes a command without the variables of the host's build.
 fn clean(program: impl Into<OsString>) -> Command {
     let mut command = Command::new(program.into());
     for name in HOST_ONLY {
@@ -150,7 +150,7 @@ fn has_target(workspace: &Path) -> Result<bool, Box<dyn Error>> {
     Ok(output.status.success() && Path::new(libraries.trim()).is_dir())
 }
 
-/// Leaves an equal file as it is, so that what includes it is not built again.
+/// Copies a file unless the copy is equal: an unchanged modification time avoids a rebuild.
 fn copy_if_changed(from: &Path, to: &Path) -> Result<(), Box<dyn Error>> {
     let new = fs::read(from).map_err(|error| format!("cannot read {}: {error}", from.display()))?;
     if fs::read(to).is_ok_and(|old| old == new) {

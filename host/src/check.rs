@@ -1,32 +1,32 @@
-//! Whether an installation is whole: its rows, its content, its one-time shares and its databases.
+//! Consistency check of an installation: its rows, its content, its one-time shares and its databases.
 
 use crate::backends;
-use crate::content::{Content, OnceFiles};
+use crate::content::{Content, OneTimeFiles};
 use crate::control::Control;
 use crate::deployments::operators;
 use crate::{projects, visitors};
-use svc_database::Files;
+use svc_database::DatabaseFiles;
 
 pub use operators::Findings;
 
-/// Stores of an installation, or of a copy of one.
+/// Stores of an installation, or of a copy.
 #[derive(Clone, Debug)]
-pub struct Parts {
+pub struct InstallationStores {
     /// Control database.
     pub control: Control,
     /// Content store.
     pub content: Content,
-    /// The private files of one-time shares, which copies have not got.
-    pub once: Option<OnceFiles>,
+    /// Private files of one-time shares, which copies do not have.
+    pub once: Option<OneTimeFiles>,
     /// Databases of tenants.
-    pub files: Files,
+    pub files: DatabaseFiles,
 }
 
-impl Parts {
-    /// Looks at everything, beside a server that may be at work.
+impl InstallationStores {
+    /// Checks all stores, also beside a running server.
     ///
     /// # Errors
-    /// When something cannot be read at all.
+    /// When a store cannot be read at all.
     pub async fn check(&self) -> anyhow::Result<Findings> {
         let once = self.once.as_ref();
         let mut found = operators::check(&self.control, &self.content, once).await?;
@@ -35,7 +35,7 @@ impl Parts {
         found.leftovers.extend(backends.leftovers);
         found.notes.extend(backends.notes);
         let control = &self.control;
-        let projects = projects::ids(control).await?;
+        let projects = projects::all_ids(control).await?;
         let deployments = operators::ids(control).await?;
         let visitors = visitors::check::check(control, &projects, &deployments).await?;
         found.errors.extend(visitors.errors);

@@ -1,16 +1,16 @@
-//! The data directory as commands find it: there or not, closed to others, and left as it was when a first start fails.
+//! The data directory: its layout, its permissions, and the clean-up after a failed first start.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::data_lock::DataLock;
-use crate::private::{self, Layout};
+use crate::permissions::{self, DirectoryLayout};
 
-/// File by which a directory is known as one of ours.
+/// File by which a data directory is recognized.
 const DATABASE: &str = "control.db";
-/// Layout of a data directory, with the file of settings, which many keep there.
-pub const LAYOUT: Layout = Layout {
+/// Layout of a data directory, with the file of settings, which is often kept there.
+pub const LAYOUT: DirectoryLayout = DirectoryLayout {
     what: "data directory",
     names: &[
         "control.db",
@@ -62,25 +62,25 @@ pub const LAYOUT: Layout = Layout {
     ],
 };
 
-/// The journal of a restore, which is there from its decision to its end.
+/// Journal of a restore, which exists from its commit to its end.
 pub const JOURNAL: &str = "restore.json";
 
-/// Whether a restore was decided here that is not finished.
+/// Whether a restore was committed here and is not finished.
 pub fn is_unfinished(data: &Path) -> bool {
     data.join(JOURNAL).exists()
 }
 
-/// Whether an installation is in a directory, or a restore of one that is to be finished.
+/// Whether a directory has an installation, or an unfinished restore of one.
 pub fn is_installation(data: &Path) -> bool {
     data.join(DATABASE).is_file() || is_unfinished(data)
 }
 
-/// Closes a data directory to other users; a line for the operator if it was open to them.
+/// Closes a data directory to other users; returns a warning if it was open to them.
 ///
 /// # Errors
-/// When it belongs to somebody else, or holds other things, or the disk's.
-pub fn close(data: &Path) -> anyhow::Result<Option<String>> {
-    let was = private::close(data, &LAYOUT)?;
+/// When it belongs to another user, or is shared with foreign files, or the disk's.
+pub fn restrict(data: &Path) -> anyhow::Result<Option<String>> {
+    let was = permissions::restrict(data, &LAYOUT)?;
     Ok(was.map(|mode| {
         format!(
             "the data directory {} was open to other users (mode {mode:04o}): what is ours in it is closed to them now",
@@ -89,21 +89,21 @@ pub fn close(data: &Path) -> anyhow::Result<Option<String>> {
     }))
 }
 
-/// A start that may be the first: until it is [`Founding::done`], dropping it removes what was made.
+/// Guard of a data directory that this start may create: dropping it without [`NewDirectoryGuard::disarm`] removes a new one.
 #[derive(Debug)]
-pub struct Founding {
+pub struct NewDirectoryGuard {
     data: PathBuf,
-    /// Directories that were not there, the innermost first.
+    /// Missing directories, the innermost first.
     missing: Vec<PathBuf>,
-    /// Whether what is there now was made by this start.
+    /// Whether this start has created the directory's content.
     ours: bool,
 }
 
-impl Founding {
-    /// Looks before anything is made.
+impl NewDirectoryGuard {
+    /// Notes which directories are missing, before any is created.
     ///
     /// # Errors
-    /// A current directory that is gone.
+    /// When the current directory does not exist.
     pub fn begin(data: &Path) -> io::Result<Self> {
         let path = std::path::absolute(data)?;
         let missing = path.ancestors().take_while(|path| !path.exists());
@@ -114,14 +114,14 @@ impl Founding {
         })
     }
 
-    /// Looks once more, with the lock, which is the only thing there if nobody was here before.
-    pub fn locked(&mut self, _: &DataLock) -> io::Result<()> {
+    /// Decides whether the directory is new: then the lock's file is the only one in it.
+    pub fn check_if_new(&mut self, _: &DataLock) -> io::Result<()> {
         self.ours = fs::read_dir(&self.data)?.count() == 1;
         Ok(())
     }
 
-    /// Keeps what was made.
-    pub fn done(mut self) {
+    /// Keeps the directory.
+    pub fn disarm(mut self) {
         self.ours = false;
     }
 
@@ -133,7 +133,7 @@ impl Founding {
                 false => fs::remove_file(path),
             };
             match removed {
-                // A database that is being closed removes its log by itself.
+                // A database that is being closed removes its log itself.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 removed => removed?,
             }
@@ -142,7 +142,7 @@ impl Founding {
     }
 }
 
-impl Drop for Founding {
+impl Drop for NewDirectoryGuard {
     fn drop(&mut self) {
         if self.ours
             && let Err(error) = self.remove()
@@ -161,18 +161,18 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let (data, inner) = (root.path().join("a/b"), root.path().join("a/b/once"));
         let begun = |data: &Path| {
-            let mut founding = Founding::begin(data).unwrap();
+            let mut guard = NewDirectoryGuard::begin(data).unwrap();
             let lock = DataLock::take(data).unwrap();
-            founding.locked(&lock).unwrap();
+            guard.check_if_new(&lock).unwrap();
             fs::create_dir_all(&inner).unwrap();
-            (founding, lock)
+            (guard, lock)
         };
         drop(begun(&data));
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
         fs::create_dir_all(&data).unwrap();
         drop(begun(&data));
         assert_eq!(fs::read_dir(&data).unwrap().count(), 0, "it was empty");
-        begun(&data).0.done();
+        begun(&data).0.disarm();
         assert!(inner.exists());
         drop(begun(&data));
         assert!(inner.exists(), "somebody was here before");

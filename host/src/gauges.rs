@@ -1,4 +1,4 @@
-//! Gauges of everything that has a cap, and of the process: read when the numbers are asked for.
+//! Gauges of everything that has a cap, and of the process: measured when `/metrics` is read.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
@@ -9,20 +9,19 @@ use prometheus_client::registry::Registry;
 use crate::config::Config;
 use crate::control::Control;
 use crate::deployments::Deployments;
-use crate::overview::{self, Used};
+use crate::overview::{self, CapUse};
 use svc_base::clock::Timestamp;
 use svc_base::disk;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByLimit {
+struct LimitLabels {
     limit: &'static str,
 }
 
-/// The gauges.
 #[derive(Debug, Default)]
 pub struct Gauges {
-    used: Family<ByLimit, Gauge>,
-    caps: Family<ByLimit, Gauge>,
+    used: Family<LimitLabels, Gauge>,
+    caps: Family<LimitLabels, Gauge>,
     shares: Gauge,
     frontends: Gauge,
     disabled: Gauge,
@@ -34,7 +33,7 @@ pub struct Gauges {
 }
 
 impl Gauges {
-    /// All of them, reported.
+    /// Makes and registers all gauges.
     pub fn register(registry: &mut Registry) -> Self {
         let gauges = Self::default();
         let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
@@ -74,14 +73,14 @@ impl Gauges {
             registry.register(name, help, gauge.clone());
         }
         #[cfg(target_os = "linux")]
-        registry.register_collector(Box::new(process::Process));
+        registry.register_collector(Box::new(process::ProcessCollector));
         gauges
     }
 
-    /// Reads them anew.
+    /// Measures all gauges.
     ///
     /// # Errors
-    /// The database's or the disk's; the others have what they had.
+    /// The database's or the disk's; the gauges then keep their values.
     pub async fn measure(
         &self,
         config: &Config,
@@ -91,14 +90,14 @@ impl Gauges {
     ) -> anyhow::Result<()> {
         let limits = &config.limits;
         let counts = overview::counts(control, now).await?;
-        let cached = Used {
+        let cached = CapUse {
             used: deployments.pages.size().1,
             cap: limits.page_cache_bytes,
         };
-        let caps = overview::caps(&counts, limits);
+        let caps = overview::cap_uses(&counts, limits);
         for (limit, used) in caps.into_iter().chain([("page_cache_bytes", cached)]) {
-            set(&self.used.get_or_create(&ByLimit { limit }), used.used);
-            set(&self.caps.get_or_create(&ByLimit { limit }), used.cap);
+            set(&self.used.get_or_create(&LimitLabels { limit }), used.used);
+            set(&self.caps.get_or_create(&LimitLabels { limit }), used.cap);
         }
         set(&self.shares, counts.shares);
         set(&self.frontends, counts.frontends);
@@ -107,7 +106,7 @@ impl Gauges {
         set(&self.namespaces, counts.namespaces);
         set(&self.reports, counts.open_reports);
         set(&self.reserved, limits.free_disk_bytes);
-        set(&self.free, disk::free(&config.data)?);
+        set(&self.free, disk::free_bytes(&config.data)?);
         Ok(())
     }
 }
@@ -116,7 +115,7 @@ fn set(gauge: &Gauge, value: u64) {
     gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
 }
 
-/// The figures that every Prometheus client has of its process, by their customary names.
+/// The usual metrics of a process, by the names that Prometheus clients use.
 #[cfg(target_os = "linux")]
 mod process {
     use procfs::process::{LimitValue, Process as Proc};
@@ -128,15 +127,15 @@ mod process {
 
     /// Reads `/proc`.
     #[derive(Debug)]
-    pub(super) struct Process;
+    pub(super) struct ProcessCollector;
 
-    /// Figures that are read.
-    struct Figures {
+    /// Values read from `/proc`.
+    struct ProcessFigures {
         cpu_seconds: f64,
         gauges: [(&'static str, &'static str, u64); 6],
     }
 
-    impl Figures {
+    impl ProcessFigures {
         fn read() -> ProcResult<Self> {
             let process = Proc::myself()?;
             let stat = process.stat()?;
@@ -178,10 +177,10 @@ mod process {
         ticks as f64 / a_second as f64
     }
 
-    impl Collector for Process {
+    impl Collector for ProcessCollector {
         fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-            // Where `/proc` is not to be read, there are no figures.
-            let Ok(figures) = Figures::read() else {
+            // Without access to `/proc` there are no values.
+            let Ok(figures) = ProcessFigures::read() else {
                 return Ok(());
             };
             let cpu = ConstCounter::<f64>::new(figures.cpu_seconds);

@@ -1,4 +1,4 @@
-//! The log on standard error, and what of it an operator asks for first: the latest errors.
+//! The log on standard error, and the latest errors in memory.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -15,25 +15,25 @@ use tracing_subscriber::{EnvFilter, Layer};
 use crate::config::LogFormat;
 use svc_base::clock::{Clock, Timestamp};
 
-/// Target by which lines of the access log are filtered.
-pub const ACCESS: &str = "access";
-/// How many errors are remembered.
-const KEPT: usize = 10;
-/// The longest text of one, in bytes.
-const TEXT: usize = 1000;
+/// `tracing` target of the access log.
+pub const ACCESS_TARGET: &str = "access";
+/// Most errors in memory.
+const MAX_RECENT: usize = 10;
+/// Most bytes of an error's text.
+const MAX_TEXT_BYTES: usize = 1000;
 
-static RECENT: Mutex<VecDeque<Logged>> = Mutex::new(VecDeque::new());
+static RECENT: Mutex<VecDeque<LoggedError>> = Mutex::new(VecDeque::new());
 
-/// An error that was logged.
+/// A logged error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Logged {
+pub struct LoggedError {
     /// Time of the line.
     pub at: Timestamp,
     /// Message and fields of the line.
     pub text: String,
 }
 
-/// Starts the log. What is logged is `SVC_LOG`'s to say, in the form of `tracing`'s filters; `info` by default.
+/// Starts the log. `SVC_LOG` is its filter, in the syntax of `tracing`; `info` by default.
 #[allow(
     clippy::disallowed_methods,
     reason = "the filter has a variable of its own, as loggers do"
@@ -51,55 +51,55 @@ pub fn init(format: LogFormat) {
     let log = tracing_subscriber::registry()
         .with(filter)
         .with(lines)
-        .with(Remember);
-    // A log that somebody has started already, as tests do, stays.
+        .with(RecentErrors);
+    // Fails if a log was started before, as by tests.
     let _ = log.try_init();
 }
 
-/// Composes the filter unless the operator says otherwise: of the library that speaks MCP, which has three lines for
-/// each call, only errors.
+/// Composes the filter: the operator's directives after the defaults. The MCP library logs three lines a call, so only its errors are
+/// logged by default.
 fn directives(wanted: &str) -> String {
-    format!("info,rmcp=error,{ACCESS}=info,{wanted}")
+    format!("info,rmcp=error,{ACCESS_TARGET}=info,{wanted}")
 }
 
-/// The latest errors of this process, oldest first.
-pub fn recent() -> Vec<Logged> {
+/// Returns the latest errors of this process, oldest first.
+pub fn recent_errors() -> Vec<LoggedError> {
     let recent = RECENT.lock().unwrap_or_else(PoisonError::into_inner);
     recent.iter().cloned().collect()
 }
 
-/// Remembers errors.
-struct Remember;
+/// Layer that keeps the latest errors in memory.
+struct RecentErrors;
 
-impl<S: Subscriber> Layer<S> for Remember {
+impl<S: Subscriber> Layer<S> for RecentErrors {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         if *event.metadata().level() != Level::ERROR {
             return;
         }
-        let mut text = Text::default();
+        let mut text = EventText::default();
         event.record(&mut text);
         let mut recent = RECENT.lock().unwrap_or_else(PoisonError::into_inner);
-        if recent.len() == KEPT {
+        if recent.len() == MAX_RECENT {
             recent.pop_front();
         }
-        recent.push_back(Logged {
+        recent.push_back(LoggedError {
             at: Clock::system().now(),
-            text: text.whole(),
+            text: text.into_text(),
         });
     }
 }
 
-/// The text of an event: its message, then its fields.
+/// Text of an event: its message, then its fields.
 #[derive(Default)]
-struct Text {
+struct EventText {
     message: String,
     fields: String,
 }
 
-impl Text {
-    fn whole(self) -> String {
+impl EventText {
+    fn into_text(self) -> String {
         let mut text = self.message + &self.fields;
-        let end = (0..=TEXT.min(text.len()))
+        let end = (0..=MAX_TEXT_BYTES.min(text.len()))
             .rev()
             .find(|end| text.is_char_boundary(*end));
         text.truncate(end.unwrap_or(0));
@@ -107,13 +107,13 @@ impl Text {
     }
 }
 
-impl Visit for Text {
+impl Visit for EventText {
     fn record_str(&mut self, field: &Field, value: &str) {
         self.record_debug(field, &format_args!("{value}"));
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        // Text is written into memory, which does not fail.
+        // Writing to memory does not fail.
         let _ = match field.name() {
             "message" => write!(self.message, "{value:?}"),
             name => write!(self.fields, " {name}={value:?}"),
@@ -127,21 +127,21 @@ mod tests {
 
     #[test]
     fn errors_are_remembered_with_their_fields_and_nothing_else_is() {
-        let log = tracing_subscriber::registry().with(Remember);
+        let log = tracing_subscriber::registry().with(RecentErrors);
         tracing::subscriber::with_default(log, || {
             tracing::warn!("not this");
-            for n in 0..KEPT + 2 {
-                tracing::error!(n, why = "a reason", error = %"x".repeat(2 * TEXT), "it failed");
+            for n in 0..MAX_RECENT + 2 {
+                tracing::error!(n, why = "a reason", error = %"x".repeat(2 * MAX_TEXT_BYTES), "it failed");
             }
         });
-        let recent = recent();
-        assert_eq!(recent.len(), KEPT);
-        let last = &recent[KEPT - 1].text;
+        let recent = recent_errors();
+        assert_eq!(recent.len(), MAX_RECENT);
+        let last = &recent[MAX_RECENT - 1].text;
         assert!(
             last.starts_with("it failed n=11 why=a reason error=xx"),
             "{last}"
         );
-        assert_eq!(last.len(), TEXT);
+        assert_eq!(last.len(), MAX_TEXT_BYTES);
     }
 
     #[test]

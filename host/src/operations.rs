@@ -1,30 +1,30 @@
 //! Every operation of owners, one row each: the tool that offers it, its function, and whether it changes something. The tests, the
 //! OpenAPI description, the documents and the runner of tools read it.
 //!
-//! The least role is read off the type of the function's second argument, so that a row cannot say anything else than what is
-//! checked. A row with `changes` names the entries that the operation leaves in the audit; one without only reads.
+//! The minimum role is read off the type of the function's second argument, so that the list cannot differ from the check. A row with
+//! `changes` names the audit actions that the operation may record; one without only reads.
 
 use std::sync::LazyLock;
 
-use crate::access::{Row, floor};
-use crate::control::audit::Act;
+use crate::access::{OperationInfo, floor};
+use crate::control::audit::AuditAction;
 use crate::{accounts, backends, deployments, envelope, payments, projects, realtime, visitors};
 
 macro_rules! rows {
     ($($id:literal $($tool:literal $action:literal)? $operation:path $(, changes [$($act:ident),*])?;)+) => {
-        vec![$(Row {
+        vec![$(OperationInfo {
             id: $id,
             tool: None$(.or(Some(($tool, $action))))?,
             floor: floor(&$operation),
-            acts: acts!($([$($act)*])?),
+            audit_actions: audit_actions!($([$($act)*])?),
             changes: changes!($([$($act)*])?),
         },)+]
     };
 }
 
-macro_rules! acts {
+macro_rules! audit_actions {
     () => { &[] };
-    ([$($act:ident)*]) => { &[$(Act::$act),*] };
+    ([$($act:ident)*]) => { &[$(AuditAction::$act),*] };
 }
 
 macro_rules! changes {
@@ -36,13 +36,13 @@ macro_rules! changes {
     };
 }
 
-/// All operations, by their ids in the OpenAPI description.
-pub fn all() -> &'static [Row] {
-    static ROWS: LazyLock<Vec<Row>> = LazyLock::new(rows);
+/// Returns all operations, by their ids in the OpenAPI description.
+pub fn all() -> &'static [OperationInfo] {
+    static ROWS: LazyLock<Vec<OperationInfo>> = LazyLock::new(rows);
     &ROWS
 }
 
-/// Whether all that an action of a tool may run only reads. What is in no row changes something.
+/// Whether an action of a tool runs only operations that read. An unknown action is taken to change something.
 pub fn only_reads(tool: &str, action: &str) -> bool {
     let mut rows = all()
         .iter()
@@ -51,7 +51,7 @@ pub fn only_reads(tool: &str, action: &str) -> bool {
     rows.peek().is_some() && rows.all(|row| !row.changes)
 }
 
-fn rows() -> Vec<Row> {
+fn rows() -> Vec<OperationInfo> {
     rows! {
         "create_project" "manage_project" "create" projects::operations::create, changes [ProjectCreate];
         "list_projects" "manage_project" "list" projects::operations::list;

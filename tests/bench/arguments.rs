@@ -12,7 +12,7 @@ pub(crate) struct Arguments {
     svc: Option<PathBuf>,
     /// An earlier build, to be measured beside.
     pub(crate) before: Option<PathBuf>,
-    /// One size of page alone, for whoever is looking for what it costs.
+    /// Only this page size, for profiling.
     pub(crate) page: Option<String>,
     pub(crate) nginx: Option<PathBuf>,
     pub(crate) nats: Option<PathBuf>,
@@ -53,7 +53,7 @@ impl Arguments {
     }
 
     /// Whether a part is wanted.
-    pub(crate) fn wants(&self, part: &str) -> bool {
+    pub(crate) fn selects(&self, part: &str) -> bool {
         self.parts.is_empty() || self.parts.iter().any(|named| named == part)
     }
 

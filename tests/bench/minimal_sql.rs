@@ -79,7 +79,7 @@ pub(crate) fn serve(commits: &str, path: &str) -> anyhow::Result<()> {
     };
     thread::spawn(move || {
         if let Err(error) = work(&writer, &queued) {
-            // Whoever waits sees that no answer comes.
+            // The receiver sees that the sender is dropped.
             let _ = writeln!(std::io::stderr(), "{error}");
         }
     });
@@ -116,8 +116,8 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
 async fn op(State(server): State<Arc<Server>>, Json(call): Json<Call>) -> Response {
     let params = call.params;
     let json = match call.action.as_str() {
-        "row" => server.read(items::ROW, params.id),
-        "range" => server.read(items::RANGE_OF, params.first),
+        "row" => server.read(items::SELECT_ROW, params.id),
+        "range" => server.read(items::SELECT_RANGE, params.first),
         "insert" => server.write(Some((params.name, params.note))).await,
         "undo" => server.write(None).await,
         _ => return StatusCode::NOT_FOUND.into_response(),
@@ -190,7 +190,7 @@ fn write_groups(writer: &Connection, queued: &mpsc::Receiver<Write>) -> rusqlite
 fn write_singly(writer: &Connection, queued: &mpsc::Receiver<Write>) -> rusqlite::Result<()> {
     for write in queued {
         let result = perform(writer, write.row);
-        // As above.
+        // See above.
         let _ = write.answer.send(result);
     }
     Ok(())
@@ -202,6 +202,6 @@ fn perform(writer: &Connection, row: Option<(String, String)>) -> rusqlite::Resu
             let mut insert = writer.prepare_cached(items::INSERT)?;
             insert.query_one([name, note], |row| row.get(0))
         }
-        None => writer.execute(items::UNDO, []).map(|_| 0),
+        None => writer.execute(items::DELETE_NEW_ROWS, []).map(|_| 0),
     }
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::server::{Bench, Running, free_address, on_path};
 
-/// How to have it measured.
+/// Hint printed where it is not installed.
 pub(crate) const NOT_INSTALLED: &str = "NATS is not installed: put `nats-server` on PATH, or name it with --nats. Debian has it as nats-server.";
 
 /// Starts it, or answers that there is none to start.

@@ -1,9 +1,9 @@
 // Code is copied by a button where a page has our script, and is whole without.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { openPage, startBrowser, widths } from './lib/browser.mjs';
+import { openPage, widths } from './lib/browser.mjs';
 import { inspect, inspectFit } from './lib/inspect.mjs';
-import { startSvc } from './lib/svc.mjs';
+import { startWithPage } from './lib/project.mjs';
 
 const fence = '```';
 const code = 'fn main() {\n    println!("<hi> & bye");\n}\n';
@@ -12,17 +12,13 @@ const content = `# Code\n\n${fence}rust\n${code}${fence}\n\n- in a list:\n\n  ${
 let svc;
 let browser;
 let frontend;
+let stop;
+
 before(async () => {
-  [svc, browser] = await Promise.all([startSvc(), startBrowser()]);
-  const ask = await svc.owner('acme');
-  const { id } = await ask('POST', '', { name: 'Notes' });
-  frontend = await ask('POST', `/${id}/frontends`, { type: 'markdown', content, requested_slug: 'code' });
+  ({ svc, browser, frontend, stop } = await startWithPage('Notes', { type: 'markdown', content, requested_slug: 'code' }));
 });
 
-after(async () => {
-  await browser?.close();
-  await svc?.stop();
-});
+after(() => stop?.());
 
 for (const width of widths) {
   for (const scheme of ['light', 'dark']) {

@@ -9,24 +9,22 @@ use serde_json::Value;
 
 use crate::wait::DEADLINE;
 
-/// An answer, read to its end.
+/// A response with its whole body.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The status code.
     pub status: u16,
-    /// The headers.
     pub headers: HeaderMap,
-    /// The body, encoded as it came.
+    /// Body as received, still compressed.
     pub body: Bytes,
 }
 
 /// Sends a request and reads its answer.
-pub trait Ask {
-    /// The answer, whatever its status.
+pub trait ReadAnswer {
+    /// Sends the request; returns the response of any status.
     fn answer(self) -> impl Future<Output = Answer> + Send;
 }
 
-impl Ask for reqwest::RequestBuilder {
+impl ReadAnswer for reqwest::RequestBuilder {
     async fn answer(self) -> Answer {
         let response = self.send().await.expect("the server answers");
         Answer {
@@ -37,7 +35,7 @@ impl Ask for reqwest::RequestBuilder {
     }
 }
 
-/// Sends these bytes, whatever they are, on a connection of their own; returns what comes until the server closes.
+/// Sends raw bytes on a new connection; returns everything that the server sends until it closes.
 ///
 /// # Panics
 /// When the server neither answers nor closes.
@@ -80,23 +78,20 @@ impl Answer {
         }
     }
 
-    /// A header's value, if it is there.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|v| v.to_str().unwrap())
     }
 
-    /// The body as text.
     pub fn text(&self) -> &str {
         std::str::from_utf8(&self.body).unwrap()
     }
 
-    /// The body as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&self.body)))
     }
 
-    /// Expects this status, and nothing else.
+    /// Asserts the status; returns the response.
     #[track_caller]
     pub fn expect(self, status: u16) -> Self {
         let body = String::from_utf8_lossy(&self.body);
@@ -131,7 +126,7 @@ impl Answer {
         problem
     }
 
-    /// That this is an HTML page, and its text.
+    /// Asserts that the response is an HTML page; returns its text.
     #[track_caller]
     pub fn html(&self) -> &str {
         let kind = self.header("content-type");

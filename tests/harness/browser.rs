@@ -4,35 +4,35 @@ use std::net::SocketAddr;
 
 use http::{HeaderMap, Method};
 
-use crate::answer::{Answer, Ask};
+use crate::answer::{Answer, ReadAnswer};
 use crate::wait::DEADLINE;
 
-/// A cookie that was set.
+/// A cookie, as a server has set it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
-    /// The host that set it, with its port.
+pub struct StoredCookie {
+    /// Host and port of the server that set it.
     pub host: String,
-    /// The path that it is for.
+    /// Attribute `Path`.
     pub path: String,
     /// Name of the cookie.
     pub name: String,
     /// Value of the cookie.
     pub value: String,
-    /// The line that set it.
+    /// Full `Set-Cookie` line.
     pub line: String,
 }
 
-/// A browser whose every name leads to this machine.
+/// An HTTP client with cookies, which resolves every name to this machine.
 #[derive(Clone, Debug)]
 pub struct Browser {
     client: reqwest::Client,
-    /// Cookies that it was given, newest last.
-    pub cookies: Vec<Held>,
+    /// Stored cookies, newest last.
+    pub cookies: Vec<StoredCookie>,
     address: SocketAddr,
 }
 
-/// An address taken apart.
-fn parts(url: &str) -> (String, String) {
+/// Splits a URL into host and path.
+fn split_url(url: &str) -> (String, String) {
     let rest = url.split_once("://").expect("an absolute URL").1;
     let rest = rest.split('#').next().unwrap();
     match rest.find(['/', '?']) {
@@ -43,7 +43,7 @@ fn parts(url: &str) -> (String, String) {
 }
 
 impl Browser {
-    /// A browser without cookies; whatever has no port of its own is asked at `address`.
+    /// Creates a browser without cookies. URLs without a port lead to `address`.
     pub fn new(address: SocketAddr) -> Self {
         let client = crate::http_client()
             .redirect(reqwest::redirect::Policy::none())
@@ -58,11 +58,11 @@ impl Browser {
         }
     }
 
-    /// The value of its `Cookie` for an address.
+    /// Returns the `Cookie` header for a URL.
     pub fn cookie(&self, url: &str) -> Option<String> {
-        let (host, path) = parts(url);
+        let (host, path) = split_url(url);
         let path = path.split('?').next().unwrap().to_owned();
-        let fits = |cookie: &&Held| {
+        let fits = |cookie: &&StoredCookie| {
             let below = path.strip_prefix(&cookie.path);
             cookie.host == host
                 && below.is_some_and(|rest| {
@@ -76,15 +76,15 @@ impl Browser {
         (!sent.is_empty()).then(|| sent.join("; "))
     }
 
-    /// Asks an address, with its cookies and some headers.
-    pub async fn ask(
+    /// Sends a request with the cookies for its URL; stores the cookies of the answer.
+    pub async fn send_request(
         &mut self,
         method: Method,
         url: &str,
         headers: HeaderMap,
         body: Option<String>,
     ) -> Answer {
-        let (host, path) = parts(url);
+        let (host, path) = split_url(url);
         // Names below localhost lead to this machine, as in browsers.
         let port = host
             .rsplit_once(':')
@@ -103,12 +103,12 @@ impl Browser {
         }
         let answer = request.answer().await;
         for line in answer.headers.get_all("set-cookie") {
-            self.keep(&host, line.to_str().unwrap());
+            self.store_cookie(&host, line.to_str().unwrap());
         }
         answer
     }
 
-    fn keep(&mut self, host: &str, line: &str) {
+    fn store_cookie(&mut self, host: &str, line: &str) {
         let mut attributes = line.split(';').map(str::trim);
         let (name, value) = attributes.next().unwrap().split_once('=').unwrap();
         let attribute = |wanted: &str| {
@@ -116,12 +116,12 @@ impl Browser {
             all.find_map(|one| one.strip_prefix(wanted).map(str::to_owned))
         };
         let path = attribute("Path=").expect("a cookie with a path");
-        let same = |one: &Held| {
+        let same = |one: &StoredCookie| {
             (one.host.as_str(), one.path.as_str(), one.name.as_str()) == (host, path.as_str(), name)
         };
         self.cookies.retain(|one| !same(one));
         if attribute("Max-Age=").as_deref() != Some("0") {
-            self.cookies.push(Held {
+            self.cookies.push(StoredCookie {
                 host: host.to_owned(),
                 path: path.clone(),
                 name: name.to_owned(),
@@ -131,9 +131,10 @@ impl Browser {
         }
     }
 
-    /// A GET, as of an address that was typed.
+    /// Sends a GET, as for a URL that was typed.
     pub async fn get(&mut self, url: &str) -> Answer {
-        self.ask(Method::GET, url, HeaderMap::new(), None).await
+        self.send_request(Method::GET, url, HeaderMap::new(), None)
+            .await
     }
 
     /// Sends a form.
@@ -143,11 +144,11 @@ impl Browser {
             "content-type",
             "application/x-www-form-urlencoded".parse().unwrap(),
         );
-        self.ask(Method::POST, url, headers, Some(form.to_owned()))
+        self.send_request(Method::POST, url, headers, Some(form.to_owned()))
             .await
     }
 
-    /// Follows redirects from an answer to a GET of `url`; returns where they end, and what is there.
+    /// Follows redirects from the answer of `url`; returns the last URL and its answer.
     pub async fn follow(&mut self, url: &str, mut answer: Answer) -> (String, Answer) {
         let mut at = url.to_owned();
         for _ in 0..20 {
@@ -167,14 +168,14 @@ impl Browser {
     }
 }
 
-/// Where an answer leads.
+/// Returns the absolute URL of a redirect.
 ///
 /// # Panics
-/// When it leads nowhere.
+/// When the answer is no redirect.
 pub fn location(from: &str, answer: &Answer) -> String {
     let to = answer.header("location").expect("a redirect");
     if to.starts_with('/') {
-        let (host, _) = parts(from);
+        let (host, _) = split_url(from);
         return format!("{}://{host}{to}", from.split_once("://").unwrap().0);
     }
     to.to_owned()

@@ -16,33 +16,33 @@ use svc::config::{S3, Settings};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// Key that the store takes.
+/// Access key and secret that the store accepts.
 const KEY: (&str, &str) = ("AKIDOFTESTS", "secret-of-the-tests-key");
-/// Word of a container that is given the key.
+/// Token with which a container fetches the key.
 const TOKEN: &str = "word-of-the-container";
-/// How many objects a page of a list has.
+/// Number of objects in a page of a list.
 const PAGE: usize = 3;
 
-/// How the store answers.
+/// Faults of the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mood {
-    /// As it should.
+pub enum BucketFault {
+    /// No fault.
     #[default]
-    Well,
-    /// With 503 to everything.
-    Down,
-    /// With 500 to every other request.
-    Stumbling,
-    /// With 501 to writes with a condition.
-    Plain,
-    /// With 409 to writes, as while another change of the object is under way.
-    Conflicting,
-    /// With 403 to deletions, as by a key that may not delete.
-    Keeping,
-    /// With 500 to deletions.
-    Failing,
-    /// As a gateway that has lost its store: with 404 and a page of its own.
-    Astray,
+    None,
+    /// Answers everything with 503.
+    Unavailable,
+    /// Answers every other request with 500.
+    EveryOtherFails,
+    /// Answers conditional writes with 501.
+    NoConditionalWrites,
+    /// Answers writes with 409, as while another write of the object is in progress.
+    WriteConflict,
+    /// Answers deletions with 403, as for a key without that permission.
+    DeletionForbidden,
+    /// Answers deletions with 500.
+    DeletionFails,
+    /// Answers with 404 and an HTML page, as a gateway that has lost its store.
+    ForeignNotFound,
 }
 
 /// A store with a bucket `pages`. Dropping it ends it.
@@ -56,9 +56,9 @@ pub struct Bucket {
 #[derive(Debug, Default)]
 struct Shared {
     objects: Mutex<BTreeMap<String, Bytes>>,
-    mood: Mutex<Mood>,
-    asked: Mutex<Vec<String>>,
-    kept: Mutex<Option<String>>,
+    fault: Mutex<BucketFault>,
+    requests: Mutex<Vec<String>>,
+    undeletable: Mutex<Option<String>>,
 }
 
 impl Bucket {
@@ -78,7 +78,7 @@ impl Bucket {
         }
     }
 
-    /// Has a server keep its content here, below a prefix.
+    /// Changes a server's settings, so that it stores its content in this bucket below a prefix.
     pub fn settings(&self, prefix: &str, settings: &mut Settings) {
         let url = format!("s3://pages/{prefix}");
         settings.content_url = Some(url.parse().unwrap());
@@ -90,7 +90,7 @@ impl Bucket {
         settings.s3 = Some(s3);
     }
 
-    /// The environment of a process that keeps its content here.
+    /// Returns the environment of a process that stores its content here.
     pub fn environment(&self) -> [(&'static str, String); 4] {
         [
             ("AWS_ENDPOINT_URL", self.endpoint()),
@@ -100,7 +100,7 @@ impl Bucket {
         ]
     }
 
-    /// The environment of a container, which is given a key by an address beside it; `token` is a file for its word.
+    /// Returns the environment of a container that fetches its key from a URL; `token` is the file of its authorization token.
     pub fn environment_of_container(&self, token: &Path) -> [(&'static str, String); 3] {
         std::fs::write(token, TOKEN).unwrap();
         let keys = format!("{}/keys", self.endpoint());
@@ -123,24 +123,24 @@ impl Bucket {
         format!("http://{}", self.address)
     }
 
-    /// Changes how it answers.
-    pub fn set(&self, mood: Mood) {
-        *self.shared.mood.lock().unwrap() = mood;
+    /// Sets the current fault.
+    pub fn set_fault(&self, fault: BucketFault) {
+        *self.shared.fault.lock().unwrap() = fault;
     }
 
-    /// Changes its objects, which are known by their bucket and their name.
+    /// Gives access to the objects by their paths: bucket and name.
     pub fn objects<T>(&self, change: impl FnOnce(&mut BTreeMap<String, Bytes>) -> T) -> T {
         change(&mut self.shared.objects.lock().unwrap())
     }
 
-    /// Refuses to delete one object, known by its bucket and its name, or none.
-    pub fn keep(&self, object: Option<&str>) {
-        *self.shared.kept.lock().unwrap() = object.map(str::to_owned);
+    /// Refuses to delete one object, named by its path, or none.
+    pub fn forbid_deletion(&self, object: Option<&str>) {
+        *self.shared.undeletable.lock().unwrap() = object.map(str::to_owned);
     }
 
-    /// Methods and paths of the requests since it was last asked.
-    pub fn asked(&self) -> Vec<String> {
-        std::mem::take(&mut self.shared.asked.lock().unwrap())
+    /// Returns and clears the methods and paths of requests.
+    pub fn take_requests(&self) -> Vec<String> {
+        std::mem::take(&mut self.shared.requests.lock().unwrap())
     }
 }
 
@@ -150,7 +150,7 @@ impl Drop for Bucket {
     }
 }
 
-/// An error as the protocol writes it, with what a log should not have.
+/// An S3 error document. It contains the access key, which must not reach a log.
 fn error(status: u16, code: &str, key: &str) -> Response {
     let document = format!(
         "<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>It is so.</Message><AWSAccessKeyId>{key}</AWSAccessKeyId></Error>"
@@ -169,20 +169,20 @@ async fn answer(
     let query = url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
     let query: BTreeMap<String, String> = query.into_owned().collect();
     let path = uri.path().trim_start_matches('/').to_owned();
-    let mood = *shared.mood.lock().unwrap();
-    let mut asked = shared.asked.lock().unwrap();
+    let mood = *shared.fault.lock().unwrap();
+    let mut asked = shared.requests.lock().unwrap();
     asked.push(format!("{method} {path}"));
-    if mood == Mood::Stumbling && asked.len() % 2 == 1 {
+    if mood == BucketFault::EveryOtherFails && asked.len() % 2 == 1 {
         return error(500, "InternalError", "");
     }
     drop(asked);
-    if mood == Mood::Down {
+    if mood == BucketFault::Unavailable {
         return error(503, "SlowDown", "");
     }
-    if mood == Mood::Astray {
+    if mood == BucketFault::ForeignNotFound {
         return (StatusCode::NOT_FOUND, "<html>Nothing here").into_response();
     }
-    let is_kept = shared.kept.lock().unwrap().as_ref() == Some(&path);
+    let is_kept = shared.undeletable.lock().unwrap().as_ref() == Some(&path);
     let signed = headers["authorization"].to_str().unwrap();
     if path == "keys" && signed == TOKEN {
         let keys = json!({ "AccessKeyId": KEY.0, "SecretAccessKey": KEY.1, "Token": TOKEN, "Expiration": "2999-01-01T00:00:00Z" });
@@ -207,15 +207,23 @@ async fn answer(
             (seen, object.clone()).into_response()
         }
         (Method::GET, None) => error(404, "NoSuchKey", ""),
-        (Method::PUT, _) if conditional && mood == Mood::Plain => error(501, "NotImplemented", ""),
-        (Method::PUT, _) if mood == Mood::Conflicting => error(409, "OperationAborted", ""),
+        (Method::PUT, _) if conditional && mood == BucketFault::NoConditionalWrites => {
+            error(501, "NotImplemented", "")
+        }
+        (Method::PUT, _) if mood == BucketFault::WriteConflict => {
+            error(409, "OperationAborted", "")
+        }
         (Method::PUT, Some(_)) if conditional => error(412, "PreconditionFailed", ""),
         (Method::PUT, _) => {
             objects.insert(path, body);
             [("etag", "\"1\"")].into_response()
         }
-        (Method::DELETE, _) if is_kept || mood == Mood::Keeping => error(403, "AccessDenied", key),
-        (Method::DELETE, _) if mood == Mood::Failing => error(500, "InternalError", ""),
+        (Method::DELETE, _) if is_kept || mood == BucketFault::DeletionForbidden => {
+            error(403, "AccessDenied", key)
+        }
+        (Method::DELETE, _) if mood == BucketFault::DeletionFails => {
+            error(500, "InternalError", "")
+        }
         (Method::DELETE, _) => {
             objects.remove(&path);
             StatusCode::NO_CONTENT.into_response()
@@ -224,7 +232,7 @@ async fn answer(
     }
 }
 
-/// One page of a list; where the next begins is the name before it.
+/// Answers one page of a list; the continuation token is its last name.
 fn list(objects: &BTreeMap<String, Bytes>, query: &BTreeMap<String, String>) -> Response {
     let prefix = query.get("prefix").map_or("", String::as_str);
     let after = query.get("continuation-token").map_or("", String::as_str);

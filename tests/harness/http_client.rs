@@ -1,6 +1,6 @@
 //! The client that tests ask servers with.
 
-/// A client to be, with one provider of cryptography.
+/// Returns a client builder, with `ring` as the provider of cryptography.
 pub fn http_client() -> reqwest::ClientBuilder {
     // The first to ask sets the provider for the process; a later one finds it set.
     let _ = rustls::crypto::ring::default_provider().install_default();

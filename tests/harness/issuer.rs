@@ -32,7 +32,7 @@ struct Shared {
     url: String,
     keys: Mutex<Vec<Value>>,
     down: AtomicBool,
-    asked: AtomicUsize,
+    key_requests: AtomicUsize,
 }
 
 impl TokenIssuer {
@@ -44,9 +44,9 @@ impl TokenIssuer {
         let key = SigningKey::generate("first").unwrap();
         let shared = Arc::new(Shared {
             url,
-            keys: Mutex::new(vec![key.public()]),
+            keys: Mutex::new(vec![key.public_jwk()]),
             down: AtomicBool::new(false),
-            asked: AtomicUsize::new(0),
+            key_requests: AtomicUsize::new(0),
         });
         let app = Router::new()
             .route("/.well-known/openid-configuration", get(discovery))
@@ -61,20 +61,20 @@ impl TokenIssuer {
         &self.shared.url
     }
 
-    /// How often it was asked for its keys.
-    pub fn asked(&self) -> usize {
-        self.shared.asked.load(Ordering::Relaxed)
+    /// Returns how often its keys were requested.
+    pub fn key_request_count(&self) -> usize {
+        self.shared.key_requests.load(Ordering::Relaxed)
     }
 
-    /// Answers nothing but 500 from now on, or again as it should.
+    /// Answers everything with 500 while `down`.
     pub fn set_down(&self, down: bool) {
         self.shared.down.store(down, Ordering::Relaxed);
     }
 
-    /// Signs with a new key from now on, which it tells; the old one is none of its keys any more.
+    /// Replaces the signing key; the old one is no longer published.
     pub fn rotate(&mut self, id: &str) {
         self.key = SigningKey::generate(id).unwrap();
-        *self.shared.keys.lock().unwrap() = vec![self.key.public()];
+        *self.shared.keys.lock().unwrap() = vec![self.key.public_jwk()];
     }
 
     /// The claims of a token of a person for an hour, by the clock of tests.
@@ -91,12 +91,12 @@ impl TokenIssuer {
         })
     }
 
-    /// A token of these claims.
+    /// Signs a token with these claims.
     pub fn sign(&self, claims: &Value) -> String {
         self.key.sign(claims).unwrap()
     }
 
-    /// A token of a person for an hour.
+    /// Signs a token for a subject, valid for an hour.
     pub fn token(&self, subject: &str) -> String {
         self.sign(&self.claims(subject))
     }
@@ -120,7 +120,7 @@ async fn discovery(State(issuer): State<Arc<Shared>>) -> Response {
 }
 
 async fn keys(State(issuer): State<Arc<Shared>>) -> Response {
-    issuer.asked.fetch_add(1, Ordering::Relaxed);
+    issuer.key_requests.fetch_add(1, Ordering::Relaxed);
     let keys = issuer.keys.lock().unwrap().clone();
     issuer.answer(json!({ "keys": keys }))
 }

@@ -2,7 +2,6 @@
 
 use crate::process::Process;
 
-/// Amounts of both.
 #[derive(Clone, Copy, Debug)]
 pub struct Resources {
     /// Resident memory in kilobytes.
@@ -12,11 +11,11 @@ pub struct Resources {
 }
 
 impl Resources {
-    /// Those of a process, now.
+    /// Measures a process.
     ///
     /// # Panics
     /// When it has ended.
-    pub fn of(process: &Process) -> Self {
+    pub fn of_process(process: &Process) -> Self {
         let proc = format!("/proc/{}", process.id());
         let status = std::fs::read_to_string(format!("{proc}/status")).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

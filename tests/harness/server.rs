@@ -17,20 +17,20 @@ use tempfile::TempDir;
 use tokio::sync::OnceCell;
 use url::Url;
 
-use crate::answer::{Answer, Ask, exchange};
+use crate::answer::{Answer, ReadAnswer, exchange};
 use crate::process::{Binary, Output};
 use crate::socket::Socket;
-use crate::tls::{self, Pair};
-use crate::wait::{DEADLINE, until};
+use crate::tls::{self, CertificateFiles};
+use crate::wait::{DEADLINE, wait_until};
 
 /// Where a test's clock stands at first: 2026-11-20T12:00:00.000Z.
 pub const NOW: Timestamp = Timestamp(1_795_176_000_000);
 
 /// Variable of the environment that names the store of content of servers that say nothing of it, as a URL.
-pub const CONTENT: &str = "SVC_TESTS_CONTENT_URL";
+pub const CONTENT_URL_VARIABLE: &str = "SVC_TESTS_CONTENT_URL";
 
 /// Compiled guests, which all servers of all tests share: below cargo's target directory, and nobody else's.
-pub fn cache() -> PathBuf {
+pub fn guest_cache_dir() -> PathBuf {
     // The test binary lies in <target>/<profile>/deps.
     let binary = std::env::current_exe().unwrap();
     let target = binary.ancestors().nth(3).unwrap();
@@ -44,9 +44,9 @@ pub fn cache() -> PathBuf {
 }
 
 /// The store of content that the environment names; of a bucket a prefix of the server's own, because servers share none.
-fn content() -> Option<Url> {
+fn content_store_url() -> Option<Url> {
     static SERVERS: AtomicUsize = AtomicUsize::new(0);
-    let mut url: Url = std::env::var(CONTENT).ok()?.parse().unwrap();
+    let mut url: Url = std::env::var(CONTENT_URL_VARIABLE).ok()?.parse().unwrap();
     if url.scheme() == "s3" {
         let (process, server) = (std::process::id(), SERVERS.fetch_add(1, Ordering::Relaxed));
         url.set_path(&format!("{}/{process}-{server}", url.path()));
@@ -73,7 +73,7 @@ impl Builder {
 
     /// Has it speak HTTPS with a pair in files, which its client believes.
     #[must_use]
-    pub fn https(mut self, pair: &Pair) -> Self {
+    pub fn https(mut self, pair: &CertificateFiles) -> Self {
         self.settings.https = Some(true);
         self.settings.tls_cert = Some(pair.cert());
         self.settings.tls_key = Some(pair.key());
@@ -111,27 +111,27 @@ impl Builder {
 
     /// Starts it on an empty data directory.
     pub async fn start(self) -> TestServer {
-        warm().await;
+        compile_guests_once().await;
         let data = TempDir::new().unwrap();
         TestServer::open(self.settings, self.clock, self.roots, data).await
     }
 }
 
-/// The first server of a test run may have to compile the guests; the others wait for it instead of doing it too.
-async fn warm() {
+/// Compiles the guests once for a test run; other servers wait for it.
+async fn compile_guests_once() {
     static WARM: OnceCell<()> = OnceCell::const_new();
     let start = || async {
         let data = TempDir::new().unwrap();
         let builder = TestServer::builder();
         let server = TestServer::open(builder.settings, builder.clock, None, data).await;
         let ready = async || (server.get("/readyz").answer().await.status == 200).then_some(());
-        until("the guests to be compiled", ready).await;
+        wait_until("the guests to be compiled", ready).await;
         server.stop().await;
     };
     WARM.get_or_init(start).await;
 }
 
-/// A running server, its data directory, and a client that does nothing unasked.
+/// A running server, its data directory, and a client without redirects and proxies.
 #[derive(Debug)]
 pub struct TestServer {
     server: Server,
@@ -163,8 +163,8 @@ impl TestServer {
         }
         let settings = Settings {
             listen: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
-            cache: Some(cache()),
-            content_url: content(),
+            cache: Some(guest_cache_dir()),
+            content_url: content_store_url(),
             limits,
             ..Settings::default()
         };
@@ -175,7 +175,7 @@ impl TestServer {
         }
     }
 
-    /// [`TestServer::builder`], started as it is.
+    /// Starts a server with the settings of [`TestServer::builder`].
     pub async fn start() -> Self {
         Self::builder().start().await
     }
@@ -227,7 +227,7 @@ impl TestServer {
     }
 
     /// Restarts, after a change of its data directory while no server has it.
-    pub async fn restart_after(self, meanwhile: impl AsyncFnOnce(&Path)) -> Self {
+    pub async fn restart_after_change(self, meanwhile: impl AsyncFnOnce(&Path)) -> Self {
         let (settings, clock) = (self.settings.clone(), self.clock.clone());
         let roots = self.roots.clone();
         let data = self.stop().await;
@@ -248,22 +248,19 @@ impl TestServer {
         data
     }
 
-    /// The server itself.
     pub fn server(&self) -> &Server {
         &self.server
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.server.address()
     }
 
-    /// Returns the data directory.
     pub fn data(&self) -> &Path {
         self.data.path()
     }
 
-    /// Opens a socket.
+    /// Opens a WebSocket.
     ///
     /// # Errors
     /// The status with which it is refused.
@@ -278,30 +275,26 @@ impl TestServer {
         let config = tls::client_config(roots, &["http/1.1"]);
         let stream = tls::connect(self.address(), "localhost", config).await;
         let host = format!("localhost:{}", self.address().port());
-        Socket::over(Box::new(stream.unwrap()), &host, path, headers).await
+        Socket::open_over(Box::new(stream.unwrap()), &host, path, headers).await
     }
 
-    /// Moves its clock on.
+    /// Moves the manual clock on.
     pub fn advance(&self, seconds: u64) {
         self.clock.advance(Duration::from_secs(seconds));
     }
 
-    /// The URL of a path.
     pub fn url(&self, path: &str) -> String {
         format!("{}://{}{path}", self.server.scheme(), self.address())
     }
 
-    /// A request.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.client.request(method, self.url(path))
     }
 
-    /// A GET.
     pub fn get(&self, path: &str) -> RequestBuilder {
         self.request(Method::GET, path)
     }
 
-    /// A HEAD.
     pub fn head(&self, path: &str) -> RequestBuilder {
         self.request(Method::HEAD, path)
     }
@@ -311,19 +304,19 @@ impl TestServer {
         self.request(Method::POST, path)
     }
 
-    /// A POST of JSON.
+    /// Sends a POST with a JSON body.
     pub fn json(&self, path: &str, body: &Value) -> RequestBuilder {
         self.post(path).json(body)
     }
 
-    /// Publishes; returns the document of the 201.
+    /// Publishes a share; returns the document of the 201.
     pub async fn deploy(&self, body: &Value) -> Value {
         let answer = self.json("/api/v1/deploy", body).answer().await;
         answer.expect(201).json()
     }
 
-    /// Publishes; returns the slug.
-    pub async fn slug(&self, body: &Value) -> String {
+    /// Publishes a share; returns its slug.
+    pub async fn publish_slug(&self, body: &Value) -> String {
         self.deploy(body).await["slug"].as_str().unwrap().to_owned()
     }
 
@@ -336,14 +329,14 @@ impl TestServer {
         cookie.split(';').next().unwrap().to_owned()
     }
 
-    /// Sends these bytes, whatever they are, and reads until the server closes.
+    /// Sends raw bytes, and reads until the server closes.
     pub async fn raw(&self, request: impl Into<Vec<u8>>) -> Answer {
         let (address, request) = (self.address(), request.into());
         let exchange = move || Answer::parse(&exchange(address, &request));
         tokio::task::spawn_blocking(exchange).await.unwrap()
     }
 
-    /// A GET of a path that no client library has tidied up, from a host of one's own choosing.
+    /// Sends a GET with a path that no client library has normalized, and any `Host`.
     pub async fn get_raw(&self, host: &str, path: &str) -> Answer {
         let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
         self.raw(request).await
@@ -354,7 +347,7 @@ impl TestServer {
         binary.run(self.data(), arguments).await
     }
 
-    /// How many rows each table of the control database has, but for those that every installation has.
+    /// Counts the rows of those tables of the control database that begin empty.
     pub fn rows(&self) -> Vec<(String, i64)> {
         let count = |table: &str| {
             let sql = format!("SELECT count(*) FROM {table}");
@@ -368,19 +361,19 @@ impl TestServer {
             .to_vec()
     }
 
-    /// Everything that is stored: rows, and files of content. Equal before and after what must store nothing.
-    pub fn stored(&self) -> (Vec<(String, i64)>, Vec<String>) {
+    /// Returns row counts and content files, to be compared before and after a request that must store nothing.
+    pub fn snapshot(&self) -> (Vec<(String, i64)>, Vec<String>) {
         let files = ["content", "once"].map(|part| crate::disk::names(&self.data().join(part)));
         (self.rows(), files.concat())
     }
 
-    /// The visits of a page that are written down.
+    /// Writes visits to the database; returns those of a page.
     pub async fn visits(&self, slug: &str) -> u64 {
         self.server.app().deployments.flush_visits().await.unwrap();
         self.written_visits(slug).await
     }
 
-    /// Returns the visits of a page that are written down by now.
+    /// Returns the visits of a page that are in the database by now.
     pub async fn written_visits(&self, slug: &str) -> u64 {
         let control = &self.server.app().control;
         let slug = slug.to_owned();

@@ -15,35 +15,35 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 
 use crate::wait::DEADLINE;
 
-/// How long a client listens before it believes that nothing comes.
+/// Silence after which no more envelopes are expected.
 const QUIET: Duration = Duration::from_millis(300);
 
-/// The connection below a socket, whatever it is.
-pub trait Wire: AsyncRead + AsyncWrite + Debug + Send + Unpin {}
+/// Connection below a socket: TCP or TLS.
+pub trait Transport: AsyncRead + AsyncWrite + Debug + Send + Unpin {}
 
-impl<T: AsyncRead + AsyncWrite + Debug + Send + Unpin> Wire for T {}
+impl<T: AsyncRead + AsyncWrite + Debug + Send + Unpin> Transport for T {}
 
 /// A socket that a server has accepted.
 #[derive(Debug)]
-pub struct Socket(pub WebSocketStream<Box<dyn Wire>>);
+pub struct Socket(pub WebSocketStream<Box<dyn Transport>>);
 
-/// Next thing that a socket heard.
+/// Event that a socket received.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Heard {
+pub enum SocketEvent {
     /// An envelope.
     Text(Value),
-    /// The end, with its code if it had one.
+    /// The end of the connection, with the code of its close frame.
     Closed(Option<u16>),
 }
 
 impl Socket {
-    /// Opens a socket with headers of one's own; returns the status of a refusal.
+    /// Opens a socket with these headers.
     ///
     /// # Errors
     /// The status.
     ///
     /// # Panics
-    /// When the server answers neither.
+    /// When the handshake fails otherwise.
     pub async fn open(
         address: SocketAddr,
         path: &str,
@@ -51,7 +51,7 @@ impl Socket {
     ) -> Result<Self, u16> {
         let stream = TcpStream::connect(address).await.unwrap();
         stream.set_nodelay(true).unwrap();
-        Self::over(Box::new(stream), &address.to_string(), path, headers).await
+        Self::open_over(Box::new(stream), &address.to_string(), path, headers).await
     }
 
     /// Opens a socket over a connection to a host.
@@ -60,9 +60,9 @@ impl Socket {
     /// The status.
     ///
     /// # Panics
-    /// When the server answers neither.
-    pub async fn over(
-        stream: Box<dyn Wire>,
+    /// When the handshake fails otherwise.
+    pub async fn open_over(
+        stream: Box<dyn Transport>,
         host: &str,
         path: &str,
         headers: &[(&'static str, &str)],
@@ -86,12 +86,12 @@ impl Socket {
     ///
     /// # Panics
     /// When the connection is broken.
-    pub async fn say(&mut self, kind: &str, data: Value) {
+    pub async fn send_envelope(&mut self, kind: &str, data: Value) {
         self.send(json!({ "v": 1, "type": kind, "data": data }).to_string())
             .await;
     }
 
-    /// Sends a text, whatever it is.
+    /// Sends any text.
     ///
     /// # Panics
     /// When the connection is broken.
@@ -99,26 +99,26 @@ impl Socket {
         self.0.send(Message::text(text.into())).await.unwrap();
     }
 
-    /// Waits for what comes next; pings are answered on the way.
+    /// Waits for the next event; pings are answered meanwhile.
     ///
     /// # Panics
-    /// When nothing comes.
-    pub async fn next(&mut self) -> Heard {
-        let next = tokio::time::timeout(DEADLINE, self.heard()).await;
+    /// When nothing arrives.
+    pub async fn next(&mut self) -> SocketEvent {
+        let next = tokio::time::timeout(DEADLINE, self.read_event()).await;
         next.expect("something comes")
     }
 
-    async fn heard(&mut self) -> Heard {
+    async fn read_event(&mut self) -> SocketEvent {
         loop {
             match self.0.next().await {
                 Some(Ok(Message::Text(text))) => {
-                    return Heard::Text(serde_json::from_str(&text).unwrap());
+                    return SocketEvent::Text(serde_json::from_str(&text).unwrap());
                 }
                 Some(Ok(Message::Close(frame))) => {
-                    return Heard::Closed(frame.map(|frame| frame.code.into()));
+                    return SocketEvent::Closed(frame.map(|frame| frame.code.into()));
                 }
                 Some(Ok(_)) => {}
-                Some(Err(_)) | None => return Heard::Closed(None),
+                Some(Err(_)) | None => return SocketEvent::Closed(None),
             }
         }
     }
@@ -129,13 +129,13 @@ impl Socket {
     /// When the socket closes instead.
     pub async fn envelope(&mut self) -> Value {
         match self.next().await {
-            Heard::Text(envelope) => envelope,
-            Heard::Closed(code) => panic!("closed with {code:?}"),
+            SocketEvent::Text(envelope) => envelope,
+            SocketEvent::Closed(code) => panic!("closed with {code:?}"),
         }
     }
 
-    /// The next envelope of a type, past all others.
-    pub async fn until(&mut self, kind: &str) -> Value {
+    /// Skips envelopes until one of this type.
+    pub async fn wait_for_envelope(&mut self, kind: &str) -> Value {
         loop {
             let envelope = self.envelope().await;
             if envelope["type"] == kind {
@@ -144,33 +144,33 @@ impl Socket {
         }
     }
 
-    /// The code with which the socket closes, whatever comes before.
-    pub async fn closed(&mut self) -> Option<u16> {
+    /// Skips events until the close; returns its code.
+    pub async fn wait_for_close(&mut self) -> Option<u16> {
         loop {
-            if let Heard::Closed(code) = self.next().await {
+            if let SocketEvent::Closed(code) = self.next().await {
                 return code;
             }
         }
     }
 
-    /// Every envelope that comes until it is quiet.
-    pub async fn all(&mut self) -> Vec<Value> {
+    /// Collects envelopes until none comes for a moment.
+    pub async fn drain_envelopes(&mut self) -> Vec<Value> {
         let mut all = Vec::new();
-        while let Ok(heard) = tokio::time::timeout(QUIET, self.heard()).await {
+        while let Ok(heard) = tokio::time::timeout(QUIET, self.read_event()).await {
             match heard {
-                Heard::Text(envelope) => all.push(envelope),
-                Heard::Closed(_) => break,
+                SocketEvent::Text(envelope) => all.push(envelope),
+                SocketEvent::Closed(_) => break,
             }
         }
         all
     }
 
-    /// Closes it as clients do, and waits for the server to.
+    /// Sends a close frame, and waits until the server closes.
     ///
     /// # Panics
     /// When the server does not close.
     pub async fn close(mut self) {
-        // One that is closed already needs no close.
+        // The socket may be closed already.
         let _ = self.0.close(None).await;
         let ended = async { while let Some(Ok(_)) = self.0.next().await {} };
         let ended = tokio::time::timeout(DEADLINE, ended).await;

@@ -16,17 +16,17 @@ use tokio_rustls::client::TlsStream;
 
 /// A certificate with its key, in two files.
 #[derive(Debug)]
-pub struct Pair {
+pub struct CertificateFiles {
     directory: TempDir,
     names: Vec<String>,
     pem: String,
 }
 
-impl Pair {
-    /// A pair for some names, which whoever believes the certificate itself believes.
+impl CertificateFiles {
+    /// Creates a self-signed certificate for some names.
     ///
     /// # Panics
-    /// When it cannot be made.
+    /// When the files cannot be written.
     pub fn new(names: &[&str]) -> Self {
         let mut pair = Self {
             directory: TempDir::new().unwrap(),
@@ -37,10 +37,10 @@ impl Pair {
         pair
     }
 
-    /// Puts another pair for the same names in the place of this one; answers its certificate.
+    /// Replaces certificate and key by new ones for the same names; returns the certificate in PEM.
     ///
     /// # Panics
-    /// When it cannot be made.
+    /// When the files cannot be written.
     pub fn replace(&mut self) -> &str {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(self.names.clone()).unwrap();
@@ -66,10 +66,10 @@ impl Pair {
     }
 }
 
-/// A client that believes these certificates, in PEM, and speaks these protocols.
+/// Returns the configuration of a client that trusts these certificates, in PEM, and offers these protocols.
 ///
 /// # Panics
-/// When they are none.
+/// When the PEM is not valid.
 pub fn client_config(roots: &str, protocols: &[&str]) -> Arc<ClientConfig> {
     let mut believed = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(roots.as_bytes()) {
@@ -85,7 +85,7 @@ pub fn client_config(roots: &str, protocols: &[&str]) -> Arc<ClientConfig> {
     Arc::new(config)
 }
 
-/// A TLS connection to a server that is called so.
+/// Connects over TLS to a server of this name.
 ///
 /// # Errors
 /// The connection's and the handshake's.

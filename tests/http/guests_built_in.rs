@@ -4,17 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use svc::guests::check::{Bench, check, questioned};
+use svc::guests::check::{GuestTester, check_component, run_corpus};
 use svc_sandbox::{
-    FirstCode, GuestLimits, Interface, Limits, PageLimits, Sandbox, SandboxConfig, World, built_in,
+    GuestLimits, Interface, Limits, PageLimits, Sandbox, SandboxConfig, StartupCode, World,
+    built_in,
 };
 
 use crate::svc;
 
-fn bench() -> Bench {
+fn bench() -> GuestTester {
     let wall = Duration::from_secs(60);
-    Bench {
-        cache: svc_tests::cache(),
+    GuestTester {
+        cache: svc_tests::guest_cache_dir(),
         limits: GuestLimits {
             render: Limits {
                 wall,
@@ -51,7 +52,7 @@ async fn the_guests_that_are_built_in_pass() {
         let file = directory.path().join(world.as_str());
         let bytes = built_in(world).to_vec();
         std::fs::write(&file, &bytes).unwrap();
-        let checked = check(&bench(), &file, Arc::new(bytes), &|_, _| {})
+        let checked = check_component(&bench(), &file, Arc::new(bytes), &|_, _| {})
             .await
             .unwrap();
         assert!(checked.passed(), "{checked:#?}");
@@ -70,12 +71,12 @@ async fn the_guests_that_are_built_in_pass_with_baseline_code() {
     let bench = bench();
     let baseline = Sandbox::start(SandboxConfig {
         limits: bench.limits,
-        first_code: FirstCode::BaselineOnly,
+        startup_code: StartupCode::BaselineOnly,
         ..SandboxConfig::new(bench.cache.clone())
     });
     let baseline = baseline.unwrap();
     for world in World::ALL {
-        let stood = questioned(&bench, &baseline, world, &|_, _| {})
+        let stood = run_corpus(&bench, &baseline, world, &|_, _| {})
             .await
             .unwrap();
         assert_eq!(stood.failed, 0, "{stood:#?}");
@@ -88,7 +89,9 @@ async fn the_first_start_says_how_far_it_is() {
     let (data, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let cache = home.path().join("compiled");
     let cache = [("SVC_CACHE", cache.to_str().unwrap())];
-    let server = svc().serve_with(&cache, &[], data.path(), &[]).await;
+    let server = svc()
+        .serve_with_environment(&cache, &[], data.path(), &[])
+        .await;
     let (mut said, mut seen) = (String::new(), String::new());
     loop {
         let probe = server.get("/readyz").await;

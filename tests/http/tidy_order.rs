@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Layers of `host/src`, from the ground up, as ARCHITECTURE draws them: a part may use the layers below its own. Parts of one
 /// layer do not know each other.
 const LAYERS: &[&[&str]] = &[
-    &["config", "data_lock", "private", "telemetry"],
+    &["config", "data_lock", "permissions", "telemetry"],
     &["content", "control", "data_dir", "issuers", "log", "tls"],
     &["edge", "http", "overview"],
     &["stripe", "workspaces"],
@@ -68,7 +68,7 @@ fn code(text: &str) -> String {
 }
 
 /// The parts that some code uses: `crate::part` wherever it stands, and the members of `use crate::{…}`.
-fn used(code: &str) -> BTreeSet<String> {
+fn used_parts(code: &str) -> BTreeSet<String> {
     let identifier = |text: &str| -> String {
         text.chars()
             .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
@@ -110,11 +110,11 @@ fn layer(part: &str) -> Option<usize> {
 }
 
 /// Uses of another part that is not below, as `file uses part`.
-fn upwards(part: &str, file: &Path, code: &str) -> Vec<String> {
+fn upward_uses(part: &str, file: &Path, code: &str) -> Vec<String> {
     let Some(own) = layer(part) else {
         return vec![format!("{part} is in no layer")];
     };
-    used(code)
+    used_parts(code)
         .into_iter()
         .filter(|used| used != part && layer(used).is_some_and(|layer| layer >= own))
         .map(|used| format!("{} uses {used}", file.display()))
@@ -133,7 +133,7 @@ fn parts_use_what_is_below_them_and_no_peer() {
         .flat_map(|(part, files)| {
             files
                 .iter()
-                .flat_map(move |(file, code)| upwards(part, file, code))
+                .flat_map(move |(file, code)| upward_uses(part, file, code))
         })
         .collect();
     assert!(found.is_empty(), "not below:\n  {}", found.join("\n  "));
@@ -180,9 +180,9 @@ fn every_way_of_using_what_is_not_below_is_found() {
         ("payments", "use crate::realtime::Rooms;"),
     ];
     for (part, code) in cases {
-        let found = upwards(part, Path::new("file.rs"), code);
+        let found = upward_uses(part, Path::new("file.rs"), code);
         assert_eq!(found.len(), 1, "{part}: {code}: {found:?}");
     }
     let allowed = "use crate::{config::Config, http::problem::{Code, Problem}};";
-    assert!(upwards("projects", Path::new("file.rs"), allowed).is_empty());
+    assert!(upward_uses("projects", Path::new("file.rs"), allowed).is_empty());
 }

@@ -1,91 +1,90 @@
-//! Reads of a statement: what it reads, how often, and how much it stands for. SQLite writes a common table expression
-//! out wherever it is named, so that a few hundred bytes in which each names the one before twice would cost it
-//! gigabytes.
+//! Reads of a statement: the tables, the number of references, and the size. SQLite expands a common table expression at every
+//! reference, so that a few hundred bytes in which each refers to the previous one twice would cost gigabytes.
 
 use std::collections::BTreeMap;
 
 use crate::statement::Table;
 
-/// The most tables that a statement may read, common table expressions standing wherever they are named.
-const MOST: u64 = 100;
-/// The most expressions, selects and tables that it may be of, counted likewise.
-const PARTS: u64 = 100_000;
+/// Maximum number of table references, with common table expressions expanded.
+const MAX_TABLES: u64 = 100;
+/// Maximum number of expressions, selects and table references, with common table expressions expanded.
+const MAX_PARTS: u64 = 100_000;
 
 /// The statement itself, or one of its common table expressions.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct Body(usize);
 
-/// Reads so far, body by body.
+/// Reads so far, for each body.
 #[derive(Debug, Default)]
 pub(super) struct Reads {
     within: Body,
-    /// Reads of each common table expression; the statement's own is first, once there is anything.
-    bodies: Vec<Reading>,
-    /// How many bodies there are besides the statement.
+    /// Reads of the statement itself, and of each common table expression.
+    bodies: Vec<BodyReads>,
+    /// Number of common table expressions.
     commons: usize,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Reading {
-    /// Each with its token.
+struct BodyReads {
+    /// Tables, each with the index of its token.
     tables: Vec<(usize, String)>,
     functions: u64,
     commons: Vec<Body>,
-    /// Number of its expressions and selects.
+    /// Number of expressions and selects.
     parts: u64,
 }
 
 impl Reads {
-    /// A body for another common table expression.
-    pub(super) fn body(&mut self) -> Body {
+    /// Adds a body for another common table expression.
+    pub(super) fn add_body(&mut self) -> Body {
         self.commons += 1;
         Body(self.commons)
     }
 
-    /// Returns the body whose reads come now.
-    pub(super) fn within(&self) -> Body {
+    /// Returns the body that reads are added to.
+    pub(super) fn current_body(&self) -> Body {
         self.within
     }
 
-    /// Enters `body`: the reads that follow belong to it.
+    /// Enters `body`: the following reads are added to it.
     pub(super) fn enter(&mut self, body: Body) {
         self.within = body;
     }
 
-    /// A table or view is named.
-    pub(super) fn table(&mut self, token: usize, name: String) {
-        self.reading().tables.push((token, name));
+    /// Adds a reference to a table or view.
+    pub(super) fn add_table(&mut self, token: usize, name: String) {
+        self.current_reads().tables.push((token, name));
     }
 
-    /// A table-valued function is named.
-    pub(super) fn function(&mut self) {
-        self.reading().functions += 1;
+    /// Adds a reference to a table-valued function.
+    pub(super) fn add_function(&mut self) {
+        self.current_reads().functions += 1;
     }
 
-    /// An expression or a select.
-    pub(super) fn part(&mut self) {
-        self.reading().parts += 1;
+    /// Adds an expression or a select.
+    pub(super) fn add_part(&mut self) {
+        self.current_reads().parts += 1;
     }
 
-    /// A common table expression is named.
-    pub(super) fn common(&mut self, body: Body) {
-        self.reading().commons.push(body);
+    /// Adds a reference to a common table expression.
+    pub(super) fn add_common(&mut self, body: Body) {
+        self.current_reads().commons.push(body);
     }
 
-    fn reading(&mut self) -> &mut Reading {
+    fn current_reads(&mut self) -> &mut BodyReads {
         let Body(index) = self.within;
         if self.bodies.len() <= index {
-            self.bodies.resize(index + 1, Reading::default());
+            self.bodies.resize(index + 1, BodyReads::default());
         }
         &mut self.bodies[index]
     }
 
-    /// The tables in order of first appearance, and how much the statement stands for; or why that is too much.
-    pub(super) fn tables(mut self) -> Result<(Vec<Table>, u32), String> {
-        self.bodies.resize(self.commons + 1, Reading::default());
+    /// Returns the tables in order of first appearance, and the size of the statement; or the reason why it is too large.
+    pub(super) fn finish(mut self) -> Result<(Vec<Table>, u32), String> {
+        self.bodies.resize(self.commons + 1, BodyReads::default());
         let (mut read, mut parts) = (0_u64, 0_u64);
         let mut tables: BTreeMap<&str, (usize, u64)> = BTreeMap::new();
-        for (body, times) in self.bodies.iter().zip(self.times()) {
+        for (body, times) in self.bodies.iter().zip(self.expansion_counts()) {
             let named = body.tables.len() + body.commons.len();
             let once = u64::try_from(named).unwrap_or(u64::MAX) + body.functions;
             read = read.saturating_add(once.saturating_mul(times));
@@ -96,14 +95,14 @@ impl Reads {
                 *count = count.saturating_add(times);
             }
         }
-        if read > MOST {
+        if read > MAX_TABLES {
             return Err(format!(
-                "This statement reads more than {MOST} tables, each common table expression counted wherever it is named: split it."
+                "This statement reads more than {MAX_TABLES} tables, each common table expression counted wherever it is named: split it."
             ));
         }
-        if parts > PARTS {
+        if parts > MAX_PARTS {
             return Err(format!(
-                "This statement is of more than {PARTS} parts, each common table expression counted wherever it is named: make it shorter."
+                "This statement is of more than {MAX_PARTS} parts, each common table expression counted wherever it is named: make it shorter."
             ));
         }
         let mut tables: Vec<_> = tables.into_iter().collect();
@@ -115,9 +114,9 @@ impl Reads {
         Ok((tables.collect(), u32::try_from(parts).unwrap_or(u32::MAX)))
     }
 
-    /// How often each body stands in the statement. One that nobody names stands in it once, as its text does.
-    fn times(&self) -> Vec<u64> {
-        let finished = self.finished();
+    /// Returns how often each body is expanded; at least once, because its text is parsed.
+    fn expansion_counts(&self) -> Vec<u64> {
+        let finished = self.dependency_order();
         let mut place = vec![0; self.bodies.len()];
         for (index, body) in finished.iter().enumerate() {
             place[*body] = index;
@@ -127,7 +126,7 @@ impl Reads {
             let mine = times[body].max(1);
             times[body] = mine;
             for Body(named) in &self.bodies[body].commons {
-                // A recursive one is not written out again within itself.
+                // A recursive reference is not expanded again.
                 if place[*named] < place[body] {
                     times[*named] = times[*named].saturating_add(mine);
                 }
@@ -136,8 +135,8 @@ impl Reads {
         times
     }
 
-    /// The bodies, each after those that it names.
-    fn finished(&self) -> Vec<usize> {
+    /// Returns the bodies in an order in which each comes after those that it refers to.
+    fn dependency_order(&self) -> Vec<usize> {
         let mut begun = vec![false; self.bodies.len()];
         let mut finished = Vec::with_capacity(self.bodies.len());
         for first in (0..self.bodies.len()).rev() {

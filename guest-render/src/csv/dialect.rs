@@ -1,6 +1,6 @@
-//! The dialects of CSV: what stands between the cells.
+//! Dialects of CSV: the characters between cells.
 
-/// The rows of a source, and what stands between their cells.
+/// The rows of a source, with the delimiter of their cells.
 #[derive(Clone, Copy)]
 pub(super) struct Table<'a> {
     pub(super) text: &'a str,
@@ -8,9 +8,9 @@ pub(super) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// A comma, unless the first line says another (`sep=;`, as spreadsheets write it), or has semicolons or tabs and no
-    /// comma. What stands in quotes does not count.
-    pub(super) fn of(source: &'a str) -> Self {
+    /// Detects the delimiter: a comma, unless the first line names another (`sep=;`, as spreadsheets write it), or has semicolons
+    /// or tabs and no comma. Quoted text is ignored.
+    pub(super) fn detect(source: &'a str) -> Self {
         let text = source.strip_prefix('\u{feff}').unwrap_or(source);
         let line_end = text.find(['\n', '\r']).unwrap_or(text.len());
         let (first, rest) = text.split_at(line_end);
@@ -34,7 +34,7 @@ impl<'a> Table<'a> {
                     if commas + semicolons + tabs > 0 {
                         break;
                     }
-                    // Blank lines around a table say nothing.
+                    // Blank lines before a table are skipped.
                     if byte == b'\n' && line_end > 0 {
                         break;
                     }
@@ -55,7 +55,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Whether a byte can stand between cells.
+/// Whether a byte can be a delimiter.
 fn is_delimiter(byte: u8) -> bool {
     byte.is_ascii_punctuation() && byte != b'"' || matches!(byte, b'\t' | b' ')
 }

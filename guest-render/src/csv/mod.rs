@@ -1,7 +1,7 @@
-//! CSV pages: RFC 4180 read leniently, in the dialects that spreadsheets write, every row in one table.
+//! CSV pages: RFC 4180 read leniently, in the dialects that spreadsheets write, all rows in one table.
 //!
-//! The text is read twice: once to learn how many columns the widest row has and how large the page will be, so that
-//! padding ragged rows can never build more than the host takes, and once to write it.
+//! The text is read twice: first for the width of the widest row and the size of the page, so that padding short rows can never
+//! exceed the host's limit, then for writing.
 
 mod dialect;
 mod numbers;
@@ -12,68 +12,72 @@ use csv::{ReaderBuilder, StringRecord};
 use maud::html;
 
 use crate::language;
-use crate::out::{Out, escaped_len};
-use crate::page::{self, About, Shell};
-use crate::place::malformed;
+use crate::page::{self, PageMetadata, PageShell};
+use crate::page_writer::{PageWriter, escaped_len};
+use crate::position::malformed;
 use crate::{Page, RenderError, Source};
 use dialect::Table;
 pub(crate) use numbers::is_number;
 
-/// Columns past this one are not looked at for numbers: the styles would outgrow the table.
+/// Number of columns that are checked for numbers: styles for more would outgrow the table.
 const STYLED_COLUMNS: usize = 64;
 
-/// A table of more columns than this does not fit on paper as it is.
-const PAPER_COLUMNS: usize = 8;
-/// How many cells of such a table stand beside one another.
-const PAPER_LINE: f32 = 8.0;
+/// Number of columns that fit on paper in one line.
+const MAX_PRINTED_COLUMNS: usize = 8;
+/// Number of cells in a line on paper, for wider tables.
+const PRINTED_CELLS_PER_LINE: f32 = 8.0;
 
-/// Tables of more rows than this scroll in a box of their own, below a head that stays; others are shown as a whole.
-const WHOLE_ROWS: u64 = 200;
+/// Tables of more rows than this scroll in a box of their own with a fixed head; others are shown whole.
+const MAX_UNSCROLLED_ROWS: u64 = 200;
 
-/// Room for what the page's runtime offers above a table, so that nothing moves when it comes.
-const TOOLS: &str = "<div class=\"tools\"></div>\n";
+/// Space for the runtime's tools above a table, so that nothing moves when they load.
+const TOOLBAR_SPACE: &str = "<div class=\"tools\"></div>\n";
 
 /// Renders a CSV source.
 pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
-    let table = Table::of(&source.text);
+    let table = Table::detect(&source.text);
     check_quotes(&table, &source.text)?;
-    let layout = Layout::of(table)?;
-    let shell = Shell {
+    let layout = Layout::measure(table)?;
+    let shell = PageShell {
         source,
         kind: "csv",
         styles: &[include_str!("../../assets/csv.css")],
         own_styles: layout.own_styles(),
-        about: About {
+        metadata: PageMetadata {
             title: None,
             description: layout.description.clone(),
             language: language::detect(sample(table.text)).map(str::to_owned),
         },
     };
-    page::build(&shell, |out| {
+    page::build_page(&shell, |out| {
         let what = format!("Table of {}", layout.caption());
-        out.markup(&page::heading(source, &what))?;
+        out.markup(&page::fallback_heading(source, &what))?;
         if source.runtime.is_some() && layout.rows > 0 {
-            out.markup(TOOLS)?;
+            out.markup(TOOLBAR_SPACE)?;
         }
         write_table(out, table, &layout)
     })
 }
 
-/// How much of a table tells its language, in bytes.
-const SAMPLE: usize = 1_500;
+/// Bytes of a table that its language is detected from.
+const SAMPLE_BYTES: usize = 1_500;
 
 fn sample(text: &str) -> &str {
-    &text[..text.floor_char_boundary(SAMPLE)]
+    &text[..text.floor_char_boundary(SAMPLE_BYTES)]
 }
 
-fn write_table(out: &mut Out<'_>, table: Table<'_>, layout: &Layout) -> Result<(), RenderError> {
+fn write_table(
+    out: &mut PageWriter<'_>,
+    table: Table<'_>,
+    layout: &Layout,
+) -> Result<(), RenderError> {
     if layout.rows == 0 {
         return out.markup("<p>This file has no rows.</p>");
     }
     if layout.bytes() > u64::try_from(out.room()).unwrap_or(u64::MAX) {
         return Err(RenderError::TooLarge);
     }
-    out.markup(if layout.rows > WHOLE_ROWS {
+    out.markup(if layout.rows > MAX_UNSCROLLED_ROWS {
         "<div class=\"scroll tall\" role=\"region\" tabindex=\"0\" aria-label=\"Table\">\n<table>\n"
     } else {
         "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"Table\">\n<table>\n"
@@ -95,34 +99,34 @@ fn write_table(out: &mut Out<'_>, table: Table<'_>, layout: &Layout) -> Result<(
 }
 
 /// The markup around the text of a cell.
-struct Cell {
+struct CellMarkup {
     open: &'static str,
-    /// Around words, which have a direction.
+    /// Opening tag for cells with words, which have a direction.
     open_words: &'static str,
     close: &'static str,
 }
 
-const HEADER_CELL: Cell = Cell {
+const HEADER_CELL: CellMarkup = CellMarkup {
     open: "<th scope=\"col\">",
     open_words: "<th scope=\"col\" dir=\"auto\">",
     close: "</th>",
 };
-const CELL: Cell = Cell {
+const CELL: CellMarkup = CellMarkup {
     open: "<td>",
     open_words: "<td dir=\"auto\">",
     close: "</td>",
 };
-const ROW: Cell = Cell {
+const ROW: CellMarkup = CellMarkup {
     open: "<tr>",
     open_words: "<tr>",
     close: "</tr>\n",
 };
 
 fn write_row(
-    out: &mut Out<'_>,
+    out: &mut PageWriter<'_>,
     row: &StringRecord,
     columns: usize,
-    cell: &Cell,
+    cell: &CellMarkup,
 ) -> Result<(), RenderError> {
     out.markup(ROW.open)?;
     for column in 0..columns {
@@ -144,33 +148,33 @@ fn has_words(cell: &str) -> bool {
         .any(|byte| byte.is_ascii_alphabetic() || !byte.is_ascii())
 }
 
-/// Layout of a table, which has to be known before its first row can be written.
+/// Layout of a table, which must be known before the first row is written.
 #[derive(Default)]
 struct Layout {
-    /// With the header.
+    /// Number of rows, the header included.
     rows: u64,
-    /// In the widest row.
+    /// Number of cells in the widest row.
     columns: usize,
-    /// The text of all cells, as it stands in a page.
+    /// Bytes of the text of all cells, escaped.
     text_bytes: u64,
-    /// How many cells have words.
-    worded: u64,
+    /// Number of cells with words.
+    cells_with_words: u64,
     /// The table in a sentence.
     description: String,
-    /// For each of the first columns, what its cells hold.
-    contents: Vec<Contents>,
+    /// Content of each of the first columns.
+    contents: Vec<ColumnContent>,
 }
 
-/// Contents of a column's cells, its header aside.
+/// Content of a column's cells, without the header.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Contents {
+enum ColumnContent {
     Nothing,
     Numbers,
     Text,
 }
 
 impl Layout {
-    fn of(table: Table<'_>) -> Result<Self, RenderError> {
+    fn measure(table: Table<'_>) -> Result<Self, RenderError> {
         let mut layout = Self::default();
         let mut names = String::new();
         each_row(table, |row| {
@@ -193,23 +197,23 @@ impl Layout {
 
     fn add(&mut self, row: &StringRecord) {
         let wide = row.len().min(STYLED_COLUMNS).max(self.contents.len());
-        self.contents.resize(wide, Contents::Nothing);
+        self.contents.resize(wide, ColumnContent::Nothing);
         for (cell, contents) in row.iter().zip(&mut self.contents) {
-            if self.rows > 0 && !cell.trim().is_empty() && *contents != Contents::Text {
+            if self.rows > 0 && !cell.trim().is_empty() && *contents != ColumnContent::Text {
                 *contents = if is_number(cell.trim()) {
-                    Contents::Numbers
+                    ColumnContent::Numbers
                 } else {
-                    Contents::Text
+                    ColumnContent::Text
                 };
             }
         }
         self.columns = self.columns.max(row.len());
         self.rows += 1;
-        self.worded += row.iter().filter(|cell| has_words(cell)).count() as u64;
+        self.cells_with_words += row.iter().filter(|cell| has_words(cell)).count() as u64;
         self.text_bytes += row.iter().map(|cell| escaped_len(cell) as u64).sum::<u64>();
     }
 
-    /// The least that the rows will take in a page.
+    /// Returns a lower bound of the bytes that the rows take in a page.
     fn bytes(&self) -> u64 {
         let cell = (CELL.open.len() + CELL.close.len()) as u64;
         let row = (ROW.open.len() + ROW.close.len()) as u64;
@@ -220,7 +224,7 @@ impl Layout {
         let direction = (CELL.open_words.len() - CELL.open.len()) as u64;
         cells
             .saturating_add(self.rows * row)
-            .saturating_add(self.worded * direction)
+            .saturating_add(self.cells_with_words * direction)
             .saturating_add(self.text_bytes)
     }
 
@@ -230,12 +234,12 @@ impl Layout {
         format!("{rows} row{row}, {} column{column}", self.columns)
     }
 
-    /// Numbers are read against each other from the right and never broken. On paper a wide row takes several lines of equal
-    /// cells, the names of the columns likewise above them, so that no column is lost.
+    /// Returns styles for this table. Columns of numbers are aligned right and never broken. On paper a wide row takes several
+    /// lines of equal cells, and the column names above them do, too.
     fn own_styles(&self) -> String {
         let mut styles = String::new();
         for (column, contents) in self.contents.iter().enumerate() {
-            if *contents == Contents::Numbers {
+            if *contents == ColumnContent::Numbers {
                 // Writing to a string cannot fail.
                 let _ = write!(
                     styles,
@@ -244,12 +248,12 @@ impl Layout {
                 );
             }
         }
-        if self.columns > PAPER_COLUMNS {
+        if self.columns > MAX_PRINTED_COLUMNS {
             let _ = write!(
                 styles,
                 "@page{{size:landscape}}@media print{{tr{{display:flex;flex-wrap:wrap;border-bottom:1px solid var(--line)}}th,td{{border:0!important;flex:0 0 {}%;min-width:0!important;\
                  max-width:none!important;white-space:pre-wrap!important}}}}",
-                100.0 / PAPER_LINE
+                100.0 / PRINTED_CELLS_PER_LINE
             );
         }
         styles
@@ -260,10 +264,10 @@ fn plural(count: u64) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-/// Calls `row` for every row of `text`.
+/// Calls `row` for every row of a table.
 ///
-/// The reader skips blank lines. Between rows they are rows with one empty cell, by the grammar of RFC 4180; around
-/// the table they are not worth showing.
+/// The reader skips blank lines. Between rows they are rows with one empty cell, by the grammar of RFC 4180; around the table
+/// they are left out.
 fn each_row<F>(table: Table<'_>, mut row: F) -> Result<(), RenderError>
 where
     F: FnMut(&StringRecord) -> Result<(), RenderError>,
@@ -274,7 +278,7 @@ where
     let mut is_first = true;
     loop {
         let start = offset(&reader);
-        // What is text already, of rows of any length, has no way to be wrong.
+        // A valid text with rows of any length gives no errors.
         if !reader.read_record(&mut record).unwrap_or(false) {
             return Ok(());
         }
@@ -296,15 +300,15 @@ fn reader(table: Table<'_>) -> csv::Reader<&[u8]> {
         .from_reader(table.text.as_bytes())
 }
 
-/// Where in the text the next row begins, or the blank lines before it.
+/// Returns the offset of the next row, or of the blank lines before it.
 fn offset(reader: &csv::Reader<&[u8]>) -> usize {
     usize::try_from(reader.position().byte()).unwrap_or(usize::MAX)
 }
 
-/// How many blank lines stand at `start`.
+/// Counts the blank lines at `start`.
 fn blank_lines(text: &str, start: usize) -> usize {
     let bytes = text.as_bytes();
-    // The line feed of the break that ended the row before is left for the next row to skip.
+    // The line feed after the previous row's carriage return was not read yet.
     let ends_row_before =
         start > 0 && bytes[start - 1] == b'\r' && bytes.get(start) == Some(&b'\n');
     let mut rest = &bytes[start + usize::from(ends_row_before)..];
@@ -318,10 +322,10 @@ fn blank_lines(text: &str, start: usize) -> usize {
     }
 }
 
-/// A quote that is never closed would swallow the rest of the file into one cell, so it is an error.
+/// Fails on a quote that is never closed: it would swallow the rest of the file into one cell.
 ///
-/// A quote opens a cell where it is its first character, and closes it where it does not stand for itself; whatever
-/// then follows up to the next delimiter is text of the cell, and so is a quote in a cell that does not begin with one.
+/// A quote as a cell's first character opens the cell, and a single quote closes it. Text after it up to the next delimiter
+/// belongs to the cell, as do quotes in other cells.
 fn check_quotes(table: &Table<'_>, source: &str) -> Result<(), RenderError> {
     let before = source.len() - table.text.len();
     let bom = if source.starts_with('\u{feff}') {

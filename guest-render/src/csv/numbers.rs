@@ -1,6 +1,6 @@
 //! Numbers as people write them in tables.
 
-/// Whether a cell holds one number as people write it in tables: with a sign, a currency or a percentage, with points,
+/// Whether a cell holds one number as people write it in tables: with a sign, a currency or a percentage, and with points,
 /// commas, apostrophes or spaces between its groups.
 pub(crate) fn is_number(cell: &str) -> bool {
     const SIGNS: [char; 12] = ['+', '-', '−', '$', '€', '£', '¥', '₹', '%', '‰', '(', ')'];
@@ -29,7 +29,7 @@ pub(crate) fn is_number(cell: &str) -> bool {
     if is_spaced && !groups.all(|group| group.bytes().take_while(u8::is_ascii_digit).count() == 3) {
         return false;
     }
-    // Times, dates, addresses and versions are not read from the right.
+    // Times, dates, addresses and versions are not numbers.
     let points = digits.matches('.').count();
     let is_grouped = points < 2
         || digits.split('.').skip(1).all(|group| {

@@ -1,62 +1,62 @@
-//! Description of a language for the scanner.
+//! Descriptions of languages for the scanner.
 
-use super::{more, table};
+use super::{common_languages, rare_languages};
 
-/// A language, or several that share their words.
+/// A language, or several with the same words.
 pub(super) struct Language {
-    /// Names of the language in a fence, in lower case. Like all words here, with spaces between.
+    /// Names of the language in a fence, in lower case. All word lists are separated by spaces.
     pub(super) names: &'static str,
     pub(super) keywords: &'static str,
     pub(super) literals: &'static str,
     pub(super) types: &'static str,
     pub(super) line_comments: &'static [&'static str],
     pub(super) block_comments: &'static [(&'static str, &'static str)],
-    /// The longer of two that begin alike comes first.
+    /// Kinds of strings; of two with a common start, the longer one comes first.
     pub(super) quotes: &'static [Quote],
-    pub(super) flags: &'static [Flag],
+    pub(super) flags: &'static [LanguageFlag],
 }
 
 /// A kind of string.
 pub(super) struct Quote {
-    /// Opens and closes it.
+    /// The opening and closing mark.
     pub(super) mark: &'static str,
-    /// A backslash takes the meaning of what follows it.
+    /// Whether a backslash escapes the next character.
     pub(super) escapes: bool,
-    /// It may go on over line breaks.
+    /// Whether it may span lines.
     pub(super) lines: bool,
 }
 
 /// Feature of a language beyond words, comments and strings.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Flag {
+pub(super) enum LanguageFlag {
     /// `@name` is an attribute, a decorator or a rule.
     AtAttributes,
     /// `\name` is a command.
-    Backslashes,
+    BackslashCommands,
     /// A word that begins with a capital is a type.
-    Capitals,
-    /// Words mean the same in capitals.
-    Caseless,
+    CapitalizedTypes,
+    /// Keywords are case-insensitive.
+    CaseInsensitive,
     /// `name:` at the start of a line is a key.
     ColonKeys,
     /// `$name` is a variable.
-    Dollars,
+    DollarVariables,
     /// `name =` at the start of a line is a key, `[name]` a heading.
     EqualsKeys,
-    /// `#` opens a comment wherever it stands.
-    FreeHash,
+    /// `#` opens a comment anywhere.
+    HashCommentsAnywhere,
     /// `#[…]` is an attribute, `name!(…)` a call.
     HashAttributes,
     /// Names may have hyphens.
-    Hyphens,
+    HyphenatedNames,
     /// `'name` without a closing quote is a lifetime.
     Lifetimes,
     /// Block comments nest.
     NestedComments,
-    /// A line that begins with `#` speaks to the compiler.
+    /// A line that begins with `#` is a preprocessor directive.
     Preprocessor,
     /// `name:` is a property anywhere.
-    Properties,
+    ColonProperties,
     /// `r#"…"#` is a string.
     RawStrings,
     /// `/…/` is a regular expression where a value may begin.
@@ -66,15 +66,15 @@ pub(super) enum Flag {
 }
 
 impl Language {
-    pub(super) fn has(&self, flag: Flag) -> bool {
+    pub(super) fn has(&self, flag: LanguageFlag) -> bool {
         self.flags.contains(&flag)
     }
 }
 
-/// The language that a fence names.
-pub(super) fn find(name: &str) -> Option<&'static Language> {
-    table::LANGUAGES
+/// Finds the language that a fence names.
+pub(super) fn find_language(name: &str) -> Option<&'static Language> {
+    common_languages::LANGUAGES
         .iter()
-        .chain(more::LANGUAGES)
+        .chain(rare_languages::LANGUAGES)
         .find(|language| language.names.split(' ').any(|known| known == name))
 }

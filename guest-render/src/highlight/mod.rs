@@ -1,29 +1,28 @@
-//! Highlighted code: one pass over a block, with a table of languages instead of grammars.
+//! Highlighting of code: one pass over a block, with a table of languages instead of grammars.
 //!
-//! Every call is a fresh instance, so whatever a highlighter has to load and compile is paid for by every page. The
-//! usual one, syntect with its curated dump, was measured inside the component: its regular expressions cost 130 ms
-//! and 0.6 G of fuel for 1 KB of Rust, 1.2 s for a page in sixteen languages, and a backtracking matcher lets a hostile
-//! block burn the budget of the page it stands in. Grammars by tree-sitter need a C compiler for the guest. This scanner
-//! never looks back, needs no start-up and tells the words, strings, comments and numbers of a language apart, which is
-//! what colours are for; where it cannot tell, the code stays as plain as without it.
+//! Every call is a fresh instance, so each page pays for all that a highlighter loads and compiles. The usual one, syntect with
+//! its curated dump, was measured inside the component: its regular expressions cost 130 ms and 0.6 G of fuel for 1 KB of Rust,
+//! 1.2 s for a page in sixteen languages, and with a backtracking matcher a hostile block can use up the page's budget.
+//! Tree-sitter's grammars need a C compiler for the guest. This scanner never looks back, needs no start-up, and recognises
+//! words, strings, comments and numbers; other code stays plain.
 
 mod code;
+mod common_languages;
 mod languages;
 mod markup;
-mod more;
-mod table;
+mod rare_languages;
 
 use std::fmt;
 
-/// A larger block is shown plain: nobody reads it for its colours.
-pub(crate) const MAX_BLOCK: usize = 64 * 1024;
+/// Size limit of highlighted blocks, in bytes; larger ones are shown plain.
+pub(crate) const MAX_BLOCK_BYTES: usize = 64 * 1024;
 
-/// Kind of a piece of code. Each kind has a colour in the styles.
+/// Class of a token of code. Each class has a colour in the styles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum TokenClass {
     Plain,
     Keyword,
-    /// `true`, `nil` and their like.
+    /// `true`, `nil` and similar words.
     Literal,
     Type,
     Function,
@@ -38,8 +37,8 @@ enum Kind {
     Deleted,
 }
 
-impl Kind {
-    /// The class that the styles know it by.
+impl TokenClass {
+    /// Returns the CSS class.
     fn class(self) -> &'static str {
         match self {
             Self::Plain => "",
@@ -58,24 +57,28 @@ impl Kind {
     }
 }
 
-/// Writes a block of code, highlighted where the language is known.
-pub(crate) fn write(out: &mut dyn fmt::Write, language: &str, code: &str) -> fmt::Result {
-    let mut pieces = Pieces {
+/// Writes a block of code, highlighted if the language is known.
+pub(crate) fn write_highlighted(
+    out: &mut dyn fmt::Write,
+    language: &str,
+    code: &str,
+) -> fmt::Result {
+    let mut pieces = SpanWriter {
         out,
         code,
         written: 0,
-        pending: Kind::Plain,
+        pending: TokenClass::Plain,
         pending_from: 0,
     };
-    if code.len() <= MAX_BLOCK {
+    if code.len() <= MAX_BLOCK_BYTES {
         let language = language.to_ascii_lowercase();
         match language.as_str() {
-            "diff" | "patch" => diff(&mut pieces)?,
+            "diff" | "patch" => highlight_diff(&mut pieces)?,
             "html" | "htm" | "xml" | "svg" | "xhtml" | "vue" | "svelte" | "astro" | "rss" => {
                 markup::scan(&mut pieces)?;
             }
             name => {
-                if let Some(language) = languages::find(name) {
+                if let Some(language) = languages::find_language(name) {
                     code::scan(language, &mut pieces)?;
                 }
             }
@@ -84,18 +87,18 @@ pub(crate) fn write(out: &mut dyn fmt::Write, language: &str, code: &str) -> fmt
     pieces.finish()
 }
 
-/// Takes the code in order, piece by piece, and writes neighbours of one kind as one.
-struct Pieces<'a> {
+/// Writes code token by token, and joins neighbours of one class.
+struct SpanWriter<'a> {
     out: &'a mut dyn fmt::Write,
     code: &'a str,
     written: usize,
-    pending: Kind,
+    pending: TokenClass,
     pending_from: usize,
 }
 
-impl<'a> Pieces<'a> {
-    /// Everything up to `end` that was not taken yet is of this kind.
-    fn take(&mut self, end: usize, kind: Kind) -> fmt::Result {
+impl<'a> SpanWriter<'a> {
+    /// Assigns a class to all text up to `end` that was not assigned yet.
+    fn take(&mut self, end: usize, kind: TokenClass) -> fmt::Result {
         if kind != self.pending {
             self.flush(self.written)?;
             self.pending = kind;
@@ -110,7 +113,7 @@ impl<'a> Pieces<'a> {
         if piece.is_empty() {
             return Ok(());
         }
-        if self.pending == Kind::Plain {
+        if self.pending == TokenClass::Plain {
             return comrak::html::escape(self.out, piece);
         }
         self.out.write_str("<span class=\"")?;
@@ -120,26 +123,26 @@ impl<'a> Pieces<'a> {
         self.out.write_str("</span>")
     }
 
-    /// Writes what is left, the rest of the code plain.
+    /// Writes the rest of the code as plain.
     fn finish(mut self) -> fmt::Result {
-        self.take(self.code.len(), Kind::Plain)?;
+        self.take(self.code.len(), TokenClass::Plain)?;
         self.flush(self.code.len())
     }
 }
 
-/// Changes, line by line.
-fn diff(pieces: &mut Pieces<'_>) -> fmt::Result {
+/// Highlights a diff, line by line.
+fn highlight_diff(pieces: &mut SpanWriter<'_>) -> fmt::Result {
     let mut end = 0;
     for line in pieces.code.split_inclusive('\n') {
         end += line.len();
         let kind = match line.as_bytes() {
             [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] | [b'd', b'i', b'f', b'f', ..] => {
-                Kind::Comment
+                TokenClass::Comment
             }
-            [b'@', ..] => Kind::Meta,
-            [b'+', ..] => Kind::Inserted,
-            [b'-', ..] => Kind::Deleted,
-            _ => Kind::Plain,
+            [b'@', ..] => TokenClass::Meta,
+            [b'+', ..] => TokenClass::Inserted,
+            [b'-', ..] => TokenClass::Deleted,
+            _ => TokenClass::Plain,
         };
         pieces.take(end, kind)?;
     }
@@ -150,10 +153,10 @@ fn diff(pieces: &mut Pieces<'_>) -> fmt::Result {
 mod tests {
     use super::*;
 
-    /// Shows pieces as `kind:text` so that expectations can be read.
+    /// Shows tokens as `class:text`, so that expectations are readable.
     fn pieces(language: &str, code: &str) -> String {
         let mut html = String::new();
-        write(&mut html, language, code).unwrap();
+        write_highlighted(&mut html, language, code).unwrap();
         let mut shown = String::new();
         for piece in html.split("<span class=\"h") {
             match piece.split_once("\">") {
@@ -298,9 +301,9 @@ mod tests {
             "<<EOF",
             "\r\n",
         ];
-        for name in table::LANGUAGES
+        for name in common_languages::LANGUAGES
             .iter()
-            .chain(more::LANGUAGES)
+            .chain(rare_languages::LANGUAGES)
             .flat_map(|language| language.names.split(' '))
             .chain(["html", "diff"])
         {
@@ -312,7 +315,7 @@ mod tests {
                     code.repeat(50),
                 ] {
                     let mut html = String::new();
-                    write(&mut html, name, &code).unwrap();
+                    write_highlighted(&mut html, name, &code).unwrap();
                     let mut expected = String::new();
                     comrak::html::escape(&mut expected, &code).unwrap();
                     let mut plain = html.replace("</span>", "");
@@ -327,9 +330,9 @@ mod tests {
 
     #[test]
     fn large_blocks_are_plain() {
-        let code = "fn ".repeat(MAX_BLOCK / 3 + 1);
+        let code = "fn ".repeat(MAX_BLOCK_BYTES / 3 + 1);
         let mut html = String::new();
-        write(&mut html, "rust", &code).unwrap();
+        write_highlighted(&mut html, "rust", &code).unwrap();
         assert_eq!(html, code);
     }
 }

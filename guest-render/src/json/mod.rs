@@ -1,64 +1,65 @@
-//! JSON pages: checked against the grammar first, then shown as a tree that folds without scripts.
+//! JSON pages: checked against the grammar, then shown as a tree that folds without scripts.
 //!
-//! The tree is made of slices of the source, never of parsed values, so that numbers, escapes and duplicate keys stay as
-//! they were written. Since the text is valid by then, telling its tokens apart takes no more than their first bytes.
+//! The tree consists of slices of the source, never of parsed values: numbers, escapes and duplicate keys stay as written. The
+//! text is valid by then, so the first byte of a token tells its kind.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use crate::language;
-use crate::out::Out;
-use crate::page::{self, About, Shell};
-use crate::place::malformed;
+use crate::page::{self, PageMetadata, PageShell};
+use crate::page_writer::PageWriter;
+use crate::position::malformed;
 use crate::{Page, RenderError, Source};
 
-/// Deeper containers are shown as plain source: readers of HTML give up nesting at a few hundred elements.
+/// Nesting limit of the tree; deeper containers are shown as plain source, because HTML parsers limit nesting to a few hundred
+/// elements.
 const MAX_DEPTH: usize = 100;
-/// Containers this deep begin folded.
-const OPEN_DEPTH: usize = 4;
-/// Containers with more entries than this begin folded.
-const OPEN_ENTRIES: u32 = 100;
-/// Once this many entries are open to the eye, further containers begin folded.
-const OPEN_TOTAL: u32 = 600;
+/// Depth from which containers begin folded.
+const MAX_OPEN_DEPTH: usize = 4;
+/// Number of entries from which containers begin folded.
+const MAX_OPEN_CONTAINER_ENTRIES: u32 = 100;
+/// Number of visible entries from which all further containers begin folded.
+const MAX_OPEN_ENTRIES: u32 = 600;
 
-/// The entries of containers with more than this many stand in groups of it, which browsers lay out as they come into
-/// view: an array of 140,000 numbers takes them a quarter of the time.
-const GROUP: u32 = 100;
+/// Size of groups of entries in large containers, which browsers lay out when they scroll into view: an array of 140,000 numbers
+/// takes a quarter of the time.
+const GROUP_SIZE: u32 = 100;
 
 /// Renders a JSON source.
 pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
     let text = source.text.strip_prefix('\u{feff}').unwrap_or(&source.text);
-    check(text)?;
+    check_grammar(text)?;
     let description = description(text);
-    let shell = Shell {
+    let shell = PageShell {
         source,
         kind: "json",
         styles: &[include_str!("../../assets/json.css")],
         own_styles: String::new(),
-        about: About {
+        metadata: PageMetadata {
             title: None,
             description: description.clone(),
             language: language::detect(sample(text)).map(str::to_owned),
         },
     };
-    page::build(&shell, |out| {
-        out.markup(&page::heading(source, &description))?;
+    page::build_page(&shell, |out| {
+        out.markup(&page::fallback_heading(source, &description))?;
         out.markup("<div class=\"tree\" role=\"region\" tabindex=\"0\" aria-label=\"JSON\">\n")?;
-        Tree::new(out, text).write()?;
+        TreeWriter::new(out, text).write()?;
         out.markup("</div>")
     })
 }
 
-/// How much of a text tells its language, in bytes.
-const SAMPLE: usize = 1_500;
+/// Bytes of a text that its language is detected from.
+const SAMPLE_BYTES: usize = 1_500;
 
 fn sample(text: &str) -> &str {
-    &text[..text.floor_char_boundary(SAMPLE)]
+    &text[..text.floor_char_boundary(SAMPLE_BYTES)]
 }
 
-/// A value in a sentence.
+/// Describes a value in a sentence.
 fn description(text: &str) -> String {
-    let outermost = containers(text).first().copied();
+    let outermost = index_containers(text).first().copied();
     let bytes = text.as_bytes();
     match (outermost, bytes.get(skip_space(bytes, 0))) {
         (Some(container), Some(b'[')) => {
@@ -81,8 +82,8 @@ fn description(text: &str) -> String {
     }
 }
 
-/// Checks the grammar. Ignoring a value keeps its open brackets on a heap, so no nesting overflows the stack.
-fn check(text: &str) -> Result<(), RenderError> {
+/// Checks the grammar. The parser keeps open brackets on the heap, so nesting cannot overflow the stack.
+fn check_grammar(text: &str) -> Result<(), RenderError> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let outcome = IgnoredAny::deserialize(&mut reader).and_then(|_| reader.end());
     outcome.map_err(|error| {
@@ -93,7 +94,7 @@ fn check(text: &str) -> Result<(), RenderError> {
         let named = offset_of(text, error.line(), error.column());
         let offset = match what {
             _ if error.is_eof() => text.len(),
-            // The reader names the last byte that it took, which here is the one before.
+            // The parser names the last byte that it read, which here is the one before.
             _ if what.starts_with("control character") => named + 1,
             _ => named,
         };
@@ -101,7 +102,7 @@ fn check(text: &str) -> Result<(), RenderError> {
     })
 }
 
-/// The byte that an error names by a line and a column of bytes. Column 0 is the line break before the line.
+/// Returns the offset of an error by its line and its column in bytes. Column 0 is the line break before the line.
 fn offset_of(text: &str, line: usize, column: usize) -> usize {
     let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
     let line_start = match line {
@@ -117,16 +118,16 @@ fn offset_of(text: &str, line: usize, column: usize) -> usize {
 /// An array or object of the source.
 #[derive(Clone, Copy, Default)]
 struct Container {
-    /// How many values it holds itself.
+    /// Number of its own entries.
     entries: u32,
-    /// Where its text ends.
+    /// Offset of its end.
     end: usize,
-    /// The number of the first container that opens after it has closed.
+    /// Index of the first container that opens after it has closed.
     next: usize,
 }
 
-/// All containers in the order in which they open.
-fn containers(text: &str) -> Vec<Container> {
+/// Lists all containers in the order in which they open.
+fn index_containers(text: &str) -> Vec<Container> {
     let bytes = text.as_bytes();
     let mut containers: Vec<Container> = Vec::new();
     let mut open: Vec<usize> = Vec::new();
@@ -168,35 +169,35 @@ fn containers(text: &str) -> Vec<Container> {
 }
 
 /// Progress in writing a container.
-struct Entries {
+struct OpenContainer {
     is_grouped: bool,
     written: u32,
 }
 
 /// Writes the tree of a valid text.
-struct Tree<'out, 'page, 'text> {
-    out: &'out mut Out<'page>,
+struct TreeWriter<'out, 'page, 'text> {
+    out: &'out mut PageWriter<'page>,
     text: &'text str,
     at: usize,
     containers: Vec<Container>,
     next_container: usize,
-    /// The containers around what is written next.
-    around: Vec<Entries>,
+    /// The open containers around the next token.
+    open_containers: Vec<OpenContainer>,
     open_entries: u32,
     /// The key that waits for its value.
     key: Option<&'text str>,
 }
 
-impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
-    fn new(out: &'out mut Out<'page>, text: &'text str) -> Self {
-        let containers = containers(text);
+impl<'out, 'page, 'text> TreeWriter<'out, 'page, 'text> {
+    fn new(out: &'out mut PageWriter<'page>, text: &'text str) -> Self {
+        let containers = index_containers(text);
         Self {
             out,
             text,
             at: 0,
             containers,
             next_container: 0,
-            around: Vec::new(),
+            open_containers: Vec::new(),
             open_entries: 0,
             key: None,
         }
@@ -211,15 +212,19 @@ impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
             };
             match first {
                 b':' | b',' => self.at += 1,
-                b'[' | b'{' => self.container(*first)?,
+                b'[' | b'{' => self.open_container(*first)?,
                 b']' | b'}' => {
                     let bracket = self.take(self.at + 1);
-                    if self.around.pop().is_some_and(|entries| entries.is_grouped) {
+                    if self
+                        .open_containers
+                        .pop()
+                        .is_some_and(|entries| entries.is_grouped)
+                    {
                         self.out.markup("</div>")?;
                     }
                     self.out.markup("</div><div>")?;
                     self.out.text(bracket)?;
-                    self.comma()?;
+                    self.write_comma()?;
                     self.out.markup("</div></details>\n")?;
                 }
                 b'"' => {
@@ -227,16 +232,16 @@ impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
                     if bytes.get(skip_space(bytes, self.at)) == Some(&b':') {
                         self.key = Some(string);
                     } else {
-                        self.leaf("s", string)?;
+                        self.write_leaf("s", string)?;
                     }
                 }
                 b't' | b'f' | b'n' => {
                     let word = self.take(word_end(bytes, self.at));
-                    self.leaf("w", word)?;
+                    self.write_leaf("w", word)?;
                 }
                 _ => {
                     let number = self.take(word_end(bytes, self.at));
-                    self.leaf("n", number)?;
+                    self.write_leaf("n", number)?;
                 }
             }
         }
@@ -249,25 +254,25 @@ impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
         taken
     }
 
-    /// A container opens, or stands as a whole where it is empty or too deep.
-    fn container(&mut self, bracket: u8) -> Result<(), RenderError> {
+    /// Opens a container, or writes it whole if it is empty or too deep.
+    fn open_container(&mut self, bracket: u8) -> Result<(), RenderError> {
         let container = self
             .containers
             .get(self.next_container)
             .copied()
             .unwrap_or_default();
-        let depth = self.around.len();
+        let depth = self.open_containers.len();
         if container.entries == 0 || depth >= MAX_DEPTH {
             self.next_container = container.next;
             let source = self.take(container.end);
-            return self.leaf("r", source);
+            return self.write_leaf("r", source);
         }
         self.next_container += 1;
-        self.entry()?;
+        self.begin_entry()?;
         let is_open = depth == 0
-            || (depth < OPEN_DEPTH
-                && container.entries <= OPEN_ENTRIES
-                && self.open_entries.saturating_add(container.entries) <= OPEN_TOTAL);
+            || (depth < MAX_OPEN_DEPTH
+                && container.entries <= MAX_OPEN_CONTAINER_ENTRIES
+                && self.open_entries.saturating_add(container.entries) <= MAX_OPEN_ENTRIES);
         if is_open {
             self.open_entries = self.open_entries.saturating_add(container.entries);
         }
@@ -284,10 +289,10 @@ impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
         } else {
             "\"><summary>"
         })?;
-        self.key()?;
+        self.write_key()?;
         let bracket = self.take(self.at + 1);
         self.out.text(bracket)?;
-        // The closing bracket stands here as well, to be seen and copied while the container is folded.
+        // The closing bracket is repeated here, to be shown and copied while the container is folded.
         let after = skip_space(self.text.as_bytes(), container.end);
         let has_next = self.text.as_bytes().get(after) == Some(&b',');
         self.out.markup(match (class, has_next) {
@@ -298,19 +303,19 @@ impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
         })?;
         self.out.markup(&format!("{} {noun}", container.entries))?;
         self.out.markup("</i></summary><div>\n")?;
-        self.around.push(Entries {
-            is_grouped: container.entries > GROUP,
+        self.open_containers.push(OpenContainer {
+            is_grouped: container.entries > GROUP_SIZE,
             written: 0,
         });
         Ok(())
     }
 
-    /// The next entry of the container around it begins.
-    fn entry(&mut self) -> Result<(), RenderError> {
-        let Some(entries) = self.around.last_mut() else {
+    /// Begins the next entry of the innermost container.
+    fn begin_entry(&mut self) -> Result<(), RenderError> {
+        let Some(entries) = self.open_containers.last_mut() else {
             return Ok(());
         };
-        let begins_group = entries.is_grouped && entries.written.is_multiple_of(GROUP);
+        let begins_group = entries.is_grouped && entries.written.is_multiple_of(GROUP_SIZE);
         let is_first = entries.written == 0;
         entries.written += 1;
         match (begins_group, is_first) {
@@ -320,11 +325,11 @@ impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
         }
     }
 
-    /// A value without a fold.
-    fn leaf(&mut self, class: &str, source: &str) -> Result<(), RenderError> {
-        self.entry()?;
+    /// Writes a value that does not fold.
+    fn write_leaf(&mut self, class: &str, source: &str) -> Result<(), RenderError> {
+        self.begin_entry()?;
         self.out.markup("<div>")?;
-        self.key()?;
+        self.write_key()?;
         self.out.markup("<span class=\"")?;
         self.out.markup(class)?;
         self.out.markup(if class == "s" {
@@ -334,11 +339,11 @@ impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
         })?;
         self.out.text(source)?;
         self.out.markup("</span>")?;
-        self.comma()?;
+        self.write_comma()?;
         self.out.markup("</div>\n")
     }
 
-    fn key(&mut self) -> Result<(), RenderError> {
+    fn write_key(&mut self) -> Result<(), RenderError> {
         if let Some(key) = self.key.take() {
             self.out.markup(if key.is_ascii() {
                 "<b>"
@@ -351,8 +356,8 @@ impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
         Ok(())
     }
 
-    /// The comma after a value, where there is one, so that what is copied from the page is JSON.
-    fn comma(&mut self) -> Result<(), RenderError> {
+    /// Writes the comma after a value, if there is one: text copied from the page is JSON.
+    fn write_comma(&mut self) -> Result<(), RenderError> {
         let bytes = self.text.as_bytes();
         if bytes.get(skip_space(bytes, self.at)) == Some(&b',') {
             self.out.markup(",")?;
@@ -361,7 +366,7 @@ impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
     }
 }
 
-/// The first byte from `at` that is not white space.
+/// Returns the offset of the first byte from `at` that is not white space.
 fn skip_space(bytes: &[u8], at: usize) -> usize {
     let space = bytes[at..]
         .iter()
@@ -369,7 +374,7 @@ fn skip_space(bytes: &[u8], at: usize) -> usize {
     at + space.count()
 }
 
-/// Where the string that opens at `at` ends, past its closing quote.
+/// Returns the end of the string that opens at `at`, after its closing quote.
 fn string_end(bytes: &[u8], at: usize) -> usize {
     let mut end = at + 1;
     while let Some(byte) = bytes.get(end) {
@@ -382,7 +387,7 @@ fn string_end(bytes: &[u8], at: usize) -> usize {
     bytes.len()
 }
 
-/// Where the number or word that begins at `at` ends.
+/// Returns the end of the number or word that begins at `at`.
 fn word_end(bytes: &[u8], at: usize) -> usize {
     let word = bytes[at..]
         .iter()

@@ -1,29 +1,29 @@
-//! Dollars that stand for money and for variables of a shell, which the parser takes for formulas where two of them stand in a line.
+//! Dollar signs of money and shell variables: the parser takes two in a line for a formula.
 
 use std::borrow::Cow;
 
 use comrak::nodes::{Node, NodeValue};
 use comrak::{Arena, Options, parse_document};
 
-/// How often a text is read anew. Each reading may show formulas that others hid.
-const READINGS: usize = 4;
+/// Maximum number of times a text is parsed. Each parse may reveal formulas that others hid.
+const MAX_PARSES: usize = 4;
 
-/// Parses a text, as often as its dollars ask for it: a text without mistaken ones is parsed once.
+/// Parses a text, and again with mistaken dollar signs escaped; a text without them is parsed once.
 pub(super) fn parse<'a>(arena: &'a Arena<'a>, text: &str, options: &Options<'_>) -> Node<'a> {
     let mut text = Cow::Borrowed(text);
-    for _ in 1..READINGS {
+    for _ in 1..MAX_PARSES {
         let document = parse_document(arena, &text, options);
-        let mistaken = mistaken(document, &text);
+        let mistaken = mistaken_dollars(document, &text);
         if mistaken.is_empty() {
             return document;
         }
-        text = Cow::Owned(escaped(&text, &mistaken));
+        text = Cow::Owned(escape_dollars(&text, &mistaken));
     }
     parse_document(arena, &text, options)
 }
 
-/// Where the dollars stand that begin what is no formula, ascending.
-fn mistaken(document: Node<'_>, text: &str) -> Vec<usize> {
+/// Returns the offsets of dollar signs that open no formula, ascending.
+fn mistaken_dollars(document: Node<'_>, text: &str) -> Vec<usize> {
     if text.bytes().filter(|byte| *byte == b'$').nth(1).is_none() {
         return Vec::new();
     }
@@ -44,13 +44,13 @@ fn mistaken(document: Node<'_>, text: &str) -> Vec<usize> {
         let Some(at) = line.map(|line| line + place.column.saturating_sub(1)) else {
             continue;
         };
-        // A formula that the parser does not place exactly stays one.
+        // A formula without an exact position stays one.
         let inside = text.get(at..).and_then(|rest| rest.strip_prefix('$'));
         let after = inside
             .and_then(|rest| rest.strip_prefix(math.literal.as_str()))
             .and_then(|rest| rest.strip_prefix('$'));
         if let Some(after) = after
-            && is_no_formula(&text[..at], &math.literal, after)
+            && is_plain_text(&text[..at], &math.literal, after)
         {
             found.push(at);
         }
@@ -59,15 +59,14 @@ fn mistaken(document: Node<'_>, text: &str) -> Vec<usize> {
     found
 }
 
-/// Whether what stands between two dollars is text: an amount in dollars of somewhere, the beginning of some code, or what goes on
-/// as a word.
-fn is_no_formula(before: &str, inside: &str, after: &str) -> bool {
+/// Whether text between two dollar signs is no formula: an amount of money, the beginning of code, or a part of a word.
+fn is_plain_text(before: &str, inside: &str, after: &str) -> bool {
     let follows_word = before.ends_with(char::is_alphabetic);
     let is_amount = inside.starts_with(|first: char| first.is_ascii_digit());
     inside.contains('`') || after.starts_with(char::is_alphanumeric) || follows_word && is_amount
 }
 
-fn escaped(text: &str, dollars: &[usize]) -> String {
+fn escape_dollars(text: &str, dollars: &[usize]) -> String {
     let mut escaped = String::with_capacity(text.len() + dollars.len());
     let mut written = 0;
     for at in dollars {

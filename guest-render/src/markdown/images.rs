@@ -1,18 +1,18 @@
-//! Images that an author names: loaded when they come into view, and without telling anybody who looks at which page.
+//! Images by URL: loaded lazily, and without a referrer.
 
 use std::fmt;
 
 use comrak::nodes::NodeLink;
 
-/// Writes the beginning of an image, up to where its words stand in an attribute.
-pub(super) fn open(out: &mut dyn fmt::Write, link: &NodeLink) -> fmt::Result {
+/// Writes the beginning of an image, up to its alternative text.
+pub(super) fn open_image(out: &mut dyn fmt::Write, link: &NodeLink) -> fmt::Result {
     out.write_str("<img src=\"")?;
     comrak::html::escape_href(out, &link.url, false)?;
     out.write_str("\" referrerpolicy=\"no-referrer\" loading=\"lazy\" alt=\"")
 }
 
 /// Writes the end of an image.
-pub(super) fn close(out: &mut dyn fmt::Write, link: &NodeLink) -> fmt::Result {
+pub(super) fn close_image(out: &mut dyn fmt::Write, link: &NodeLink) -> fmt::Result {
     if !link.title.is_empty() {
         out.write_str("\" title=\"")?;
         comrak::html::escape(out, &link.title)?;
@@ -20,11 +20,11 @@ pub(super) fn close(out: &mut dyn fmt::Write, link: &NodeLink) -> fmt::Result {
     out.write_str("\" />")
 }
 
-/// Blocks whose text is no markup, by how they begin.
+/// Beginnings of blocks whose text is no markup.
 const VERBATIM: [&str; 5] = ["<script", "<style", "<pre", "<textarea", "<!--"];
 
-/// Writes raw HTML, whose images are given what those of Markdown have. It comes first, and the first of two attributes counts.
-/// Without quotes, so that a piece of a script stays one.
+/// Writes raw HTML, and adds the attributes of Markdown's images to its images. They come first, because the first of two
+/// attributes counts, and have no quotes, so that a string in a script stays intact.
 pub(super) fn write_html(out: &mut dyn fmt::Write, html: &str) -> fmt::Result {
     let start = html.trim_start();
     let is_verbatim = VERBATIM.iter().any(|tag| {

@@ -1,4 +1,4 @@
-//! Formulas: LaTeX in, MathML out, which browsers draw without a library; what cannot be read shows its source.
+//! Formulas: LaTeX is converted to MathML, which browsers show without a library; an unreadable formula shows its source.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,15 +6,15 @@ use std::fmt;
 use math_core::{LatexToMathML, MathCoreConfig, MathDisplay};
 use maud::html;
 
-/// The longest formula that is drawn, in bytes.
-const MAX_BYTES: usize = 8 << 10;
-/// How deep groups may nest in a formula that is drawn.
+/// Size limit of a converted formula, in bytes.
+const MAX_FORMULA_BYTES: usize = 8 << 10;
+/// Nesting limit of groups in a converted formula.
 const MAX_DEPTH: usize = 60;
-/// Further formulas of a page show their source.
+/// Maximum of formulas in a page; further ones show their source.
 const MAX_FORMULAS: usize = 4_000;
 
-/// Commands that the library lacks and authors use, and what is written in the place of them and their braces.
-const COMMANDS: [(&str, &str, &str); 5] = [
+/// Commands that the library lacks and authors use, with the replacements of the command and its braces.
+const COMMAND_REPLACEMENTS: [(&str, &str, &str); 5] = [
     (
         r"\boxed{",
         r"\begin{array}{|c|}\hline\displaystyle ",
@@ -26,8 +26,8 @@ const COMMANDS: [(&str, &str, &str); 5] = [
     (r"\mbox{", r"\text{", "}"),
 ];
 
-/// The elements that a formula is made of.
-const ELEMENTS: [&str; 28] = [
+/// Elements that a formula may consist of.
+const MATHML_ELEMENTS: [&str; 28] = [
     "b",
     "i",
     "math",
@@ -58,29 +58,29 @@ const ELEMENTS: [&str; 28] = [
     "span",
 ];
 
-/// Turns the formulas of a page into MathML.
+/// Converter of a page's formulas into MathML.
 pub(super) struct Formulas {
-    /// Made for the first formula: pages without any do not pay for it.
+    /// Created for the first formula: other pages do not pay for it.
     reader: Option<LatexToMathML>,
-    left: usize,
+    remaining: usize,
 }
 
 impl Formulas {
     pub(super) fn new() -> Self {
         Self {
             reader: None,
-            left: MAX_FORMULAS,
+            remaining: MAX_FORMULAS,
         }
     }
 
-    /// Writes a formula: in a line of its own, or in the text.
+    /// Writes a formula: on a line of its own, or within text.
     pub(super) fn write(
         &mut self,
         out: &mut dyn fmt::Write,
         latex: &str,
         is_display: bool,
     ) -> fmt::Result {
-        match self.drawn(latex, is_display) {
+        match self.to_mathml(latex, is_display) {
             Ok(math) => out.write_str(&math),
             Err(reason) => {
                 let source = html! {
@@ -91,14 +91,14 @@ impl Formulas {
         }
     }
 
-    fn drawn(&mut self, latex: &str, is_display: bool) -> Result<String, String> {
-        if latex.len() > MAX_BYTES || depth(latex) > MAX_DEPTH {
+    fn to_mathml(&mut self, latex: &str, is_display: bool) -> Result<String, String> {
+        if latex.len() > MAX_FORMULA_BYTES || nesting_depth(latex) > MAX_DEPTH {
             return Err("it is too long or nests too deep".to_owned());
         }
-        let Some(left) = self.left.checked_sub(1) else {
+        let Some(left) = self.remaining.checked_sub(1) else {
             return Err(format!("a page has at most {MAX_FORMULAS}"));
         };
-        self.left = left;
+        self.remaining = left;
         let display = if is_display {
             MathDisplay::Block
         } else {
@@ -106,16 +106,16 @@ impl Formulas {
         };
         let reader = match self.reader.take() {
             Some(reader) => reader,
-            None => reader()?,
+            None => new_converter()?,
         };
-        let read = reader.convert_with_local_state(&with_known_commands(latex), display);
+        let read = reader.convert_with_local_state(&replace_commands(latex), display);
         self.reader = Some(reader);
         let math = read.map_err(|error| error.to_string())?.mathml;
-        if !is_math(&math) {
+        if !is_safe_mathml(&math) {
             return Err("it holds what is no formula".to_owned());
         }
         Ok(if is_display {
-            // One that is wider than a page is scrolled, by keys too.
+            // A formula that is wider than the page can be scrolled, by keyboard too.
             math.replacen("<math", "<math tabindex=\"0\"", 1)
         } else {
             math
@@ -123,19 +123,19 @@ impl Formulas {
     }
 }
 
-fn reader() -> Result<LatexToMathML, String> {
+fn new_converter() -> Result<LatexToMathML, String> {
     let reader = LatexToMathML::new(MathCoreConfig::default());
     reader.map_err(|_| "the reader of formulas is broken".to_owned())
 }
 
-/// A formula with what the library has in the place of commands that the library lacks.
-fn with_known_commands(latex: &str) -> Cow<'_, str> {
-    let mut latex = without_gaps(latex);
-    for (command, open, close) in COMMANDS {
-        // Each turn takes one command away, and adds none.
+/// Replaces commands that the library lacks.
+fn replace_commands(latex: &str) -> Cow<'_, str> {
+    let mut latex = remove_row_gaps(latex);
+    for (command, open, close) in COMMAND_REPLACEMENTS {
+        // Each iteration removes one command and adds none.
         while let Some(at) = latex.find(command) {
             let from = at + command.len();
-            let Some(length) = group(&latex[from..]) else {
+            let Some(length) = group_length(&latex[from..]) else {
                 break;
             };
             let (inside, after) = (&latex[from..from + length], &latex[from + length + 1..]);
@@ -145,8 +145,8 @@ fn with_known_commands(latex: &str) -> Cow<'_, str> {
     latex
 }
 
-/// A formula whose rows do not say how far below them the next one stands: `\\[4pt]`, which the library would show.
-fn without_gaps(latex: &str) -> Cow<'_, str> {
+/// Removes row distances such as `\\[4pt]`, which the library would show.
+fn remove_row_gaps(latex: &str) -> Cow<'_, str> {
     const BREAK: &str = r"\\[";
     if !latex.contains(BREAK) {
         return Cow::Borrowed(latex);
@@ -162,15 +162,15 @@ fn without_gaps(latex: &str) -> Cow<'_, str> {
     Cow::Owned(without)
 }
 
-/// Whether a text is a number and a unit, as in `-1.5 ex`.
+/// Whether a text is a number with a unit, as in `-1.5 ex`.
 fn is_length(text: &str) -> bool {
     let unit = text
         .trim_start_matches(|char: char| char.is_ascii_digit() || matches!(char, '.' | '-' | ' '));
     text.len() > unit.len() && unit.len() == 2 && unit.bytes().all(|byte| byte.is_ascii_lowercase())
 }
 
-/// How many bytes the group has that `text` stands in, up to the brace that closes it.
-fn group(text: &str) -> Option<usize> {
+/// Returns the length of the group that `text` is in, up to its closing brace.
+fn group_length(text: &str) -> Option<usize> {
     let (mut depth, mut is_escaped) = (0_usize, false);
     for (at, byte) in text.bytes().enumerate() {
         match byte {
@@ -185,8 +185,8 @@ fn group(text: &str) -> Option<usize> {
     None
 }
 
-/// How deep groups, fences and environments nest, at most.
-fn depth(latex: &str) -> usize {
+/// Returns the maximum nesting of groups, fences and environments.
+fn nesting_depth(latex: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
     let mut rest = latex;
     while let Some(at) = rest.find(['{', '}', '\\', '^', '_']) {
@@ -200,17 +200,17 @@ fn depth(latex: &str) -> usize {
         {
             depth = depth.saturating_sub(1);
         } else if let Some(escaped) = from.strip_prefix('\\') {
-            // An escaped brace is none.
+            // Escaped braces do not count.
             length += escaped.chars().next().map_or(0, char::len_utf8);
         }
         deepest = deepest.max(depth);
         rest = &from[length..];
     }
-    deepest + unbraced(latex)
+    deepest + longest_unbraced_run(latex)
 }
 
-/// How many commands follow each other without a brace, which each may take the next as its argument.
-fn unbraced(latex: &str) -> usize {
+/// Returns the longest run of commands without a brace: each may take the next as its argument.
+fn longest_unbraced_run(latex: &str) -> usize {
     let (mut run, mut longest) = (0_usize, 0);
     for byte in latex.bytes() {
         match byte {
@@ -223,16 +223,16 @@ fn unbraced(latex: &str) -> usize {
     longest
 }
 
-/// Whether what the library wrote is of known elements, without handlers, links and addresses. It escapes what authors
-/// write; this is the second wall.
-fn is_math(math: &str) -> bool {
+/// Whether the library's output consists of known elements, without handlers, links and addresses. The library escapes its input;
+/// this is a second check.
+fn is_safe_mathml(math: &str) -> bool {
     math.split('<').skip(1).all(|part| {
         let Some((tag, text)) = part.split_once('>') else {
             return false;
         };
         let name = tag.trim_start_matches('/').split([' ', '/']).next();
         let attributes = tag.split_once(' ').map_or("", |(_, attributes)| attributes);
-        let is_known = name.is_some_and(|name| ELEMENTS.contains(&name));
+        let is_known = name.is_some_and(|name| MATHML_ELEMENTS.contains(&name));
         let mut names = attributes.split('"').step_by(2).map(str::trim);
         let is_harmless = names.all(|name| {
             let name = name.trim_end_matches('=');
@@ -298,7 +298,7 @@ mod tests {
             &"{".repeat(500),
             &r"\sqrt".repeat(1000),
             &"x^".repeat(500),
-            &"x".repeat(MAX_BYTES + 1),
+            &"x".repeat(MAX_FORMULA_BYTES + 1),
         ] {
             let shown = shown(latex);
             assert!(
@@ -334,7 +334,7 @@ mod tests {
             "<math><mi>x</mi></math>",
             "<math display=\"block\"><mspace width=\"1em\"/></math>",
         ] {
-            assert!(is_math(good), "{good}");
+            assert!(is_safe_mathml(good), "{good}");
         }
         for bad in [
             "<math><script>",
@@ -345,7 +345,7 @@ mod tests {
             "<math",
             "<math>a>b</math>",
         ] {
-            assert!(!is_math(bad), "{bad}");
+            assert!(!is_safe_mathml(bad), "{bad}");
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Markdown pages: CommonMark and the GFM extensions, with raw HTML passed through.
 
-mod about;
 mod blocks;
 mod dollars;
-mod front;
+mod front_matter;
 mod images;
 mod math;
+mod metadata;
 
 use std::cell::Cell;
 use std::fmt;
@@ -15,13 +15,13 @@ use comrak::nodes::Node;
 use comrak::options::Plugins;
 use comrak::{Arena, Options};
 
-use crate::out::Positioned;
-use crate::page::{self, Shell};
-use crate::place::number;
+use crate::page::{self, PageShell};
+use crate::page_writer::PositionTracker;
+use crate::position::to_u32;
 use crate::{Page, RenderError, Source, mermaid};
-use blocks::{Blocks, format_node};
+use blocks::{BlockFormatter, format_node};
 
-/// Tables that are given more cells than this are refused. They would show nothing but their own emptiness.
+/// Limit of missing cells in tables, which the parser would add.
 const MAX_PADDED_CELLS: u64 = 100_000;
 
 /// Renders a Markdown source.
@@ -29,20 +29,20 @@ pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
     if padded_cells(&source.text) > MAX_PADDED_CELLS {
         return Err(RenderError::TooLarge);
     }
-    let (front, start) = front::take(&source.text).unwrap_or_default();
+    let (front, start) = front_matter::split(&source.text).unwrap_or_default();
     let (matter, text) = source.text.split_at(start);
-    let lines_before = number(matter.bytes().filter(|byte| *byte == b'\n').count());
+    let lines_before = to_u32(matter.bytes().filter(|byte| *byte == b'\n').count());
     let options = options();
     let arena = Arena::new();
     let document = dollars::parse(&arena, text, &options);
-    let about = about::of(front, document);
-    // Colours take room. A page that would fit without them goes without.
-    let shell = Shell {
+    let metadata = metadata::collect(front, document);
+    // Highlighting takes space: a page that would fit without it is rendered without it.
+    let shell = PageShell {
         source,
         kind: "markdown",
         styles: &[include_str!("../../assets/markdown.css"), mermaid::STYLES],
         own_styles: String::new(),
-        about,
+        metadata,
     };
     match build(&shell, document, &options, lines_before, true) {
         Err(RenderError::TooLarge) => build(&shell, document, &options, lines_before, false),
@@ -65,19 +65,19 @@ fn options() -> Options<'static> {
 }
 
 fn build(
-    shell: &Shell<'_>,
+    shell: &PageShell<'_>,
     document: Node<'_>,
     options: &Options<'_>,
     lines_before: u32,
     is_highlighted: bool,
 ) -> Result<Page, RenderError> {
     let mut diagrams = Vec::new();
-    let page = page::build(shell, |out| {
+    let page = page::build_page(shell, |out| {
         let position = Cell::new(out.position());
-        let mut output = Positioned::new(out, &position);
+        let mut output = PositionTracker::new(out, &position);
         let plugins = Plugins::default();
-        let blocks = Blocks::new(&position, lines_before, is_highlighted);
-        // The writer is the only part that can fail, and only because the page is full.
+        let blocks = BlockFormatter::new(&position, lines_before, is_highlighted);
+        // Only the writer can fail, when the page is full.
         format_document_with_formatter(
             document,
             options,
@@ -92,12 +92,11 @@ fn build(
     Ok(Page { diagrams, ..page })
 }
 
-/// At most how many cells tables lack and are given.
+/// Returns an upper bound of the cells that tables lack.
 ///
-/// A short row of a wide table costs its author two bytes and the parser thousands of nodes, more than a guest has
-/// memory for. So rows are counted before anything is built: from the line that makes a table, whose cells are all
-/// dashes, to the next blank line. A text that only looks like a table would have to be as wide and as long as one that
-/// is refused.
+/// A short row of a wide table costs its author two bytes and the parser thousands of nodes, more than a guest has memory for. So
+/// rows are counted before parsing: from the line that makes a table, whose cells are all dashes, to the next blank line. A text
+/// that only looks like a table is refused only if it is as wide and as long as a refused table.
 fn padded_cells(text: &str) -> u64 {
     let mut columns = 0;
     let mut cells = 0;

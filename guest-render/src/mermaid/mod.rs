@@ -1,6 +1,6 @@
-//! Mermaid: a page of one diagram, and the figure that every diagram of a page stands in.
+//! Mermaid: pages of one diagram, and the figures of diagrams in other pages.
 
-// Natively there are only its tests.
+// Native builds have only its tests.
 #[cfg(any(target_family = "wasm", test))]
 mod drawing;
 
@@ -10,34 +10,34 @@ pub(crate) use drawing::draw;
 use std::cell::Cell;
 use std::fmt;
 
-use crate::out::Positioned;
-use crate::page::{self, About, Shell};
-use crate::place::number;
+use crate::page::{self, PageMetadata, PageShell};
+use crate::page_writer::PositionTracker;
+use crate::position::to_u32;
 use crate::{Diagram, Page, RenderError, Source};
 
-/// How a diagram stands in a page.
+/// Styles of a diagram in a page.
 pub(crate) const STYLES: &str = include_str!("../../assets/mermaid.css");
 
 /// Renders a page of one diagram.
 pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
-    let shell = Shell {
+    let shell = PageShell {
         source,
         kind: "mermaid",
         styles: &[STYLES],
         own_styles: String::new(),
-        about: About {
+        metadata: PageMetadata {
             title: None,
             description: format!("A diagram: {}", kind(&source.text)),
             language: None,
         },
     };
     let mut diagram = None;
-    let page = page::build(&shell, |out| {
-        out.markup(&page::heading(source, "Diagram"))?;
+    let page = page::build_page(&shell, |out| {
+        out.markup(&page::fallback_heading(source, "Diagram"))?;
         let position = Cell::new(out.position());
-        let mut output = Positioned::new(out, &position);
-        // Nothing but a full page stops the writer.
-        diagram = figure(&mut output, &position, &source.text, "Diagram", 1)
+        let mut output = PositionTracker::new(out, &position);
+        // The writer fails only when the page is full.
+        diagram = write_figure(&mut output, &position, &source.text, "Diagram", 1)
             .map_err(|fmt::Error| RenderError::TooLarge)
             .map(Some)?;
         Ok(())
@@ -48,7 +48,7 @@ pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
     })
 }
 
-/// The word that a diagram begins with, which names its kind.
+/// Returns the first word of a diagram, which names its kind.
 fn kind(text: &str) -> &str {
     let mut lines = text
         .lines()
@@ -64,15 +64,14 @@ fn kind(text: &str) -> &str {
     first.split_whitespace().next().unwrap_or("empty")
 }
 
-/// A switch for narrow screens: a drawing fits them, or has the size that it was drawn in.
-const ZOOM: &str = "<label class=\"zoom\"><input type=\"checkbox\"> Full size</label>";
+/// Switch for narrow screens: a drawing fits the screen, or has its original size.
+const ZOOM_SWITCH: &str = "<label class=\"zoom\"><input type=\"checkbox\"> Full size</label>";
 
-/// Writes a diagram's source as text, and names its place for a drawing to take.
+/// Writes a diagram's source as text, and returns its span, which a drawing replaces.
 ///
-/// It has the source once more below it, folded: the styles show it only once a drawing has taken the place of
-/// the text. The place is where the writer stood, so no text that an author writes can pass for one. The
-/// label is the guest's own words.
-pub(crate) fn figure(
+/// The source is written once more below, folded: the styles show it only after a drawing has replaced the text. The span is the
+/// writer's own position, so that no text of an author can pass for one. The label consists of the guest's own words.
+pub(crate) fn write_figure(
     out: &mut dyn fmt::Write,
     position: &Cell<usize>,
     text: &str,
@@ -83,13 +82,13 @@ pub(crate) fn figure(
         out,
         "<figure class=\"diagram\" role=\"region\" tabindex=\"0\" aria-label=\"{label}\">"
     )?;
-    // Before the place of the drawing, so that the styles know it for one that was drawn.
-    out.write_str(ZOOM)?;
-    let start = number(position.get());
+    // Comes before the drawing's span, so that the styles can tell a drawn figure.
+    out.write_str(ZOOM_SWITCH)?;
+    let start = to_u32(position.get());
     out.write_str("<pre class=\"mermaid-source\"><code>")?;
     comrak::html::escape(out, text)?;
     out.write_str("</code></pre>")?;
-    let end = number(position.get());
+    let end = to_u32(position.get());
     out.write_str("<details><summary>Source</summary><pre><code>")?;
     comrak::html::escape(out, text)?;
     out.write_str("</code></pre></details></figure>")?;

@@ -1,4 +1,4 @@
-//! Time, handed in: the system's, or one that a test moves.
+//! Clocks that are passed in: the system's, or one that a test moves.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -13,17 +13,17 @@ use time::{OffsetDateTime, PrimitiveDateTime};
 const FORMAT: &[BorrowedFormatItem<'_>] =
     format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
 
-/// A moment in milliseconds since the Unix epoch; on the wire RFC 3339 in UTC with milliseconds.
+/// Time in milliseconds since the Unix epoch. On the wire it is RFC 3339 in UTC with milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// This moment, `seconds` later (or earlier, if negative).
+    /// Returns the time `seconds` later, or earlier if `seconds` is negative.
     pub fn plus_seconds(self, seconds: i64) -> Self {
         Self(self.0.saturating_add(seconds.saturating_mul(1000)))
     }
 
-    /// A time as in RFC 3339, down to its millisecond; `None` if it is none.
+    /// Parses RFC 3339 and drops what is below a millisecond; `None` if the text is not RFC 3339.
     pub fn parse(text: &str) -> Option<Self> {
         let at = OffsetDateTime::parse(text, &Rfc3339).ok()?;
         let millis = at.unix_timestamp_nanos().div_euclid(1_000_000);
@@ -70,31 +70,31 @@ impl rusqlite::types::FromSql for Timestamp {
     }
 }
 
-/// Where the time comes from.
+/// Source of the current time.
 #[derive(Clone, Debug)]
 pub struct Clock(Source);
 
 #[derive(Clone, Debug)]
 enum Source {
-    /// The wall clock, and when the process began to look at it.
+    /// The wall clock, with the start of the clock for [`Clock::elapsed`].
     System(Instant),
-    /// Milliseconds since the epoch, moved by a test; and where it began.
+    /// Milliseconds since the epoch, moved by a test, with their value at the start.
     Manual(Arc<AtomicI64>, i64),
 }
 
 impl Clock {
-    /// The machine's clock.
+    /// Returns the machine's clock.
     #[allow(clippy::disallowed_methods, reason = "the one place that reads it")]
     pub fn system() -> Self {
         Self(Source::System(Instant::now()))
     }
 
-    /// A clock that stands at `start` until [`Clock::advance`] moves it.
+    /// Returns a clock that stands at `start` until [`Clock::advance`] moves it.
     pub fn manual(start: Timestamp) -> Self {
         Self(Source::Manual(Arc::new(AtomicI64::new(start.0)), start.0))
     }
 
-    /// The time of day.
+    /// Returns the time of day.
     #[allow(clippy::disallowed_methods, reason = "the one place that reads it")]
     pub fn now(&self) -> Timestamp {
         match &self.0 {
@@ -108,7 +108,7 @@ impl Clock {
         }
     }
 
-    /// Time since this clock was made: never runs backwards, for rates and measurements.
+    /// Returns the time since this clock was made. It never runs backwards: for rates and measurements.
     pub fn elapsed(&self) -> Duration {
         match &self.0 {
             Source::System(start) => start.elapsed(),
@@ -118,7 +118,7 @@ impl Clock {
         }
     }
 
-    /// Moves a manual clock on; the system's moves by itself.
+    /// Moves a manual clock forward; does nothing to the system's clock.
     pub fn advance(&self, by: Duration) {
         if let Source::Manual(millis, _) = &self.0 {
             let by = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);

@@ -1,16 +1,16 @@
-//! The SHA-256 of content, which is its name.
+//! SHA-256 digests. Stored content is named by its digest.
 
 use std::fmt;
 use std::io::{self, Read, Write};
 
 use subtle::ConstantTimeEq as _;
 
-/// A SHA-256.
+/// A SHA-256 digest.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// The digest of `bytes`.
+    /// Computes the digest of `bytes`.
     pub fn of(bytes: &[u8]) -> Self {
         let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
         let mut value = [0; 32];
@@ -18,18 +18,18 @@ impl Digest {
         Self(value)
     }
 
-    /// The two names under which its object is stored, a directory's and the file's in it: no directory grows without bound.
-    pub fn names(&self) -> (String, String) {
+    /// Returns the directory and the file under which the object is stored. Objects are spread over 256 directories.
+    pub fn storage_path(&self) -> (String, String) {
         let mut shard = self.to_string();
         let rest = shard.split_off(2);
         (shard, rest)
     }
 
-    /// Copies all that `from` reads to `to`; returns the digest of it and how many bytes it was.
+    /// Copies everything from a reader to a writer. Returns the digest and the number of bytes.
     ///
     /// # Errors
-    /// The reader's or the writer's.
-    pub fn of_copied(mut from: impl Read, mut to: impl Write) -> io::Result<(Self, u64)> {
+    /// An error of the reader or the writer.
+    pub fn copy_and_digest(mut from: impl Read, mut to: impl Write) -> io::Result<(Self, u64)> {
         let mut context = ring::digest::Context::new(&ring::digest::SHA256);
         let (mut buffer, mut length) = (vec![0; 128 << 10], 0);
         loop {
@@ -48,7 +48,7 @@ impl Digest {
         Ok((Self(value), length))
     }
 
-    /// Whether this is the digest of `bytes`, compared in constant time: for secrets that are kept as digests.
+    /// Compares with the digest of `bytes` in constant time: for secrets that are stored as digests.
     pub fn is_digest_of(&self, bytes: &[u8]) -> bool {
         self.0.ct_eq(&Self::of(bytes).0).into()
     }

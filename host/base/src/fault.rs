@@ -1,7 +1,7 @@
-//! Points at which a test kills the process, to show that what follows a crash is whole. Debug builds only.
+//! Crash points for tests: a test kills the process at one and looks at what remains. Debug builds only.
 
-/// Ends the process at once, without any clean-up, if the environment's `SVC_FAULT` names this point: `NAME`, or `NAME@3` for the
-/// third time that it is passed.
+/// Aborts the process if the environment's `SVC_FAULT` names this point. `NAME@3` aborts when the point is passed for the third
+/// time.
 #[cfg(debug_assertions)]
 #[allow(
     clippy::disallowed_methods,
@@ -10,12 +10,12 @@
 pub fn point(name: &str) {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU32, Ordering};
-    /// Name of the point, and how often it is passed still before the process ends there.
+    /// Name of the point, and the number of passes until the process aborts there.
     static WANTED: OnceLock<Option<(String, AtomicU32)>> = OnceLock::new();
     let wanted = WANTED.get_or_init(|| {
         let wanted = std::env::var("SVC_FAULT").ok()?;
         let (name, time) = wanted.split_once('@').unwrap_or((&wanted, "1"));
-        // A point that cannot be read would kill nothing, and its test would pass.
+        // A value that cannot be parsed would abort nothing, and its test would pass.
         let time = time.parse().unwrap_or_else(|_| std::process::abort());
         Some((name.to_owned(), AtomicU32::new(time)))
     });
@@ -27,6 +27,6 @@ pub fn point(name: &str) {
     }
 }
 
-/// Nothing, in a release build.
+/// Does nothing in a release build.
 #[cfg(not(debug_assertions))]
 pub fn point(_: &str) {}

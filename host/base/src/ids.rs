@@ -1,4 +1,4 @@
-//! Typed identifiers: a UUIDv7 each, so that an id of one kind never stands where another belongs.
+//! Typed identifiers. Each is a UUIDv7, and an id of one kind never stands where another belongs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,7 +15,7 @@ macro_rules! ids {
         pub struct $name(Uuid);
 
         impl $name {
-            /// A new id: ordered by time, unguessable in its last 74 bits.
+            /// Creates a new id: ordered by time, with 74 random bits.
             pub fn new(clock: &Clock, random: &Random) -> Result<Self, NoRandomness> {
                 uuid_v7(clock, random).map(Self)
             }
@@ -30,7 +30,7 @@ macro_rules! ids {
         impl FromStr for $name {
             type Err = uuid::Error;
             fn from_str(text: &str) -> Result<Self, Self::Err> {
-                // Only as it is written here: an id has one address, not one for each of its spellings.
+                // Only the canonical spelling is accepted, so that an id has one URL.
                 let written = text.len() == uuid::fmt::Hyphenated::LENGTH;
                 Uuid::try_parse(if written { text } else { "" }).map(Self)
             }
@@ -60,31 +60,31 @@ macro_rules! ids {
 }
 
 ids! {
-    /// A project's backend, and its one database.
+    /// Id of a project's backend and of its one database.
     BackendId,
-    /// A published thing with a slug: a quick share or a project's frontend.
+    /// Id of what answers at a slug: a quick share, or a project's frontend.
     DeploymentId,
-    /// A durable envelope of frontends and a backend.
+    /// Id of a project: its frontends and its backend.
     ProjectId,
-    /// A complaint about a deployment.
+    /// Id of a visitor's report about a deployment.
     ReportId,
-    /// The checkout that a visitor began.
+    /// Id of a checkout session of a visitor.
     SessionId,
-    /// One state of a frontend's content.
+    /// Id of a revision of a frontend's content.
     RevisionId,
-    /// A workspace, which the operator's commands call a namespace.
+    /// Id of a workspace, which the operator's commands call a namespace.
     WorkspaceId,
 }
 
 impl ProjectId {
-    /// The project that every quick share belongs to: it is nobody's.
-    pub const FREE: Self = Self(Uuid::from_u128(0x0000_0000_0000_7000_8000_0000_0000_0000));
+    /// The project of all quick shares. It has no owner.
+    pub const QUICK_SHARES: Self = Self(Uuid::from_u128(0x0000_0000_0000_7000_8000_0000_0000_0000));
 }
 
-/// Makes a UUID of version 7: ordered by time, unguessable in its last 74 bits.
+/// Creates a UUID of version 7: ordered by time, with 74 random bits.
 ///
 /// # Errors
-/// When the system has no randomness.
+/// The system has no randomness.
 pub fn uuid_v7(clock: &Clock, random: &Random) -> Result<Uuid, NoRandomness> {
     let millis = u64::try_from(clock.now().0).unwrap_or(0);
     Ok(uuid::Builder::from_unix_timestamp_millis(millis, &random.bytes::<10>()?).into_uuid())

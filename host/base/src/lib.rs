@@ -1,5 +1,4 @@
-//! Foundations of the other packages: identifiers, time, randomness, files of the host's own, and copies of SQLite
-//! databases.
+//! Foundations of the other packages: identifiers, time, randomness, the server's own files, and copies of SQLite databases.
 //!
 //! Nothing here knows a domain, a protocol or a setting.
 
@@ -17,6 +16,7 @@ pub mod ids;
 pub mod memory_cache;
 pub mod names;
 pub mod numbers;
+mod pluralize;
 pub mod positions;
 mod processor;
 pub mod random;
@@ -25,7 +25,7 @@ mod stopwatch;
 pub mod sync;
 pub mod terminal;
 pub mod threads;
-pub mod turns;
+pub mod work_state;
 
 pub use counted::counted;
 pub use counts::Counts;

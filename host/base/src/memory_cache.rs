@@ -1,13 +1,18 @@
-//! Caches that are bounded by what their values weigh.
+//! Caches bounded by the weight of their values.
 
 use std::hash::Hash;
 
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
-/// A cache of about `items` values that together weigh `weight` at most, in `shards` parts with a lock and an equal share of the
-/// weight each: what weighs more than a part is not kept.
-pub fn weighted<K, V, W>(items: usize, weight: u64, shards: usize, weighter: W) -> Cache<K, V, W>
+/// Creates a cache of about `items` values that together weigh `weight` at most. Each of the `shards` has a lock and an equal
+/// share of the weight: a value heavier than a share is not kept.
+pub fn weighted_cache<K, V, W>(
+    items: usize,
+    weight: u64,
+    shards: usize,
+    weighter: W,
+) -> Cache<K, V, W>
 where
     K: Eq + Hash,
     V: Clone,

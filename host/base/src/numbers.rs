@@ -1,35 +1,37 @@
-//! Whole numbers, however JSON writes them: to its readers 60, 60.0 and 6e1 are one number.
+//! Whole numbers in JSON: 60, 60.0 and 6e1 are one number.
 
 use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Unexpected, Visitor};
 
-/// Above this a double no longer tells whole numbers apart.
-const EXACT: f64 = 9_007_199_254_740_992.0;
+/// Largest double below which all whole numbers are exact.
+const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// A whole number from 0.
+/// A whole number from 0, in any spelling of JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Whole(pub u64);
+pub struct WholeNumber(pub u64);
 
-impl<'de> Deserialize<'de> for Whole {
+impl<'de> Deserialize<'de> for WholeNumber {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_u64(Reader).map(Self)
+        deserializer.deserialize_u64(WholeNumberVisitor).map(Self)
     }
 }
 
-/// Reads a whole number that may be absent or null.
+/// Deserializes a whole number that may be absent or null, for `deserialize_with`.
 ///
 /// # Errors
-/// That of the reader, for anything else.
-pub fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
-    let number = Option::<Whole>::deserialize(deserializer)?;
+/// Anything that is neither null nor a whole number from 0.
+pub fn optional_whole_number<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<u64>, D::Error> {
+    let number = Option::<WholeNumber>::deserialize(deserializer)?;
     Ok(number.map(|number| number.0))
 }
 
-struct Reader;
+struct WholeNumberVisitor;
 
-impl Visitor<'_> for Reader {
+impl Visitor<'_> for WholeNumberVisitor {
     type Value = u64;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -41,10 +43,10 @@ impl Visitor<'_> for Reader {
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
-        if number.fract() != 0.0 || !(0.0..=EXACT).contains(&number) {
+        if number.fract() != 0.0 || !(0.0..=LARGEST_EXACT).contains(&number) {
             return Err(E::invalid_value(Unexpected::Float(number), &self));
         }
-        // It is whole and within the bounds of both; zero has no sign here.
+        // The number is whole and within the bounds of both types; `abs` removes the sign of a negative zero.
         format!("{:.0}", number.abs()).parse().map_err(E::custom)
     }
 }
@@ -57,7 +59,7 @@ mod tests {
 
     #[derive(Deserialize)]
     struct Example {
-        #[serde(default, deserialize_with = "whole")]
+        #[serde(default, deserialize_with = "optional_whole_number")]
         count: Option<u64>,
     }
 

@@ -1,15 +1,15 @@
-//! The two steps of a commit: it is made, which gives it a position, and it is acknowledged. What follows it, above all the
-//! answer to its caller, follows the second step.
+//! The two steps of a commit. First it is made, which gives it a position; then it is acknowledged. Callers are answered after
+//! the second step.
 //!
-//! One machine acknowledges a commit when it is synced.
+//! A single machine acknowledges a commit when it is synced.
 
 use std::collections::VecDeque;
 
-/// Number of a database's last commit.
+/// Number of a commit in a database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Position(pub u64);
+pub struct CommitPosition(pub u64);
 
-impl Position {
+impl CommitPosition {
     /// Returns the position after one more commit.
     #[must_use]
     pub fn next(self) -> Self {
@@ -17,24 +17,25 @@ impl Position {
     }
 }
 
-/// Consequences of commits that are made and not acknowledged yet.
+/// Effects of commits that are made and not acknowledged yet, such as answers to callers.
 #[derive(Debug)]
-pub struct Unacknowledged<T>(VecDeque<(Position, T)>);
+pub struct UnacknowledgedCommits<T>(VecDeque<(CommitPosition, T)>);
 
-impl<T> Default for Unacknowledged<T> {
+impl<T> Default for UnacknowledgedCommits<T> {
     fn default() -> Self {
         Self(VecDeque::new())
     }
 }
 
-impl<T> Unacknowledged<T> {
-    /// Keeps what follows a commit that led to `position`; or an attempt that changed nothing, and has seen all up to there.
-    pub fn committed(&mut self, position: Position, follows: T) {
+impl<T> UnacknowledgedCommits<T> {
+    /// Queues the effect of a commit at `position`. An attempt that changed nothing queues its effect at the last position it has
+    /// read.
+    pub fn push(&mut self, position: CommitPosition, follows: T) {
         self.0.push_back((position, follows));
     }
 
-    /// Takes out what waits for positions up to `position`, in the order of the commits.
-    pub fn acknowledged(&mut self, position: Position) -> impl Iterator<Item = T> {
+    /// Removes and returns the effects up to `position`, in the order of the commits.
+    pub fn take_acknowledged(&mut self, position: CommitPosition) -> impl Iterator<Item = T> {
         std::iter::from_fn(move || {
             let next = self.0.pop_front_if(|(waits_for, _)| *waits_for <= position);
             next.map(|(_, follows)| follows)
@@ -48,14 +49,17 @@ mod tests {
 
     #[test]
     fn what_follows_a_commit_waits_for_its_position_and_keeps_its_order() {
-        let mut waiting = Unacknowledged::default();
-        let one = Position::default().next();
+        let mut waiting = UnacknowledgedCommits::default();
+        let one = CommitPosition::default().next();
         for (position, name) in [(one, "a"), (one, "b"), (one.next(), "c")] {
-            waiting.committed(position, name);
+            waiting.push(position, name);
         }
-        assert_eq!(waiting.acknowledged(Position::default()).count(), 0);
-        assert!(waiting.acknowledged(one).eq(["a", "b"]));
-        assert_eq!(waiting.acknowledged(one).count(), 0);
-        assert!(waiting.acknowledged(Position(9)).eq(["c"]));
+        assert_eq!(
+            waiting.take_acknowledged(CommitPosition::default()).count(),
+            0
+        );
+        assert!(waiting.take_acknowledged(one).eq(["a", "b"]));
+        assert_eq!(waiting.take_acknowledged(one).count(), 0);
+        assert!(waiting.take_acknowledged(CommitPosition(9)).eq(["c"]));
     }
 }

@@ -4,26 +4,26 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Measures the processor time of the thread that started it, which alone may read it.
+/// Measures the processor time of one thread. Start and read it on the same thread.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessorStopwatch(Duration);
 
 impl ProcessorStopwatch {
-    /// Starts one for the calling thread.
+    /// Starts a stopwatch for the calling thread.
     #[must_use]
     pub fn start() -> Self {
-        Self(spent())
+        Self(thread_cpu_time())
     }
 
-    /// Returns what the calling thread has spent since the start.
+    /// Returns the processor time of the calling thread since the start.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
-        spent().saturating_sub(self.0)
+        thread_cpu_time().saturating_sub(self.0)
     }
 }
 
-/// Returns the processor time of the calling thread since it began.
-fn spent() -> Duration {
+/// Returns the processor time of the calling thread since the thread began.
+fn thread_cpu_time() -> Duration {
     let spent = clock_gettime(ClockId::ThreadCPUTime);
     let nanoseconds = u32::try_from(spent.tv_nsec).unwrap_or(0);
     Duration::new(spent.tv_sec.unsigned_abs(), nanoseconds)

@@ -1,39 +1,39 @@
-//! Randomness, handed in: the operating system's generator behind one narrow type.
+//! Random numbers that are passed in: the operating system's generator behind one narrow type.
 
 use ring::rand::{SecureRandom, SystemRandom};
 
-/// The alphabet of slugs that the service chooses: no vowels, so that no words come out, and no look-alikes.
+/// Alphabet of random slugs: no vowels, so that no words come out, and no look-alikes.
 const SLUG_ALPHABET: &[u8] = b"23456789bcdfghjkmnpqrstvwxz";
 
-/// A cryptographically secure generator.
+/// A cryptographically secure generator of random bytes.
 #[derive(Clone, Debug)]
 pub struct Random(SystemRandom);
 
-/// The operating system has no randomness to give; nothing safe can be done without it.
+/// The operating system gave no random bytes.
 #[derive(Debug, thiserror::Error)]
 #[error("the operating system gave no random bytes")]
 pub struct NoRandomness;
 
 impl Random {
-    /// The operating system's generator.
+    /// Returns the operating system's generator.
     pub fn system() -> Self {
         Self(SystemRandom::new())
     }
 
-    /// `N` random bytes.
+    /// Returns `N` random bytes.
     pub fn bytes<const N: usize>(&self) -> Result<[u8; N], NoRandomness> {
         let mut bytes = [0; N];
         self.0.fill(&mut bytes).map_err(|_| NoRandomness)?;
         Ok(bytes)
     }
 
-    /// A random name of `length` characters that a slug may have; 27 characters, so 4.7 bits each.
+    /// Returns a random slug of `length` characters. Each is one of 27 characters and has 4.7 bits.
     pub fn slug(&self, length: usize) -> Result<String, NoRandomness> {
         let alphabet = SLUG_ALPHABET.len();
         let mut slug = String::with_capacity(length);
         while slug.len() < length {
             for byte in self.bytes::<16>()? {
-                // Rejecting the incomplete last run keeps every character equally likely.
+                // Bytes beyond the last whole run of the alphabet are rejected: all characters stay equally likely.
                 let byte = usize::from(byte);
                 if byte < 256 / alphabet * alphabet && slug.len() < length {
                     slug.push(char::from(SLUG_ALPHABET[byte % alphabet]));

@@ -1,4 +1,4 @@
-//! Measures how long things take. Nothing is decided by it: decisions take the time that they are handed.
+//! A stopwatch for logs and metrics. It must decide nothing: decisions take a [`Clock`](crate::clock::Clock).
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ impl Default for Stopwatch {
 }
 
 impl Stopwatch {
-    /// Starts one.
+    /// Starts a stopwatch.
     #[must_use]
     #[allow(
         clippy::disallowed_methods,
@@ -23,13 +23,13 @@ impl Stopwatch {
         Self(Instant::now())
     }
 
-    /// The time since the start.
+    /// Returns the time since the start.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.0.elapsed()
     }
 
-    /// The time since the start, in seconds: what histograms take.
+    /// Returns the seconds since the start, as histograms take them.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         self.elapsed().as_secs_f64()

@@ -1,8 +1,8 @@
-//! Locks of the standard library, taken without a word about poison.
+//! Locking of standard mutexes without poisoning.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks a mutex, whose value stays in use after a holder has panicked.
+/// Locks a mutex, even if an earlier holder panicked.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

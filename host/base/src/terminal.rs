@@ -1,42 +1,44 @@
-//! Texts for the terminal: tables, and what strangers wrote.
+//! Texts for the terminal: tables, and escapes for texts from strangers.
 
 use std::borrow::Cow;
 
-/// The widest column of a table that is filled up with spaces; a longer cell moves what follows it.
-const WIDTH: usize = 60;
+/// Widest column that is padded; a longer cell shifts the rest of its row.
+const MAX_COLUMN_WIDTH: usize = 60;
 
-/// Escapes what would steer a terminal: control characters, and marks that change the direction of writing. Lines and tabs stay.
+/// Escapes characters that control a terminal or change the direction of writing. Newlines and tabs stay.
 #[must_use]
-pub fn plain(text: &str) -> String {
-    escaped(text, |c| steers(c) && !matches!(c, '\n' | '\t'))
+pub fn escape_text(text: &str) -> String {
+    escape_where(text, |c| {
+        is_terminal_control(c) && !matches!(c, '\n' | '\t')
+    })
 }
 
-/// Escapes a text as [`plain`] does, and its ends of lines and tabs too, so that it cannot pass for several lines.
+/// Escapes a text as [`escape_text`] does, and newlines and tabs too: the result is one line.
 #[must_use]
-pub fn line(text: &str) -> String {
-    escaped(text, steers)
+pub fn escape_line(text: &str) -> String {
+    escape_where(text, is_terminal_control)
 }
 
-/// Cuts a text for a sentence: one line of at most so many characters.
+/// Cuts a text to at most `most` characters and escapes it to one line.
 #[must_use]
-pub fn short(text: &str, most: usize) -> String {
+pub fn escape_excerpt(text: &str, most: usize) -> String {
     let mut cut: String = text.chars().take(most).collect();
     if cut.len() < text.len() {
         cut.push('…');
     }
-    line(&cut)
+    escape_line(&cut)
 }
 
-/// Escapes a document of JSON that is written to a terminal; every reader of JSON reads the same document.
+/// Escapes the control characters in a JSON document. The document means the same to a JSON parser.
 #[must_use]
-pub fn json(document: &str) -> Cow<'_, str> {
-    // What is left to escape stands in strings alone: the writer of JSON has escaped what is below a space.
-    if !document.chars().any(steers) {
+pub fn escape_json(document: &str) -> Cow<'_, str> {
+    // Such characters stand in strings alone: the JSON writer has escaped everything below U+0020.
+    if !document.chars().any(is_terminal_control) {
         return Cow::Borrowed(document);
     }
     let mut escaped = String::with_capacity(document.len() + 16);
     for c in document.chars() {
-        match steers(c) {
+        match is_terminal_control(c) {
             true => escaped.push_str(&format!("\\u{:04x}", u32::from(c))),
             false => escaped.push(c),
         }
@@ -44,24 +46,25 @@ pub fn json(document: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Writes a text as one word of a POSIX shell, for commands that somebody copies.
+/// Quotes a text as one word of a POSIX shell, for commands that somebody copies.
 #[must_use]
-pub fn shell_word(text: &str) -> String {
+pub fn quote_shell_word(text: &str) -> String {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || "-_.:/=@%+,".contains(c);
-    let text = line(text);
+    let text = escape_line(text);
     match !text.is_empty() && text.chars().all(is_safe) {
         true => text,
         false => format!("'{}'", text.replace('\'', "'\\''")),
     }
 }
 
-/// Whether a character steers a terminal or changes the direction of writing (UAX #9). All of them have four hexadecimal digits.
-fn steers(c: char) -> bool {
+/// Whether a character controls a terminal or changes the direction of writing (UAX #9). All of them have four hexadecimal
+/// digits.
+fn is_terminal_control(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
+fn escape_where(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {
         match is_escaped(c) {
@@ -72,21 +75,25 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
     plain
 }
 
-/// A table with a head; nothing where there are no rows. A cell is one line, whatever is in it.
+/// Formats a table with a header row; empty if there are no rows. Cells are escaped, each to one line.
 #[must_use]
 pub fn grid(head: &[&str], rows: &[Vec<String>]) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let mut lines = vec![head.iter().map(|name| line(name)).collect::<Vec<_>>()];
+    let mut lines = vec![
+        head.iter()
+            .map(|name| escape_line(name))
+            .collect::<Vec<_>>(),
+    ];
     lines.extend(
         rows.iter()
-            .map(|row| row.iter().map(|text| line(text)).collect()),
+            .map(|row| row.iter().map(|text| escape_line(text)).collect()),
     );
     let width = |column: usize| {
         let cells = lines.iter().filter_map(|line| line.get(column));
         let longest = cells.map(|cell| cell.chars().count()).max();
-        longest.unwrap_or(0).min(WIDTH)
+        longest.unwrap_or(0).min(MAX_COLUMN_WIDTH)
     };
     let widths: Vec<usize> = (0..head.len()).map(width).collect();
     let shown = lines.iter().map(|line| {
@@ -99,7 +106,7 @@ pub fn grid(head: &[&str], rows: &[Vec<String>]) -> String {
     shown.collect::<Vec<_>>().join("\n")
 }
 
-/// A table with a head; nothing where there are no rows. What strangers wrote must not steer the terminal, so every cell is escaped.
+/// Formats a table like [`grid`], with a number of columns that the compiler checks.
 pub fn table<const COLUMNS: usize>(
     head: [&str; COLUMNS],
     rows: impl IntoIterator<Item = [String; COLUMNS]>,
@@ -108,7 +115,7 @@ pub fn table<const COLUMNS: usize>(
     grid(&head, &rows)
 }
 
-/// A value, or a dash where there is none.
+/// Returns the value as text, or a dash for none.
 pub fn or_dash(value: Option<impl ToString>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
@@ -134,16 +141,16 @@ mod tests {
     fn a_strangers_text_is_harmless_in_every_form() {
         let text = "a\u{1b}[2J\u{9b}2J\u{7}\r\n\t\u{202e}b\u{200f}\u{2028}";
         assert_eq!(
-            plain(text),
+            escape_text(text),
             "a\\u{1b}[2J\\u{9b}2J\\u{7}\\r\n\t\\u{202e}b\\u{200f}\\u{2028}"
         );
-        assert_eq!(line("a\nb\tc"), "a\\nb\\tc");
-        assert_eq!(short("ab\ncd", 4), "ab\\nc…");
-        assert_eq!(short("abcd", 4), "abcd");
+        assert_eq!(escape_line("a\nb\tc"), "a\\nb\\tc");
+        assert_eq!(escape_excerpt("ab\ncd", 4), "ab\\nc…");
+        assert_eq!(escape_excerpt("abcd", 4), "abcd");
         let document = serde_json::json!({ "a": text });
         let written = document.to_string();
-        let harmless = json(&written);
-        assert!(!harmless.chars().any(steers), "{harmless}");
+        let harmless = escape_json(&written);
+        assert!(!harmless.chars().any(is_terminal_control), "{harmless}");
         let read: serde_json::Value = serde_json::from_str(&harmless).unwrap();
         assert_eq!(read, document);
         for (word, shown) in [
@@ -154,7 +161,7 @@ mod tests {
             ("a\nb", "'a\\nb'"),
             ("", "''"),
         ] {
-            assert_eq!(shell_word(word), shown);
+            assert_eq!(quote_shell_word(word), shown);
         }
     }
 

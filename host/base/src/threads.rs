@@ -1,20 +1,20 @@
-//! Threads of a pool: each has a name, and who drops the pool waits for them.
+//! Threads of a pool. Dropping the pool waits until they have ended.
 
 use std::io;
 use std::thread::{self, JoinHandle};
 
-/// How much nicer than the rest of the process threads are that work in the background.
+/// Niceness of threads that work in the background, relative to the rest of the process.
 pub const NICENESS: i32 = 10;
 
-/// Threads that work until their queue is closed. Dropping them waits for their ends, so the queue is closed before.
+/// Threads that work until their queue is closed. Close the queue before you drop them: the drop joins them.
 #[derive(Debug, Default)]
 pub struct Threads(Vec<JoinHandle<()>>);
 
 impl Threads {
-    /// Starts another one; `stack` is a size in bytes, if the system's does not do.
+    /// Starts another thread; `stack` is its stack size in bytes, if the default is too small.
     ///
     /// # Errors
-    /// When the system has none to give.
+    /// The system refuses another thread.
     pub fn start(
         &mut self,
         name: String,
@@ -34,24 +34,23 @@ impl Drop for Threads {
     fn drop(&mut self) {
         let me = thread::current().id();
         for thread in self.0.drain(..) {
-            // The last owner may be one of the threads, which cannot wait for itself.
+            // The last owner may be one of the threads, and a thread cannot join itself.
             if thread.thread().id() != me {
-                // A thread that panicked has said so.
+                // A panic was reported when it happened.
                 let _ = thread.join();
             }
         }
     }
 }
 
-/// Makes the calling thread nicer by [`NICENESS`], where a thread has a priority of its own: on Linux.
+/// Makes the calling thread nicer by [`NICENESS`]; on Linux only.
 pub fn lower_priority() {
     lower_priority_to(NICENESS);
 }
 
-/// Makes the calling thread so much nicer than the rest of the process, on Linux.
+/// Makes the calling thread nicer by `niceness`, relative to the process; on Linux only.
 pub fn lower_priority_to(niceness: i32) {
-    // Elsewhere it would be the process's. Unprivileged processes may always be nicer; where they may not, fairness is all that
-    // suffers.
+    // On other systems it would change the whole process. Where the system refuses it, only fairness suffers.
     if cfg!(target_os = "linux") {
         let _ = rustix::process::setpriority_process(None, niceness);
     }

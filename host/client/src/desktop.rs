@@ -1,4 +1,4 @@
-//! The clipboard and the browser of the user, by the programs that the system has for them.
+//! The user's clipboard and browser, through programs of the system.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// Programs that put their standard input on the clipboard, and what must be in the environment for them to work.
+/// Programs that copy standard input to the clipboard, with the environment variable that each needs.
 const CLIPBOARDS: [(&str, &[&str], Option<&str>); 4] = [
     ("pbcopy", &[], None),
     ("wl-copy", &[], Some("WAYLAND_DISPLAY")),
@@ -14,13 +14,13 @@ const CLIPBOARDS: [(&str, &[&str], Option<&str>); 4] = [
     ("xsel", &["--clipboard", "--input"], Some("DISPLAY")),
 ];
 
-/// Programs that open an address in a browser.
-const OPENERS: [&str; 2] = ["xdg-open", "open"];
+/// Programs that open a URL in a browser.
+const BROWSERS: [&str; 2] = ["xdg-open", "open"];
 
-/// Puts a text on the clipboard: by a program of the desktop, else by the terminal (OSC 52). Answers whether there was a way.
-pub(super) fn copy(text: &str) -> bool {
+/// Copies a text to the clipboard, by a program or else by the terminal (OSC 52). Returns whether that worked.
+pub(super) fn copy_to_clipboard(text: &str) -> bool {
     for (program, arguments, needs) in CLIPBOARDS {
-        if needs.is_none_or(is_set) && feed(program, arguments, text) {
+        if needs.is_none_or(is_set) && write_to_program(program, arguments, text) {
             return true;
         }
     }
@@ -29,13 +29,13 @@ pub(super) fn copy(text: &str) -> bool {
     terminal.is_terminal() && terminal.write_all(sequence.as_bytes()).is_ok()
 }
 
-/// Opens an address in the browser. Answers whether there was a way.
-pub(super) fn open(url: &str) -> bool {
-    // An option of the program's is nothing that a server may say.
+/// Opens a URL in the browser. Returns whether that worked.
+pub(super) fn open_in_browser(url: &str) -> bool {
+    // A server must not be able to pass options to the program.
     let is_address = url.starts_with("http://") || url.starts_with("https://");
     is_address
-        && OPENERS.into_iter().any(|program| {
-            let mut command = quiet(program);
+        && BROWSERS.into_iter().any(|program| {
+            let mut command = silent_command(program);
             command.arg(url).stdin(Stdio::null());
             command.status().is_ok_and(|status| status.success())
         })
@@ -49,14 +49,14 @@ fn is_set(name: &str) -> bool {
     std::env::var_os(name).is_some_and(|value| !value.is_empty())
 }
 
-fn quiet(program: &str) -> Command {
+fn silent_command(program: &str) -> Command {
     let mut command = Command::new(program);
     command.stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
 
-fn feed(program: &str, arguments: &[&str], text: &str) -> bool {
-    let mut command = quiet(program);
+fn write_to_program(program: &str, arguments: &[&str], text: &str) -> bool {
+    let mut command = silent_command(program);
     command.args(arguments).stdin(Stdio::piped());
     let Ok(mut child) = command.spawn() else {
         return false;

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use similar::{ChangeTag, TextDiff};
 
-use super::output::plain;
+use super::output::escape_text;
 
-/// Lines around a change.
+/// Lines of context around a change.
 const CONTEXT_LINES: usize = 3;
-/// How long a difference may take to be found; a coarser one is shown after that.
+/// Time limit of the comparison, after which it is less exact.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Difference between two texts.
@@ -16,14 +16,14 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 pub(super) struct Difference {
     /// The lines, as `diff -u` shows them.
     pub(super) text: String,
-    /// How many lines are new.
+    /// Number of new lines.
     pub(super) added: usize,
-    /// How many lines are gone.
+    /// Number of removed lines.
     pub(super) removed: usize,
 }
 
 impl Difference {
-    /// Of two texts with their names.
+    /// Compares two texts, given with their names.
     pub(super) fn between(old: (&str, &str), new: (&str, &str)) -> Self {
         let difference = TextDiff::configure()
             .timeout(TIMEOUT)
@@ -41,13 +41,13 @@ impl Difference {
             .header(old.0, new.0)
             .to_string();
         Self {
-            text: plain(text.trim_end()),
+            text: escape_text(text.trim_end()),
             added,
             removed,
         }
     }
 
-    /// How much it is, in a word.
+    /// Summary of the size.
     pub(super) fn size(&self) -> String {
         format!("+{} −{} lines", self.added, self.removed)
     }

@@ -1,4 +1,4 @@
-//! Failures of a client's command: as a person, a program and a shell are told.
+//! Failures of the client's commands, as a message for people, JSON for programs, and an exit code.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,54 +6,54 @@ use std::path::{Path, PathBuf};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use super::output::{line, plain, short};
+use super::output::{escape_excerpt, escape_line, escape_text};
 
-/// How many characters of a title, of a name and of a detail are shown, and how many entries of a list.
-const TITLE: usize = 200;
-const NAME: usize = 100;
-const DETAIL: usize = 4_000;
-const LISTED: usize = 50;
+/// The most characters of a title, a name and a detail, and the most entries of a list.
+const MAX_TITLE: usize = 200;
+const MAX_NAME: usize = 100;
+const MAX_DETAIL: usize = 4_000;
+const MAX_LISTED: usize = 50;
 
 /// Result of a client's command.
 pub(super) type Result<T> = std::result::Result<T, Failure>;
 
-/// How a command ends that does not succeed. `docs/client.md` lists the numbers; they never change.
+/// Exit code of a failed command. `docs/client.md` lists the numbers; they never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Exit {
-    /// The server refused, or something here did not work.
+pub(super) enum FailureCode {
+    /// The server refused, or something failed on this machine.
     Failed = 1,
-    /// No credential, or one that does not suffice.
+    /// The credential is missing or does not suffice.
     Credential = 3,
-    /// Nothing has the name.
+    /// Nothing has this name.
     NotFound = 4,
-    /// Somebody else has changed it, or it is there already.
+    /// Another change came first, or the name is taken.
     Conflict = 5,
     /// No answer came from the server.
     NoAnswer = 6,
-    /// The server has no room or no time now.
+    /// The server is too busy, or limits the caller's rate.
     Busy = 7,
-    /// There are changes that were planned and not made.
+    /// Changes were planned and not made.
     Planned = 8,
-    /// Somebody pressed Ctrl-C.
+    /// The command was stopped by Ctrl-C.
     Interrupted = 130,
 }
 
-/// Why a command failed, and what to do.
+/// Failure of a command: what went wrong, and what to do.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
-    /// The number that the shell sees.
-    pub(super) exit: Exit,
+    /// Exit code for the shell.
+    pub(super) exit: FailureCode,
     title: Box<str>,
     detail: Box<str>,
     /// Advice that follows the detail.
     hints: Vec<String>,
-    /// Files whose texts were refused, by the names under which the problem lists them; of one that it does not name, by an empty name.
+    /// Files that were refused, by the names of the problem's entries; the empty name stands for a problem without entries.
     files: BTreeMap<String, PathBuf>,
-    /// The problem as the server answered it.
+    /// Problem document of the server.
     problem: Option<Map<String, Value>>,
 }
 
-/// Where in a text something is wrong, from 1.
+/// Position in a text, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Position {
     line: u64,
@@ -61,8 +61,12 @@ struct Position {
 }
 
 impl Failure {
-    /// A failure with what went wrong and what to do.
-    pub(super) fn new(exit: Exit, title: impl Into<String>, detail: impl Into<String>) -> Self {
+    /// Builds a failure from its texts.
+    pub(super) fn new(
+        exit: FailureCode,
+        title: impl Into<String>,
+        detail: impl Into<String>,
+    ) -> Self {
         Self {
             exit,
             title: title.into().into(),
@@ -73,73 +77,73 @@ impl Failure {
         }
     }
 
-    /// A failure on this side.
-    pub(super) fn here(detail: impl Into<String>) -> Self {
-        Self::new(Exit::Failed, "Not done", detail)
+    /// Builds a failure that arose on this machine.
+    pub(super) fn local(detail: impl Into<String>) -> Self {
+        Self::new(FailureCode::Failed, "Not done", detail)
     }
 
-    /// A failure of the file system.
-    pub(super) fn file(doing: &str, path: &Path, error: &std::io::Error) -> Self {
+    /// Builds a failure of the file system.
+    pub(super) fn file_system(doing: &str, path: &Path, error: &std::io::Error) -> Self {
         let exit = match error.kind() {
-            std::io::ErrorKind::NotFound => Exit::NotFound,
-            _ => Exit::Failed,
+            std::io::ErrorKind::NotFound => FailureCode::NotFound,
+            _ => FailureCode::Failed,
         };
         let detail = format!("{doing} {}: {error}.", path.display());
         Self::new(exit, "The file cannot be used", detail)
     }
 
-    /// The problem that a server answered.
-    pub(super) fn of(status: StatusCode, problem: Map<String, Value>) -> Self {
+    /// Builds a failure from the server's problem document.
+    pub(super) fn from_problem(status: StatusCode, problem: Map<String, Value>) -> Self {
         let exit = match status.as_u16() {
-            401 | 403 => Exit::Credential,
-            404 => Exit::NotFound,
-            409 => Exit::Conflict,
-            429 | 503 => Exit::Busy,
-            _ => Exit::Failed,
+            401 | 403 => FailureCode::Credential,
+            404 => FailureCode::NotFound,
+            409 => FailureCode::Conflict,
+            429 | 503 => FailureCode::Busy,
+            _ => FailureCode::Failed,
         };
-        let text = |name: &str| text_of(&problem, name).to_owned();
+        let text = |name: &str| member_string(&problem, name).to_owned();
         let (title, detail) = (text("title"), text("detail"));
         let mut failure = Self::new(exit, title, detail);
         failure.problem = Some(problem);
         failure
     }
 
-    /// The stable code of a server's problem; empty where the server did not answer.
+    /// Stable code of the server's problem; empty if there is none.
     pub(super) fn code(&self) -> &str {
-        self.member("code")
+        self.problem_text("code")
     }
 
-    /// Whether the server says that there is no such thing.
-    pub(super) fn is_missing(&self) -> bool {
-        self.exit == Exit::NotFound
+    /// Whether something was not found.
+    pub(super) fn is_not_found(&self) -> bool {
+        self.exit == FailureCode::NotFound
     }
 
-    /// Names the file whose text the server refused.
+    /// Adds the file whose text the server refused.
     #[must_use]
-    pub(super) fn in_file(self, file: &Path) -> Self {
-        self.in_files([(String::new(), file.to_owned())])
+    pub(super) fn with_file(self, file: &Path) -> Self {
+        self.with_files([(String::new(), file.to_owned())])
     }
 
-    /// Names the files of a batch, by the names under which the server lists what it refused.
+    /// Adds the files of a batch, by the names of the problem's entries.
     #[must_use]
-    pub(super) fn in_files(mut self, files: impl IntoIterator<Item = (String, PathBuf)>) -> Self {
+    pub(super) fn with_files(mut self, files: impl IntoIterator<Item = (String, PathBuf)>) -> Self {
         self.files.extend(files);
         self
     }
 
-    /// Adds what else to do.
+    /// Adds advice.
     #[must_use]
-    pub(super) fn hint(mut self, hint: &str) -> Self {
+    pub(super) fn with_hint(mut self, hint: &str) -> Self {
         self.hints.push(hint.to_owned());
         self
     }
 
-    fn member(&self, name: &str) -> &str {
+    fn problem_text(&self, name: &str) -> &str {
         let problem = self.problem.as_ref();
-        problem.map_or("", |problem| text_of(problem, name))
+        problem.map_or("", |problem| member_string(problem, name))
     }
 
-    /// The entries of a batch that the server refused.
+    /// Lists the refused entries of a batch.
     fn entries(&self) -> Vec<&Map<String, Value>> {
         let entries = self
             .problem
@@ -149,11 +153,11 @@ impl Failure {
         entries.filter_map(Value::as_object).collect()
     }
 
-    /// Every line that a person is told. Nothing is told twice, and what a server wrote does not steer the terminal.
-    pub(super) fn text(&self) -> String {
-        let title = short(&self.title, TITLE);
+    /// Formats the message for people. It repeats nothing, and texts of the server cannot control the terminal.
+    pub(super) fn to_text(&self) -> String {
+        let title = escape_excerpt(&self.title, MAX_TITLE);
         let problem = self.problem.as_ref();
-        let position = problem.and_then(|problem| position(problem.get("position")?));
+        let position = problem.and_then(|problem| parse_position_member(problem.get("position")?));
         let entries = self.entries();
         let mut lines = Vec::new();
         match entries[..] {
@@ -162,7 +166,7 @@ impl Failure {
                 lines.push(self.summary_line(file, position, &title, &self.detail));
             }
             [one] => {
-                let (name, detail) = (text_of(one, "name"), text_of(one, "detail"));
+                let (name, detail) = (member_string(one, "name"), member_string(one, "detail"));
                 let file = self.files.get(name).map(PathBuf::as_path);
                 let detail = match file {
                     Some(_) => detail.to_owned(),
@@ -173,9 +177,14 @@ impl Failure {
             ref several => {
                 let all = format!("{} are refused, and so nothing was done.", several.len());
                 lines.push(format!("error: {title}: {all}"));
-                lines.extend(several.iter().take(LISTED).map(|one| self.entry_line(one)));
-                if several.len() > LISTED {
-                    lines.push(format!("  and {} more", several.len() - LISTED));
+                lines.extend(
+                    several
+                        .iter()
+                        .take(MAX_LISTED)
+                        .map(|one| self.entry_line(one)),
+                );
+                if several.len() > MAX_LISTED {
+                    lines.push(format!("  and {} more", several.len() - MAX_LISTED));
                 }
             }
         }
@@ -190,21 +199,21 @@ impl Failure {
             let names: Vec<_> = names
                 .into_iter()
                 .flatten()
-                .filter_map(|name| Some(short(name.as_str()?, NAME)))
-                .take(LISTED)
+                .filter_map(|name| Some(escape_excerpt(name.as_str()?, MAX_NAME)))
+                .take(MAX_LISTED)
                 .collect();
             if !names.is_empty() {
                 lines.push(format!("  {which}: {}", names.join(", ")));
             }
         }
-        let id = self.member("request_id");
+        let id = self.problem_text("request_id");
         if !id.is_empty() {
-            lines.push(format!("  request id: {}", short(id, NAME)));
+            lines.push(format!("  request id: {}", escape_excerpt(id, MAX_NAME)));
         }
-        plain(&lines.join("\n"))
+        escape_text(&lines.join("\n"))
     }
 
-    /// The line that says what is wrong, and where.
+    /// Formats the line with the error and its place.
     fn summary_line(
         &self,
         file: Option<&Path>,
@@ -212,33 +221,41 @@ impl Failure {
         title: &str,
         detail: &str,
     ) -> String {
-        let reason = self.member("reason");
-        // With the place before it, the reason alone says the rest.
+        let reason = self.problem_text("reason");
+        // After a position, the reason alone is enough.
         let detail = match (position, file) {
             (Some(_), Some(_)) if !reason.is_empty() => reason,
             _ => detail,
         };
-        let detail = paragraph(detail);
+        let detail = indent_paragraph(detail);
         match file {
             Some(file) => format!("error: {}: {title}: {detail}", location(file, position)),
             None => format!("error: {title}: {detail}"),
         }
     }
 
-    /// The line of one entry of a batch.
+    /// Formats the line of one entry of a batch.
     fn entry_line(&self, entry: &Map<String, Value>) -> String {
-        let (name, detail) = (text_of(entry, "name"), text_of(entry, "detail"));
+        let (name, detail) = (member_string(entry, "name"), member_string(entry, "detail"));
         match self.files.get(name) {
             Some(file) => {
                 let (position, reason) = parse_position(detail);
-                format!("  {}: {}", location(file, position), paragraph(reason))
+                format!(
+                    "  {}: {}",
+                    location(file, position),
+                    indent_paragraph(reason)
+                )
             }
-            None => format!("  {}: {}", short(name, NAME), paragraph(detail)),
+            None => format!(
+                "  {}: {}",
+                escape_excerpt(name, MAX_NAME),
+                indent_paragraph(detail)
+            ),
         }
     }
 
-    /// Writes the failure for programs: the server's problem, if there is one, in `error`.
-    pub(super) fn document(&self) -> Value {
+    /// Formats the failure as JSON, with the server's problem in `error`.
+    pub(super) fn to_json(&self) -> Value {
         let mut error = self.problem.clone().unwrap_or_default();
         let mut detail = vec![&*self.detail];
         detail.extend(self.hints.iter().map(String::as_str));
@@ -250,7 +267,7 @@ impl Failure {
         }
         if let Some(entries) = error.get_mut("errors").and_then(Value::as_array_mut) {
             for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
-                let file = self.files.get(text_of(entry, "name"));
+                let file = self.files.get(member_string(entry, "name"));
                 if let Some(file) = file {
                     entry.insert("file".into(), file.display().to_string().into());
                 }
@@ -260,20 +277,20 @@ impl Failure {
     }
 }
 
-/// A member of a problem that is a text; empty where it is none.
-fn text_of<'a>(problem: &'a Map<String, Value>, name: &str) -> &'a str {
+/// Returns a string member of a problem; empty if it is missing.
+fn member_string<'a>(problem: &'a Map<String, Value>, name: &str) -> &'a str {
     let member = problem.get(name).and_then(Value::as_str);
     member.unwrap_or_default()
 }
 
-fn position(position: &Value) -> Option<Position> {
+fn parse_position_member(position: &Value) -> Option<Position> {
     Some(Position {
         line: position.get("line")?.as_u64()?,
         column: position.get("column")?.as_u64()?,
     })
 }
 
-/// Splits the place off a detail that begins with it, as an entry of a batch does: `Statement 1, line 2, column 7: …`.
+/// Splits off the position at the start of a detail, as entries of a batch have it: `Statement 1, line 2, column 7: …`.
 fn parse_position(detail: &str) -> (Option<Position>, &str) {
     let parse = || {
         let (head, reason) = detail.split_once(": ")?;
@@ -287,18 +304,18 @@ fn parse_position(detail: &str) -> (Option<Position>, &str) {
     })
 }
 
-/// A place in a file as editors and compilers write it.
+/// Formats a place in a file as editors and compilers do.
 fn location(file: &Path, position: Option<Position>) -> String {
-    let file = line(&file.display().to_string());
+    let file = escape_line(&file.display().to_string());
     match position {
         Some(Position { line, column }) => format!("{file}:{line}:{column}"),
         None => file,
     }
 }
 
-/// A text of several lines, of which only the first begins a line.
-fn paragraph(text: &str) -> String {
-    let cut: String = text.chars().take(DETAIL).collect();
+/// Formats a text of several lines: all but the first are indented.
+fn indent_paragraph(text: &str) -> String {
+    let cut: String = text.chars().take(MAX_DETAIL).collect();
     let more = if cut.len() < text.len() { "…" } else { "" };
     format!("{}{more}", cut.trim_end().replace('\n', "\n  "))
 }
@@ -311,7 +328,7 @@ mod tests {
         let Value::Object(members) = members else {
             panic!("no object: {members}");
         };
-        Failure::of(StatusCode::from_u16(status).unwrap(), members)
+        Failure::from_problem(StatusCode::from_u16(status).unwrap(), members)
     }
 
     #[test]
@@ -341,19 +358,19 @@ mod tests {
         assert_eq!(
             script
                 .clone()
-                .in_file(Path::new("migrations/0002.sql"))
-                .hint("Go on.")
-                .text(),
+                .with_file(Path::new("migrations/0002.sql"))
+                .with_hint("Go on.")
+                .to_text(),
             "error: migrations/0002.sql:2:7: Script refused: No DROP. Go on.\n  request id: r1"
         );
         // A statement of the command line has no file.
         assert_eq!(
-            script.text(),
+            script.to_text(),
             "error: Script refused: Statement 2, line 2, column 7: No DROP.\n  request id: r1"
         );
         let differ = json!({"title": "Params differ", "detail": "See `missing` and `extra`.", "missing": ["text", "by"], "extra": []});
         assert_eq!(
-            problem(400, differ).text(),
+            problem(400, differ).to_text(),
             "error: Params differ: See `missing` and `extra`.\n  missing: text, by"
         );
     }
@@ -376,21 +393,21 @@ mod tests {
         };
         let one = batch(std::slice::from_ref(&first));
         assert_eq!(
-            one.clone().in_files(files()).text(),
+            one.clone().with_files(files()).to_text(),
             "error: actions/bad.sql:1:15: Statement refused: no such table: nowhere"
         );
         assert_eq!(
-            one.text(),
+            one.to_text(),
             "error: Statement refused: `bad`: Statement 1, line 1, column 15: no such table: nowhere"
         );
-        let two = batch(&[first, entry("add", "Params\nclash: yes.\u{1b}[2J")]).in_files(files());
+        let two = batch(&[first, entry("add", "Params\nclash: yes.\u{1b}[2J")]).with_files(files());
         assert_eq!(
-            two.text(),
+            two.to_text(),
             "error: Statement refused: 2 are refused, and so nothing was done.\n  actions/bad.sql:1:15: no such table: nowhere\n  \
              actions/add.sql: Params\n  clash: yes.\\u{1b}[2J"
         );
         assert_eq!(
-            two.document()["error"]["errors"][1]["file"],
+            two.to_json()["error"]["errors"][1]["file"],
             "actions/add.sql"
         );
     }
@@ -402,7 +419,7 @@ mod tests {
             json!({"title": format!("A\nerror: {}", "b".repeat(1000)), "detail": format!("c\rd\u{9b}2J\n$ {}", "e".repeat(100_000)),
                 "code": 5, "position": {"line": -1, "column": "x"}, "errors": "none", "missing": {}, "request_id": "f\u{202e}\n"}),
         );
-        let text = hostile.text();
+        let text = hostile.to_text();
         assert!(text.len() < 5_000 && text.lines().count() == 3, "{text}");
         assert!(
             text.lines().skip(1).all(|line| line.starts_with("  ")),

@@ -1,18 +1,18 @@
-//! Commands of the client: what people and their scripts do on a server, by REST alone.
+//! Commands of the client: everything that people and their scripts do on a server, by REST alone.
 //!
-//! They stand beside the operators' commands (`cli`), which work on a data directory. A client's command finds its server by
-//! `--server`, by a profile of `svc login`, or by the environment, and starts nothing else.
+//! They stand beside the operators' commands (`cli`), which work on a data directory. A command finds its server by `--server`, by
+//! a profile of `svc login`, or by the environment.
 
 #![forbid(unsafe_code)]
 
 mod actions;
-mod answers;
 mod api;
 mod backends;
-pub mod calls;
 mod desktop;
 mod difference;
+pub mod endpoints;
 mod error;
+mod file_watcher;
 mod files;
 mod frontends;
 mod login;
@@ -24,11 +24,11 @@ mod progress;
 mod projects;
 mod publish;
 mod push;
-mod results;
+mod responses;
+mod result_table;
 mod revisions;
 mod secret;
 mod source;
-mod watching;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -36,7 +36,7 @@ use std::process::ExitCode;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use self::api::Api;
-use self::error::{Exit, Failure, Result};
+use self::error::{Failure, FailureCode, Result};
 use self::output::{Output, print_error};
 use svc_base::terminal;
 use svc_sources::ContentType;
@@ -92,21 +92,20 @@ pub struct CommonArgs {
 }
 
 impl CommonArgs {
-    fn out(&self) -> Output {
+    fn output(&self) -> Output {
         Output { json: self.json }
     }
 }
 
 impl Command {
-    /// Runs it, and tells how it ended.
+    /// Runs the command; returns its exit code.
     pub async fn run(self) -> ExitCode {
-        // Programs are answered in JSON when a command fails, too; how it was asked for is known to each command alone.
+        // A failure is also reported as JSON, and only the commands themselves know their arguments.
         let json = json_requested();
-        exit_code(json, self.work().await)
+        exit_code(json, self.execute().await)
     }
 
-    /// Runs `svc dev`, which shares its name with what is done to a server while developing. The program starts and stops the folder's
-    /// server: the client knows none but by its address.
+    /// Runs `svc dev`. The program starts and stops the folder's server, which the client knows only by its URL.
     pub async fn dev<S>(
         dev: Dev,
         start: impl AsyncFnOnce(DevSettings) -> anyhow::Result<StartedServer<S>>,
@@ -116,7 +115,7 @@ impl Command {
         exit_code(json, Box::pin(dev.run(start, stop)).await)
     }
 
-    async fn work(self) -> Result<()> {
+    async fn execute(self) -> Result<()> {
         match self {
             Self::Login(login) => login.run().await,
             Self::Logout(logout) => logout.run(),
@@ -145,7 +144,7 @@ pub async fn show_project(remote: &Remote, json: bool, project: &str) -> ExitCod
     exit_code(json, projects::show(remote, json, project).await)
 }
 
-/// Makes, changes or deletes a project.
+/// Creates, changes or deletes a project.
 pub async fn change_project(change: ProjectChange) -> ExitCode {
     exit_code(json_requested(), change.run().await)
 }
@@ -165,33 +164,39 @@ fn exit_code(json: bool, done: Result<()>) -> ExitCode {
     }
 }
 
-/// Tells a person or a program why something failed.
+/// Reports a failure to a person, or to a program as JSON.
 fn report_failure(json: bool, failure: &Failure) {
     match json {
-        true => print_error(&terminal::json(&failure.document().to_string())),
-        false => print_error(&failure.text()),
+        true => print_error(&terminal::escape_json(&failure.to_json().to_string())),
+        false => print_error(&failure.to_text()),
     }
 }
 
-/// Asks before something is done that was not said with `--yes`: what, and on which server.
+/// Asks for confirmation of a change, unless `--yes` was given. Names the change and the server.
 fn confirm(out: Output, yes: bool, api: &Api, what: &str) -> Result<()> {
     if yes {
         return Ok(());
     }
-    let not_done = |detail: &str| Err(Failure::new(Exit::Planned, "Nothing was changed", detail));
-    if !out.can_ask() {
+    let not_done = |detail: &str| {
+        Err(Failure::new(
+            FailureCode::Planned,
+            "Nothing was changed",
+            detail,
+        ))
+    };
+    if !out.is_interactive() {
         return not_done("`--yes` does it without asking.");
     }
-    match ask_yes_no(&format!("{what} on {}?", api.address())) {
+    match ask_yes_no(&format!("{what} on {}?", api.server_address())) {
         true => Ok(()),
         false => not_done("You said no."),
     }
 }
 
-/// Asks the person at the terminal; anything but a yes is a no.
+/// Asks a question at the terminal; anything but yes means no.
 fn ask_yes_no(question: &str) -> bool {
     let mut terminal = std::io::stderr();
-    let shown = write!(terminal, "{} [y/N] ", output::line(question));
+    let shown = write!(terminal, "{} [y/N] ", output::escape_line(question));
     let mut answer = String::new();
     let read = shown
         .and_then(|()| terminal.flush())
@@ -199,24 +204,24 @@ fn ask_yes_no(question: &str) -> bool {
     read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
 }
 
-/// Does what leaves something to clear away when it is ended by Ctrl-C; everything else just ends.
-async fn interruptible<T>(work: impl Future<Output = Result<T>>, then: &str) -> Result<T> {
+/// Runs work that must clean up when Ctrl-C ends it.
+async fn run_until_interrupt<T>(work: impl Future<Output = Result<T>>, then: &str) -> Result<T> {
     tokio::select! {
         done = work => done,
-        _ = tokio::signal::ctrl_c() => Err(Failure::new(Exit::Interrupted, "Interrupted", then)),
+        _ = tokio::signal::ctrl_c() => Err(Failure::new(FailureCode::Interrupted, "Interrupted", then)),
     }
 }
 
-/// Reads the name of a type on the command line.
-fn content_type() -> impl TypedValueParser<Value = ContentType> {
+/// Parses the name of a content type.
+fn content_type_parser() -> impl TypedValueParser<Value = ContentType> {
     PossibleValuesParser::new(ContentType::NAMES).try_map(|name| {
         let mut all = ContentType::ALL.into_iter();
         all.find(|one| one.as_str() == name).ok_or("no such type")
     })
 }
 
-/// Reads a time such as `90`, `30m`, `12h` or `7d`.
-fn seconds(text: &str) -> std::result::Result<u64, String> {
+/// Parses a duration such as `90`, `30m`, `12h` or `7d`.
+fn parse_seconds(text: &str) -> std::result::Result<u64, String> {
     let (number, unit) = match text.strip_suffix(['s', 'm', 'h', 'd']) {
         Some(number) => (number, &text[number.len()..]),
         None => (text, "s"),
@@ -249,7 +254,7 @@ mod tests {
             ("1.5h", None),
             ("99999999999999999999d", None),
         ] {
-            assert_eq!(seconds(text).ok(), expected, "{text}");
+            assert_eq!(parse_seconds(text).ok(), expected, "{text}");
         }
     }
 }

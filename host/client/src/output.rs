@@ -1,4 +1,4 @@
-//! Answers of client commands: text for people, one JSON document for programs.
+//! Output of commands: text for people, one JSON document for programs.
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -6,50 +6,52 @@ use serde_json::Value;
 
 use super::error::{Failure, Result};
 use svc_base::terminal;
-pub(super) use svc_base::terminal::{grid, line, plain, shell_word, short};
+pub(super) use svc_base::terminal::{
+    escape_excerpt, escape_line, escape_text, grid, quote_shell_word,
+};
 
-/// Where answers go.
+/// Format of the output.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Output {
-    /// Whether a program reads.
+    /// Whether to print JSON, for a program.
     pub(super) json: bool,
 }
 
 impl Output {
-    /// Prints an answer on standard output: the document for programs, else the text.
-    pub(super) fn answer(self, document: &Value, text: &str) -> Result<()> {
+    /// Prints an answer to standard output: the document for programs, else the text.
+    pub(super) fn print_answer(self, document: &Value, text: &str) -> Result<()> {
         let out = match self.json {
-            true => terminal::json(&document.to_string()).into_owned(),
-            false => plain(text.trim_end()),
+            true => terminal::escape_json(&document.to_string()).into_owned(),
+            false => escape_text(text.trim_end()),
         };
         if out.is_empty() {
             return Ok(());
         }
-        print(out.as_bytes(), true)
+        print_bytes(out.as_bytes(), true)
     }
 
-    /// Tells a person something beside the answer; programs have it in the document.
-    pub(super) fn note(self, text: &str) {
+    /// Prints a note to standard error for people; programs find it in the document.
+    pub(super) fn print_note(self, text: &str) {
         if !self.json && !text.is_empty() {
-            print_error(&plain(text));
+            print_error(&escape_text(text));
         }
     }
 
-    /// Whether somebody can be asked.
-    pub(super) fn can_ask(self) -> bool {
+    /// Whether a person at a terminal can answer questions.
+    pub(super) fn is_interactive(self) -> bool {
         !self.json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
     }
 }
 
-/// Writes bytes to standard output as they are. A reader that has gone has seen enough.
-pub(super) fn print(bytes: &[u8], line: bool) -> Result<()> {
+/// Writes bytes to standard output. A reader that closed the pipe is no error.
+pub(super) fn print_bytes(bytes: &[u8], line: bool) -> Result<()> {
     let mut out = std::io::stdout().lock();
     let written = out
         .write_all(bytes)
         .and_then(|()| if line { out.write_all(b"\n") } else { Ok(()) })
         .and_then(|()| out.flush());
     match written {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::here(
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::local(
             format!("Writing to standard output failed: {error}."),
         )),
         _ => Ok(()),
@@ -61,32 +63,32 @@ pub(super) fn is_terminal() -> bool {
     std::io::stdout().is_terminal()
 }
 
-/// Writes a text that somebody else wrote to standard output: its exact bytes to a file or a program, and harmless to a terminal.
+/// Writes a text of unknown origin to standard output: unchanged to a file or program, and escaped to a terminal.
 pub(super) fn print_source(text: &str) -> Result<()> {
     match is_terminal() {
-        true => print(plain(text).as_bytes(), !text.ends_with('\n')),
-        false => print(text.as_bytes(), false),
+        true => print_bytes(escape_text(text).as_bytes(), !text.ends_with('\n')),
+        false => print_bytes(text.as_bytes(), false),
     }
 }
 
 /// Writes a line on standard error.
 pub(super) fn print_error(line: &str) {
-    // There is nobody left to tell that standard error is closed.
+    // If standard error is closed, there is nowhere to report it.
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
-/// Names and values, one pair a line, the values below each other.
+/// Formats names and values, one pair a line, with aligned values.
 pub(super) fn key_values(lines: &[(&str, String)]) -> String {
     let longest = lines.iter().map(|(name, _)| name.len()).max();
     let width = longest.unwrap_or_default().max(10);
     let shown = lines
         .iter()
-        .map(|(name, value)| format!("{name:width$}  {}", line(value)));
+        .map(|(name, value)| format!("{name:width$}  {}", escape_line(value)));
     shown.collect::<Vec<_>>().join("\n")
 }
 
-/// A member as text: nothing for null, a string without its quotes, anything else as JSON.
-pub(super) fn text_of(value: &Value) -> String {
+/// Formats a JSON value: null as nothing, a string without quotes, anything else as JSON.
+pub(super) fn json_text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
@@ -94,18 +96,18 @@ pub(super) fn text_of(value: &Value) -> String {
     }
 }
 
-/// A member of a document as text; a dash where there is nothing.
-pub(super) fn member(document: &Value, name: &str) -> String {
-    match document.get(name).map(text_of) {
+/// Formats a member of a document; a dash if it is empty.
+pub(super) fn member_text(document: &Value, name: &str) -> String {
+    match document.get(name).map(json_text) {
         Some(text) if !text.is_empty() => text,
         _ => "-".to_owned(),
     }
 }
 
-/// Rows of a list, by the names of their members.
+/// Formats a list of documents as a table with these members.
 pub(super) fn table_of(list: &Value, members: &[&str]) -> String {
     let rows = list.as_array().into_iter().flatten();
-    let rows = rows.map(|row| members.iter().map(|name| member(row, name)).collect());
+    let rows = rows.map(|row| members.iter().map(|name| member_text(row, name)).collect());
     grid(members, &rows.collect::<Vec<_>>())
 }
 
@@ -117,7 +119,10 @@ mod tests {
 
     #[test]
     fn nobody_steers_the_terminal() {
-        assert_eq!(plain("a\u{1b}[2J\nb\u{202e}"), "a\\u{1b}[2J\nb\\u{202e}");
+        assert_eq!(
+            escape_text("a\u{1b}[2J\nb\u{202e}"),
+            "a\\u{1b}[2J\nb\\u{202e}"
+        );
         let rows = json!([{"slug": "lönger", "n": 1}, {"slug": "a\nb\r", "n": null}]);
         assert_eq!(
             table_of(&rows, &["slug", "n"]),

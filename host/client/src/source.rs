@@ -1,56 +1,60 @@
-//! Sources: files of the user, or standard input, as pages to publish.
+//! Sources of pages: files of the user, or standard input.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use super::error::{Failure, Result};
-use svc_base::names::slugified;
+use svc_base::names::slugify;
 use svc_sources::ContentType;
 use svc_sources::files;
 
-/// Name of standard input among files.
+/// Name that stands for standard input.
 pub(super) const STDIN: &str = "-";
-/// The most bytes that are read at all. How large a page may be is the server's to say; this is far above it.
+/// The largest file that is read, in bytes: far above the server's limit.
 pub(super) const MAX_BYTES: u64 = 64 << 20;
 /// The longest title, in characters.
 const MAX_TITLE: usize = 200;
 
-/// A page to publish.
+/// A source of a page to publish.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
-    /// Where it comes from.
+    /// Path of the file.
     pub(super) path: PathBuf,
     /// Type of the source.
     pub(super) content_type: ContentType,
-    /// Text of the source, as it is published.
+    /// Text to publish.
     pub(super) content: String,
-    /// The title of what cannot have one of its own.
+    /// Title by the file's name, if the content has none of its own.
     pub(super) title: Option<String>,
 }
 
 impl Source {
-    /// Reads a file, or standard input for `-`. The type is what is wanted, else what the name says.
+    /// Reads a file, or standard input for `-`. The type is `wanted`, else by the name.
     ///
     /// # Errors
     /// When it cannot be read, is no text, or is far too large.
     pub(super) fn read(path: &Path, wanted: Option<ContentType>) -> Result<Self> {
-        Self::of(path, &bytes(path)?, wanted)
+        Self::from_bytes(path, &read_bytes(path)?, wanted)
     }
 
-    /// Makes a source of the bytes of a file.
+    /// Builds a source from the bytes of a file.
     ///
     /// # Errors
-    /// When they are no text.
-    pub(super) fn of(path: &Path, bytes: &[u8], wanted: Option<ContentType>) -> Result<Self> {
+    /// When they are not UTF-8.
+    pub(super) fn from_bytes(
+        path: &Path,
+        bytes: &[u8],
+        wanted: Option<ContentType>,
+    ) -> Result<Self> {
         let shown = path.display();
-        let text = files::text(bytes);
-        let text = text.map_err(|error| Failure::here(format!("{shown}: {error}")))?;
+        let text = files::decode_text(bytes);
+        let text = text.map_err(|error| Failure::local(format!("{shown}: {error}")))?;
         let (name, wanted) = match path.as_os_str() == STDIN {
-            // What comes without a name is most often a text that somebody wrote.
+            // Standard input is most often Markdown.
             true => (String::new(), wanted.or(Some(ContentType::Markdown))),
             false => (file_name(path), wanted),
         };
-        let (content_type, content) = files::source(&name, wanted, text);
+        let (content_type, content) = files::source_from_file(&name, wanted, text);
         // HTML and Markdown have titles of their own; code in a block, data and drawings do not.
         let own = content_type == ContentType::Html
             || (content_type == ContentType::Markdown && content == text);
@@ -62,15 +66,15 @@ impl Source {
         })
     }
 
-    /// The slug that the file's name makes; `None` where it makes none.
+    /// Slug by the file's name; `None` if no character of it fits.
     pub(super) fn slug(&self) -> Option<String> {
         slug_of(&self.path)
     }
 }
 
-/// The slug that a file's name makes without its extension.
+/// Slug by a file's name without its extension.
 pub(super) fn slug_of(path: &Path) -> Option<String> {
-    let slug = slugified(path.file_stem()?.to_str()?);
+    let slug = slugify(path.file_stem()?.to_str()?);
     (!slug.is_empty()).then_some(slug)
 }
 
@@ -79,19 +83,19 @@ fn file_name(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Reads a file, or standard input for `-`, that is meant for a server.
+/// Reads the bytes of a file, or of standard input for `-`.
 ///
 /// # Errors
 /// When it cannot be read, or is far too large.
-pub(super) fn bytes(path: &Path) -> Result<Vec<u8>> {
+pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     if path.as_os_str() == STDIN {
-        return bounded(std::io::stdin().lock(), path);
+        return read_bounded(std::io::stdin().lock(), path);
     }
-    let failed = |error| Failure::file("Reading", path, &error);
+    let failed = |error| Failure::file_system("Reading", path, &error);
     let file = std::fs::File::open(path).map_err(failed)?;
     let found = file.metadata().map_err(failed)?;
     if found.is_dir() {
-        return Err(Failure::here(format!(
+        return Err(Failure::local(format!(
             "{} is a directory: name the files in it. `svc apply` publishes a whole folder.",
             path.display()
         )));
@@ -99,39 +103,39 @@ pub(super) fn bytes(path: &Path) -> Result<Vec<u8>> {
     if found.len() > MAX_BYTES {
         return Err(too_large(path, found.len()));
     }
-    bounded(file, path)
+    read_bounded(file, path)
 }
 
-/// Reads a text in the same way, as it is.
+/// Reads a text file, or standard input for `-`.
 ///
 /// # Errors
 /// When it cannot be read, is no text, or is far too large.
-pub(super) fn text(path: &Path) -> Result<String> {
-    utf8(bytes(path)?, path)
+pub(super) fn read_text(path: &Path) -> Result<String> {
+    parse_utf8(read_bytes(path)?, path)
 }
 
-/// Reads the bytes of a file as a text.
+/// Converts the bytes of a file to text.
 ///
 /// # Errors
-/// When they are none.
-pub(super) fn utf8(bytes: Vec<u8>, path: &Path) -> Result<String> {
+/// When they are not UTF-8.
+pub(super) fn parse_utf8(bytes: Vec<u8>, path: &Path) -> Result<String> {
     let text = String::from_utf8(bytes);
-    text.map_err(|_| Failure::here(format!("{} is no text in UTF-8.", path.display())))
+    text.map_err(|_| Failure::local(format!("{} is no text in UTF-8.", path.display())))
 }
 
-fn bounded(from: impl std::io::Read, path: &Path) -> Result<Vec<u8>> {
+fn read_bounded(from: impl std::io::Read, path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = from.take(MAX_BYTES + 1).read_to_end(&mut bytes);
-    let read = read.map_err(|error| Failure::file("Reading", path, &error))?;
+    let read = read.map_err(|error| Failure::file_system("Reading", path, &error))?;
     match u64::try_from(read) {
         Ok(read) if read <= MAX_BYTES => Ok(bytes),
         _ => Err(too_large(path, MAX_BYTES + 1)),
     }
 }
 
-/// The refusal of a file that no server takes.
+/// Failure of a file that is too large for any server.
 pub(super) fn too_large(path: &Path, bytes: u64) -> Failure {
-    Failure::here(format!(
+    Failure::local(format!(
         "{} has {} MB or more, and a server takes about one. Nothing was sent.",
         path.display(),
         bytes / 1_000_000

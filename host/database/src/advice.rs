@@ -1,6 +1,6 @@
-//! How to go on where SQLite cannot do what a script asks for.
+//! Advice for what SQLite cannot do in a script: which statement to write instead.
 
-/// Fragments of SQLite's messages, each with what to do about it.
+/// Fragments of SQLite's messages, each with the advice for it.
 const ADVICE: &[(&str, &str)] = &[
     (
         "cannot add a unique column",
@@ -32,7 +32,7 @@ const ADVICE: &[(&str, &str)] = &[
     ),
 ];
 
-/// Appends advice to a message of SQLite, where there is any.
+/// Appends advice to a message of SQLite, if there is any for it.
 pub(super) fn with_advice(reason: String) -> String {
     let lower = reason.to_ascii_lowercase();
     let known = ADVICE.iter().find(|(says, _)| lower.contains(says));

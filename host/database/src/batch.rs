@@ -1,34 +1,34 @@
-//! Several statements as one write: all of them or none, each with the first rows of earlier ones at hand.
+//! Several statements as one write: all of them or none. A statement may use the first rows of earlier ones.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::connection::TenantConnection;
 use super::error::RunError;
-use super::handle::Handle;
 use super::limits::ResultLimits;
-use super::pace::{Lane, Pace};
-use super::run::{Call, FirstRow, ResultJson, run, run_keeping, weight};
+use super::run::{FirstRow, ResultJson, StatementCall, run, run_with_first_row, value_bytes};
+use super::timing::{Lane, StatementTiming};
 use super::values::{Params, StepParam, Value};
 use svc_base::Stopwatch;
 
 /// A statement of a batch, as the gate allowed it.
 #[derive(Clone, Debug)]
-pub struct Step {
-    /// The one statement, without what follows it.
+pub struct BatchStep {
+    /// One statement, without anything after it.
     pub sql: Arc<str>,
     /// Whether it changes rows.
     pub writes: bool,
     /// Values of the binds.
     pub params: Vec<(String, StepParam)>,
-    /// How long it takes.
-    pub pace: Arc<Pace>,
+    /// Timing of earlier runs, which chooses the lane.
+    pub timing: Arc<StatementTiming>,
 }
 
-/// Why a batch changed nothing.
+/// Error of a batch, which has changed nothing.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct BatchError {
-    /// Which step failed, from 0, if it was one of them.
+    /// Index of the step that failed, from 0; `None` if no single step did.
     pub step: Option<usize>,
     /// Error of the step.
     pub error: RunError,
@@ -40,20 +40,20 @@ impl From<RunError> for BatchError {
     }
 }
 
-/// Work of a write.
+/// Statements of a write.
 #[derive(Clone, Debug)]
-pub(super) enum Work {
+pub(super) enum WriteRequest {
     /// One statement.
-    Call(Call),
+    Call(StatementCall),
     /// Several, all or none.
-    Batch(Vec<Step>),
+    Batch(Vec<BatchStep>),
 }
 
-impl Work {
-    /// Runs it within `budget`. The caller undoes what a failure leaves.
+impl WriteRequest {
+    /// Runs the statements within `budget`. After a failure the caller must roll back.
     pub(super) fn run(
         &self,
-        handle: &Handle,
+        handle: &TenantConnection,
         limits: &ResultLimits,
         budget: Duration,
     ) -> Result<ResultJson, BatchError> {
@@ -63,49 +63,54 @@ impl Work {
         }
     }
 
-    /// Weight of the work, in bytes.
+    /// Bytes of SQL and parameters.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Call(call) => call.bytes(),
-            Self::Batch(steps) => steps.iter().map(Step::bytes).sum(),
+            Self::Batch(steps) => steps.iter().map(BatchStep::bytes).sum(),
         }
     }
 
-    /// A pace for it as a whole: long, if one of its steps is known to be.
-    pub(super) fn pace(steps: &[Step]) -> Arc<Pace> {
-        let pace = Pace::default();
-        if steps.iter().any(|step| step.pace.lane() == Lane::Long) {
-            pace.too_long();
+    /// Timing of the batch as a whole: long, if one of its steps is known to be long.
+    pub(super) fn batch_timing(steps: &[BatchStep]) -> Arc<StatementTiming> {
+        let timing = StatementTiming::default();
+        if steps.iter().any(|step| step.timing.lane() == Lane::Long) {
+            timing.record_too_long();
         }
-        Arc::new(pace)
+        Arc::new(timing)
     }
 }
 
-impl Step {
+impl BatchStep {
     fn bytes(&self) -> usize {
-        let weight = |given: &StepParam| match given {
-            StepParam::Value(value) => weight(value),
+        let param_bytes = |given: &StepParam| match given {
+            StepParam::Value(value) => value_bytes(value),
             StepParam::From { column, .. } => column.len(),
         };
-        self.sql.len() + self.params.iter().map(|(_, g)| weight(g)).sum::<usize>()
+        self.sql.len()
+            + self
+                .params
+                .iter()
+                .map(|(_, g)| param_bytes(g))
+                .sum::<usize>()
     }
 
-    /// Whether it takes something from another step's first row.
-    fn names(&self, number: usize) -> bool {
+    /// Whether a parameter comes from the first row of step `number`.
+    fn refers_to(&self, number: usize) -> bool {
         let mut given = self.params.iter().map(|(_, given)| given);
         given.any(|given| matches!(given, StepParam::From { step, .. } if *step == number))
     }
 
-    /// The call that it is, once the rows that it names are there.
-    fn call(&self, rows: &[FirstRow]) -> Result<Call, RunError> {
+    /// Builds the call, with values taken from the rows of earlier steps.
+    fn to_call(&self, rows: &[FirstRow]) -> Result<StatementCall, RunError> {
         let value = |(name, given): &(String, StepParam)| {
             let value = match given {
                 StepParam::Value(value) => value.clone(),
-                StepParam::From { step, column } => found(rows, *step, column)?.clone(),
+                StepParam::From { step, column } => referenced_value(rows, *step, column)?.clone(),
             };
             Ok((name.clone(), value))
         };
-        Ok(Call {
+        Ok(StatementCall {
             sql: Arc::clone(&self.sql),
             writes: self.writes,
             params: self
@@ -117,7 +122,11 @@ impl Step {
     }
 }
 
-fn found<'r>(rows: &'r [FirstRow], step: usize, column: &str) -> Result<&'r Value, RunError> {
+fn referenced_value<'r>(
+    rows: &'r [FirstRow],
+    step: usize,
+    column: &str,
+) -> Result<&'r Value, RunError> {
     let row = rows.get(step).map_or(&[][..], Vec::as_slice);
     if row.is_empty() {
         return Err(RunError::Constraint(format!(
@@ -132,10 +141,10 @@ fn found<'r>(rows: &'r [FirstRow], step: usize, column: &str) -> Result<&'r Valu
         })
 }
 
-/// Runs steps one after another; `{"results": […]}` is the answer.
+/// Runs steps one after another; returns `{"results": […]}`.
 fn run_batch(
-    handle: &Handle,
-    steps: &[Step],
+    handle: &TenantConnection,
+    steps: &[BatchStep],
     limits: &ResultLimits,
     budget: Duration,
 ) -> Result<ResultJson, BatchError> {
@@ -156,11 +165,13 @@ fn run_batch(
             ..*limits
         };
         let mut row = FirstRow::new();
-        let named = steps[number + 1..].iter().any(|later| later.names(number));
+        let named = steps[number + 1..]
+            .iter()
+            .any(|later| later.refers_to(number));
         let kept = named.then_some(&mut row);
         let result = step
-            .call(&rows)
-            .and_then(|call| run_keeping(handle, &call, &limits, time, kept))
+            .to_call(&rows)
+            .and_then(|call| run_with_first_row(handle, &call, &limits, time, kept))
             .map_err(at)?;
         rows.push(row);
         if number > 0 {

@@ -1,18 +1,18 @@
-//! Reads of SQLite's own tables: the names that a tenant's parts of a schema have.
+//! Queries of SQLite's schema tables.
 
 use rusqlite::{Connection, Row};
 
-/// The names of what is a tenant's own.
-pub(super) const OWN: &str =
+/// Condition for the names of the tenant's own tables, views and indexes.
+pub(super) const OWN_NAMES_SQL: &str =
     "name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name NOT LIKE 'svc\\_%' ESCAPE '\\'";
 
-/// A name as SQL has it.
-pub(super) fn quoted(name: &str) -> String {
+/// Quotes a name for use in SQL.
+pub(super) fn quote_identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// All rows of a statement.
-pub(super) fn rows<T>(
+/// Runs a query and reads all its rows.
+pub(super) fn query_rows<T>(
     c: &Connection,
     sql: &str,
     read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,

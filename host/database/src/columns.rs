@@ -1,23 +1,23 @@
-//! Columns of a result: its keys in JSON, and the rule that no two have one name.
+//! Column names of a result, as JSON keys. No two columns may have the same name.
 
 use rusqlite::Statement;
 use rusqlite::types::ValueRef;
 
 use super::error::RunError;
-use super::{place, values};
+use super::{sql_tokens, values};
 
-/// Names of a result's columns, as each row has them.
-pub(super) struct Columns {
-    /// `{"id":,"name":`, which is all keys one after the other.
+/// Column names of a result, ready to be written into each row.
+pub(super) struct ResultColumns {
+    /// Text of all keys, one after another: `{"id":,"name":`.
     keys: Vec<u8>,
     ends: Vec<usize>,
 }
 
-impl Columns {
-    /// The columns of a statement, which has run if it was prepared before a migration.
+impl ResultColumns {
+    /// Reads the columns of a statement. One that was prepared before a migration must have run.
     ///
     /// # Errors
-    /// Two of one name.
+    /// `Refused`, if two columns have the same name.
     pub(super) fn of(sql: &str, statement: &Statement<'_>) -> Result<Self, RunError> {
         let count = statement.column_count();
         let mut columns = Self {
@@ -27,18 +27,18 @@ impl Columns {
         let Self { keys, ends } = &mut columns;
         for name in statement.column_names() {
             keys.push(if ends.is_empty() { b'{' } else { b',' });
-            values::write(keys, ValueRef::Text(name.as_bytes()));
+            values::write_value(keys, ValueRef::Text(name.as_bytes()));
             keys.push(b':');
             ends.push(keys.len());
         }
-        match columns.twice() {
+        match columns.find_duplicate() {
             Some(column) => {
                 let name = statement.column_name(column).unwrap_or_default();
                 Err(RunError::Refused {
                     reason: format!(
                         "two columns of the result are named {name}: give one another name with AS"
                     ),
-                    offset: place::second(sql, name),
+                    offset: sql_tokens::second_column_offset(sql, name),
                 })
             }
             None => Ok(columns),
@@ -61,13 +61,13 @@ impl Columns {
         out.extend_from_slice(if self.ends.is_empty() { b"[]" } else { b"]" });
     }
 
-    /// The names, in quotes.
+    /// Names of the columns, in quotes.
     fn names(&self) -> impl Iterator<Item = &[u8]> {
         self.keys().map(|key| &key[1..key.len() - 1])
     }
 
-    /// Returns the index of a column whose name another has, too.
-    fn twice(&self) -> Option<usize> {
+    /// Returns the index of a column that has the name of an earlier one.
+    fn find_duplicate(&self) -> Option<usize> {
         let mut sorted: Vec<_> = self.names().zip(0..).collect();
         sorted.sort_unstable();
         let twice = sorted.windows(2).find(|pair| pair[0].0 == pair[1].0);

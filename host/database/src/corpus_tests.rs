@@ -3,16 +3,16 @@
 use std::path::Path;
 use std::time::Duration;
 
-use guest_gate::statement::{Kind, Purpose, check};
+use guest_gate::statement::{Purpose, StatementKind, check};
 
+use super::connection::{OpenSettings, TenantConnection};
 use super::error::internal;
-use super::handle::{Handle, Settings};
-use super::migrate::{create, migrate};
+use super::migrate::{create_database, migrate};
 use super::run::prepare;
 use super::*;
 
-/// A piece of the corpus: where it is from, what it is judged as, and its SQL.
-struct Piece {
+/// An entry of the corpus: its file, its purpose for the gate, and its SQL.
+struct CorpusEntry {
     file: String,
     purpose: Purpose,
     sql: String,
@@ -25,8 +25,8 @@ fn folder() -> std::path::PathBuf {
 }
 
 /// The pieces as `tests/corpus/sql/README.md` describes them; those with escapes are odd spellings for the gate alone.
-fn pieces() -> Vec<Piece> {
-    let mut pieces = Vec::new();
+fn corpus_entries() -> Vec<CorpusEntry> {
+    let mut corpus_entries = Vec::new();
     for entry in std::fs::read_dir(folder().join("accepted")).unwrap() {
         let path = entry.unwrap().path();
         let text = std::fs::read_to_string(&path).unwrap();
@@ -45,7 +45,7 @@ fn pieces() -> Vec<Piece> {
                 };
             }
             if !sql.starts_with("-- escapes") {
-                pieces.push(Piece {
+                corpus_entries.push(CorpusEntry {
                     file: path.display().to_string(),
                     purpose,
                     sql: sql.strip_suffix('\n').unwrap_or(sql).to_owned(),
@@ -53,7 +53,7 @@ fn pieces() -> Vec<Piece> {
             }
         }
     }
-    pieces
+    corpus_entries
 }
 
 fn script(sql: &str, purpose: Purpose) -> Script {
@@ -68,11 +68,14 @@ fn script(sql: &str, purpose: Purpose) -> Script {
     }
 }
 
-/// A database in a directory of its own, with what every one has and a script.
-fn database(directory: &Path, name: &str, first: &Script) -> Result<Handle, ScriptError> {
+/// Creates a database in `directory`, with the platform's tables and a script.
+fn database(directory: &Path, name: &str, first: &Script) -> Result<TenantConnection, ScriptError> {
     let path = directory.canonicalize().unwrap().join(name);
-    let handle = Handle::create(&Settings::alone(path, Limits::default().database_bytes))?;
-    create(&handle, first, BUDGET)?;
+    let handle = TenantConnection::create(&OpenSettings::standalone(
+        path,
+        Limits::default().database_bytes,
+    ))?;
+    create_database(&handle, first, BUDGET)?;
     Ok(handle)
 }
 
@@ -81,7 +84,7 @@ fn what_an_author_may_write_passes_the_second_wall() {
     let directory = tempfile::tempdir().unwrap();
     let schema = std::fs::read_to_string(folder().join("schema.sql")).unwrap();
     let empty = script("CREATE TABLE base (a)", Purpose::Schema);
-    // What the example is made of is more than an author may write.
+    // The example's setup uses statements that an author may not write.
     let example = |name: &str| {
         let handle = database(directory.path(), name, &empty)?;
         let mirror = "DROP TABLE svc_payments";
@@ -92,16 +95,16 @@ fn what_an_author_may_write_passes_the_second_wall() {
     };
     let shared = example("shared.db").unwrap();
     let (mut faults, mut number) = (Vec::new(), 0);
-    for piece in pieces() {
+    for piece in corpus_entries() {
         number += 1;
         let name = format!("{number}.db");
         let result = match piece.purpose {
             Purpose::Action | Purpose::Query => {
                 let verdict = check(&piece.sql, piece.purpose).unwrap().remove(0);
                 let sql = &piece.sql[verdict.start as usize..verdict.end as usize];
-                let prepared = prepare(&shared, sql, verdict.kind != Kind::Read, BUDGET);
+                let prepared = prepare(&shared, sql, verdict.kind != StatementKind::Read, BUDGET);
                 match prepared {
-                    // The gate knows no schema, so that this is the host's to say.
+                    // The gate does not know the schema, so the host refuses this.
                     Err(RunError::Refused { reason, .. }) if reason.starts_with("two columns") => {
                         Ok(())
                     }

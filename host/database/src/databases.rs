@@ -1,4 +1,4 @@
-//! The databases of an installation: opened as they are needed, and closed as they are not.
+//! The databases of an installation: opened at their first use, and closed when they are idle.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -7,76 +7,75 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use super::changed_tables::ChangedTables;
+use super::connection::OpenSettings;
+use super::database::Database;
 use super::error::{RunError, disk_error, internal};
-use super::files::Files;
-use super::handle::Settings;
-use super::history::Terms;
+use super::fair_queue::JobOwner;
+use super::files::DatabaseFiles;
+use super::history::HistorySettings;
 use super::lanes::Lanes;
-use super::limits::{Limits, MIGRATION, ResultLimits};
-use super::migrate::{self, Migrated, Script, ScriptError};
-use super::open::Database;
-use super::process;
+use super::limits::{Limits, MIGRATION_BUDGET_FACTOR, ResultLimits};
+use super::migrate::{self, MigrationOutcome, Script, ScriptError};
+use super::process_settings;
 use super::schema::{self, Inventory, Schema};
-use super::shares::Owner;
-use super::touched::Touched;
 use super::watchdog::Watchdog;
-use super::writer::Writers;
+use super::writer::WriterRegistry;
 use svc_base::Stopwatch;
 use svc_base::clock::Clock;
 use svc_base::fault;
 use svc_base::ids::{BackendId, WorkspaceId};
 use svc_base::sync::lock;
 
-/// How many databases are open at once: as many as an installation has by default, since opening one anew costs
-/// more than most calls.
-pub(super) const OPEN: usize = 256;
-/// A database that nobody has called for so long is closed.
-const IDLE: Duration = Duration::from_secs(60);
+/// The most open databases: as many as an installation has by default, since opening one costs more than most calls.
+pub(super) const MAX_OPEN: usize = 256;
+/// Time without a call after which a database is closed.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The databases of an installation.
 #[derive(Debug)]
 pub struct Databases {
-    pub(super) files: Files,
-    pub(super) writers: Writers,
+    pub(super) files: DatabaseFiles,
+    pub(super) writers: WriterRegistry,
     pub(super) lanes: Arc<Lanes>,
     pub(super) limits: ResultLimits,
-    most_bytes: u64,
-    open: Mutex<Open>,
-    /// Workspaces of the databases: those of one workspace share what it has of the lanes.
+    max_bytes: u64,
+    open: Mutex<OpenDatabases>,
+    /// Workspaces of the databases. The databases of one workspace share its threads in the lanes.
     workspaces: Mutex<HashMap<BackendId, WorkspaceId>>,
     watchdog: Watchdog,
     clock: Stopwatch,
 }
 
-/// The open databases, and those that are just being removed, which nobody opens again.
+/// Open databases, and those that are being removed and must not be opened again.
 #[derive(Debug, Default)]
-struct Open {
-    entries: HashMap<BackendId, Entry>,
-    ending: HashSet<BackendId>,
+struct OpenDatabases {
+    entries: HashMap<BackendId, OpenEntry>,
+    being_removed: HashSet<BackendId>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct OpenEntry {
     database: Arc<Database>,
-    /// By the registry's clock.
-    used: Duration,
+    /// Time of the last use, by `clock`.
+    last_used: Duration,
 }
 
 impl Databases {
-    /// The databases below `data`; none is opened yet.
+    /// Prepares the databases below `data`; opens none yet.
     ///
     /// # Errors
-    /// When a directory cannot be opened, or the system has no threads.
+    /// When a directory cannot be opened, or the system refuses a thread.
     pub fn open(data: &Path, limits: &Limits, clock: Clock) -> anyhow::Result<Self> {
-        let files = Files::open(&data.join("backends"))?;
-        process::set_up(&data.join("tmp"))?;
-        let terms = Terms {
+        let files = DatabaseFiles::open(&data.join("backends"))?;
+        process_settings::configure_sqlite(&data.join("tmp"))?;
+        let history_settings = HistorySettings {
             clock,
-            most_bytes: limits.history_bytes,
-            free_disk: limits.free_disk_bytes,
+            max_bytes: limits.history_bytes,
+            min_free_bytes: limits.free_disk_bytes,
         };
         Ok(Self {
-            writers: Writers::start(files.clone(), terms)?,
+            writers: WriterRegistry::start(files.clone(), history_settings)?,
             files,
             lanes: Arc::new(Lanes::start()?),
             limits: ResultLimits {
@@ -84,7 +83,7 @@ impl Databases {
                 bytes: usize::try_from(limits.result_bytes).unwrap_or(usize::MAX),
                 time: Duration::from_millis(limits.statement_ms),
             },
-            most_bytes: limits.database_bytes,
+            max_bytes: limits.database_bytes,
             open: Mutex::default(),
             workspaces: Mutex::default(),
             watchdog: Watchdog::start()?,
@@ -92,13 +91,13 @@ impl Databases {
         })
     }
 
-    /// Notes whose databases are, before they are first used.
-    pub fn belong(&self, owners: impl IntoIterator<Item = (BackendId, WorkspaceId)>) {
+    /// Notes the workspaces of databases, before their first use.
+    pub fn set_workspaces(&self, owners: impl IntoIterator<Item = (BackendId, WorkspaceId)>) {
         self.workspaces().extend(owners);
     }
 
-    fn owner(&self, database: BackendId) -> Owner {
-        Owner {
+    fn owner(&self, database: BackendId) -> JobOwner {
+        JobOwner {
             workspace: self.workspaces().get(&database).copied(),
             database,
         }
@@ -109,11 +108,11 @@ impl Databases {
     }
 
     /// The directories of the databases.
-    pub fn files(&self) -> &Files {
+    pub fn files(&self) -> &DatabaseFiles {
         &self.files
     }
 
-    /// A database, opened if it is not.
+    /// Returns a database; opens it if need be.
     ///
     /// # Errors
     /// When it cannot be opened.
@@ -121,19 +120,19 @@ impl Databases {
         let now = self.clock.elapsed();
         let mut open = self.lock();
         if let Some(entry) = open.entries.get_mut(&id) {
-            entry.used = now;
+            entry.last_used = now;
             return Ok(Arc::clone(&entry.database));
         }
-        if open.ending.contains(&id) {
+        if open.being_removed.contains(&id) {
             return Err(RunError::Closed);
         }
-        let closed = (open.entries.len() >= OPEN).then(|| take_oldest(&mut open.entries));
+        let closed = (open.entries.len() >= MAX_OPEN).then(|| take_least_recent(&mut open.entries));
         let (lanes, writers) = (Arc::clone(&self.lanes), self.writers.clone());
         let (owner, settings) = (self.owner(id), self.settings(&id));
         let database = Database::new(owner, settings, self.limits, lanes, writers)?;
-        let entry = Entry {
+        let entry = OpenEntry {
             database: Arc::clone(&database),
-            used: now,
+            last_used: now,
         };
         open.entries.insert(id, entry);
         drop(open);
@@ -141,7 +140,7 @@ impl Databases {
         Ok(database)
     }
 
-    /// Makes a new database with its first script, durably.
+    /// Creates a database with its first script, durably.
     ///
     /// # Errors
     /// [`ScriptError`]; nothing is left then.
@@ -153,10 +152,10 @@ impl Databases {
         let (answer, answered) = oneshot::channel();
         let me = Arc::clone(self);
         let job = Box::new(move || {
-            // A caller that has gone away leaves a directory that nobody refers to, which the next start removes.
-            let _ = answer.send(me.make(&id, &script));
+            // If the caller has gone, the directory stays without a row that names it, and the next start removes it.
+            let _ = answer.send(me.create_blocking(&id, &script));
         });
-        if !self.lanes.long(self.owner(id), job) {
+        if !self.lanes.queue_long(self.owner(id), job) {
             return Err(RunError::Busy.into());
         }
         answered
@@ -164,20 +163,21 @@ impl Databases {
             .unwrap_or_else(|_| Err(RunError::Closed.into()))
     }
 
-    fn make(&self, id: &BackendId, script: &Script) -> Result<Inventory, ScriptError> {
+    fn create_blocking(&self, id: &BackendId, script: &Script) -> Result<Inventory, ScriptError> {
         let disk = |error: std::io::Error| disk_error(&error);
-        self.files.make(id).map_err(disk)?;
-        let budget = self.limits.time * MIGRATION;
+        self.files.create_directory(id).map_err(disk)?;
+        let budget = self.limits.time * MIGRATION_BUDGET_FACTOR;
         let made = self
             .writers
             .create(*id, &self.settings(id))
             .map_err(ScriptError::from)
             .and_then(|writer| {
-                migrate::create(&writer.handle, script, budget).map_err(|failure| {
-                    let error = self.settings(id).full_disk_or_database(failure.error);
+                migrate::create_database(&writer.handle, script, budget).map_err(|failure| {
+                    let error = self.settings(id).distinguish_full_disk(failure.error);
                     ScriptError { error, ..failure }
                 })?;
-                let inventory = schema::inventory(&writer.handle.connection).map_err(internal)?;
+                let inventory =
+                    schema::read_inventory(&writer.handle.connection).map_err(internal)?;
                 writer.close();
                 Ok(inventory)
             })
@@ -195,17 +195,21 @@ impl Databases {
         made
     }
 
-    /// Applies a script to a database, in its turn.
+    /// Applies a script to a database, when the writer is free.
     ///
     /// # Errors
     /// [`ScriptError`]; nothing of the script is kept then.
-    pub async fn migrate(&self, id: BackendId, script: Script) -> Result<Migrated, ScriptError> {
-        let budget = self.limits.time * MIGRATION;
+    pub async fn migrate(
+        &self,
+        id: BackendId,
+        script: Script,
+    ) -> Result<MigrationOutcome, ScriptError> {
+        let budget = self.limits.time * MIGRATION_BUDGET_FACTOR;
         self.get(id)?
             .with_writer(move |writer| Ok(migrate::migrate(&writer.handle, &script, budget)))
             .await?
             .map_err(|failure| ScriptError {
-                error: self.settings(&id).full_disk_or_database(failure.error),
+                error: self.settings(&id).distinguish_full_disk(failure.error),
                 ..failure
             })
     }
@@ -215,40 +219,43 @@ impl Databases {
     /// # Errors
     /// [`RunError`].
     pub async fn inventory(&self, id: BackendId) -> Result<Inventory, RunError> {
-        self.get(id)?.inspect(schema::inventory).await
+        self.get(id)?.inspect(schema::read_inventory).await
     }
 
-    /// The schema of a database.
+    /// Reads the schema of a database.
     ///
     /// # Errors
     /// [`RunError`].
     pub async fn schema(&self, id: BackendId) -> Result<Schema, RunError> {
-        self.get(id)?.inspect(schema::schema).await
+        self.get(id)?.inspect(schema::read_schema).await
     }
 
-    /// The SQL of a database's views.
+    /// Reads the SQL of a database's views.
     ///
     /// # Errors
     /// [`RunError`].
     pub async fn views(&self, id: BackendId) -> Result<Vec<String>, RunError> {
-        self.get(id)?.inspect(schema::view_sql).await
+        self.get(id)?.inspect(schema::read_view_sql).await
     }
 
-    /// Has `follow` told what commits may have changed: once they are durable, and before their callers are answered.
-    pub fn follow(&self, follow: impl Fn(BackendId, Touched) + Send + Sync + 'static) {
-        self.writers.follower().follow(follow);
+    /// Sets the listener of commits. It is called once a commit is durable, and before its callers are answered.
+    pub fn set_commit_listener(
+        &self,
+        listener: impl Fn(BackendId, ChangedTables) + Send + Sync + 'static,
+    ) {
+        self.writers.listener().set(listener);
     }
 
-    /// Tells the follower that anything about a database may have changed.
-    pub fn announce(&self, id: BackendId) {
-        self.writers.follower().tell(id, Touched::All);
+    /// Tells the listener that anything in a database may have changed.
+    pub fn announce_change(&self, id: BackendId) {
+        self.writers.listener().notify(id, ChangedTables::All);
     }
 
-    /// Forgets a database, whose calls end, and removes it. Blocks.
+    /// Removes a database; its calls fail from now on. Blocks.
     pub fn remove(&self, id: &BackendId) -> std::io::Result<()> {
         let entry = {
             let mut open = self.lock();
-            open.ending.insert(*id);
+            open.being_removed.insert(*id);
             open.entries.remove(id)
         };
         if let Some(entry) = entry {
@@ -256,26 +263,27 @@ impl Databases {
         }
         let removed = self.files.remove(id);
         self.workspaces().remove(id);
-        self.lock().ending.remove(id);
+        self.lock().being_removed.remove(id);
         removed
     }
 
-    /// Closes databases in the short lane: it copies their logs, which takes a while.
-    fn close(&self, entries: impl IntoIterator<Item = Entry>) {
+    /// Closes databases in the short lane, because closing checkpoints the log.
+    fn close(&self, entries: impl IntoIterator<Item = OpenEntry>) {
         for entry in entries {
             self.lanes
-                .soon(entry.database.owner, Box::new(move || drop(entry)));
+                .queue_urgent(entry.database.owner, Box::new(move || drop(entry)));
         }
     }
 
-    /// Closes what nobody has called for a while.
+    /// Closes databases without calls for a minute.
     pub fn close_idle(&self) {
         let now = self.clock.elapsed();
-        let idle: Vec<Entry> = {
+        let idle: Vec<OpenEntry> = {
             let mut open = self.lock();
             open.entries
                 .extract_if(|_, entry| {
-                    now.saturating_sub(entry.used) > IDLE && Arc::strong_count(&entry.database) == 1
+                    now.saturating_sub(entry.last_used) > IDLE_TIMEOUT
+                        && Arc::strong_count(&entry.database) == 1
                 })
                 .map(|(_, entry)| entry)
                 .collect()
@@ -283,49 +291,49 @@ impl Databases {
         self.close(idle);
     }
 
-    /// Has histories take what was committed, so that a crash blurs no more than the last minute.
-    pub fn remember(&self) {
+    /// Records new commits in the histories, so that a crash loses the times of at most one minute.
+    pub fn record_history(&self) {
         let open: Vec<Arc<Database>> = {
             let open = self.lock();
             let databases = open.entries.values().map(|entry| &entry.database);
             databases.map(Arc::clone).collect()
         };
-        open.iter().for_each(|database| database.remember());
+        open.iter().for_each(|database| database.record_history());
     }
 
-    /// Closes all databases, when what runs in them has ended. Blocks.
+    /// Closes all databases, once their jobs have ended. Blocks.
     pub fn close_all(&self) {
-        let entries: Vec<Entry> = self.lock().entries.drain().map(|(_, e)| e).collect();
+        let entries: Vec<OpenEntry> = self.lock().entries.drain().map(|(_, e)| e).collect();
         drop(entries);
     }
 
-    /// Waits until all that is being closed is closed. Blocks.
+    /// Waits until all databases that are being closed are closed. Blocks.
     pub fn await_closed(&self) {
         self.writers.await_closed();
     }
 
-    pub(super) fn settings(&self, id: &BackendId) -> Settings {
-        let clock = self.writers.terms().clock.clone();
-        Settings::new(self.files.path(id), self.most_bytes, clock, &self.watchdog)
+    pub(super) fn settings(&self, id: &BackendId) -> OpenSettings {
+        let clock = self.writers.history_settings().clock.clone();
+        OpenSettings::new(self.files.path(id), self.max_bytes, clock, &self.watchdog)
     }
 
-    /// How many databases are open.
+    /// Number of open databases.
     #[cfg(test)]
     pub(super) fn open_count(&self) -> usize {
         self.lock().entries.len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Open> {
+    fn lock(&self) -> MutexGuard<'_, OpenDatabases> {
         lock(&self.open)
     }
 }
 
-/// Makes room for another database. One that is in use stays; then there are more for a while.
-fn take_oldest(open: &mut HashMap<BackendId, Entry>) -> Option<Entry> {
+/// Takes out the database that was used longest ago, but none in use: then more than the bound stay open.
+fn take_least_recent(open: &mut HashMap<BackendId, OpenEntry>) -> Option<OpenEntry> {
     let oldest = open
         .iter()
         .filter(|(_, entry)| Arc::strong_count(&entry.database) == 1)
-        .min_by_key(|(_, entry)| entry.used)
+        .min_by_key(|(_, entry)| entry.last_used)
         .map(|(id, _)| *id)?;
     open.remove(&oldest)
 }

@@ -1,67 +1,67 @@
-//! Errors of statements in a tenant's database, told apart once.
+//! Errors of statements in a tenant's database, classified in one place.
 
 use rusqlite::ErrorCode;
 
-use super::meter::Exceeded;
-use super::place;
-use svc_base::sqlite::{Trouble, trouble};
+use super::meter::ExceededLimit;
+use super::sql_tokens;
+use svc_base::sqlite::{StorageFailure, storage_failure};
 
-/// Why a statement did nothing.
+/// Error of a statement, which has changed nothing.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RunError {
-    /// SQLite, or the wall around it, does not take the statement: its author's to change.
+    /// SQLite or the authorizer refuses the statement: its author must change it.
     #[error("{reason}")]
     Refused {
-        /// SQLite's words.
+        /// Message of SQLite.
         reason: String,
-        /// Where in the statement, in bytes, if SQLite says so.
+        /// Byte offset of the error in the statement, if it is known.
         offset: Option<usize>,
     },
-    /// The data made it fail as it ran; nothing of it is kept.
+    /// The data made the statement fail as it ran; its changes are undone.
     #[error("{0}")]
     Failed(String),
-    /// A constraint stands against it; the text names the constraint, never a row.
+    /// A constraint was violated; the text names the constraint, never a row.
     #[error("{0}")]
     Constraint(String),
-    /// The database is as large as it may be.
+    /// The database has reached its size limit.
     #[error("the database is as large as it may be")]
     DatabaseFull,
     /// The disk is full.
     #[error("the disk is full")]
     DiskFull,
-    /// The history may not take what must be in it.
+    /// The history would have to become larger than it may.
     #[error("the history of the database may not take as much as it would have to")]
     HistoryTooSmall,
-    /// It ran for longer than a statement may.
+    /// The statement exceeded its time limit.
     #[error("the statement ran for too long")]
     Timeout,
-    /// It needed more temporary space than a statement may use.
+    /// The statement exceeded its limit of temporary space.
     #[error("the statement needed too much temporary space")]
     TooMuchSpace,
-    /// The result is larger than a result may be.
+    /// The result exceeds its size limit.
     #[error("the result is too large")]
     ResultTooLarge,
-    /// It was not begun in time.
+    /// The work did not start in time.
     #[error("the database is busy")]
     Busy,
-    /// It is nothing for the thread of a request: it runs again in a lane.
+    /// The statement is too heavy for the thread of a request: it runs again in a lane.
     #[error("the statement runs in a lane")]
-    Elsewhere,
-    /// The database is gone.
+    NeedsLane,
+    /// The database is being removed, or does not exist.
     #[error("the database is closed")]
     Closed,
-    /// Everything else, for the log.
+    /// Any other error; the text is for the log.
     #[error("tenant database: {0}")]
     Internal(String),
 }
 
 impl RunError {
-    /// Tells an error of SQLite apart. `exceeded` is what the meter stopped the statement for, if it did.
-    pub(super) fn from_sqlite(error: rusqlite::Error, exceeded: Option<Exceeded>) -> Self {
-        match trouble(&error) {
-            Some(Trouble::Full) => return Self::DatabaseFull,
-            Some(Trouble::DiskFull) => return Self::DiskFull,
-            Some(Trouble::Busy) => return Self::Busy,
+    /// Classifies an error of SQLite. `exceeded` is the limit for which the meter stopped the statement, if it did.
+    pub(super) fn from_sqlite(error: rusqlite::Error, exceeded: Option<ExceededLimit>) -> Self {
+        match storage_failure(&error) {
+            Some(StorageFailure::Full) => return Self::DatabaseFull,
+            Some(StorageFailure::DiskFull) => return Self::DiskFull,
+            Some(StorageFailure::Busy) => return Self::Busy,
             None => {}
         }
         let (code, message, offset) = match error {
@@ -75,12 +75,12 @@ impl RunError {
         };
         match code.code {
             ErrorCode::OperationInterrupted => match exceeded {
-                Some(Exceeded::Space) => Self::TooMuchSpace,
+                Some(ExceededLimit::Space) => Self::TooMuchSpace,
                 _ => Self::Timeout,
             },
             ErrorCode::ConstraintViolation => Self::Constraint(message),
             ErrorCode::TypeMismatch => Self::Failed(message),
-            // What compiles to more than a statement may is told as a lack of memory.
+            // SQLite reports a statement that compiles to too many instructions as a lack of memory.
             ErrorCode::OutOfMemory => Self::Refused {
                 reason: "the statement takes more memory than one may use: make it simpler"
                     .to_owned(),
@@ -98,8 +98,8 @@ impl RunError {
         }
     }
 
-    /// Classifies an error of a statement that SQLite took and that failed as it ran: its values are to blame then.
-    pub(super) fn from_running(error: rusqlite::Error, exceeded: Option<Exceeded>) -> Self {
+    /// Classifies an error that came while a prepared statement ran: its values are the cause then.
+    pub(super) fn from_running(error: rusqlite::Error, exceeded: Option<ExceededLimit>) -> Self {
         let by_values = matches!(
             error.sqlite_error_code(),
             Some(ErrorCode::Unknown | ErrorCode::TooBig)
@@ -110,14 +110,14 @@ impl RunError {
         }
     }
 
-    /// Adds the place in `sql` that SQLite names and does not point to.
-    pub(super) fn located(self, sql: &str) -> Self {
+    /// Finds the byte offset of the error in `sql`, where SQLite gives a name but no position.
+    pub(super) fn with_offset(self, sql: &str) -> Self {
         match self {
             Self::Refused {
                 reason,
                 offset: None,
             } => Self::Refused {
-                offset: place::find(sql, &reason),
+                offset: sql_tokens::find_error_offset(sql, &reason),
                 reason,
             },
             other => other,
@@ -125,7 +125,7 @@ impl RunError {
     }
 }
 
-/// An error of the platform's own statements.
+/// Converts an error of the platform's own statements.
 pub(super) fn internal(error: rusqlite::Error) -> RunError {
     match RunError::from_sqlite(error, None) {
         RunError::Refused { reason, .. }
@@ -135,7 +135,7 @@ pub(super) fn internal(error: rusqlite::Error) -> RunError {
     }
 }
 
-/// An error of the file system.
+/// Converts an error of the file system.
 pub(super) fn disk_error(error: &std::io::Error) -> RunError {
     match error.kind() {
         std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => RunError::DiskFull,

@@ -1,4 +1,4 @@
-//! The directories of tenants' databases: one each, its name an id of ours, so that no path is made of what a tenant sends.
+//! The directories of tenants' databases. Each is named by an id of ours, so that no path contains anything that a tenant sent.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,23 +10,23 @@ use cap_std::fs::{Dir, DirBuilder, DirBuilderExt as _};
 use svc_base::ids::BackendId;
 
 /// The name of every database file.
-pub(super) const FILE: &str = "default.db";
-/// The name of its log. The log's index beside it is memory that happens to have a name.
-pub(super) const LOG: &str = "default.db-wal";
+pub(super) const DATABASE_FILE: &str = "default.db";
+/// The name of its write-ahead log. The `-shm` file beside it is only shared memory.
+pub(super) const LOG_FILE: &str = "default.db-wal";
 
 /// The directory of all databases; clones share it. Its functions block on the disk.
 #[derive(Clone, Debug)]
-pub struct Files {
+pub struct DatabaseFiles {
     dir: Arc<Dir>,
-    /// Where `dir` is, resolved once.
+    /// Path of `dir`, resolved once.
     root: PathBuf,
 }
 
-impl Files {
-    /// The name of a database's file in its directory.
-    pub const NAME: &'static str = FILE;
+impl DatabaseFiles {
+    /// The name of the database file in its directory.
+    pub const NAME: &'static str = DATABASE_FILE;
 
-    /// Opens `directory`, which is made if it is missing.
+    /// Opens `directory`, and creates it if need be.
     ///
     /// # Errors
     /// When it cannot be made or opened.
@@ -38,8 +38,8 @@ impl Files {
         })
     }
 
-    /// Makes the directory of a new database, durably.
-    pub fn make(&self, id: &BackendId) -> io::Result<()> {
+    /// Creates the directory of a new database, durably.
+    pub fn create_directory(&self, id: &BackendId) -> io::Result<()> {
         let mut private = DirBuilder::new();
         private.mode(0o700);
         self.dir.create_dir_with(id.to_string(), &private)?;
@@ -51,21 +51,21 @@ impl Files {
         sync(&self.directory(id)?)
     }
 
-    /// Where a database's file is: an absolute path, as SQLite needs one.
+    /// Absolute path of a database's file, for SQLite.
     pub fn path(&self, id: &BackendId) -> PathBuf {
-        self.root.join(id.to_string()).join(FILE)
+        self.root.join(id.to_string()).join(DATABASE_FILE)
     }
 
-    /// The directory of a database: of its file, its log, and its history.
+    /// Opens the directory of a database: with its file, its log, and its history.
     pub fn directory(&self, id: &BackendId) -> io::Result<Dir> {
         self.dir.open_dir(id.to_string())
     }
 
-    /// How many bytes a database takes on the disk, its log included; its history is accounted for by itself.
-    pub fn bytes(&self, id: &BackendId) -> io::Result<u64> {
+    /// Bytes of a database on the disk, with its log and without its history.
+    pub fn disk_bytes(&self, id: &BackendId) -> io::Result<u64> {
         let dir = self.directory(id)?;
         let mut bytes = 0;
-        for name in [FILE, LOG] {
+        for name in [DATABASE_FILE, LOG_FILE] {
             match dir.metadata(name) {
                 Ok(metadata) => bytes += metadata.len(),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -75,7 +75,7 @@ impl Files {
         Ok(bytes)
     }
 
-    /// Removes a database with its directory, durably; one that is gone is removed already.
+    /// Removes a database with its directory, durably. A missing one is no error.
     pub fn remove(&self, id: &BackendId) -> io::Result<()> {
         match self.dir.remove_dir_all(id.to_string()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -83,11 +83,11 @@ impl Files {
         }
     }
 
-    /// The ids of all databases that have a directory.
+    /// Lists the ids of all databases that have a directory.
     pub fn list(&self) -> io::Result<Vec<BackendId>> {
         let mut ids = Vec::new();
         for entry in self.dir.entries()? {
-            // What is not an id is not ours to touch.
+            // Entries whose names are no ids are left alone.
             let name = entry?.file_name();
             let id = name
                 .to_str()
@@ -99,6 +99,6 @@ impl Files {
 }
 
 fn sync(dir: &Dir) -> io::Result<()> {
-    // A directory that is opened to look into it is synced through a name of its own.
+    // A handle for look-ups cannot be synced, so the directory is opened once more.
     dir.open(".")?.sync_all()
 }

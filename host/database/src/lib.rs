@@ -1,80 +1,82 @@
-//! Tenants' databases: opened as they are needed, closed as they are not, and run behind the second wall.
+//! Tenants' databases: opened at their first use, closed when idle, and guarded by the second wall.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod advice;
-mod alone;
+mod authorizer;
 mod batch;
 mod calls;
 mod catalog;
+mod changed_tables;
 mod columns;
-mod commits;
-mod committed;
+mod commit_counter;
+mod connection;
 mod copy;
 #[cfg(test)]
 mod corpus_tests;
 mod cost;
+mod database;
 mod databases;
 mod dry_run;
 mod error;
-mod examine;
+mod exclusive;
 mod export;
+mod fair_queue;
 mod files;
 mod functions;
 mod group;
-mod handle;
 mod history;
+mod integrity;
 mod lanes;
-mod ledger;
+mod ledger_schema;
 mod limits;
 mod meter;
 mod migrate;
-mod mirror;
-mod open;
-mod pace;
-mod place;
-mod process;
-mod readers;
+mod payment_mirror;
+mod pending_commits;
+mod pending_write;
+mod process_settings;
+mod reader_pool;
 mod reads;
-mod rewind;
+mod restore;
 mod run;
 mod schema;
-mod shares;
+mod schema_faults;
 #[cfg(test)]
 mod slow_values;
-mod sound;
+mod sql_tokens;
 mod statements;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod time_tests;
-mod touched;
+mod timing;
 mod transaction;
 pub mod values;
-mod walls;
 mod warnings;
 mod watchdog;
-mod write;
 mod writer;
 
-pub use batch::{BatchError, Step};
-pub use copy::{Source, revive};
+pub use authorizer::FUNCTIONS;
+pub use batch::{BatchError, BatchStep};
+pub use changed_tables::{ChangedTables, StatementTables};
+pub use copy::{BackupSource, prepare_for_server};
+pub use database::Database;
 pub use databases::Databases;
-pub use dry_run::{Outcome, Trial, TrialStatement};
+pub use dry_run::{DryRunInput, DryRunOutcome, DryRunStatement};
 pub use error::RunError;
-pub use examine::{Examined, examine};
-pub use files::Files;
-pub use history::Past;
+pub use files::DatabaseFiles;
+pub use history::HistoryMoments;
+pub use integrity::{IntegrityReport, check_integrity};
 pub use limits::{Limits, ResultLimits};
-pub use migrate::{Migrated, Script, ScriptError};
-pub use mirror::Payment;
-pub use open::Database;
-pub use pace::Pace;
-pub use rewind::{Plan, ReinstateError, Reinstated, RestoreRecord, RewindError, Rewound};
-pub use run::{Call, ResultJson};
-pub use schema::{Column, Index, Inventory, Marker, Schema, Table, TableRows, View};
-pub use touched::{Tables, Touched};
+pub use migrate::{MigrationOutcome, Script, ScriptError};
+pub use payment_mirror::PaymentRow;
+pub use restore::{
+    PastSnapshot, RestoreError, RestoreOutcome, RestorePlan, RestoreRecord, SnapshotError,
+};
+pub use run::{ResultJson, StatementCall};
+pub use schema::{Column, Index, Inventory, MigrationMarker, Schema, Table, TableRows, View};
+pub use timing::StatementTiming;
 pub use values::StepParam;
-pub use walls::FUNCTIONS;
 pub use warnings::SchemaWarning;

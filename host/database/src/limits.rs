@@ -1,8 +1,8 @@
-//! Limits that several modules keep.
+//! Limits that several modules use.
 
 use std::time::Duration;
 
-/// The longest value, and the longest statement, in bytes. Functions that work on values that long have a [cost].
+/// The longest value, and the longest statement, in bytes. Functions that work on such long values have a [cost].
 ///
 /// [cost]: super::cost
 pub(super) const VALUE_BYTES: i32 = 262_144;
@@ -10,10 +10,10 @@ pub(super) const VALUE_BYTES: i32 = 262_144;
 pub(super) const PATTERN_BYTES: i32 = 1000;
 /// Size of a database's pages, in bytes.
 pub(super) const PAGE_BYTES: u64 = 4096;
-/// How long a call waits to begin.
-pub(super) const WAIT: Duration = Duration::from_secs(5);
-/// A migration may run as long as this many statements.
-pub(super) const MIGRATION: u32 = 5;
+/// Time that a call waits for its turn before it fails.
+pub(super) const QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time limit of a migration, in multiples of a statement's.
+pub(super) const MIGRATION_BUDGET_FACTOR: u32 = 5;
 
 /// Limits of the databases of an installation.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ pub struct Limits {
     pub database_bytes: u64,
     /// Bytes of a database's history; 0 keeps none.
     pub history_bytes: u64,
-    /// Bytes of free disk below which nothing new is taken.
+    /// Free disk in bytes, below which no history is recorded.
     pub free_disk_bytes: u64,
 }
 
@@ -37,8 +37,8 @@ pub struct Limits {
 pub struct ResultLimits {
     /// Rows of a result.
     pub rows: u64,
-    /// Bytes of its JSON.
+    /// Bytes of the result's JSON.
     pub bytes: usize,
-    /// How long a statement may run.
+    /// Time limit of a statement.
     pub time: Duration,
 }

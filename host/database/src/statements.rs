@@ -1,4 +1,4 @@
-//! Facts that a connection keeps about its statements: their cost, and the tables that they read and write.
+//! Cache of facts about a connection's statements: their cost, and the tables that they read and write.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -8,36 +8,41 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rusqlite::Connection;
 
-use super::cost::{Cost, Root};
-use super::touched::Tables;
-use super::walls::Walls;
+use super::authorizer::Authorizer;
+use super::changed_tables::StatementTables;
+use super::cost::{StatementCost, TreeRoot};
 
-/// How many statements a connection keeps facts about.
-const KEPT: usize = 512;
+/// The most statements with facts in the cache.
+const MAX_FACTS: usize = 512;
 
 /// Facts about one statement.
 #[derive(Debug)]
 pub(super) struct StatementFacts {
     /// Cost of the statement.
-    pub(super) cost: Cost,
+    pub(super) cost: StatementCost,
     /// Tables that the statement reads and writes.
-    pub(super) tables: Arc<Tables>,
+    pub(super) tables: Arc<StatementTables>,
 }
 
 impl StatementFacts {
-    /// Finds them out, on a connection that plays a tenant's role.
+    /// Computes the facts, on a connection in a tenant's role.
     ///
     /// # Errors
-    /// SQLite's, as for preparing the statement.
-    pub(super) fn of(connection: &Connection, walls: &Walls, sql: &str) -> rusqlite::Result<Self> {
-        let (listed, mut tables) = walls.noting(|| Cost::and_roots(connection, sql));
+    /// SQLite's error of preparing the statement.
+    pub(super) fn of(
+        connection: &Connection,
+        authorizer: &Authorizer,
+        sql: &str,
+    ) -> rusqlite::Result<Self> {
+        let (listed, mut tables) =
+            authorizer.record_tables(|| StatementCost::with_roots(connection, sql));
         let (cost, roots) = listed?;
-        let named = walls.aside(|| table_names(connection, &roots));
+        let named = authorizer.as_platform(|| table_names(connection, &roots));
         for (table, writes) in named? {
             match table {
-                Some(table) if writes => tables.write(&table),
-                Some(table) => tables.read(&table),
-                None => tables.any(),
+                Some(table) if writes => tables.add_write(&table),
+                Some(table) => tables.add_read(&table),
+                None => tables.mark_unknown(),
             }
         }
         let tables = Arc::new(tables);
@@ -45,10 +50,10 @@ impl StatementFacts {
     }
 }
 
-/// Returns the table of each tree, and whether it is written; `None` for a tree that the schema does not have.
+/// Returns the table of each tree, and whether it is written; `None` for a tree that is not in the schema.
 fn table_names(
     connection: &Connection,
-    roots: &[Root],
+    roots: &[TreeRoot],
 ) -> rusqlite::Result<Vec<(Option<String>, bool)>> {
     if roots.is_empty() {
         return Ok(Vec::new());
@@ -64,22 +69,21 @@ fn table_names(
     Ok(named)
 }
 
-/// Facts about a connection's statements, valid for as long as the schema stays as it is.
+/// Cache of facts about a connection's statements, valid for one version of the schema.
 ///
-/// A statement that begins just before a schema changes may run with the cost of before: once, and new parts of a schema
-/// are no reason to run an older statement again.
+/// A statement that starts just before the schema changes may run once with its old cost, which does no harm.
 #[derive(Debug)]
-pub(super) struct KnownStatements {
+pub(super) struct StatementFactsCache {
     hasher: RandomState,
-    /// Facts by the hash of the statement, whose key nobody knows.
+    /// Facts by the hash of the statement. The hash has a secret key.
     facts: RefCell<HashMap<u64, StatementFacts>>,
     schema: Arc<AtomicU64>,
-    /// Version of the schema that the facts are true for.
+    /// Version of the schema for which the facts are valid.
     version: Cell<u64>,
 }
 
-impl KnownStatements {
-    /// Keeps none yet, of a database whose schema has this version.
+impl StatementFactsCache {
+    /// Starts empty, for the present version of the schema.
     pub(super) fn new(schema: Arc<AtomicU64>) -> Self {
         Self {
             hasher: RandomState::new(),
@@ -89,7 +93,7 @@ impl KnownStatements {
         }
     }
 
-    /// Returns what `take` takes of the facts about a statement, if they are known.
+    /// Returns what `take` reads from the facts about a statement, if they are cached.
     pub(super) fn get<T>(&self, sql: &str, take: impl FnOnce(&StatementFacts) -> T) -> Option<T> {
         let schema = self.schema.load(Ordering::Acquire);
         if self.version.replace(schema) != schema {
@@ -99,10 +103,10 @@ impl KnownStatements {
         facts.get(&self.hasher.hash_one(sql)).map(take)
     }
 
-    /// Keeps the facts about a statement.
+    /// Adds the facts about a statement. A full cache is cleared first.
     pub(super) fn put(&self, sql: &str, facts: StatementFacts) {
         let mut kept = self.facts.borrow_mut();
-        if kept.len() >= KEPT {
+        if kept.len() >= MAX_FACTS {
             kept.clear();
         }
         kept.insert(self.hasher.hash_one(sql), facts);

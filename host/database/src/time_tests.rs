@@ -6,14 +6,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use guest_gate::functions::{ALLOWED, IMPLIED};
+use guest_gate::functions::{ALLOWED_FUNCTIONS, IMPLICIT_FUNCTIONS};
 
-use super::handle::{Handle, Settings};
-use super::pace::INLINE;
+use super::authorizer::StatementRole;
+use super::connection::{OpenSettings, TenantConnection};
 use super::run::{run, run_inline};
 use super::slow_values::{OPERATORS, slow_values};
+use super::timing::INLINE_BUDGET;
 use super::values::Value;
-use super::walls::Role;
 use super::watchdog::Watchdog;
 use super::*;
 use svc_base::clock::Clock;
@@ -37,7 +37,7 @@ fn processor() -> Duration {
 
 /// A database whose table `v` has the values by number.
 struct Bench {
-    handle: Handle,
+    handle: TenantConnection,
     values: i64,
     limits: ResultLimits,
     faults: Vec<String>,
@@ -53,10 +53,10 @@ struct Longest {
 impl Bench {
     fn new() -> Self {
         let watchdog = Watchdog::start().unwrap();
-        let settings = Settings::new(PathBuf::new(), 256 << 20, Clock::system(), &watchdog);
-        let handle = Handle::in_memory(&settings, |_| Ok(())).unwrap();
+        let settings = OpenSettings::new(PathBuf::new(), 256 << 20, Clock::system(), &watchdog);
+        let handle = TenantConnection::in_memory(&settings, |_| Ok(())).unwrap();
         handle
-            .platform("CREATE TABLE v (i INTEGER PRIMARY KEY, a)")
+            .execute_as_platform("CREATE TABLE v (i INTEGER PRIMARY KEY, a)")
             .unwrap();
         let values = slow_values();
         let insert = "INSERT INTO v (a) VALUES (?1)";
@@ -75,8 +75,8 @@ impl Bench {
         }
     }
 
-    fn call(sql: &str, i: i64, j: i64) -> Call {
-        Call {
+    fn call(sql: &str, i: i64, j: i64) -> StatementCall {
+        StatementCall {
             sql: sql.into(),
             writes: sql.starts_with("INSERT"),
             params: vec![
@@ -88,7 +88,9 @@ impl Bench {
 
     fn is_taken(&self, sql: &str) -> bool {
         self.handle
-            .tenant(Role::Read, BUDGET, |c| Ok(c.prepare(sql).map(drop)?))
+            .run_as_tenant(StatementRole::Read, BUDGET, |c| {
+                Ok(c.prepare(sql).map(drop)?)
+            })
             .is_ok()
     }
 
@@ -99,7 +101,7 @@ impl Bench {
         (0..3).any(|_| {
             let before = processor();
             let _ = run(&self.handle, &call, &self.limits, BUDGET);
-            processor() - before <= INLINE
+            processor() - before <= INLINE_BUDGET
         })
     }
 
@@ -132,7 +134,7 @@ impl Bench {
             && let Some(cost) = self.handle.known_cost(sql)
         {
             let before = processor();
-            let _ = run_inline(&self.handle, &call, cost, &self.limits, INLINE);
+            let _ = run_inline(&self.handle, &call, cost, &self.limits, INLINE_BUDGET);
             let inline = processor() - before;
             if inline > HELD {
                 self.faults.push(format!(
@@ -167,13 +169,13 @@ impl Bench {
             }
         }
         for (what, schema, sql) in in_schemas(call) {
-            let made = self.handle.platform(&schema);
+            let made = self.handle.execute_as_platform(&schema);
             if made.is_ok() {
                 self.measure(what, sql, i, j, &mut longest);
             }
             let kind = if what == "a view" { "VIEW" } else { "TABLE" };
             let gone = format!("DROP {kind} IF EXISTS hidden");
-            self.handle.platform(&gone).unwrap();
+            self.handle.execute_as_platform(&gone).unwrap();
         }
         longest
     }
@@ -208,23 +210,23 @@ const INSERT: &str =
 /// Set to have every form of every function tried with all pairs of values, which takes minutes.
 const ALL: &str = "SQL_TIME_ALL";
 
-/// A pair of values.
+/// Rows with a pair of values.
 const PAIR: &str = "FROM v AS x, v AS y WHERE x.i = :i AND y.i = :j";
 /// Some rows of it.
 const ROWS: &str = "FROM v AS x, v AS y, (SELECT value AS n FROM json_each('[1,2,3,4,5,6,7,8,9,10,11,12]')) WHERE x.i = :i AND y.i = :j";
 
-/// A call of two values.
+/// Inserts two values into a call.
 fn of(call: &str, a: &str, b: &str) -> String {
     call.replace("{A}", a).replace("{B}", b)
 }
 
-/// A call of two values, again and again in a row.
+/// Repeats a call of two values in one row.
 fn chain(call: &str, a: &str, b: &str) -> String {
     let one = format!("coalesce(length({}), 0)", of(call, a, b));
     vec![one; CHAIN].join(" + ")
 }
 
-/// A call in reads.
+/// Statements that read with a call.
 fn in_reads(call: &str) -> [(&'static str, String); 7] {
     let (bare, chain) = (of(call, "x.a", "y.a"), chain(call, "x.a", "y.a"));
     let columns: Vec<String> = (0..8).map(|n| format!("{chain} AS r{n}")).collect();
@@ -246,7 +248,7 @@ fn in_reads(call: &str) -> [(&'static str, String); 7] {
     ]
 }
 
-/// A call in schemas, with what meets it there.
+/// Schemas that contain a call, with the statements that run it.
 fn in_schemas(call: &str) -> [(&'static str, String, &'static str); 4] {
     let (read, own) = (chain(call, "x.a", "y.a"), chain(call, "a", "b"));
     let view =
@@ -275,22 +277,25 @@ fn in_schemas(call: &str) -> [(&'static str, String, &'static str); 4] {
     ]
 }
 
-fn hold_all_to_their_time(all: bool) {
+fn check_all_times(all: bool) {
     let mut bench = Bench::new();
     let mut report = Vec::new();
-    let calls = ALLOWED.iter().chain(IMPLIED).flat_map(|name| {
-        let mut forms = bench.forms(name);
-        assert!(
-            !forms.is_empty() || IMPLIED.contains(name),
-            "{name} cannot be called"
-        );
-        if !all {
-            // The form of two arguments, or else what there is.
-            forms.truncate(2);
-            forms.drain(..forms.len().saturating_sub(1));
-        }
-        forms
-    });
+    let calls = ALLOWED_FUNCTIONS
+        .iter()
+        .chain(IMPLICIT_FUNCTIONS)
+        .flat_map(|name| {
+            let mut forms = bench.forms(name);
+            assert!(
+                !forms.is_empty() || IMPLICIT_FUNCTIONS.contains(name),
+                "{name} cannot be called"
+            );
+            if !all {
+                // The form of two arguments, or else what there is.
+                forms.truncate(2);
+                forms.drain(..forms.len().saturating_sub(1));
+            }
+            forms
+        });
     let operators = OPERATORS.iter().map(|form| (*form).to_owned());
     let calls: Vec<String> = calls.chain(operators).collect();
     for call in calls {
@@ -318,5 +323,5 @@ fn hold_all_to_their_time(all: bool) {
     reason = "a test's own setting, and the server's is read elsewhere"
 )]
 fn no_function_runs_for_longer_than_a_statement_may() {
-    hold_all_to_their_time(std::env::var_os(ALL).is_some());
+    check_all_times(std::env::var_os(ALL).is_some());
 }

@@ -1,4 +1,4 @@
-//! Values as they cross the wire: JSON on one side, SQLite on the other.
+//! Values on the wire: JSON on one side, SQLite on the other.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,7 +6,7 @@ use rusqlite::types::ValueRef;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use svc_base::numbers::Whole;
+use svc_base::numbers::WholeNumber;
 
 /// A value that a parameter is bound to.
 pub use rusqlite::types::Value;
@@ -14,10 +14,10 @@ pub use rusqlite::types::Value;
 /// The named values of a call, in the order in which they came.
 pub type Params = Vec<(String, Value)>;
 
-/// Value that a bind of a step is given.
+/// Value of a step's parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StepParam {
-    /// A value.
+    /// Value that the request has.
     Value(Value),
     /// Value of a column in the first row of an earlier step.
     From {
@@ -37,7 +37,7 @@ struct Blob {
 /// Reads a parameter: null, a boolean (as 0 or 1), a number, a string, or `{"base64": "…"}`.
 ///
 /// # Errors
-/// One sentence that says what is wrong with it.
+/// A predicate for the end of a sentence, such as `is not valid base64`.
 pub fn parse(json: &RawValue) -> Result<Value, &'static str> {
     let text = json.get();
     match text.as_bytes().first() {
@@ -47,7 +47,7 @@ pub fn parse(json: &RawValue) -> Result<Value, &'static str> {
         Some(b'"') => serde_json::from_str(text)
             .map(Value::Text)
             .map_err(|_| "is not valid text"),
-        Some(b'-' | b'0'..=b'9') => number(text),
+        Some(b'-' | b'0'..=b'9') => parse_number(text),
         Some(b'{') => {
             let blob: Blob = serde_json::from_str(text)
                 .map_err(|_| "is an object other than {\"base64\": \"…\"}")?;
@@ -62,18 +62,18 @@ pub fn parse(json: &RawValue) -> Result<Value, &'static str> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct From {
-    from: (Whole, String),
+struct RowReference {
+    from: (WholeNumber, String),
 }
 
 /// Reads a parameter of a batch: what [`parse`] reads, or `{"from": [op, "column"]}`.
 ///
 /// # Errors
-/// One sentence that says what is wrong with it.
-pub fn parse_given(json: &RawValue) -> Result<StepParam, &'static str> {
-    match serde_json::from_str::<From>(json.get()) {
-        Ok(From {
-            from: (Whole(step), column),
+/// A predicate for the end of a sentence, such as `is not valid base64`.
+pub fn parse_step_param(json: &RawValue) -> Result<StepParam, &'static str> {
+    match serde_json::from_str::<RowReference>(json.get()) {
+        Ok(RowReference {
+            from: (WholeNumber(step), column),
         }) => usize::try_from(step)
             .map(|step| StepParam::From { step, column })
             .map_err(|_| "is from an op that cannot be"),
@@ -86,7 +86,7 @@ pub fn parse_given(json: &RawValue) -> Result<StepParam, &'static str> {
     }
 }
 
-fn number(text: &str) -> Result<Value, &'static str> {
+fn parse_number(text: &str) -> Result<Value, &'static str> {
     if text.contains(['.', 'e', 'E']) {
         match text.parse::<f64>() {
             Ok(real) if real.is_finite() => Ok(Value::Real(real)),
@@ -99,8 +99,8 @@ fn number(text: &str) -> Result<Value, &'static str> {
     }
 }
 
-/// Writes a value of a row as JSON. A non-finite number is null; text that is not UTF-8 is mended.
-pub(super) fn write(out: &mut Vec<u8>, value: ValueRef<'_>) {
+/// Writes a value of a row as JSON. A non-finite number becomes null; invalid UTF-8 is replaced.
+pub(super) fn write_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
     match value {
         ValueRef::Null => out.extend_from_slice(b"null"),
         ValueRef::Integer(integer) => write_json(out, &integer),
@@ -123,15 +123,14 @@ pub(super) fn write(out: &mut Vec<u8>, value: ValueRef<'_>) {
     }
 }
 
-/// Whether text is itself between the quotes of JSON: ASCII of which nothing is escaped. Most is, and it is looked at many bytes at
-/// once.
+/// Whether a text is printable ASCII that JSON need not escape. Most is, so it is checked many bytes at once.
 fn is_plain(text: &[u8]) -> bool {
     let plain = |byte: u8| matches!(byte, b' '..=b'~') & (byte != b'"') & (byte != b'\\');
     text.iter().fold(true, |all, byte| all & plain(*byte))
 }
 
-/// A value of a row, to be bound to a parameter. Text that is not UTF-8 is mended, as on its way out.
-pub(super) fn kept(value: ValueRef<'_>) -> Value {
+/// Converts a value of a row for a parameter. Invalid UTF-8 is replaced, as in results.
+pub(super) fn to_value(value: ValueRef<'_>) -> Value {
     match value {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(integer) => Value::Integer(integer),
@@ -141,7 +140,7 @@ pub(super) fn kept(value: ValueRef<'_>) -> Value {
     }
 }
 
-/// Writes plain data, which always has a JSON form, into memory, which always takes it.
+/// Writes plain data as JSON into memory, which cannot fail.
 pub(super) fn write_json<T: serde::Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     let _ = serde_json::to_writer(out, value);
 }
@@ -155,7 +154,7 @@ mod tests {
         for byte in 0..=u8::MAX {
             let bytes = [b'a', byte, b'b'];
             let mut out = Vec::new();
-            write(&mut out, ValueRef::Text(&bytes));
+            write_value(&mut out, ValueRef::Text(&bytes));
             let text = String::from_utf8_lossy(&bytes);
             assert_eq!(out, serde_json::to_vec(&text).unwrap(), "{byte}");
         }
@@ -208,7 +207,7 @@ mod tests {
             (ValueRef::Blob(&[0, 255]), "{\"base64\":\"AP8=\"}"),
         ] {
             let mut out = Vec::new();
-            write(&mut out, value);
+            write_value(&mut out, value);
             assert_eq!(String::from_utf8(out).unwrap(), json);
         }
     }

@@ -1,7 +1,7 @@
-//! The watchdog: it looks at the statements that run in lanes, and interrupts those whose time is over.
+//! The watchdog: interrupts statements in lanes whose time is over.
 //!
-//! A statement looks at its deadline by itself every so many steps of SQLite's machine, but steps can be long. The watchdog
-//! needs no steps: what it interrupts ends at the next place where SQLite looks. Its thread sleeps for good while nothing runs.
+//! A statement checks its deadline every few instructions, but one instruction can take long. The watchdog interrupts it then, and
+//! it ends at SQLite's next check. The thread sleeps while no statement runs.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
@@ -10,31 +10,31 @@ use std::time::Duration;
 
 use svc_base::sync::lock;
 
-/// How often the watchdog looks.
-const WATCH: Duration = Duration::from_millis(10);
-/// How many looks in a row find nothing that runs before the thread goes to sleep.
-const QUIET: u32 = 50;
+/// Time between two rounds of the watchdog.
+const WATCH_INTERVAL: Duration = Duration::from_millis(10);
+/// Rounds without a running statement, after which the thread goes to sleep.
+const QUIET_ROUNDS: u32 = 50;
 
-/// Something to look at.
-pub(super) trait Watched: Send + Sync {
-    /// Interrupts what has run for too long.
+/// Target of the watchdog.
+pub(super) trait Interruptible: Send + Sync {
+    /// Interrupts a statement that is past its deadline.
     fn interrupt_if_late(&self);
 }
 
-/// A handle to an installation's watchdog, or to none. Its thread ends with the last handle.
+/// Handle to an installation's watchdog, or to none. The thread ends with the last handle.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Watchdog(Option<Arc<Shared>>);
+pub(super) struct Watchdog(Option<Arc<WatchdogState>>);
 
-struct Shared {
-    watched: Mutex<Vec<Weak<dyn Watched>>>,
-    /// How many statements run.
+struct WatchdogState {
+    watched: Mutex<Vec<Weak<dyn Interruptible>>>,
+    /// Number of running statements.
     running: AtomicUsize,
     /// Whether the thread sleeps until it is woken.
     asleep: AtomicBool,
     thread: OnceLock<Thread>,
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for WatchdogState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Watchdog").finish_non_exhaustive()
     }
@@ -44,9 +44,9 @@ impl Watchdog {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When the system has none to give.
+    /// When the system refuses a thread.
     pub(super) fn start() -> std::io::Result<Self> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(WatchdogState {
             watched: Mutex::default(),
             running: AtomicUsize::new(0),
             asleep: AtomicBool::new(false),
@@ -55,13 +55,13 @@ impl Watchdog {
         let watching = Arc::downgrade(&shared);
         let thread = thread::Builder::new()
             .name("sql-watchdog".into())
-            .spawn(move || watch(&watching))?;
+            .spawn(move || run_watchdog(&watching))?;
         shared.thread.get_or_init(|| thread.thread().clone());
         Ok(Self(Some(shared)))
     }
 
-    /// Looks at something for as long as it lives.
-    pub(super) fn add(&self, new: Weak<dyn Watched>) {
+    /// Watches a target for as long as it lives.
+    pub(super) fn add(&self, new: Weak<dyn Interruptible>) {
         if let Some(shared) = &self.0 {
             let mut watched = shared.watched();
             watched.retain(|old| old.strong_count() > 0);
@@ -69,7 +69,7 @@ impl Watchdog {
         }
     }
 
-    /// Notes that a statement runs, and wakes the thread if it sleeps.
+    /// Notes that a statement starts, and wakes the thread if it sleeps.
     pub(super) fn begin(&self) {
         if let Some(shared) = &self.0 {
             shared.running.fetch_add(1, Ordering::SeqCst);
@@ -87,8 +87,8 @@ impl Watchdog {
     }
 }
 
-impl Shared {
-    fn watched(&self) -> MutexGuard<'_, Vec<Weak<dyn Watched>>> {
+impl WatchdogState {
+    fn watched(&self) -> MutexGuard<'_, Vec<Weak<dyn Interruptible>>> {
         lock(&self.watched)
     }
 
@@ -98,20 +98,20 @@ impl Shared {
         }
     }
 
-    /// Whether the thread may sleep until it is woken: from here on the begin of a statement wakes it.
-    fn falls_asleep(&self) -> bool {
+    /// Whether the thread may sleep. From here on, the start of a statement wakes it.
+    fn try_sleep(&self) -> bool {
         self.asleep.store(true, Ordering::SeqCst);
         self.running.load(Ordering::SeqCst) == 0 || !self.asleep.swap(false, Ordering::SeqCst)
     }
 }
 
-impl Drop for Shared {
+impl Drop for WatchdogState {
     fn drop(&mut self) {
         self.wake();
     }
 }
 
-fn watch(watching: &Weak<Shared>) {
+fn run_watchdog(watching: &Weak<WatchdogState>) {
     let mut quiet = 0;
     while let Some(shared) = watching.upgrade() {
         quiet = if shared.running.load(Ordering::SeqCst) == 0 {
@@ -119,21 +119,21 @@ fn watch(watching: &Weak<Shared>) {
         } else {
             0
         };
-        let watched: Vec<Arc<dyn Watched>> = if quiet == 0 {
+        let watched: Vec<Arc<dyn Interruptible>> = if quiet == 0 {
             shared.watched().iter().filter_map(Weak::upgrade).collect()
         } else {
             Vec::new()
         };
         watched.iter().for_each(|one| one.interrupt_if_late());
-        let sleeps = quiet >= QUIET && shared.falls_asleep();
-        // Nothing is held while it waits, so that the last handle can go.
+        let sleeps = quiet >= QUIET_ROUNDS && shared.try_sleep();
+        // Nothing is held while the thread waits, so that the last handle can be dropped.
         drop(watched);
         drop(shared);
         if sleeps {
             quiet = 0;
             thread::park();
         } else {
-            thread::sleep(WATCH);
+            thread::sleep(WATCH_INTERVAL);
         }
     }
 }
@@ -146,7 +146,7 @@ mod tests {
 
     struct Late(Mutex<Sender<()>>);
 
-    impl Watched for Late {
+    impl Interruptible for Late {
         fn interrupt_if_late(&self) {
             let _ = self.0.lock().unwrap().send(());
         }
@@ -162,7 +162,7 @@ mod tests {
         let shared = watchdog.0.as_ref().unwrap();
         for _ in 0..2 {
             while !shared.asleep.load(Ordering::SeqCst) {
-                thread::sleep(WATCH);
+                thread::sleep(WATCH_INTERVAL);
             }
             while looks.try_recv().is_ok() {}
             watchdog.begin();
@@ -173,7 +173,7 @@ mod tests {
         let gone = Arc::downgrade(shared);
         drop(watchdog);
         while gone.upgrade().is_some() {
-            thread::sleep(WATCH);
+            thread::sleep(WATCH_INTERVAL);
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The one client of other servers: every call is bounded in time and in bytes, and follows no redirect.
+//! The HTTP client for other servers: every call is bounded in time and in bytes, and follows no redirect.
 //!
-//! Which authorities are believed is the machine's to say. A machine that names none, such as an empty container, has no HTTPS
-//! but all the rest. The program brings no list of its own: that would age with it, and nobody could take an authority out.
+//! Root certificates are the machine's. A machine without any, such as an empty container, speaks no HTTPS. The program has no
+//! list of its own: that would grow old with the binary, and nobody could remove an authority.
 
 #![forbid(unsafe_code)]
 
@@ -15,48 +15,48 @@ use http::{HeaderMap, StatusCode};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, ClientBuilder};
 
-/// How long a connection may take to be made.
-const CONNECT_TIME: Duration = Duration::from_secs(5);
-/// The most bytes of an answer's body, unless a caller says otherwise.
-const BODY_BYTES: usize = 1 << 20;
+/// Time limit for making a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Size limit of a response body, unless a caller sets another.
+const MAX_BODY_BYTES: usize = 1 << 20;
 
-/// This machine's own addresses; a port of 0 stands for that of the URL.
+/// Loopback addresses; port 0 stands for the port of the URL.
 const LOOPBACK: [SocketAddr; 2] = [
     SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0),
     SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), 0),
 ];
 
-/// The error of HTTPS on a machine that believes nobody.
-pub const NO_AUTHORITIES: &str = "this machine has no certificates of authorities, so HTTPS cannot be spoken: install them (the package `ca-certificates`), or name a file of them by SSL_CERT_FILE, and start the program again";
+/// Error of HTTPS calls on a machine without root certificates.
+pub const NO_ROOT_CERTIFICATES: &str = "this machine has no certificates of authorities, so HTTPS cannot be spoken: install them (the package `ca-certificates`), or name a file of them by SSL_CERT_FILE, and start the program again";
 
 /// The client; clones share its connections.
 #[derive(Clone, Debug)]
 pub struct Outbound {
     client: reqwest::Client,
-    is_believing: bool,
+    has_root_certificates: bool,
 }
 
-/// An answer, read to its end.
+/// A response, read to its end.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// Status of the answer.
+    /// Status of the response.
     pub status: StatusCode,
-    /// Headers of the answer.
+    /// Headers of the response.
     pub headers: HeaderMap,
-    /// Body of the answer.
+    /// Body of the response.
     pub body: Bytes,
 }
 
-/// Why there is no answer. Its text names neither the address nor what was sent.
+/// Failure of a call. Its text names neither the address nor what was sent.
 #[derive(Debug, thiserror::Error)]
 pub enum OutboundError {
-    /// No whole answer came in time.
+    /// The whole response did not arrive in time.
     #[error("no answer in time")]
     Timeout,
-    /// The answer is larger than an answer may be.
+    /// The response body is larger than the limit.
     #[error("an answer of more bytes than it may have")]
     TooLarge,
-    /// There is no connection, so nothing was sent.
+    /// No connection was made, so nothing was sent.
     #[error("{0}")]
     Unconnected(String),
     /// The transfer failed.
@@ -76,19 +76,21 @@ impl From<reqwest::Error> for OutboundError {
     }
 }
 
-/// A client to be, with the one provider of cryptography.
-pub fn builder() -> ClientBuilder {
-    // The first to ask sets the provider for the process; a later one finds it set.
+/// Returns a builder of clients that use ring for cryptography.
+pub fn client_builder() -> ClientBuilder {
+    // The first caller installs the provider for the process; later calls find it installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    // This machine (RFC 6761, section 6.3), where no file of hosts and no resolver says so, too.
+    // `localhost` is this machine (RFC 6761, section 6.3), also where neither a hosts file nor a resolver says so.
     reqwest::Client::builder().resolve_to_addrs("localhost", &LOOPBACK)
 }
 
-/// Builds a client of the authorities that the machine believes, and says whether there are any: without them it speaks HTTP alone.
+/// Builds a client with the machine's root certificates. Returns also whether there are any: without them it speaks HTTP alone.
 ///
 /// # Errors
-/// When there is no client even so.
-pub fn build(settings: impl Fn() -> ClientBuilder) -> reqwest::Result<(reqwest::Client, bool)> {
+/// There is no client, with or without root certificates.
+pub fn build_client(
+    settings: impl Fn() -> ClientBuilder,
+) -> reqwest::Result<(reqwest::Client, bool)> {
     match settings().build() {
         Ok(client) => Ok((client, true)),
         // Other errors recur without root certificates.
@@ -96,35 +98,35 @@ pub fn build(settings: impl Fn() -> ClientBuilder) -> reqwest::Result<(reqwest::
     }
 }
 
-fn settings() -> ClientBuilder {
-    builder()
-        .connect_timeout(CONNECT_TIME)
+fn bounded_builder() -> ClientBuilder {
+    client_builder()
+        .connect_timeout(CONNECT_TIMEOUT)
         .redirect(Policy::none())
 }
 
 impl Outbound {
-    /// A client that believes the authorities of the machine.
+    /// Creates a client that trusts the machine's root certificates.
     ///
     /// # Errors
-    /// When there is no client.
+    /// The client cannot be built.
     pub fn new() -> anyhow::Result<Self> {
-        let (client, is_believing) = build(settings)?;
+        let (client, has_root_certificates) = build_client(bounded_builder)?;
         Ok(Self {
             client,
-            is_believing,
+            has_root_certificates,
         })
     }
 
-    /// Whether any authority is believed; without, every call by HTTPS fails with [`NO_AUTHORITIES`].
-    pub fn is_believing(&self) -> bool {
-        self.is_believing
+    /// Whether there are root certificates; without them every HTTPS call fails with [`NO_ROOT_CERTIFICATES`].
+    pub fn has_root_certificates(&self) -> bool {
+        self.has_root_certificates
     }
 
-    /// A client that believes the certificates of a file, and no others.
+    /// Creates a client that trusts the certificates in a file, and no others.
     ///
     /// # Errors
-    /// When the file cannot be read, or holds none.
-    pub fn believing(roots: &Path) -> anyhow::Result<Self> {
+    /// The file cannot be read, or holds no certificate.
+    pub fn with_roots_from(roots: &Path) -> anyhow::Result<Self> {
         let shown = roots.display();
         let text = std::fs::read(roots).with_context(|| format!("reading {shown}"))?;
         let roots = Certificate::from_pem_bundle(&text);
@@ -133,35 +135,35 @@ impl Outbound {
             bail!("{shown} holds no certificates in PEM");
         }
         Ok(Self {
-            client: settings().tls_certs_only(roots).build()?,
-            is_believing: true,
+            client: bounded_builder().tls_certs_only(roots).build()?,
+            has_root_certificates: true,
         })
     }
 
-    /// Sends what `call` makes, and reads the answer, both within `time`.
+    /// Sends the request that `call` makes and reads the response, both within `time`.
     ///
     /// # Errors
-    /// [`OutboundError`]; whether the other side acted is not known then.
+    /// [`OutboundError`]; the other server may have acted all the same.
     pub async fn call(
         &self,
         time: Duration,
         call: impl FnOnce(&reqwest::Client) -> reqwest::RequestBuilder,
     ) -> Result<Answer, OutboundError> {
         let request = call(&self.client).timeout(time).build()?;
-        self.send(request, |_| BODY_BYTES).await
+        self.send(request, |_| MAX_BODY_BYTES).await
     }
 
-    /// Sends a request that bounds its own time, and reads an answer of as many bytes as one of its status may have.
+    /// Sends a request that has a timeout of its own. `most` gives the size limit of the body for a status.
     ///
     /// # Errors
-    /// [`OutboundError`]; whether the other side acted is not known then.
+    /// [`OutboundError`]; the other server may have acted all the same.
     pub async fn send(
         &self,
         request: reqwest::Request,
         most: impl Fn(StatusCode) -> usize + Send,
     ) -> Result<Answer, OutboundError> {
-        if !self.is_believing && request.url().scheme() == "https" {
-            return Err(OutboundError::Failed(NO_AUTHORITIES.to_owned()));
+        if !self.has_root_certificates && request.url().scheme() == "https" {
+            return Err(OutboundError::Failed(NO_ROOT_CERTIFICATES.to_owned()));
         }
         let mut response = self.client.execute(request).await?;
         let most = most(response.status());
@@ -187,7 +189,7 @@ mod tests {
 
     use super::*;
 
-    /// A server that answers every connection with `head`, then with `byte` as long as anybody reads.
+    /// Starts a server that answers every connection with `head`, then with `byte` for as long as the client reads.
     async fn server(head: &'static str, byte: Option<u8>) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -200,7 +202,7 @@ mod tests {
                         break;
                     }
                 }
-                // Without more to say it keeps the connection open and says nothing.
+                // Without a byte to repeat it keeps the connection open and silent.
                 let _ = stream.read(&mut [0; 1]).await;
             }
         });
@@ -218,13 +220,13 @@ mod tests {
             (made.cert.pem().as_str(), None),
         ] {
             std::fs::write(file.path(), text).unwrap();
-            let error = Outbound::believing(file.path())
+            let error = Outbound::with_roots_from(file.path())
                 .err()
                 .map(|e| format!("{e:#}"));
             assert_eq!(error.is_some(), says.is_some(), "{text}: {error:?}");
             assert!(error.unwrap_or_default().contains(says.unwrap_or_default()));
         }
-        let error = format!("{:#}", Outbound::believing(&missing).unwrap_err());
+        let error = format!("{:#}", Outbound::with_roots_from(&missing).unwrap_err());
         assert!(error.contains("reading"), "{error}");
     }
 

@@ -1,5 +1,4 @@
-//! Admission of a component: it must be a guest of a world that this host knows, and ask for nothing that guests are
-//! not given.
+//! Admission of components: a guest implements a world that this host knows, and imports nothing that guests are not given.
 
 use std::fs;
 use std::io::Read as _;
@@ -14,41 +13,45 @@ use wasmtime::component::types::ComponentItem;
 use super::bindings::gate::GatePre;
 use super::cache::{Cache, Tier};
 use super::engine::GuestEngine;
-use super::interface::{Interface, Names};
+use super::interface::{ComponentNames, Interface};
 use super::limits::GuestLimits;
 use super::metrics::Metrics;
-use super::registry::{GuestWorld, prepare};
+use super::registry::{GuestWorld, prepare_guest};
 use super::values::{GuestDigest, World};
 use super::versions::Renderer;
 use super::wasi;
 
-/// The largest component that is looked at, in bytes.
-pub const COMPONENT_BYTES: u64 = 64 << 20;
+/// Size limit of a component, in bytes.
+pub const MAX_COMPONENT_BYTES: u64 = 64 << 20;
 
 /// Findings about a component.
 #[derive(Clone, Debug, Serialize)]
 pub struct Inspection {
-    /// The SHA-256 of its bytes.
+    /// SHA-256 of the component.
     pub digest: GuestDigest,
-    /// How many these are.
+    /// Size in bytes.
     pub bytes: u64,
-    /// World of the component; absent where it is no guest.
+    /// World of the component; absent if it is no guest.
     pub world: Option<World>,
-    /// The version of the world's package that it speaks.
+    /// Version of the world's package.
     pub version: Option<String>,
-    /// The first version of this program that refuses that; absent for the current one.
+    /// First version of this program that refuses that version; absent for the current one.
     pub taken_until: Option<&'static str>,
-    /// Imports that the component asks for.
+    /// Imports of the component.
     pub imports: Vec<String>,
-    /// Why it may not serve: a sentence each. Empty for one that may.
+    /// Reasons why it may not serve, a sentence each; empty if it may.
     pub refused: Vec<String>,
 }
 
-/// Looks at a component, which is compiled into the cache for it, and tries to make an instance of it within the limits of its world.
+/// Inspects a component: compiles it into the cache and instantiates it within the limits of its world.
 ///
 /// # Errors
-/// The cache's or the engine's; what is wrong with the component is in the answer.
-pub fn inspect(cache_dir: &Path, limits: GuestLimits, bytes: &[u8]) -> anyhow::Result<Inspection> {
+/// An error of the cache or the engine; faults of the component are in the result.
+pub fn inspect_component(
+    cache_dir: &Path,
+    limits: GuestLimits,
+    bytes: &[u8],
+) -> anyhow::Result<Inspection> {
     let engine = GuestEngine::new(Tier::Optimised, 1, limits, Metrics::default())?;
     let cache = Cache::open(cache_dir.to_owned())?;
     let mut found = Inspection {
@@ -60,11 +63,11 @@ pub fn inspect(cache_dir: &Path, limits: GuestLimits, bytes: &[u8]) -> anyhow::R
         imports: Vec::new(),
         refused: Vec::new(),
     };
-    if found.bytes > COMPONENT_BYTES {
-        found.refused.push(too_large(found.bytes));
+    if found.bytes > MAX_COMPONENT_BYTES {
+        found.refused.push(too_large_reason(found.bytes));
         return Ok(found);
     }
-    let names = match Names::of(bytes) {
+    let names = match ComponentNames::parse(bytes) {
         Ok(names) => names,
         Err(error) => {
             found.refused.push(format!("{error:#}"));
@@ -72,16 +75,17 @@ pub fn inspect(cache_dir: &Path, limits: GuestLimits, bytes: &[u8]) -> anyhow::R
         }
     };
     found.imports = names.imports;
-    let interface = Interface::among(&names.exports);
+    let interface = Interface::newest_among(&names.exports);
     let known = interface.map(|known| (known.world(), known.version().to_owned()));
-    let spoken = || names.exports.iter().find_map(|export| spoken(export));
+    let mut exports = names.exports.iter();
+    let spoken = || exports.find_map(|export| world_of_export(export));
     let Some((world, version)) = known.or_else(spoken) else {
-        found.refused.push(no_guest(&names.exports));
+        found.refused.push(wrong_exports_reason(&names.exports));
         return Ok(found);
     };
     (found.world, found.version) = (Some(world), Some(version.clone()));
     let Some(interface) = interface else {
-        let taken = Interface::taken(world);
+        let taken = Interface::accepted_versions(world);
         found.refused.push(format!(
             "it is a guest of svc:{world}@{version}; this host takes {taken}"
         ));
@@ -96,17 +100,16 @@ pub fn inspect(cache_dir: &Path, limits: GuestLimits, bytes: &[u8]) -> anyhow::R
         }
     };
     let admitted = match world {
-        World::Render => admit::<Renderer>(&engine, &component),
-        World::Gate => admit::<GatePre<_>>(&engine, &component),
+        World::Render => try_prepare::<Renderer>(&engine, &component),
+        World::Gate => try_prepare::<GatePre<_>>(&engine, &component),
     };
-    if let Err(error) = admitted {
-        found.refused.push(format!("{error:#}"));
-    }
+    let failure = admitted.err().map(|error| format!("{error:#}"));
+    found.refused.extend(failure);
     Ok(found)
 }
 
-/// Reads the world and the version off an export of a guest, be the version known or not.
-fn spoken(export: &str) -> Option<(World, String)> {
+/// Reads the world and the version from the name of an export, for any version.
+fn world_of_export(export: &str) -> Option<(World, String)> {
     let (name, version) = export.split_once('@')?;
     let known = |world: &World| {
         Interface::current(*world)
@@ -117,8 +120,8 @@ fn spoken(export: &str) -> Option<(World, String)> {
     Some((world, version.to_owned()))
 }
 
-/// Says what a guest exports, and what a component exports instead.
-fn no_guest(exports: &[String]) -> String {
+/// Explains that the exports are not those of a guest.
+fn wrong_exports_reason(exports: &[String]) -> String {
     let known = World::ALL.map(|world| Interface::current(world).export());
     let known = known.join(" or ");
     match exports {
@@ -127,30 +130,30 @@ fn no_guest(exports: &[String]) -> String {
     }
 }
 
-fn admit<W: GuestWorld>(engine: &GuestEngine, component: &Component) -> anyhow::Result<()> {
-    prepare::<W>(engine, component).map(drop)
+fn try_prepare<W: GuestWorld>(engine: &GuestEngine, component: &Component) -> anyhow::Result<()> {
+    prepare_guest::<W>(engine, component).map(drop)
 }
 
-fn too_large(bytes: u64) -> String {
-    format!("it has {bytes} bytes, of {COMPONENT_BYTES} allowed")
+fn too_large_reason(bytes: u64) -> String {
+    format!("it has {bytes} bytes, of {MAX_COMPONENT_BYTES} allowed")
 }
 
-/// Reads a component's file, unless it is too large to be one.
+/// Reads a component's file.
 ///
 /// # Errors
-/// The disk's, or its size.
-pub fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+/// An I/O error, or the file is too large.
+pub fn read_component(path: &Path) -> anyhow::Result<Vec<u8>> {
     let size = fs::metadata(path).context("cannot look at it")?;
     anyhow::ensure!(size.is_file(), "it is no file");
     let size = size.len();
-    anyhow::ensure!(size <= COMPONENT_BYTES, too_large(size));
+    anyhow::ensure!(size <= MAX_COMPONENT_BYTES, too_large_reason(size));
     let mut bytes = Vec::new();
     let file = fs::File::open(path).context("cannot open it")?;
-    // It may grow while it is read.
-    let mut file = file.take(COMPONENT_BYTES + 1);
+    // The file may grow while it is read.
+    let mut file = file.take(MAX_COMPONENT_BYTES + 1);
     file.read_to_end(&mut bytes).context("cannot read it")?;
     let size = bytes.len() as u64;
-    anyhow::ensure!(size <= COMPONENT_BYTES, too_large(size));
+    anyhow::ensure!(size <= MAX_COMPONENT_BYTES, too_large_reason(size));
     Ok(bytes)
 }
 
@@ -172,11 +175,11 @@ pub(super) fn check_imports(engine: &Engine, component: &Component) -> anyhow::R
 
 fn is_allowed(name: &str) -> bool {
     name.split_once('@').is_some_and(|(interface, version)| {
-        version.starts_with("0.2.") && wasi::ALLOWED.contains(&interface)
+        version.starts_with("0.2.") && wasi::ALLOWED_IMPORTS.contains(&interface)
     })
 }
 
-/// Whether an import is an interface that nothing can be called through: those of the worlds' own packages.
+/// Whether an import has types alone, so that nothing can be called through it: the worlds' own packages have.
 fn has_only_types(engine: &Engine, item: &ComponentItem) -> bool {
     match item {
         ComponentItem::ComponentInstance(instance) => instance

@@ -10,7 +10,7 @@ pub(super) mod render {
     wasmtime::component::bindgen!({ path: "../../wit/render", world: "render" });
 }
 
-/// The interface before the current one: see `versions.rs`.
+/// Previous version of the interface: see `versions.rs`.
 pub(super) mod render_1 {
     wasmtime::component::bindgen!({ path: "../../wit/render-1", world: "render" });
 }

@@ -1,7 +1,7 @@
-//! Calls of guests one by one on the caller's own thread, with what each cost: for the bench.
+//! Direct calls of guests on the caller's thread, with their cost: for benchmarks.
 //!
-//! A call is made as a server makes it, in a fresh instance with the same engine and the same budgets; what is left out is the
-//! queue, the threads, and whatever is checked of an answer.
+//! A call runs as in a server, in a fresh instance with the same engine and budgets. It leaves out the queue, the threads, and
+//! the checks of answers.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::engine::GuestEngine;
 use super::gate;
 use super::limits::GuestLimits;
 use super::metrics::Metrics;
-use super::registry::{GuestWorld, built_in, prepare};
+use super::registry::{GuestWorld, built_in, prepare_guest};
 use super::renderer;
 use super::values::{Purpose, Source, World};
 use super::versions::Renderer;
@@ -21,34 +21,34 @@ use svc_base::Stopwatch;
 
 /// Cost of one call.
 #[derive(Clone, Copy, Debug)]
-pub struct Cost {
-    /// Until there was an instance.
+pub struct CallCost {
+    /// Time until the instance existed.
     pub instantiation: Duration,
-    /// From the start until the instance was gone again.
+    /// Time until the instance was dropped.
     pub total: Duration,
     /// Units of work.
     pub fuel: u64,
     /// Bytes of the guest's memory.
     pub memory: usize,
-    /// Whether the guest did what it was asked for, rather than to say why not.
+    /// Whether the guest answered with a result, and not with a refusal.
     pub answered: bool,
 }
 
-/// Guests to call.
-pub struct Calls {
+/// Built-in guests, to be called directly.
+pub struct DirectCalls {
     engine: GuestEngine,
     render: Renderer,
     gate: GatePre<CallState>,
 }
 
-impl std::fmt::Debug for Calls {
+impl std::fmt::Debug for DirectCalls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Calls").finish_non_exhaustive()
+        f.debug_struct("DirectCalls").finish_non_exhaustive()
     }
 }
 
-impl Calls {
-    /// The guests built in, compiled into a cache or found there; with another gate if there is one.
+impl DirectCalls {
+    /// Loads the built-in guests from a cache, compiling them if needed; `gate` replaces the built-in gate.
     ///
     /// # Errors
     ///
@@ -58,8 +58,8 @@ impl Calls {
             GuestEngine::new(Tier::Optimised, 1, GuestLimits::DEFAULT, Metrics::default())?;
         let cache = Cache::open(cache_dir)?;
         let gate = gate.unwrap_or(built_in(World::Gate));
-        let render = loaded(&engine, &cache, built_in(World::Render))?;
-        let gate = loaded(&engine, &cache, gate)?;
+        let render = load_guest(&engine, &cache, built_in(World::Render))?;
+        let gate = load_guest(&engine, &cache, gate)?;
         Ok(Self {
             engine,
             render,
@@ -72,8 +72,8 @@ impl Calls {
     /// # Errors
     ///
     /// A budget ran out, or the guest failed.
-    pub fn render(&self, source: &Source) -> anyhow::Result<Cost> {
-        let source = renderer::sent(source);
+    pub fn render(&self, source: &Source) -> anyhow::Result<CallCost> {
+        let source = renderer::source_to_wit(source);
         self.call(World::Render, |store, made| {
             let world = self.render.instantiate(&mut *store)?;
             made();
@@ -87,7 +87,7 @@ impl Calls {
     /// # Errors
     ///
     /// A budget ran out, or the guest failed.
-    pub fn draw(&self, text: &str) -> anyhow::Result<Cost> {
+    pub fn draw(&self, text: &str) -> anyhow::Result<CallCost> {
         self.call(World::Render, |store, made| {
             let world = self.render.instantiate(&mut *store)?;
             made();
@@ -101,11 +101,11 @@ impl Calls {
     /// # Errors
     ///
     /// A budget ran out, or the guest failed.
-    pub fn check(&self, sql: &str, purpose: Purpose) -> anyhow::Result<Cost> {
+    pub fn check(&self, sql: &str, purpose: Purpose) -> anyhow::Result<CallCost> {
         self.call(World::Gate, |store, made| {
             let world = self.gate.instantiate(&mut *store)?;
             made();
-            let purpose = gate::sent(purpose);
+            let purpose = gate::purpose_to_wit(purpose);
             let result = world.svc_gate_judge().call_check(store, sql, purpose)?;
             Ok(result.is_ok())
         })
@@ -115,7 +115,7 @@ impl Calls {
         &self,
         world: World,
         body: impl FnOnce(&mut wasmtime::Store<CallState>, &mut dyn FnMut()) -> wasmtime::Result<bool>,
-    ) -> anyhow::Result<Cost> {
+    ) -> anyhow::Result<CallCost> {
         let stopwatch = Stopwatch::start();
         let mut instantiation = Duration::ZERO;
         let (answered, left, memory) = self.engine.with_store(world, |store| {
@@ -123,7 +123,7 @@ impl Calls {
             Ok((answered, store.get_fuel()?, store.data().meter.used()))
         })?;
         let fuel = self.engine.limits(world).fuel.saturating_sub(left);
-        Ok(Cost {
+        Ok(CallCost {
             instantiation,
             total: stopwatch.elapsed(),
             fuel,
@@ -133,10 +133,10 @@ impl Calls {
     }
 }
 
-fn loaded<W: GuestWorld>(
+fn load_guest<W: GuestWorld>(
     engine: &GuestEngine,
     cache: &Cache,
     component: &[u8],
 ) -> anyhow::Result<W> {
-    prepare(engine, &cache.load(&engine.compiler(), component)?)
+    prepare_guest(engine, &cache.load(&engine.compiler(), component)?)
 }

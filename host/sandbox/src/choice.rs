@@ -1,4 +1,4 @@
-//! Which components are to serve: what an operator chose, in the order in which it is tried.
+//! Choices of components that are to serve, in the order in which they are tried.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -6,34 +6,34 @@ use std::path::{Path, PathBuf};
 
 use super::values::{GuestDigest, World};
 
-/// Where a component comes from.
+/// Source of a component.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Origin {
-    /// The one in this program.
+pub enum GuestOrigin {
+    /// The component built into this program.
     BuiltIn,
     /// A file.
     File {
-        /// Where it is.
+        /// Path of the file.
         path: PathBuf,
         /// Digest that the file must have; any other file is refused.
         digest: Option<GuestDigest>,
     },
 }
 
-/// The components of a world: the first that can serve does.
+/// Components of a world; the first one that can serve does.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Choice {
-    /// In the order in which they are tried.
-    pub origins: Vec<Origin>,
-    /// Whether the next that can serve stands by, to be asked where the first one fails; see `trial.rs`.
+pub struct GuestChoice {
+    /// Components in the order in which they are tried.
+    pub origins: Vec<GuestOrigin>,
+    /// Whether the next component that can serve stands by, for calls that fail with the first; see `trial.rs`.
     pub on_trial: bool,
 }
 
-impl Default for Choice {
-    /// The one in this program.
+impl Default for GuestChoice {
+    /// Chooses the built-in component.
     fn default() -> Self {
         Self {
-            origins: vec![Origin::BuiltIn],
+            origins: vec![GuestOrigin::BuiltIn],
             on_trial: false,
         }
     }
@@ -41,16 +41,16 @@ impl Default for Choice {
 
 /// The components of both worlds.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Choices {
+pub struct GuestChoices {
     /// Choice of renderers.
-    pub render: Choice,
+    pub render: GuestChoice,
     /// Choice of gates.
-    pub gate: Choice,
+    pub gate: GuestChoice,
 }
 
-impl Choices {
-    /// The choice of a world.
-    pub fn of(&mut self, world: World) -> &mut Choice {
+impl GuestChoices {
+    /// Returns the choice of a world.
+    pub fn of(&mut self, world: World) -> &mut GuestChoice {
         match world {
             World::Render => &mut self.render,
             World::Gate => &mut self.gate,
@@ -58,11 +58,11 @@ impl Choices {
     }
 }
 
-/// The components that lie in a folder, the newest first; none where there is no folder. Of several the one whose name sorts last is
-/// the newest, so names begin with a number of fixed width; names that begin with a dot are not looked at, so that a file may be written
-/// under such a name and then renamed.
+/// Lists the components in a folder, the newest first; empty if there is no folder. The name that sorts last is the newest, so
+/// names begin with a number of fixed width. Names that begin with a dot are ignored: a file may be written under such a name and
+/// then renamed.
 #[must_use]
-pub fn newest_first(folder: &Path) -> Vec<PathBuf> {
+pub fn components_newest_first(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
     };
@@ -94,9 +94,9 @@ mod tests {
         ] {
             fs::write(dir.path().join(name), "").unwrap();
         }
-        let found = newest_first(dir.path());
+        let found = components_newest_first(dir.path());
         let names: Vec<_> = found.iter().filter_map(|path| path.file_name()).collect();
         assert_eq!(names, ["000002-b.wasm", "000001-a.wasm"]);
-        assert!(newest_first(&dir.path().join("none")).is_empty());
+        assert!(components_newest_first(&dir.path().join("none")).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Where the drawings of a page stand: in the place of their fallbacks, or a word on why there is none.
+//! Places of a page's drawings: each drawing replaces its fallback, or a note says why there is none.
 
 use std::ops::Range;
 
@@ -7,14 +7,14 @@ use maud::html;
 use super::bindings::render::svc::render::types;
 use super::values::{RenderFailure, UndrawnDiagram};
 
-/// Writes the note that a reader finds at a diagram that is not drawn.
-pub(super) fn note(undrawn: &UndrawnDiagram) -> String {
+/// Writes the note that readers see at a diagram that is not drawn.
+pub(super) fn undrawn_note(undrawn: &UndrawnDiagram) -> String {
     let UndrawnDiagram { reason, line } = undrawn;
     html! { p.not-drawn { "This diagram is not drawn. Line " (line) ": " (reason) } }.into_string()
 }
 
-/// Where the diagrams' fallbacks stand, if the guest kept its promises about them.
-pub(super) fn spans(
+/// Checks and returns the spans of the diagrams' fallbacks.
+pub(super) fn diagram_spans(
     html: &str,
     diagrams: &[types::Diagram],
 ) -> Result<Vec<Range<usize>>, RenderFailure> {
@@ -40,7 +40,7 @@ pub(super) fn spans(
     Ok(spans)
 }
 
-/// Puts pieces in place of what stands at their spans, which ascend and do not overlap.
+/// Replaces spans of a page, which ascend and do not overlap.
 pub(super) fn splice(html: String, pieces: &[(Range<usize>, String)]) -> String {
     if pieces.is_empty() {
         return html;
@@ -74,7 +74,7 @@ mod tests {
     fn drawings_replace_their_fallbacks() {
         let html = "<p>é</p><i>a</i>-<i>b</i><p>".to_owned();
         let named = [diagram(9, 17), diagram(18, 26)];
-        let spans = spans(&html, &named).unwrap();
+        let spans = diagram_spans(&html, &named).unwrap();
         let svg = |name: &str| format!("<svg>{name}</svg>");
         let both = [
             (spans[0].clone(), svg("one")),
@@ -103,10 +103,10 @@ mod tests {
             vec![diagram(4, 6), diagram(0, 1)],
             vec![diagram(0, u32::MAX)],
         ] {
-            let spans = spans(html, &named);
+            let spans = diagram_spans(html, &named);
             assert!(matches!(spans, Err(RenderFailure::Broken(_))), "{named:?}");
         }
-        let whole = spans(html, &[diagram(0, 0), diagram(0, 4), diagram(4, 9)]);
+        let whole = diagram_spans(html, &[diagram(0, 0), diagram(0, 4), diagram(4, 9)]);
         assert_eq!(whole.unwrap(), [0..0, 0..4, 4..9]);
     }
 }

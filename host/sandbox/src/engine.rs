@@ -1,4 +1,4 @@
-//! The engine that guests run on, and one call of a guest in an instance of its own.
+//! The engine that runs guests, and single calls in instances of their own.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,41 +13,41 @@ use wasmtime::{
 
 use super::cache::{Compiler, Tier};
 use super::lane::StopSignal;
-use super::limits::{GuestLimits, Limits, PageLimits, TABLE_ELEMENTS, Ticker};
+use super::limits::{EpochTicker, GuestLimits, Limits, PageLimits, TABLE_ELEMENTS};
 use super::metrics::{CallUsage, Metrics};
 use super::tally::Tally;
 use super::values::{Budget, GuestDigest, World};
 use super::wasi::{self, CallState};
 use svc_base::{ProcessorStopwatch, Stopwatch};
 
-/// The address space of one linear memory, in bytes. With all that 32 bits can address reserved, compiled code needs no
-/// bounds checks; it is address space, not memory, and it does not follow the limits, so that compiled code serves them all.
-const RESERVATION: u64 = 4 << 30;
+/// Address space of one linear memory, in bytes. With the full 32-bit range reserved, compiled code needs no bounds checks. It is
+/// not memory, and does not depend on the limits, so that compiled code works with all limits.
+const MEMORY_RESERVATION: u64 = 4 << 30;
 
-/// The address space after a linear memory that no code may touch, in bytes.
-const GUARD: u64 = 32 << 20;
+/// Inaccessible address space after a linear memory, in bytes.
+const MEMORY_GUARD: u64 = 32 << 20;
 
-/// Bytes of a memory or table that stay in place between calls and are reset there (the pooling allocator's `keep_resident`).
-/// The kernel could say which pages a call has written (`PAGEMAP_SCAN`), which costs less; but wasmtime 48 takes a
-/// page that was swapped out or is being moved for one that was not written, and the next call would find what this one left.
-const MEMORY_KEPT: usize = 0;
-const TABLE_KEPT: usize = 0;
+/// Bytes of a memory or table that stay mapped between calls and are zeroed there (the pooling allocator's `keep_resident`).
+/// `PAGEMAP_SCAN` would find the pages a call has written more cheaply, but wasmtime 48 takes a page that was swapped out or is
+/// being moved for an unwritten one, and the next call would see its content.
+const MEMORY_KEEP_RESIDENT: usize = 0;
+const TABLE_KEEP_RESIDENT: usize = 0;
 
-/// How many linear memories and how many tables a guest may have, in one module or in several. A guest compiled from Rust
-/// has one; a composition of components, such as an interpreter, has one for each. The memories share the budget.
-const MEMORIES: u32 = 4;
-const TABLES: u32 = 4;
+/// Number of linear memories and tables of a guest, over all its modules. A guest compiled from Rust has one; a composition of
+/// components, such as an interpreter, has one for each. The memories share the budget.
+const MAX_MEMORIES: u32 = 4;
+const MAX_TABLES: u32 = 4;
 
-/// How far below its memory a guest's own stack may reach at once, in bytes.
-const FRAME: u64 = 16 << 20;
+/// Largest distance below its memory at which a guest's stack overflow is recognised, in bytes.
+const MAX_FRAME_BYTES: u64 = 16 << 20;
 
-/// The wasm stack of a call, in bytes.
-const STACK: usize = 1 << 20;
+/// Size of the wasm stack of a call, in bytes.
+const WASM_STACK_BYTES: usize = 1 << 20;
 
-/// How much a guest may hand back beyond its page or verdict, in bytes: names, places, the list's own size.
-const RESULT_EXTRA: usize = 16 << 20;
+/// Bytes that a guest may return beyond its page or verdict: names, positions, the list itself.
+const EXTRA_RESULT_BYTES: usize = 16 << 20;
 
-/// Which guest's function is called: the label of its metrics.
+/// Function of a guest: the label in metrics.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Function {
     Render,
@@ -73,36 +73,36 @@ impl Function {
     }
 }
 
-/// An instance that exists, in the gauge of those.
-struct Live<'a>(&'a Gauge);
+/// Counts an existing instance in the gauge.
+struct LiveInstance<'a>(&'a Gauge);
 
-impl<'a> Live<'a> {
+impl<'a> LiveInstance<'a> {
     fn new(gauge: &'a Gauge) -> Self {
         gauge.inc();
         Self(gauge)
     }
 }
 
-impl Drop for Live<'_> {
+impl Drop for LiveInstance<'_> {
     fn drop(&mut self) {
         self.0.dec();
     }
 }
 
-/// Why a call has no result.
+/// Reason why a call has no result.
 #[derive(Debug)]
 pub(super) enum CallFailure {
     /// It ran out of a budget.
     Budget(Budget),
-    /// Nobody waited for its result any more.
+    /// The caller no longer waits for the result.
     Abandoned,
-    /// The guest failed otherwise; for the log.
+    /// The guest failed otherwise. The text is for the log.
     Broken(anyhow::Error),
 }
 
-/// How a call ended and what it used.
+/// Outcome and usage of a call.
 #[derive(Debug)]
-pub(super) struct Called<T> {
+pub(super) struct CallResult<T> {
     pub(super) outcome: Result<T, CallFailure>,
     pub(super) used: CallUsage,
 }
@@ -116,7 +116,7 @@ pub(super) struct Allowance {
 }
 
 impl From<Limits> for Allowance {
-    /// All that the limits of a call allow.
+    /// Allows everything within the limits of a call.
     fn from(limits: Limits) -> Self {
         Self {
             limits,
@@ -125,19 +125,19 @@ impl From<Limits> for Allowance {
     }
 }
 
-/// Why a call is ended where its limits do not.
+/// Error that ends a call whose caller has gone away.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("nobody waits for its result any more")]
 struct Abandoned;
 
-/// One engine with what every call on it needs: it compiles and runs code of one tier.
+/// Engine with everything that a call needs; it compiles and runs code of one tier.
 pub(super) struct GuestEngine {
     tier: Tier,
     instances: usize,
     engine: Engine,
     linker: Linker<CallState>,
     limits: GuestLimits,
-    ticker: Ticker,
+    ticker: EpochTicker,
     metrics: Metrics,
 }
 
@@ -148,7 +148,7 @@ impl fmt::Debug for GuestEngine {
 }
 
 impl GuestEngine {
-    /// An engine for at most `instances` calls at once, with what each may use.
+    /// Creates an engine for at most `instances` calls at once.
     pub(super) fn new(
         tier: Tier,
         instances: usize,
@@ -156,11 +156,11 @@ impl GuestEngine {
         metrics: Metrics,
     ) -> anyhow::Result<Self> {
         let memory_bytes = limits.render.memory_bytes.max(limits.gate.memory_bytes);
-        let pool = pool(instances, memory_bytes)?;
-        let engine = engine(config(tier).allocation_strategy(pool))?;
+        let pool = instance_pool(instances, memory_bytes)?;
+        let engine = build_engine(engine_config(tier).allocation_strategy(pool))?;
         let mut linker = Linker::new(&engine);
         wasi::add_to_linker(&mut linker)?;
-        let ticker = Ticker::start(engine.clone())?;
+        let ticker = EpochTicker::start(engine.clone())?;
         Ok(Self {
             tier,
             instances,
@@ -176,7 +176,7 @@ impl GuestEngine {
         &self.engine
     }
 
-    /// Makes an engine of another tier with the same budgets, for as many calls at once.
+    /// Creates an engine of another tier with the same budgets and the same number of calls.
     pub(super) fn with_tier(&self, tier: Tier) -> anyhow::Result<Self> {
         Self::new(tier, self.instances, self.limits, self.metrics.clone())
     }
@@ -185,18 +185,18 @@ impl GuestEngine {
         self.tier
     }
 
-    /// Returns its compiler, which takes all cores: for a caller that waits.
+    /// Returns the compiler, which uses all cores: for a caller that waits.
     pub(super) fn compiler(&self) -> Compiler<'_> {
         Compiler {
             tier: self.tier,
-            compiles: &self.engine,
-            runs: &self.engine,
+            compiling_engine: &self.engine,
+            running_engine: &self.engine,
         }
     }
 
-    /// Makes an engine that compiles the same code on the calling thread alone: behind other work.
-    pub(super) fn background(&self) -> anyhow::Result<Engine> {
-        engine(config(self.tier).parallel_compilation(false))
+    /// Creates an engine that compiles the same code on the calling thread alone: for background work.
+    pub(super) fn background_compiler_engine(&self) -> anyhow::Result<Engine> {
+        build_engine(engine_config(self.tier).parallel_compilation(false))
     }
 
     pub(super) fn linker(&self) -> &Linker<CallState> {
@@ -213,7 +213,7 @@ impl GuestEngine {
         self.limits.page
     }
 
-    /// Makes a store that the calling thread may use so much in, until it is told to stop.
+    /// Creates a store for the calling thread. Its call ends when the allowance is used up, or `stop` is set.
     fn store(&self, allowance: Allowance, stop: StopSignal) -> wasmtime::Result<Store<CallState>> {
         let Allowance { limits, processor } = allowance;
         let mut store = Store::new(&self.engine, CallState::new(limits.memory_bytes));
@@ -229,43 +229,43 @@ impl GuestEngine {
             }
             Ok(UpdateDeadline::Continue(1))
         });
-        store.set_hostcall_fuel(limits.memory_bytes.saturating_add(RESULT_EXTRA));
+        store.set_hostcall_fuel(limits.memory_bytes.saturating_add(EXTRA_RESULT_BYTES));
         store.set_fuel(limits.fuel)?;
         Ok(store)
     }
 
-    /// Makes a store with the budget of a world's guest and lets `body` do what it likes in it: nothing of that is counted.
+    /// Creates a store with the budget of a world's guest and runs `body` in it; nothing is counted.
     ///
     /// # Errors
     ///
-    /// Those of `body`, and a budget that runs out in it.
+    /// An error of `body`, or a budget that runs out in it.
     pub(super) fn with_store<T>(
         &self,
         world: World,
         body: impl FnOnce(&mut Store<CallState>) -> wasmtime::Result<T>,
     ) -> wasmtime::Result<T> {
-        let _running = self.ticker.running();
+        let _running = self.ticker.start_call();
         let allowance = Allowance::from(*self.limits(world));
         body(&mut self.store(allowance, StopSignal::default())?)
     }
 
-    /// Makes a store with an allowance, lets `body` instantiate and call in it, and drops it. `tally` is that of
-    /// the guest; what the call used is noted in the current span.
+    /// Runs `body`, which instantiates and calls a guest, in a new store. The usage is counted in `tally`, which belongs to the
+    /// guest, and recorded in the current span.
     pub(super) fn call<T>(
         &self,
         (function, tally): (Function, &Tally),
         allowance: Allowance,
         stop: &StopSignal,
         body: impl FnOnce(&mut Store<CallState>) -> wasmtime::Result<T>,
-    ) -> Called<T> {
-        let _running = self.ticker.running();
+    ) -> CallResult<T> {
+        let _running = self.ticker.start_call();
         let (stopwatch, spent) = (Stopwatch::start(), ProcessorStopwatch::start());
-        // Declared before the store, and so dropped after it.
-        let _live = Live::new(&self.metrics.live);
+        // Declared before the store, so that it is dropped after it.
+        let _live = LiveInstance::new(&self.metrics.live_instances);
         let mut store = match self.store(allowance, stop.clone()) {
             Ok(store) => store,
             Err(error) => {
-                return Called {
+                return CallResult {
                     outcome: Err(CallFailure::Broken(error.into())),
                     used: CallUsage::default(),
                 };
@@ -282,7 +282,7 @@ impl GuestEngine {
             duration: stopwatch.elapsed(),
             processor: spent.elapsed(),
         };
-        let outcome = result.map_err(|error| failure(error, store.data()));
+        let outcome = result.map_err(|error| classify_failure(error, store.data()));
         let label = match &outcome {
             Ok(_) => "ok",
             Err(CallFailure::Budget(budget)) => budget.as_str(),
@@ -290,7 +290,8 @@ impl GuestEngine {
             Err(CallFailure::Broken(_)) => "broken",
         };
         let trapped = !matches!(outcome, Ok(_) | Err(CallFailure::Abandoned));
-        self.metrics.call(function.as_str(), label, trapped, used);
+        self.metrics
+            .record_call(function.as_str(), label, trapped, used);
         tally.count(&outcome, &used);
         let span = tracing::Span::current();
         span.record("outcome", label);
@@ -298,12 +299,12 @@ impl GuestEngine {
         span.record("memory_bytes", used.memory_bytes());
         span.record("seconds", used.duration.as_secs_f64());
         tracing::debug!("a guest was called");
-        Called { outcome, used }
+        CallResult { outcome, used }
     }
 }
 
-/// The span of a call, in the one of the request that makes it; [`GuestEngine::call`] fills it in.
-pub(super) fn span(function: Function, guest: GuestDigest) -> tracing::Span {
+/// Creates the span of a call; [`GuestEngine::call`] records the fields.
+pub(super) fn call_span(function: Function, guest: GuestDigest) -> tracing::Span {
     tracing::info_span!(
         "guest",
         function = function.as_str(),
@@ -315,20 +316,20 @@ pub(super) fn span(function: Function, guest: GuestDigest) -> tracing::Span {
     )
 }
 
-/// Tells budgets from failures.
-fn failure(error: wasmtime::Error, state: &CallState) -> CallFailure {
+/// Maps an error to an exhausted budget or a failure.
+fn classify_failure(error: wasmtime::Error, state: &CallState) -> CallFailure {
     if error.is::<Abandoned>() {
         return CallFailure::Abandoned;
     }
-    // Whatever became of a refused allocation inside the guest, this was its cause.
-    if state.meter.refused() {
+    // A refused allocation is the cause, whatever error the guest made of it.
+    if state.meter.exceeded_limit() {
         return CallFailure::Budget(Budget::Memory);
     }
     match error.downcast_ref::<Trap>() {
         Some(Trap::OutOfFuel) => CallFailure::Budget(Budget::Fuel),
         Some(Trap::Interrupt) => CallFailure::Budget(Budget::Time),
         Some(Trap::StackOverflow) => CallFailure::Budget(Budget::Stack),
-        Some(Trap::MemoryOutOfBounds) if is_below_memory(&error) => {
+        Some(Trap::MemoryOutOfBounds) if is_stack_overflow(&error) => {
             CallFailure::Budget(Budget::Stack)
         }
         _ => {
@@ -343,65 +344,68 @@ fn failure(error: wasmtime::Error, state: &CallState) -> CallFailure {
     }
 }
 
-/// Whether a guest fell off the lower end of its memory. It keeps what it takes the address of on a second stack, which lies there and grows
-/// down: an address just below zero is one of the last that 32 bits have, or beyond them by an offset.
-fn is_below_memory(error: &wasmtime::Error) -> bool {
-    // Its type is wasmtime's own; what it says is all that others can see of it.
+/// Whether a guest overflowed its own stack. The stack lies at the low end of the memory and grows down: an overflow wraps to an
+/// address near the end of the 32-bit range, or beyond it by an offset.
+fn is_stack_overflow(error: &wasmtime::Error) -> bool {
+    // The error's type is private to wasmtime, so its text is parsed.
     let fault = error.chain().find_map(|cause| {
         let text = cause.to_string();
         let address = text.strip_prefix("memory fault at wasm address 0x")?;
         let digits = address.split(' ').next()?;
         u64::from_str_radix(digits, 16).ok()
     });
-    fault.is_some_and(|address| address >= RESERVATION - FRAME)
+    fault.is_some_and(|address| address >= MEMORY_RESERVATION - MAX_FRAME_BYTES)
 }
 
-fn engine(config: &Config) -> anyhow::Result<Engine> {
+fn build_engine(config: &Config) -> anyhow::Result<Engine> {
     Engine::new(config)
         .map_err(anyhow::Error::from)
         .context("cannot set up the engine for guests")
 }
 
-/// Where instances have their memories and tables, for so many at once.
-fn pool(instances: usize, memory_bytes: usize) -> anyhow::Result<InstanceAllocationStrategy> {
+/// Returns the pool that holds the memories and tables of so many instances.
+fn instance_pool(
+    instances: usize,
+    memory_bytes: usize,
+) -> anyhow::Result<InstanceAllocationStrategy> {
     let count = u32::try_from(instances).context("that many instances at once")?;
-    let reservation = usize::try_from(RESERVATION).context("the sandbox needs 64 bits")?;
+    let reservation = usize::try_from(MEMORY_RESERVATION).context("the sandbox needs 64 bits")?;
     anyhow::ensure!(
         memory_bytes <= reservation,
-        "a guest cannot have more than {RESERVATION} bytes of memory"
+        "a guest cannot have more than {MEMORY_RESERVATION} bytes of memory"
     );
     let mut pool = PoolingAllocationConfig::new();
-    // Components are made of a few small core modules beside their own code, hence the factors.
+    // Components have a few small core modules beside their own code, hence the factors.
     pool.total_component_instances(count)
         .total_core_instances(count.saturating_mul(16))
-        .total_memories(count.saturating_mul(MEMORIES))
-        .total_tables(count.saturating_mul(TABLES))
+        .total_memories(count.saturating_mul(MAX_MEMORIES))
+        .total_tables(count.saturating_mul(MAX_TABLES))
         .total_gc_heaps(0)
-        // Stacks of asynchronous calls, which there are none of: a thousand by default, each of two mappings.
+        // Stacks of asynchronous calls are not used: by default there would be a thousand, each of two mappings.
         .total_stacks(0)
-        .max_memories_per_component(MEMORIES)
-        .max_tables_per_component(TABLES)
-        .max_memories_per_module(MEMORIES)
-        .max_tables_per_module(TABLES)
+        .max_memories_per_component(MAX_MEMORIES)
+        .max_tables_per_component(MAX_TABLES)
+        .max_memories_per_module(MAX_MEMORIES)
+        .max_tables_per_module(MAX_TABLES)
         .max_core_instances_per_component(16)
         .max_memory_size(reservation)
         .table_elements(TABLE_ELEMENTS)
         .max_unused_warm_slots(count)
         .pagemap_scan(Enabled::No)
-        .linear_memory_keep_resident(MEMORY_KEPT)
-        .table_keep_resident(TABLE_KEPT);
+        .linear_memory_keep_resident(MEMORY_KEEP_RESIDENT)
+        .table_keep_resident(TABLE_KEEP_RESIDENT);
     Ok(InstanceAllocationStrategy::Pooling(pool))
 }
 
-/// The settings of a tier, but for where instances lie: code that one engine of a tier compiles runs on another.
-fn config(tier: Tier) -> Config {
+/// Returns the settings of a tier, without the allocation strategy: code is shared by all engines of a tier.
+fn engine_config(tier: Tier) -> Config {
     let mut config = Config::new();
     config
         .consume_fuel(true)
         .epoch_interruption(true)
-        .max_wasm_stack(STACK)
-        .memory_reservation(RESERVATION)
-        .memory_guard_size(GUARD)
+        .max_wasm_stack(WASM_STACK_BYTES)
+        .memory_reservation(MEMORY_RESERVATION)
+        .memory_guard_size(MEMORY_GUARD)
         .memory_may_move(false)
         .memory_init_cow(true)
         .strategy(match tier {
@@ -410,8 +414,8 @@ fn config(tier: Tier) -> Config {
         })
         .cranelift_opt_level(OptLevel::Speed)
         .wasm_backtrace_details(WasmBacktraceDetails::Disable)
-        // What components of stable Rust do not use, nor those that others make. Arithmetic in constants and more than one memory
-        // are left on: interpreters are linked that way, and the compiler joins components by modules with the memories of both.
+        // Features that components of stable Rust do not use. Extended constant expressions and several memories stay on:
+        // interpreters are linked that way, and the compiler joins components by modules with the memories of both.
         .gc_support(false)
         .concurrency_support(false)
         .wasm_custom_page_sizes(false)

@@ -1,7 +1,7 @@
-//! Flows: all the work of one caller, which shares the threads of a lane fairly with the work of others.
+//! Flows: a flow is all the work of one caller. Flows share the threads of a lane fairly.
 //!
-//! The flow travels with the task, as the actor of the audit does: a route's layer sets it once, and whatever runs in a lane below it belongs
-//! to that flow. Work without one is the server's own.
+//! The flow is task-local, like the audit's actor: a layer of the routes sets it, and everything that the task runs in a lane
+//! belongs to it. Work without a flow is the server's.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
@@ -10,35 +10,35 @@ tokio::task_local! {
     static CURRENT: Flow;
 }
 
-/// All the work of one caller.
+/// A caller, as the unit of fair sharing.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Flow {
-    /// The server's own work, such as rendering pages again after a new guest.
+    /// The server's own work, such as rendering pages again with a new guest.
     #[default]
     Server,
-    /// A caller with a valid credential, by its workspace or its user.
+    /// A caller with a valid credential: its workspace or its user.
     Owner(Arc<str>),
-    /// A client without a credential, by its network.
+    /// A client without a credential: its network.
     Stranger(IpAddr),
-    /// A client without a credential that looks at a page before it publishes it.
+    /// A client without a credential that previews a page before publishing it.
     Preview(IpAddr),
 }
 
-/// Class of a flow: where threads are short, each comes before those after it.
+/// Priority class of a flow: where threads are short, earlier classes go first.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub enum Class {
+pub enum FlowClass {
     /// Callers with a credential.
     Owner,
     /// Clients without one.
     Stranger,
-    /// The server's own work, which nobody waits for.
+    /// The server's own work: no client waits for it.
     Server,
     /// Previews of pages that are not published.
     Preview,
 }
 
-impl Class {
-    /// All classes, the first one first.
+impl FlowClass {
+    /// All classes, in order of priority.
     pub const ALL: [Self; 4] = [Self::Owner, Self::Stranger, Self::Server, Self::Preview];
 
     /// Returns the name in metrics.
@@ -54,8 +54,8 @@ impl Class {
 }
 
 impl Flow {
-    /// Makes the flow of a client without a credential: one for each IPv4 address, and for each /48 of IPv6, which is what a
-    /// provider gives to a customer.
+    /// Returns the flow of a client without a credential: one for each IPv4 address, and for each /48 of IPv6, which is what a
+    /// provider assigns to a customer.
     #[must_use]
     pub fn stranger(address: IpAddr) -> Self {
         Self::Stranger(match address.to_canonical() {
@@ -67,7 +67,7 @@ impl Flow {
         })
     }
 
-    /// Makes the flow of what is only looked at: last of all for a stranger, an owner's own for an owner.
+    /// Returns the flow for a preview: a stranger's has the lowest priority, an owner's stays the same.
     #[must_use]
     pub fn preview(self) -> Self {
         match self {
@@ -78,12 +78,12 @@ impl Flow {
 
     /// Returns the class.
     #[must_use]
-    pub const fn class(&self) -> Class {
+    pub const fn class(&self) -> FlowClass {
         match self {
-            Self::Owner(_) => Class::Owner,
-            Self::Stranger(_) => Class::Stranger,
-            Self::Server => Class::Server,
-            Self::Preview(_) => Class::Preview,
+            Self::Owner(_) => FlowClass::Owner,
+            Self::Stranger(_) => FlowClass::Stranger,
+            Self::Server => FlowClass::Server,
+            Self::Preview(_) => FlowClass::Preview,
         }
     }
 
@@ -93,7 +93,7 @@ impl Flow {
         CURRENT.try_with(Self::clone).unwrap_or_default()
     }
 
-    /// Does work as a part of this flow.
+    /// Runs a future as part of this flow.
     pub async fn scope<T>(self, work: impl Future<Output = T>) -> T {
         CURRENT.scope(self, work).await
     }

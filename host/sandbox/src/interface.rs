@@ -1,7 +1,6 @@
-//! The interfaces that this host takes: for each world the current version of its package, and the one before.
+//! Interfaces that this host accepts: for each world the current version of its package and the previous one.
 //!
-//! A guest of the version before is called through an adapter, such as `versions.rs`. `wit/README.md`
-//! has the rule by which a version ends.
+//! A guest of the previous version is called through an adapter, such as `versions.rs`. `wit/README.md` says when a version ends.
 
 use std::fmt;
 
@@ -10,7 +9,7 @@ use wasmparser::{Encoding, Parser, Payload};
 
 use super::values::World;
 
-/// A package of guests in one version.
+/// A version of a guest package.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Interface {
     /// Renderers of `svc:render@2.0.0`.
@@ -22,7 +21,7 @@ pub enum Interface {
 }
 
 impl Interface {
-    /// All that this host takes; of each world the current one first.
+    /// All accepted interfaces; the current one of each world comes first.
     pub const ALL: [Self; 3] = [Self::Render2, Self::Render1, Self::Gate1];
 
     /// Returns the current interface of a world.
@@ -70,20 +69,20 @@ impl Interface {
         }
     }
 
-    /// Finds the interface of a component by what it exports; nothing is compiled for it.
+    /// Finds the interface of a component by its exports, without compiling it.
     #[must_use]
-    pub fn of(component: &[u8]) -> Option<Self> {
-        Self::among(&Names::of(component).ok()?.exports)
+    pub fn of_component(component: &[u8]) -> Option<Self> {
+        Self::newest_among(&ComponentNames::parse(component).ok()?.exports)
     }
 
     /// Finds the newest interface among a component's exports.
-    pub(super) fn among(exports: &[String]) -> Option<Self> {
+    pub(super) fn newest_among(exports: &[String]) -> Option<Self> {
         let is_exported = |known: &Self| exports.iter().any(|name| name == known.export());
         Self::ALL.into_iter().find(is_exported)
     }
 
-    /// Names the versions of a world's package that this host takes.
-    pub(super) fn taken(world: World) -> String {
+    /// Lists the accepted versions of a world's package.
+    pub(super) fn accepted_versions(world: World) -> String {
         let of_world = Self::ALL.iter().filter(|known| known.world() == world);
         let named = of_world.map(|known| match known.taken_until() {
             None => known.version().to_owned(),
@@ -99,20 +98,20 @@ impl fmt::Display for Interface {
     }
 }
 
-/// The names of what a component imports and exports itself; those of components inside it do not count.
+/// Names of a component's imports and exports, without those of inner components.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct ComponentNames {
     pub(super) imports: Vec<String>,
     pub(super) exports: Vec<String>,
 }
 
-impl Names {
-    /// Reads the names, and nothing else.
+impl ComponentNames {
+    /// Reads the names from a component.
     ///
     /// # Errors
     ///
     /// The bytes are no component.
-    pub(super) fn of(component: &[u8]) -> anyhow::Result<Self> {
+    pub(super) fn parse(component: &[u8]) -> anyhow::Result<Self> {
         let mut names = Self::default();
         let mut depth = 0_usize;
         for payload in Parser::new(0).parse_all(component) {
@@ -155,13 +154,16 @@ mod tests {
                 r#"(component {inner} (instance $guest) (export "{export}" (instance $guest)))"#
             );
             let component = wat::parse_str(text).unwrap();
-            assert_eq!(Interface::of(&component), Some(interface));
-            assert_eq!(Names::of(&component).unwrap().exports, [export]);
+            assert_eq!(Interface::of_component(&component), Some(interface));
+            assert_eq!(ComponentNames::parse(&component).unwrap().exports, [export]);
         }
         for other in ["(component)", "(module)"] {
-            assert_eq!(Interface::of(&wat::parse_str(other).unwrap()), None);
+            assert_eq!(
+                Interface::of_component(&wat::parse_str(other).unwrap()),
+                None
+            );
         }
-        assert_eq!(Interface::of(b"neither"), None);
+        assert_eq!(Interface::of_component(b"neither"), None);
     }
 
     #[test]
@@ -169,7 +171,7 @@ mod tests {
         for interface in Interface::ALL {
             let is_current = interface == Interface::current(interface.world());
             assert_eq!(interface.taken_until().is_none(), is_current);
-            // The release that is named has no adapter for it any more.
+            // The named release has no adapter for it any more.
             let minor = |version: &str| {
                 version
                     .split('.')
@@ -182,9 +184,9 @@ mod tests {
             assert!(!ended, "{interface} is not taken any more: remove it");
         }
         assert_eq!(
-            Interface::taken(World::Render),
+            Interface::accepted_versions(World::Render),
             "2.0.0, and 1.0.0 until svc 0.3.0"
         );
-        assert_eq!(Interface::taken(World::Gate), "1.0.0");
+        assert_eq!(Interface::accepted_versions(World::Gate), "1.0.0");
     }
 }

@@ -1,13 +1,12 @@
-//! Runs what strangers send: values in, values out, and nothing of the outside world in between.
+//! Sandbox for everything that strangers send: values in, values out, and no access to the outside world.
 //!
-//! Pages are rendered and SQL is judged by guests, WebAssembly components that get a fresh instance for every call
-//! and a budget of fuel, memory and wall time for it ([`Limits`]). They are given nothing to reach the outside
-//! with: no files, network, clock, environment or randomness, and no way to wait. A call that runs out of a budget or traps costs its
-//! own caller an error, and its instance is gone with it.
+//! Pages are rendered and SQL is judged by guests: WebAssembly components that get a fresh instance and a budget of fuel, memory
+//! and wall time for every call ([`Limits`]). They have no files, network, clock, environment or randomness, and cannot wait. A
+//! call that runs out of a budget or traps is an error for its caller alone, and its instance is dropped.
 //!
-//! [`Sandbox`] is the handle to all of it. It starts at once and loads the guests in the background; until
-//! then callers wait, for a minute at most. The guests built into the host serve unless newer ones are installed.
-//! Calls run in lanes ([`Lane`]), which all else that occupies a thread uses, too; callers share them fairly, by their [`Flow`].
+//! [`Sandbox`] is the handle. It starts at once and loads the guests in the background; callers wait until then, for a minute at
+//! most. The built-in guests serve unless others are installed. Calls run in lanes ([`Lane`]), as does all other blocking work;
+//! callers share them fairly, by their [`Flow`].
 
 #![warn(missing_docs)]
 
@@ -16,6 +15,7 @@ mod bindings;
 mod cache;
 mod calls;
 mod choice;
+mod compilation;
 mod drawings;
 mod engine;
 mod fair_queue;
@@ -26,7 +26,6 @@ mod lane;
 mod limits;
 mod metrics;
 mod page;
-mod preparing;
 mod registry;
 mod renderer;
 mod slot;
@@ -50,83 +49,82 @@ use lane::LaneConfig;
 use registry::Registry;
 use trial::Trials;
 
-pub use admission::{COMPONENT_BYTES, Inspection, inspect, read};
-pub use calls::{Calls, Cost};
-pub use choice::{Choice, Choices, Origin, newest_first};
-pub use flow::{Class, Flow};
-pub use gate::{SCRIPT_BYTES, STATEMENT_BYTES};
+pub use admission::{Inspection, MAX_COMPONENT_BYTES, inspect_component, read_component};
+pub use calls::{CallCost, DirectCalls};
+pub use choice::{GuestChoice, GuestChoices, GuestOrigin, components_newest_first};
+pub use compilation::GuestCompilation;
+pub use flow::{Flow, FlowClass};
+pub use gate::{MAX_SCRIPT_BYTES, MAX_STATEMENT_BYTES};
 pub use interface::Interface;
 pub use lane::{Busy, Lane, StopSignal};
-pub use limits::{GuestLimits, LEAST_GATE_MEMORY, LEAST_RENDER_MEMORY, Limits, PageLimits};
+pub use limits::{GuestLimits, Limits, MIN_GATE_MEMORY, MIN_RENDER_MEMORY, PageLimits};
 pub use metrics::Metrics;
-pub use preparing::Preparing;
-pub use registry::{Applied, built_in};
-pub use renderer::{DIAGRAM_BYTES, DIAGRAMS};
+pub use registry::{AppliedChoice, built_in};
+pub use renderer::{MAX_DIAGRAM_BYTES, MAX_DIAGRAMS};
 pub use svc_sources::{ContentType, UnknownContentType};
-pub use tally::{Spread, Total, Usage};
-pub use trial::Fallen;
+pub use tally::{CallTotals, GuestUsage, Percentiles};
+pub use trial::RolledBackGuest;
 pub use values::{
-    Budget, Foot, GateFailure, GuestDigest, Malformed, NamedTable, Position, Purpose, Refusal,
-    RenderFailure, Rendered, RuntimeScript, Source, SourcePlace, Statement, StatementKind,
+    Budget, Foot, GateFailure, GuestDigest, Malformed, NamedTable, Purpose, Refusal, RenderFailure,
+    RenderedPage, RuntimeScript, Source, SourcePosition, SqlPosition, Statement, StatementKind,
     UndrawnDiagram, Verdict, World,
 };
 
-/// The code that the guests built into the host begin with where the cache has no optimised code of them. Every budget holds for both
-/// kinds.
+/// Code that the built-in guests start with if the cache has no optimised code. All budgets hold for both kinds.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum FirstCode {
-    /// Optimised code, for which calls wait.
+pub enum StartupCode {
+    /// Optimised code: calls wait until it is compiled.
     #[default]
     Optimised,
-    /// Baseline code, which is ready sooner and slower to run, until optimised code has been compiled behind it.
+    /// Baseline code, which compiles fast and runs slower, until optimised code is compiled in the background.
     Baseline,
-    /// Baseline code alone, whatever the cache has: for tests of it.
+    /// Baseline code alone, whatever the cache has: for tests.
     BaselineOnly,
 }
 
 /// Settings of a sandbox.
 #[derive(Clone, Debug)]
 pub struct SandboxConfig {
-    /// Which guests serve.
-    pub guests: Choices,
-    /// Where compiled guests are kept. Made where it is missing; refused where it is not the user's own or open to others.
+    /// Guests that are to serve.
+    pub guests: GuestChoices,
+    /// Directory of compiled guests. It is created where it is missing, and refused if others can access it.
     pub cache_dir: PathBuf,
     /// Budgets of one call.
     pub limits: GuestLimits,
-    /// How many threads a lane has for everybody; see [`SandboxConfig::default_threads`]. It has one more for owners.
+    /// Threads of a lane that serve everybody; see [`SandboxConfig::default_threads`]. One more serves owners.
     pub threads: usize,
-    /// Code that the guests built in begin with.
-    pub first_code: FirstCode,
+    /// Code that the built-in guests start with.
+    pub startup_code: StartupCode,
 }
 
 impl SandboxConfig {
-    /// The default limits, no installed guests, and a thread for each core.
+    /// Returns the default limits, no installed guests, and a thread for each core.
     #[must_use]
     pub fn new(cache_dir: PathBuf) -> Self {
         Self {
-            guests: Choices::default(),
+            guests: GuestChoices::default(),
             cache_dir,
             limits: GuestLimits::DEFAULT,
             threads: Self::default_threads(),
-            first_code: FirstCode::default(),
+            startup_code: StartupCode::default(),
         }
     }
 
-    /// As many threads as the process has cores.
+    /// Returns the number of the machine's cores.
     #[must_use]
     pub fn default_threads() -> usize {
         thread::available_parallelism().map_or(1, usize::from)
     }
 }
 
-/// The handle to the guests. Clones are cheap and the same sandbox; the last one to go waits for what runs, a few seconds
-/// at most, and joins the threads.
+/// Handle to the guests. Clones share one sandbox; dropping the last one waits for running calls, for a few seconds at most, and
+/// joins the threads.
 #[derive(Clone, Debug)]
 pub struct Sandbox {
     inner: Arc<Inner>,
 }
 
-/// State that the clones of a handle share.
+/// State shared by the clones of a handle.
 struct Inner {
     engine: Arc<GuestEngine>,
     registry: Arc<Registry>,
@@ -138,21 +136,24 @@ struct Inner {
 }
 
 impl Sandbox {
-    /// Sets up the engine and the threads, and begins to load the guests: the first time on a machine they are compiled.
+    /// Starts the engine and the threads, and begins to load the guests; on a new machine they are compiled first.
     ///
     /// # Errors
     ///
-    /// The cache directory is refused, the limits are beyond what 32 bits address, or the system refuses memory or threads.
+    /// The cache directory is refused, the limits exceed 32 bits, or the system has no memory or threads left.
     pub fn start(config: SandboxConfig) -> anyhow::Result<Self> {
         let threads = config.threads.max(1);
         let lanes = [LaneConfig::pages(threads), LaneConfig::checks(threads)];
-        Self::start_with(config, lanes)
+        Self::start_with_lanes(config, lanes)
     }
 
-    fn start_with(config: SandboxConfig, [pages, checks]: [LaneConfig; 2]) -> anyhow::Result<Self> {
+    fn start_with_lanes(
+        config: SandboxConfig,
+        [pages, checks]: [LaneConfig; 2],
+    ) -> anyhow::Result<Self> {
         let cache = Cache::open(config.cache_dir)?;
         let metrics = Metrics::default();
-        // A thread makes its next instance after its last one is gone; the other half is for guests that are being checked.
+        // A thread drops its instance before it makes the next; the other half is for guests that are being checked.
         let threads = pages.threads + checks.threads + 2;
         let engine = Arc::new(GuestEngine::new(
             Tier::Optimised,
@@ -162,7 +163,7 @@ impl Sandbox {
         )?);
         let pages = Arc::new(Lane::start(pages, metrics.clone())?);
         let checks = Arc::new(Lane::start(checks, metrics.clone())?);
-        let registry = Registry::new(engine.clone(), config.first_code, cache, metrics.clone());
+        let registry = Registry::new(engine.clone(), config.startup_code, cache, metrics.clone());
         let registry = Arc::new(registry);
         let loader = thread::Builder::new()
             .name("svc-guests".to_owned())
@@ -170,7 +171,7 @@ impl Sandbox {
                 let (registry, guests) = (registry.clone(), config.guests);
                 move || {
                     registry.load(&guests);
-                    optimise_behind(registry);
+                    spawn_optimiser(registry);
                 }
             })
             .context("cannot start the thread that loads guests")?;
@@ -187,28 +188,28 @@ impl Sandbox {
         })
     }
 
-    /// Returns what is being compiled before both guests serve; `None` once they do, and before a compilation begins.
+    /// Returns the compilation under way before both guests serve; `None` if there is none.
     #[must_use]
-    pub fn preparing(&self) -> Option<Preparing> {
+    pub fn compilation(&self) -> Option<GuestCompilation> {
         let registry = &self.inner.registry;
-        registry.preparing().filter(|_| !registry.loaded())
+        registry.compilation().filter(|_| !registry.is_loaded())
     }
 
     /// Whether both guests serve. Calls may be made before: they wait.
     #[must_use]
-    pub fn loaded(&self) -> bool {
-        self.inner.registry.loaded()
+    pub fn is_loaded(&self) -> bool {
+        self.inner.registry.is_loaded()
     }
 
-    /// Which renderer serves, once one does: what pages are keyed by.
+    /// Returns the digest of the serving renderer, which pages are keyed by; `None` before it is loaded.
     #[must_use]
-    pub fn renderer(&self) -> Option<GuestDigest> {
+    pub fn renderer_digest(&self) -> Option<GuestDigest> {
         self.inner.registry.render.digest()
     }
 
-    /// Which gate serves, once one does: what verdicts are keyed by.
+    /// Returns the digest of the serving gate, which verdicts are keyed by; `None` before it is loaded.
     #[must_use]
-    pub fn gate(&self) -> Option<GuestDigest> {
+    pub fn gate_digest(&self) -> Option<GuestDigest> {
         self.inner.registry.gate.digest()
     }
 
@@ -216,13 +217,13 @@ impl Sandbox {
     ///
     /// # Errors
     ///
-    /// See [`RenderFailure`]. In a page of text a diagram that cannot be drawn is no failure: its source is shown. In a mermaid page it is one,
-    /// unless the guest does not draw its kind.
-    pub async fn render(&self, source: Source) -> Result<Rendered, RenderFailure> {
+    /// See [`RenderFailure`]. A diagram that cannot be drawn is no failure in a page of text, which shows its source. A Mermaid
+    /// page fails, unless the guest just does not know the kind of diagram.
+    pub async fn render(&self, source: Source) -> Result<RenderedPage, RenderFailure> {
         renderer::render(&self.inner, source).await
     }
 
-    /// Judges SQL: its statements in order, exactly one for an action or a query.
+    /// Judges SQL; returns its statements in order, exactly one for an action or a query.
     ///
     /// # Errors
     ///
@@ -235,7 +236,7 @@ impl Sandbox {
         Ok(self.judge(sql, purpose).await?.statements)
     }
 
-    /// Judges SQL, and returns the digest of the gate too, under which the verdict is kept.
+    /// Judges SQL, and returns also the digest of the gate, under which the verdict is stored.
     ///
     /// # Errors
     ///
@@ -245,19 +246,19 @@ impl Sandbox {
         sql: impl Into<String> + Send,
         purpose: Purpose,
     ) -> Result<Verdict, GateFailure> {
-        gate::check(&self.inner, sql.into(), purpose).await
+        gate::judge_sql(&self.inner, sql.into(), purpose).await
     }
 
-    /// Lets what is chosen serve from now on; calls that have begun end as they began. What serves goes on where nothing of the
-    /// choice can. Blocks while a guest is loaded, and compiled where it has not been.
+    /// Makes the chosen guest serve from now on; running calls finish as they began. If no guest of the choice can serve, the
+    /// current one goes on. Blocks while a guest is loaded, and compiled if need be.
     #[must_use]
-    pub fn apply(&self, world: World, choice: &Choice) -> Applied {
+    pub fn apply(&self, world: World, choice: &GuestChoice) -> AppliedChoice {
         self.inner.registry.apply(world, choice)
     }
 
-    /// Which guest of a world serves and what it has used since it was loaded; `None` while it is being loaded.
+    /// Returns the digest of the serving guest of a world, and its usage since it was loaded; `None` while it is being loaded.
     #[must_use]
-    pub fn usage(&self, world: World) -> Option<(GuestDigest, Usage)> {
+    pub fn usage(&self, world: World) -> Option<(GuestDigest, GuestUsage)> {
         let registry = &self.inner.registry;
         match world {
             World::Render => registry.render.usage(),
@@ -265,45 +266,45 @@ impl Sandbox {
         }
     }
 
-    /// Sums up all calls of the guest of a world.
+    /// Returns the totals over all calls of a world's guest.
     #[must_use]
-    pub fn total(&self, world: World) -> Total {
+    pub fn total(&self, world: World) -> CallTotals {
         let registry = &self.inner.registry;
         let total = match world {
-            World::Render => registry.render.now().map(|now| now.guest.tally.total()),
-            World::Gate => registry.gate.now().map(|now| now.guest.tally.total()),
+            World::Render => registry.render.current().map(|now| now.guest.tally.total()),
+            World::Gate => registry.gate.current().map(|now| now.guest.tally.total()),
         };
         total.unwrap_or_default()
     }
 
-    /// Takes the guests that lost their places since the last call of this function: they failed where the ones before them did not.
+    /// Takes the guests that were rolled back since the last call: they failed where the previous ones did not.
     #[must_use]
-    pub fn take_fallen(&self) -> Vec<Fallen> {
-        self.inner.trials.take_fallen()
+    pub fn take_rolled_back(&self) -> Vec<RolledBackGuest> {
+        self.inner.trials.take_rolled_back()
     }
 
-    /// Returns the lane that pages are made in.
+    /// Returns the lane that renders pages.
     #[must_use]
-    pub fn pages(&self) -> &Arc<Lane> {
+    pub fn page_lane(&self) -> &Arc<Lane> {
         &self.inner.pages
     }
 
-    /// Returns the lane for what never waits for a page: SQL is judged there, and passwords are hashed.
+    /// Returns the lane for short work that never waits for a page: judging SQL, hashing passwords.
     #[must_use]
-    pub fn checks(&self) -> &Arc<Lane> {
+    pub fn check_lane(&self) -> &Arc<Lane> {
         &self.inner.checks
     }
 
-    /// Returns the counters.
+    /// Returns the metrics.
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
         &self.inner.metrics
     }
 }
 
-/// Has guests that serve with baseline code go on with optimised code, on a thread that nobody waits for: a compilation cannot be
-/// interrupted, and a server that stops has no use for it.
-fn optimise_behind(registry: Arc<Registry>) {
+/// Replaces baseline code by optimised code on a detached thread: a compilation cannot be interrupted, so a stopping server does
+/// not wait for it.
+fn spawn_optimiser(registry: Arc<Registry>) {
     if !registry.has_baseline_code() {
         return;
     }

@@ -1,4 +1,4 @@
-//! Budgets of a guest's call, and their enforcement: fuel by the engine, memory by [`Meter`], wall time by [`Ticker`].
+//! Budgets of a guest's call, and their enforcement: fuel by the engine, memory by [`MemoryMeter`], wall time by [`EpochTicker`].
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -12,46 +12,46 @@ use super::engine::Allowance;
 use super::metrics::CallUsage;
 use super::values::{Budget, World};
 
-/// How often the wall time of running calls is looked at.
-const TICK: Duration = Duration::from_millis(10);
+/// Interval at which the wall time of running calls is checked.
+const TICK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// For how many ticks without a call the ticker goes on before it sleeps: an idle process wakes for nothing.
+/// Ticks without a call after which the ticker sleeps: an idle process does not wake up.
 const IDLE_TICKS: u32 = 100;
 
-/// Tables hold a guest's functions, a few thousand of them; nothing grows one at run time.
+/// Size limit of a table. Tables hold a guest's functions, a few thousand; none grows at run time.
 pub(super) const TABLE_ELEMENTS: usize = 100_000;
 
-/// The least memory of a call that renders, in bytes: the guest begins with 3 MB, and draws a small diagram with 5 MB.
-pub const LEAST_RENDER_MEMORY: u64 = 8 << 20;
+/// Smallest memory limit of a rendering call, in bytes: the guest starts with 3 MB, and draws a small diagram with 5 MB.
+pub const MIN_RENDER_MEMORY: u64 = 8 << 20;
 
-/// The least memory of a call that judges, in bytes: the guest begins with 1 MB.
-pub const LEAST_GATE_MEMORY: u64 = 2 << 20;
+/// Smallest memory limit of a judging call, in bytes: the guest starts with 1 MB.
+pub const MIN_GATE_MEMORY: u64 = 2 << 20;
 
-/// The part of a page's budget that a preview may use, as a divisor.
-const PREVIEW: u32 = 4;
+/// A preview gets the page's budget divided by this.
+const PREVIEW_DIVISOR: u32 = 4;
 
 /// Budgets of one call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
     /// Units of work, about one for each instruction.
     pub fuel: u64,
-    /// Bytes of the guest's memory, everything included.
+    /// Bytes of the guest's memory, all included.
     pub memory_bytes: usize,
-    /// Time from the start of the call, to about 10 ms.
+    /// Wall time from the start of the call, precise to about 10 ms.
     pub wall: Duration,
 }
 
 impl Limits {
-    /// For rendering a page, and for drawing a diagram. Measured: 1 MB of Markdown that is all code takes 2 G of fuel, 1 MB of
-    /// emphasis in one paragraph more than 64 MiB; a flowchart of 100 nodes and 150 edges takes 0.6 G, one of 300 nodes and 450 edges 4.3 G and
-    /// 24 MB. 5 G of fuel last about a second, and the rest of the time is for a machine that has more to do.
+    /// Limits for rendering a page and for drawing a diagram. Measured: 1 MB of Markdown that is all code takes 2 G of fuel, 1 MB
+    /// of emphasis in one paragraph more than 64 MiB; a flowchart of 100 nodes and 150 edges takes 0.6 G, one of 300 nodes and
+    /// 450 edges 4.3 G and 24 MB. 5 G of fuel last about a second; the rest of the time is for busy machines.
     pub const RENDER: Self = Self {
         fuel: 5_000_000_000,
         memory_bytes: 128 << 20,
         wall: Duration::from_secs(5),
     };
 
-    /// For judging SQL.
+    /// Limits for judging SQL.
     pub const GATE: Self = Self {
         fuel: 500_000_000,
         memory_bytes: 32 << 20,
@@ -59,36 +59,36 @@ impl Limits {
     };
 }
 
-/// Budget of a page with all its drawings: all the calls that make it share it.
+/// Budget of a page with its drawings, shared by all calls that make it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct PageLimits {
     /// Units of work.
     pub fuel: u64,
     /// Processor time of the calls.
     pub processor: Duration,
-    /// Time of the calls, without what they wait for a thread.
+    /// Wall time of the calls, without waiting for threads.
     pub wall: Duration,
 }
 
 impl PageLimits {
-    /// The defaults.
+    /// The default limits.
     pub const DEFAULT: Self = Self {
         fuel: 8_000_000_000,
         processor: Duration::from_millis(1_800),
         wall: Duration::from_secs(10),
     };
 
-    /// Returns the part of the budget that a preview may use.
+    /// Returns the budget of a preview.
     #[must_use]
-    pub fn of_preview(self) -> Self {
+    pub fn for_preview(self) -> Self {
         Self {
-            fuel: self.fuel / u64::from(PREVIEW),
-            processor: self.processor / PREVIEW,
+            fuel: self.fuel / u64::from(PREVIEW_DIVISOR),
+            processor: self.processor / PREVIEW_DIVISOR,
             wall: self.wall,
         }
     }
 
-    /// Returns what one call may use of what is left of the budget.
+    /// Returns what one call may use of the rest of the budget.
     pub(super) fn allowance(&self, limits: Limits) -> Allowance {
         Allowance {
             limits: Limits {
@@ -100,15 +100,15 @@ impl PageLimits {
         }
     }
 
-    /// Takes off what a call has used.
+    /// Subtracts the usage of a call.
     pub(super) fn charge(&mut self, used: &CallUsage) {
         self.fuel = self.fuel.saturating_sub(used.fuel);
         self.processor = self.processor.saturating_sub(used.processor);
         self.wall = self.wall.saturating_sub(used.duration);
     }
 
-    /// Returns the budget that is used up, if one is.
-    pub(super) fn spent(&self) -> Option<Budget> {
+    /// Returns the exhausted budget, if there is one.
+    pub(super) fn exhausted(&self) -> Option<Budget> {
         if self.fuel == 0 {
             return Some(Budget::Fuel);
         }
@@ -119,23 +119,23 @@ impl PageLimits {
 /// Budgets of calls, for the guests of each world.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct GuestLimits {
-    /// One that renders a page or draws a diagram.
+    /// Limits of a call that renders a page or draws a diagram.
     pub render: Limits,
-    /// One that judges SQL.
+    /// Limits of a call that judges SQL.
     pub gate: Limits,
-    /// All that make one page.
+    /// Budget of all calls that make one page.
     pub page: PageLimits,
 }
 
 impl GuestLimits {
-    /// The defaults.
+    /// The default limits.
     pub const DEFAULT: Self = Self {
         render: Limits::RENDER,
         gate: Limits::GATE,
         page: PageLimits::DEFAULT,
     };
 
-    /// Those of a world.
+    /// Returns the limits of a world.
     #[must_use]
     pub const fn of(&self, world: World) -> &Limits {
         match world {
@@ -145,15 +145,15 @@ impl GuestLimits {
     }
 }
 
-/// Counts a call's memory and refuses more than its budget.
+/// Counts the memory of a call and refuses more than its limit.
 #[derive(Debug)]
-pub(super) struct Meter {
+pub(super) struct MemoryMeter {
     limit: usize,
     used: usize,
     refused: bool,
 }
 
-impl Meter {
+impl MemoryMeter {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -162,18 +162,18 @@ impl Meter {
         }
     }
 
-    /// The bytes of all linear memories: they only grow.
+    /// Returns the bytes of all linear memories, which only grow.
     pub(super) fn used(&self) -> usize {
         self.used
     }
 
-    /// Whether the guest asked for more than its budget. What it failed with then does not matter.
-    pub(super) fn refused(&self) -> bool {
+    /// Whether the guest exceeded its limit: this is then the cause of its failure.
+    pub(super) fn exceeded_limit(&self) -> bool {
         self.refused
     }
 }
 
-impl ResourceLimiter for Meter {
+impl ResourceLimiter for MemoryMeter {
     fn memory_growing(
         &mut self,
         current: usize,
@@ -183,7 +183,7 @@ impl ResourceLimiter for Meter {
         let total = self.used.saturating_add(desired.saturating_sub(current));
         if total > self.limit {
             self.refused = true;
-            // A trap, since an allocation's failure inside the guest would only be a panic with a worse message.
+            // A trap is clearer: a failed allocation inside the guest would panic with a worse message.
             wasmtime::bail!("{total} bytes of memory, of {} allowed", self.limit);
         }
         self.used = total;
@@ -205,15 +205,15 @@ impl ResourceLimiter for Meter {
     }
 }
 
-/// The thread that lets wall time pass for running calls.
+/// Thread that advances the engine's epoch, so that running calls notice their deadlines.
 #[derive(Debug)]
-pub(super) struct Ticker {
-    shared: Arc<Shared>,
+pub(super) struct EpochTicker {
+    shared: Arc<TickerState>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct TickerState {
     /// Calls that run now.
     running: AtomicUsize,
     asleep: AtomicBool,
@@ -221,14 +221,14 @@ struct Shared {
     wake: Condvar,
 }
 
-/// A call that runs: the ticker ticks while there is one.
+/// A running call: the ticker ticks while there is one.
 #[derive(Debug)]
-pub(super) struct Running<'a>(&'a Shared);
+pub(super) struct RunningCall<'a>(&'a TickerState);
 
-impl Ticker {
+impl EpochTicker {
     /// Starts the thread for the calls of `engine`.
     pub(super) fn start(engine: Engine) -> anyhow::Result<Self> {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(TickerState::default());
         let thread = thread::Builder::new()
             .name("svc-epoch".to_owned())
             .spawn({
@@ -242,25 +242,25 @@ impl Ticker {
         })
     }
 
-    /// To be held while a call runs.
-    pub(super) fn running(&self) -> Running<'_> {
+    /// Marks a call as running until the guard is dropped.
+    pub(super) fn start_call(&self) -> RunningCall<'_> {
         self.shared.running.fetch_add(1, Ordering::SeqCst);
         if self.shared.asleep.load(Ordering::SeqCst) {
-            // The lock orders this after the ticker's last look, so that the wake-up cannot fall before its sleep.
+            // The lock orders this after the ticker's last check, so that the wake-up is not lost.
             drop(self.shared.lock());
             self.shared.wake.notify_all();
         }
-        Running(&self.shared)
+        RunningCall(&self.shared)
     }
 }
 
-impl Drop for Running<'_> {
+impl Drop for RunningCall<'_> {
     fn drop(&mut self) {
         self.0.running.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-impl Drop for Ticker {
+impl Drop for EpochTicker {
     fn drop(&mut self) {
         *self.shared.lock() = true;
         self.shared.wake.notify_all();
@@ -270,7 +270,7 @@ impl Drop for Ticker {
     }
 }
 
-impl Shared {
+impl TickerState {
     fn lock(&self) -> std::sync::MutexGuard<'_, bool> {
         self.stop.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -281,7 +281,7 @@ impl Shared {
         while !*stop {
             if idle > IDLE_TICKS {
                 self.asleep.store(true, Ordering::SeqCst);
-                // A call is counted before it looks whether the ticker sleeps, so that one of the two sees the other.
+                // A call is counted before it checks whether the ticker sleeps, so that one of them sees the other.
                 while self.running.load(Ordering::SeqCst) == 0 && !*stop {
                     stop = self.wake.wait(stop).unwrap_or_else(PoisonError::into_inner);
                 }
@@ -291,7 +291,7 @@ impl Shared {
             }
             stop = self
                 .wake
-                .wait_timeout(stop, TICK)
+                .wait_timeout(stop, TICK_INTERVAL)
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
             engine.increment_epoch();
@@ -322,7 +322,7 @@ mod tests {
             ..CallUsage::default()
         };
         left.charge(&used(60, 4, 20));
-        assert_eq!(left.spent(), None);
+        assert_eq!(left.exhausted(), None);
         let allowance = left.allowance(Limits::RENDER);
         assert_eq!(allowance.limits.fuel, 40);
         assert_eq!(allowance.limits.wall, Duration::from_millis(30));
@@ -339,34 +339,34 @@ mod tests {
         ] {
             let mut left = left;
             left.charge(&used);
-            assert_eq!(left.spent(), Some(budget));
+            assert_eq!(left.exhausted(), Some(budget));
         }
     }
 
     #[test]
     fn memory_is_counted_over_all_memories_and_refused_beyond_the_budget() {
-        let mut meter = Meter::new(1000);
+        let mut meter = MemoryMeter::new(1000);
         assert!(meter.memory_growing(0, 400, None).unwrap());
         assert!(meter.memory_growing(0, 300, None).unwrap());
         assert!(meter.memory_growing(400, 700, None).unwrap());
         assert_eq!(meter.used(), 1000);
-        assert!(!meter.refused());
+        assert!(!meter.exceeded_limit());
         assert!(meter.memory_growing(300, 301, None).is_err());
-        assert!(meter.refused());
+        assert!(meter.exceeded_limit());
         assert_eq!(meter.used(), 1000);
     }
 
     #[test]
     fn the_ticker_stops_when_it_is_dropped_asleep_or_awake() {
         let engine = Engine::new(wasmtime::Config::new().gc_support(false)).unwrap();
-        let ticker = Ticker::start(engine.clone()).unwrap();
-        drop(ticker.running());
+        let ticker = EpochTicker::start(engine.clone()).unwrap();
+        drop(ticker.start_call());
         drop(ticker);
-        let ticker = Ticker::start(engine).unwrap();
+        let ticker = EpochTicker::start(engine).unwrap();
         while !ticker.shared.asleep.load(Ordering::SeqCst) {
-            thread::sleep(TICK);
+            thread::sleep(TICK_INTERVAL);
         }
-        drop(ticker.running());
+        drop(ticker.start_call());
         drop(ticker);
     }
 }

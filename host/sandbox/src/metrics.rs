@@ -1,4 +1,4 @@
-//! Counters of the sandbox.
+//! Metrics of the sandbox.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -11,7 +11,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-/// Which guest's function was called, and how that ended.
+/// Labels of a call: the function and its outcome.
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 pub(super) struct CallLabels {
     /// `render`, `draw` or `check`.
@@ -20,7 +20,7 @@ pub(super) struct CallLabels {
     pub(super) outcome: &'static str,
 }
 
-/// Which guest's function was called.
+/// Label of a call: the function.
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 pub(super) struct FunctionLabels {
     /// `render`, `draw` or `check`.
@@ -43,64 +43,64 @@ pub(super) struct LaneLabels {
     pub(super) class: &'static str,
 }
 
-/// Makes the histograms of a family.
+/// Constructor of the histograms of a family.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Buckets {
+pub(super) struct HistogramBuckets {
     first: f64,
     factor: f64,
     count: u16,
 }
 
-impl MetricConstructor<Histogram> for Buckets {
+impl MetricConstructor<Histogram> for HistogramBuckets {
     fn new_metric(&self) -> Histogram {
         Histogram::new(exponential_buckets(self.first, self.factor, self.count))
     }
 }
 
-/// The sandbox's counters. Clones count together.
+/// Metrics of the sandbox; clones share the counters.
 #[derive(Clone, Debug)]
 pub struct Metrics {
-    /// Calls that have ended.
+    /// Number of finished calls.
     pub(super) calls: Family<CallLabels, Counter>,
-    /// Fuel of the calls that have ended.
-    pub(super) fuel: Family<FunctionLabels, Histogram, Buckets>,
+    /// Fuel of the finished calls.
+    pub(super) fuel: Family<FunctionLabels, Histogram, HistogramBuckets>,
     /// Seconds from instantiation to result.
-    pub(super) duration: Family<FunctionLabels, Histogram, Buckets>,
-    /// Memory of the calls that have ended, in bytes.
-    pub(super) memory: Family<FunctionLabels, Histogram, Buckets>,
-    /// The most memory that any call used, in bytes.
+    pub(super) duration: Family<FunctionLabels, Histogram, HistogramBuckets>,
+    /// Memory of the finished calls, in bytes.
+    pub(super) memory: Family<FunctionLabels, Histogram, HistogramBuckets>,
+    /// Largest memory of any call, in bytes.
     pub(super) memory_peak: Family<FunctionLabels, Gauge<u64, AtomicU64>>,
     /// Calls that ended in a trap.
     pub(super) traps: Family<FunctionLabels, Counter>,
-    /// Guests that took the place of another while the server ran.
+    /// Guests that replaced another while the server ran.
     pub(super) switches: Family<WorldLabels, Counter>,
-    /// Guests that failed where the one before them did not, and lost their place to it.
+    /// Guests that were rolled back, because they failed where the previous one did not.
     pub(super) rollbacks: Family<WorldLabels, Counter>,
     /// Seconds that jobs waited for a thread.
-    pub(super) queue_wait: Family<LaneLabels, Histogram, Buckets>,
-    /// Jobs that got no thread.
+    pub(super) queue_wait: Family<LaneLabels, Histogram, HistogramBuckets>,
+    /// Jobs that were refused a thread.
     pub(super) refused: Family<LaneLabels, Counter>,
-    /// Jobs that wait for a thread now.
+    /// Jobs that are waiting for a thread.
     pub(super) waiting: Family<LaneLabels, Gauge>,
-    /// Jobs that hold a thread now.
+    /// Jobs that hold a thread.
     pub(super) running: Family<LaneLabels, Gauge>,
-    /// Instances that exist now.
-    pub(super) live: Arc<Gauge>,
+    /// Instances that exist.
+    pub(super) live_instances: Arc<Gauge>,
 }
 
 impl Default for Metrics {
     fn default() -> Self {
-        let fuel = Buckets {
+        let fuel = HistogramBuckets {
             first: 1e5,
             factor: 4.0,
             count: 9,
         };
-        let bytes = Buckets {
+        let bytes = HistogramBuckets {
             first: 65_536.0,
             factor: 2.0,
             count: 13,
         };
-        let seconds = Buckets {
+        let seconds = HistogramBuckets {
             first: 50e-6,
             factor: 4.0,
             count: 9,
@@ -118,30 +118,30 @@ impl Default for Metrics {
             refused: Family::default(),
             waiting: Family::default(),
             running: Family::default(),
-            live: Arc::default(),
+            live_instances: Arc::default(),
         }
     }
 }
 
-/// Use of budgets by one call.
+/// Resources that one call used.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CallUsage {
     pub(super) fuel: u64,
     pub(super) memory: usize,
     pub(super) duration: Duration,
-    /// Processor time, of which a busy machine gives less than the duration.
+    /// Processor time, which on a busy machine is less than the duration.
     pub(super) processor: Duration,
 }
 
 impl CallUsage {
-    /// The memory, as it is counted.
+    /// Returns the memory in bytes.
     pub(super) fn memory_bytes(&self) -> u64 {
         u64::try_from(self.memory).unwrap_or(u64::MAX)
     }
 }
 
 impl Metrics {
-    /// Makes the counters part of what `/metrics` shows.
+    /// Registers the metrics for `/metrics`.
     pub fn register(&self, registry: &mut Registry) {
         registry.register(
             "svc_guest_calls",
@@ -186,7 +186,7 @@ impl Metrics {
         registry.register(
             "svc_guest_instances",
             "Instances of guests that exist",
-            (*self.live).clone(),
+            (*self.live_instances).clone(),
         );
         self.register_lanes(registry);
     }
@@ -214,8 +214,8 @@ impl Metrics {
         );
     }
 
-    /// Counts a call that has ended; `trapped` when its instance is spoilt.
-    pub(super) fn call(
+    /// Counts a finished call; `trapped` if its instance is spoilt.
+    pub(super) fn record_call(
         &self,
         function: &'static str,
         outcome: &'static str,
@@ -263,8 +263,8 @@ mod tests {
             duration: Duration::from_millis(2),
             ..CallUsage::default()
         };
-        metrics.call("render", "ok", false, used(4096));
-        metrics.call("render", "fuel", true, used(2048));
+        metrics.record_call("render", "ok", false, used(4096));
+        metrics.record_call("render", "fuel", true, used(2048));
         let mut registry = Registry::default();
         metrics.register(&mut registry);
         let mut text = String::new();

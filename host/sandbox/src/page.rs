@@ -1,4 +1,4 @@
-//! The values of rendering: what goes in, what comes out, and what is said of a source that is wrong.
+//! Values of rendering: sources, pages, and messages about malformed sources.
 
 use std::fmt;
 
@@ -7,23 +7,23 @@ use bytes::Bytes;
 use super::values::GuestDigest;
 use svc_sources::ContentType;
 
-/// The one script that a page may be given.
+/// The script that a page with a runtime gets.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct RuntimeScript {
     /// The URL path of the script.
     pub src: String,
-    /// The slug of the page that it runs in.
+    /// Slug of the page that it runs in.
     pub slug: String,
 }
 
-/// Lines below a page's content.
+/// Foot of a page: lines below the content.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Foot {
-    /// The URL path of the source.
+    /// URL path of the source.
     pub raw: Option<String>,
-    /// When the page ends, as RFC 3339.
+    /// Time at which the page expires, as RFC 3339.
     pub expires_at: Option<String>,
-    /// The address of the page that takes reports.
+    /// URL of the page that takes reports.
     pub report: Option<String>,
 }
 
@@ -32,64 +32,64 @@ pub struct Foot {
 pub struct Source {
     /// Type of `text`.
     pub content_type: ContentType,
-    /// The title that the page was given, as plain text.
+    /// Title that the page was given, as plain text.
     pub title: Option<String>,
-    /// The address that its author wished for.
+    /// Slug that the author asked for.
     pub name: Option<String>,
     /// The source as it was published.
     pub text: String,
-    /// Absent for pages that have no runtime.
+    /// Script of the runtime; absent for pages that have none.
     pub runtime: Option<RuntimeScript>,
-    /// The largest page that is accepted, in bytes; beyond 4 GiB it means 4 GiB.
+    /// Size limit of the page, in bytes; more than 4 GiB counts as 4 GiB.
     pub page_bytes: usize,
-    /// Absent for previews, and for whatever else is no page of its own.
+    /// Foot of the page; absent for previews and embedded pages.
     pub foot: Option<Foot>,
-    /// Whether link previews must not learn what the page says.
+    /// Whether link previews must not show content.
     pub is_private: bool,
 }
 
-/// A diagram of a page that shows its source instead.
+/// A diagram that is not drawn: the page shows its source.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct UndrawnDiagram {
-    /// Why, as one sentence for the author.
+    /// Reason, as one sentence for the author.
     pub reason: String,
-    /// The line of the page's source that is to blame, from 1.
+    /// Line of the page's source with the fault, from 1.
     pub line: u32,
 }
 
 /// A finished page.
 #[derive(Clone, Debug)]
-pub struct Rendered {
+pub struct RenderedPage {
     /// A complete HTML5 document.
     pub html: Bytes,
-    /// Title of the page: the one that it was given, its content's, or its name.
+    /// Title of the page: the given one, else that of the content, else the name.
     pub title: Option<String>,
-    /// The fuel of all the calls that made it.
+    /// Fuel of all calls that made the page.
     pub fuel: u64,
-    /// How many diagrams were drawn.
+    /// Number of drawn diagrams.
     pub drawn: usize,
-    /// The diagrams that show their source instead: broken, unsupported, over budget, or past the 20th.
+    /// Diagrams that are not drawn: broken, unsupported, over budget, or past the 20th.
     pub undrawn: Vec<UndrawnDiagram>,
-    /// Which guest made it.
+    /// Digest of the guest that rendered it.
     pub guest: GuestDigest,
 }
 
-/// A place in a page's source.
+/// A position in a page's source.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct SourcePlace {
+pub struct SourcePosition {
     /// From 1.
     pub line: u32,
     /// From 1, in characters.
     pub column: u32,
 }
 
-/// A sentence for an author, with the place where there is one.
+/// A message for the author, with the position if it is known.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Malformed {
     /// One sentence.
     pub message: String,
-    /// Where, if the guest knows.
-    pub place: Option<SourcePlace>,
+    /// Position, if the guest knows it.
+    pub place: Option<SourcePosition>,
 }
 
 impl fmt::Display for Malformed {

@@ -1,4 +1,4 @@
-//! Counters of one guest since it was loaded: for the status that operators see, and for comparing two guests.
+//! Statistics of one guest since it was loaded: for the operators' status, and for comparing two guests.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 use super::engine::CallFailure;
 use super::metrics::CallUsage;
 
-/// Two digits of a percentile are enough to choose a budget by.
-const DIGITS: u8 = 2;
+/// Two significant digits are enough for choosing a budget.
+const SIGNIFICANT_DIGITS: u8 = 2;
 
 /// Counts the calls of one guest.
 #[derive(Debug)]
-pub(super) struct Tally(Mutex<Counts>);
+pub(super) struct Tally(Mutex<TallyCounts>);
 
 #[derive(Debug)]
-struct Counts {
+struct TallyCounts {
     traps: u64,
     exhausted: u64,
-    total: Total,
+    total: CallTotals,
     fuel: Histogram<u64>,
     memory: Histogram<u64>,
     microseconds: Histogram<u64>,
@@ -27,7 +27,7 @@ struct Counts {
 
 /// Sums over all calls of a guest.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
-pub struct Total {
+pub struct CallTotals {
     /// Calls that have ended.
     pub calls: u64,
     /// Fuel of the calls.
@@ -36,57 +36,57 @@ pub struct Total {
     pub microseconds: u64,
 }
 
-/// How a number is spread over calls.
+/// Percentiles of a number over calls.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Spread {
-    /// Half of the calls had no more.
+pub struct Percentiles {
+    /// Median over the calls.
     pub p50: u64,
-    /// Nine of ten.
+    /// 90th percentile.
     pub p90: u64,
-    /// All but one of a hundred.
+    /// 99th percentile.
     pub p99: u64,
-    /// The most that one had.
+    /// Maximum over the calls.
     pub max: u64,
 }
 
-/// Work of a guest since it was loaded.
+/// Usage of a guest since it was loaded.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Usage {
-    /// Calls that have ended.
+pub struct GuestUsage {
+    /// Number of finished calls.
     pub calls: u64,
-    /// Calls that failed by the guest's own fault.
+    /// Calls that failed by a fault of the guest.
     pub traps: u64,
     /// Calls that ran out of a budget.
     pub exhausted: u64,
     /// Units of work.
-    pub fuel: Spread,
+    pub fuel: Percentiles,
     /// Bytes of memory.
-    pub memory_bytes: Spread,
+    pub memory_bytes: Percentiles,
     /// Time from instantiation to result.
-    pub microseconds: Spread,
+    pub microseconds: Percentiles,
 }
 
 impl Tally {
-    /// Nothing yet.
+    /// Creates empty statistics.
     ///
     /// # Errors
-    /// Never in practice: the precision is a constant that the library takes.
+    /// Never in practice: the precision is a valid constant.
     pub(super) fn new() -> anyhow::Result<Self> {
-        Ok(Self(Mutex::new(Counts {
+        Ok(Self(Mutex::new(TallyCounts {
             traps: 0,
             exhausted: 0,
-            total: Total::default(),
-            fuel: Histogram::new(DIGITS)?,
-            memory: Histogram::new(DIGITS)?,
-            microseconds: Histogram::new(DIGITS)?,
+            total: CallTotals::default(),
+            fuel: Histogram::new(SIGNIFICANT_DIGITS)?,
+            memory: Histogram::new(SIGNIFICANT_DIGITS)?,
+            microseconds: Histogram::new(SIGNIFICANT_DIGITS)?,
         })))
     }
 
-    /// Counts a call that has ended.
+    /// Counts a finished call.
     pub(super) fn count<T>(&self, outcome: &Result<T, CallFailure>, used: &CallUsage) {
         let mut counts = self.lock();
         match outcome {
-            // An end that the caller caused says nothing about the guest.
+            // A call that its caller abandoned is no fault of the guest.
             Ok(_) | Err(CallFailure::Abandoned) => {}
             Err(CallFailure::Budget(_)) => counts.exhausted += 1,
             Err(CallFailure::Broken(_)) => counts.traps += 1,
@@ -95,40 +95,40 @@ impl Tally {
         counts.total.calls += 1;
         counts.total.fuel = counts.total.fuel.saturating_add(used.fuel);
         counts.total.microseconds = counts.total.microseconds.saturating_add(microseconds);
-        // They grow with what they are given; a number that none could hold is not worth a call's failure.
+        // The histograms resize themselves; a value that cannot be recorded is dropped.
         let _ = counts.fuel.record(used.fuel);
         let _ = counts.memory.record(used.memory_bytes());
         let _ = counts.microseconds.record(microseconds);
     }
 
-    /// A result that the host did not accept: its call had ended well.
+    /// Counts a result that the host rejected, after a call that ended well.
     pub(super) fn count_rejected(&self) {
         self.lock().traps += 1;
     }
 
-    pub(super) fn usage(&self) -> Usage {
+    pub(super) fn usage(&self) -> GuestUsage {
         let counts = self.lock();
-        Usage {
+        GuestUsage {
             calls: counts.total.calls,
             traps: counts.traps,
             exhausted: counts.exhausted,
-            fuel: spread(&counts.fuel),
-            memory_bytes: spread(&counts.memory),
-            microseconds: spread(&counts.microseconds),
+            fuel: percentiles(&counts.fuel),
+            memory_bytes: percentiles(&counts.memory),
+            microseconds: percentiles(&counts.microseconds),
         }
     }
 
-    pub(super) fn total(&self) -> Total {
+    pub(super) fn total(&self) -> CallTotals {
         self.lock().total
     }
 
-    fn lock(&self) -> MutexGuard<'_, Counts> {
+    fn lock(&self) -> MutexGuard<'_, TallyCounts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn spread(numbers: &Histogram<u64>) -> Spread {
-    Spread {
+fn percentiles(numbers: &Histogram<u64>) -> Percentiles {
+    Percentiles {
         p50: numbers.value_at_quantile(0.5),
         p90: numbers.value_at_quantile(0.9),
         p99: numbers.value_at_quantile(0.99),
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn calls_are_counted_and_their_numbers_spread() {
         let tally = Tally::new().unwrap();
-        assert_eq!(tally.usage(), Usage::default());
+        assert_eq!(tally.usage(), GuestUsage::default());
         for number in 1..=100_u64 {
             let used = CallUsage {
                 fuel: number * 1_000_000,

@@ -1,35 +1,35 @@
-//! The values that go into the sandbox and come out of it: plain Rust, free of the bindings.
+//! Values that go into the sandbox and come out of it: plain Rust without the bindings.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use super::page::{
-    Foot, Malformed, Rendered, RuntimeScript, Source, SourcePlace, UndrawnDiagram,
+    Foot, Malformed, RenderedPage, RuntimeScript, Source, SourcePosition, UndrawnDiagram,
 };
 use svc_sources::ContentType;
 
-/// A budget that a call can run out of.
+/// Budget of a call.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Budget {
-    /// The units of work, which count instructions.
+    /// Units of work, which count instructions.
     Fuel,
-    /// The bytes of the guest's memory.
+    /// Bytes of the guest's memory.
     Memory,
     /// The wall time.
     Time,
-    /// The depth of the guest's calls.
+    /// Depth of the guest's calls.
     Stack,
-    /// The bytes of the finished page.
+    /// Bytes of the finished page.
     PageBytes,
-    /// The bytes of the source: of a diagram, or of SQL.
+    /// Bytes of the source: of a diagram, or of SQL.
     SourceBytes,
-    /// The nodes, edges and other parts of a diagram.
+    /// Nodes, edges and other parts of a diagram.
     Parts,
 }
 
 impl Budget {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -50,39 +50,39 @@ impl fmt::Display for Budget {
     }
 }
 
-/// Why there is no page.
+/// Reason why there is no page.
 #[derive(Debug, thiserror::Error)]
 pub enum RenderFailure {
-    /// The source breaks the rules of its type: its author's to repair.
+    /// The source breaks the rules of its type: its author can repair it.
     #[error("{0}")]
     Malformed(Malformed),
-    /// The source needs more than a call may use: its author's to shrink.
+    /// The source needs more than a call may use: its author can make it smaller.
     #[error("rendering it takes more than its budget of {0}")]
     Budget(Budget),
-    /// The renderer that serves does not know the type: for the operator to install one that does.
+    /// The serving renderer does not support the type: the operator can install one that does.
     #[error("it does not render {0}")]
     Unsupported(ContentType),
-    /// The renderer is still being compiled: to be tried again.
+    /// The renderer is still being compiled: try again later.
     #[error("the renderer is still being prepared")]
     Preparing,
-    /// No thread was free within 5 s: to be tried again.
+    /// No thread was free within 5 s: try again later.
     #[error("the renderer is busy")]
     Busy,
-    /// The guest failed: ours to repair. The text is for the log and never for a client.
+    /// The guest failed, which is our fault. The text is for the log and never for a client.
     #[error("the render guest failed: {0:#}")]
     Broken(anyhow::Error),
 }
 
-/// Why SQL is judged.
+/// Purpose for which SQL is judged.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Purpose {
     /// The one statement of a named action.
     Action,
     /// The one statement of an owner's query.
     Query,
-    /// The script that makes a backend, with at least one table.
+    /// The script that creates a backend, with at least one table.
     Schema,
-    /// A script of additive statements for a backend that is there.
+    /// A script of additive statements for an existing backend.
     Migration,
 }
 
@@ -103,7 +103,7 @@ pub enum StatementKind {
 pub struct NamedTable {
     /// Name in lower case.
     pub name: String,
-    /// How often, once every common table expression stands wherever it is named.
+    /// Number of references, with every common table expression expanded.
     pub times: u32,
 }
 
@@ -116,73 +116,73 @@ pub struct Statement {
     pub binds: Vec<String>,
     /// Whether running it answers rows.
     pub returns_rows: bool,
-    /// The tables and views that it names, each once. Of use when it is judged; not kept.
+    /// The tables and views that it names, each once. Used while it is judged; not stored.
     #[serde(skip)]
     pub tables: Vec<NamedTable>,
-    /// The view that it makes, in lower case; likewise.
+    /// The view that it creates, in lower case; not stored.
     #[serde(skip)]
     pub view: Option<String>,
-    /// How much it stands for: expressions, selects and what they read; likewise.
+    /// Size of the statement: expressions, selects and tables read; not stored.
     #[serde(skip)]
     pub parts: u32,
-    /// Where it begins in the SQL, in bytes, on a character's boundary.
+    /// Start of the statement in the SQL, in bytes, on a character boundary.
     pub start: usize,
-    /// Where it ends, likewise.
+    /// End of the statement, in bytes, on a character boundary.
     pub end: usize,
 }
 
-/// A place in SQL.
+/// A position in SQL.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Position {
-    /// From 1.
+pub struct SqlPosition {
+    /// Line, from 1.
     pub line: u32,
-    /// From 1, in characters.
+    /// Column in characters, from 1.
     pub column: u32,
-    /// From 0, in bytes.
+    /// Offset in bytes, from 0.
     pub offset: u32,
 }
 
-/// Why SQL is not allowed.
+/// Reason why SQL is refused.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Refusal {
-    /// One sentence for its author.
+    /// One sentence for the author.
     pub reason: String,
-    /// Which statement of the script, from 1.
+    /// Number of the statement in the script, from 1.
     pub statement: u32,
-    /// Where, if that is known.
-    pub position: Option<Position>,
+    /// Position, if it is known.
+    pub position: Option<SqlPosition>,
 }
 
-/// Verdict of the gate about SQL that it allows.
+/// Verdict about SQL that the gate allows.
 #[derive(Clone, Debug)]
 pub struct Verdict {
     /// Statements in order.
     pub statements: Vec<Statement>,
-    /// Which gate judged.
+    /// Digest of the gate.
     pub gate: GuestDigest,
 }
 
-/// Why there is no verdict that allows.
+/// Reason why no verdict allows the SQL.
 #[derive(Debug, thiserror::Error)]
 pub enum GateFailure {
-    /// The SQL is not allowed: its author's to change.
+    /// The SQL is not allowed: its author can change it.
     #[error("statement {}: {}", .0.statement, .0.reason)]
     Refused(Refusal),
-    /// Judging it takes more than a call may use: its author's to shrink.
+    /// Judging it takes more than a call may use: its author can make it smaller.
     #[error("judging it takes more than its budget of {0}")]
     Budget(Budget),
-    /// The gate is still being compiled: to be tried again.
+    /// The gate is still being compiled: try again later.
     #[error("the gate is still being prepared")]
     Preparing,
-    /// No thread was free within 5 s: to be tried again.
+    /// No thread was free within 5 s: try again later.
     #[error("the gate is busy")]
     Busy,
-    /// The guest failed: ours to repair. The text is for the log and never for a client.
+    /// The guest failed, which is our fault. The text is for the log and never for a client.
     #[error("the gate guest failed: {0:#}")]
     Broken(anyhow::Error),
 }
 
-/// Purpose of a guest.
+/// World of a guest, which is its purpose.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum World {
@@ -193,10 +193,10 @@ pub enum World {
 }
 
 impl World {
-    /// Both, in the order of the documentation.
+    /// Both worlds, in the order of the documentation.
     pub const ALL: [Self; 2] = [Self::Render, Self::Gate];
 
-    /// The name on the command line, in the log, and of its folder.
+    /// Returns the name on the command line, in the log, and of the folder.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -212,12 +212,12 @@ impl fmt::Display for World {
     }
 }
 
-/// The SHA-256 of a component: which guest made a verdict or a page.
+/// SHA-256 of a component: it identifies the guest that made a verdict or a page.
 #[derive(Clone, Copy, Eq, Hash, PartialEq)]
 pub struct GuestDigest([u8; 32]);
 
 impl GuestDigest {
-    /// The digest of a component's bytes.
+    /// Computes the digest of a component.
     #[must_use]
     pub fn of(component: &[u8]) -> Self {
         let digest = ring::digest::digest(&ring::digest::SHA256, component);
@@ -226,7 +226,7 @@ impl GuestDigest {
         Self(bytes)
     }
 
-    /// Reads what [`fmt::Display`] writes.
+    /// Parses 64 lower-case hexadecimal digits.
     #[must_use]
     pub fn from_hex(text: &str) -> Option<Self> {
         let digits =
@@ -238,13 +238,13 @@ impl GuestDigest {
         digits.then_some(Self(bytes))
     }
 
-    /// The digest of these 32 bytes, as they were kept.
+    /// Returns the digest of 32 stored bytes.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The 32 bytes.
+    /// Returns the 32 bytes.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
@@ -266,7 +266,7 @@ impl<'de> Deserialize<'de> for GuestDigest {
 }
 
 impl fmt::Display for GuestDigest {
-    /// 64 lower-case hexadecimal digits.
+    /// Writes 64 lower-case hexadecimal digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }

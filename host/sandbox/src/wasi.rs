@@ -1,8 +1,8 @@
-//! The empty WASI context: what a component built for `wasm32-wasip2` imports whether it uses it or not, with nothing behind it.
+//! The empty WASI context: imports of every component built for `wasm32-wasip2`, with nothing behind them.
 //!
-//! No files, arguments, environment or network; clocks that stand still; randomness that is the same in every
-//! instance, so that the same source gives the same page; no way to wait; and a standard error of which the last
-//! few kilobytes are kept for the log of a trap.
+//! There are no files, arguments, environment or network. Clocks stand still; randomness is equal in every instance, so that
+//! equal sources give equal pages; waiting is impossible. The last few kilobytes of the standard error are kept for the log of a
+//! trap.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -22,10 +22,10 @@ use wasmtime_wasi::p2::{DynPollable, OutputStream, Pollable, StreamResult};
 use wasmtime_wasi::{HostWallClock, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use wasmtime_wasi_io::bindings::wasi::io::error;
 
-use super::limits::Meter;
+use super::limits::MemoryMeter;
 
-/// The interfaces that a guest may import, without their versions. A guest that asks for another is refused.
-pub(super) const ALLOWED: [&str; 16] = [
+/// Interfaces that a guest may import, without their versions. Any other import is refused.
+pub(super) const ALLOWED_IMPORTS: [&str; 16] = [
     "wasi:cli/environment",
     "wasi:cli/exit",
     "wasi:cli/stderr",
@@ -44,42 +44,43 @@ pub(super) const ALLOWED: [&str; 16] = [
     "wasi:random/insecure-seed",
 ];
 
-/// The interfaces that are answered here. A guest that imports another version of 0.2 gets these: each is the only one of its name.
+/// Interfaces that are implemented here. They serve guests that import other versions of 0.2, too: each is the only one of its
+/// name.
 const MONOTONIC_CLOCK: &str = "wasi:clocks/monotonic-clock@0.2.0";
 const INSECURE_SEED: &str = "wasi:random/insecure-seed@0.2.0";
 
-/// Seed of randomness, equal in every instance, so that a table of hashes lies the same way in each.
-const SEED: (u64, u64) = (0x5eed, 0);
+/// Seed of randomness, equal in every instance, so that hash tables have the same order in each.
+const RANDOM_SEED: (u64, u64) = (0x5eed, 0);
 
-/// How much of a guest's output is kept, in bytes.
-const KEPT_OUTPUT: usize = 4096;
+/// Bytes of a guest's output that are kept.
+const MAX_OUTPUT_BYTES: usize = 4096;
 
-/// How many streams and other things of the host's a call may hold: they cost memory outside its budget.
-const HANDLES: usize = 1024;
+/// Maximum of streams and other host resources of a call: they cost memory outside of its budget.
+const MAX_HANDLES: usize = 1024;
 
-/// State that a store carries for one call.
+/// State of a store, for one call.
 pub(super) struct CallState {
     wasi: WasiCtx,
     table: ResourceTable,
-    pub(super) meter: Meter,
-    pub(super) output: Output,
+    pub(super) meter: MemoryMeter,
+    pub(super) output: CapturedOutput,
 }
 
 impl CallState {
-    /// The state of a call that may use `memory_bytes` bytes.
+    /// Creates the state of a call with a memory limit.
     pub(super) fn new(memory_bytes: usize) -> Self {
-        let output = Output::default();
+        let output = CapturedOutput::default();
         let wasi = WasiCtxBuilder::new()
             .stdout(output.clone())
             .stderr(output.clone())
-            .wall_clock(StillClock)
+            .wall_clock(FixedClock)
             .build();
         let mut table = ResourceTable::new();
-        table.set_max_capacity(HANDLES);
+        table.set_max_capacity(MAX_HANDLES);
         Self {
             wasi,
             table,
-            meter: Meter::new(memory_bytes),
+            meter: MemoryMeter::new(memory_bytes),
             output,
         }
     }
@@ -94,18 +95,18 @@ impl WasiView for CallState {
     }
 }
 
-/// Where the functions of streams find what they are called on.
-struct Handles;
+/// Gives the stream functions access to the resource table.
+struct ResourceHandles;
 
-impl HasData for Handles {
+impl HasData for ResourceHandles {
     type Data<'a> = &'a mut ResourceTable;
 }
 
-/// Defines the interfaces of [`ALLOWED`] in `linker`, and no other: what is not here cannot be called, whatever a component imports.
+/// Defines the interfaces of [`ALLOWED_IMPORTS`] in `linker`, and no others.
 pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
-    error::add_to_linker::<_, Handles>(linker, |state: &mut CallState| &mut state.table)?;
-    poll::add_to_linker::<_, Handles>(linker, |state: &mut CallState| &mut state.table)?;
-    streams::add_to_linker::<_, Handles>(linker, |state: &mut CallState| &mut state.table)?;
+    error::add_to_linker::<_, ResourceHandles>(linker, |state: &mut CallState| &mut state.table)?;
+    poll::add_to_linker::<_, ResourceHandles>(linker, |state: &mut CallState| &mut state.table)?;
+    streams::add_to_linker::<_, ResourceHandles>(linker, |state: &mut CallState| &mut state.table)?;
     clocks::wall_clock::add_to_linker::<_, WasiClocks>(linker, CallState::clocks)?;
     cli::environment::add_to_linker::<_, WasiCli>(linker, CallState::cli)?;
     cli::exit::add_to_linker::<_, WasiCli>(linker, CallState::cli)?;
@@ -120,7 +121,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<
     let mut seed = linker.instance(INSECURE_SEED)?;
     seed.func_wrap(
         "insecure-seed",
-        |_: StoreContextMut<'_, CallState>, (): ()| wasmtime::Result::Ok((SEED,)),
+        |_: StoreContextMut<'_, CallState>, (): ()| wasmtime::Result::Ok((RANDOM_SEED,)),
     )?;
     let mut clock = linker.instance(MONOTONIC_CLOCK)?;
     for (name, answer) in [("now", 0_u64), ("resolution", 1_000_000_000)] {
@@ -128,7 +129,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<
             wasmtime::Result::Ok((answer,))
         })?;
     }
-    // A sleeping guest would hold its thread beyond its wall time, which passes only while it computes.
+    // A sleeping guest would hold its thread beyond its deadline, which is checked only while it computes.
     for name in ["subscribe-instant", "subscribe-duration"] {
         clock.func_wrap(name, |_: StoreContextMut<'_, CallState>, (_,): (u64,)| {
             let refused = wasmtime::Error::msg("a guest has nothing to wait for");
@@ -138,10 +139,10 @@ pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<
     Ok(())
 }
 
-/// A clock that always shows its zero.
-struct StillClock;
+/// A clock that stands still at zero.
+struct FixedClock;
 
-impl HostWallClock for StillClock {
+impl HostWallClock for FixedClock {
     fn resolution(&self) -> Duration {
         Duration::from_secs(1)
     }
@@ -151,24 +152,24 @@ impl HostWallClock for StillClock {
     }
 }
 
-/// Output of a guest: the end of what it wrote to its standard output and error.
+/// End of a guest's standard output and error.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Output(Arc<Mutex<VecDeque<u8>>>);
+pub(super) struct CapturedOutput(Arc<Mutex<VecDeque<u8>>>);
 
-impl Output {
+impl CapturedOutput {
     fn lock(&self) -> MutexGuard<'_, VecDeque<u8>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn append(&self, bytes: &[u8]) {
         let mut kept = self.lock();
-        let new = &bytes[bytes.len().saturating_sub(KEPT_OUTPUT)..];
-        let excess = (kept.len() + new.len()).saturating_sub(KEPT_OUTPUT);
+        let new = &bytes[bytes.len().saturating_sub(MAX_OUTPUT_BYTES)..];
+        let excess = (kept.len() + new.len()).saturating_sub(MAX_OUTPUT_BYTES);
         kept.drain(..excess);
         kept.extend(new);
     }
 
-    /// The last few kilobytes, for the log.
+    /// Returns the last few kilobytes, for the log.
     pub(super) fn tail(&self) -> String {
         let mut kept = self.lock();
         String::from_utf8_lossy(kept.make_contiguous())
@@ -177,13 +178,13 @@ impl Output {
     }
 }
 
-impl IsTerminal for Output {
+impl IsTerminal for CapturedOutput {
     fn is_terminal(&self) -> bool {
         false
     }
 }
 
-impl StdoutStream for Output {
+impl StdoutStream for CapturedOutput {
     fn p2_stream(&self) -> Box<dyn OutputStream> {
         Box::new(self.clone())
     }
@@ -193,7 +194,7 @@ impl StdoutStream for Output {
     }
 }
 
-impl OutputStream for Output {
+impl OutputStream for CapturedOutput {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
         self.append(&bytes);
         Ok(())
@@ -204,11 +205,11 @@ impl OutputStream for Output {
     }
 
     fn check_write(&mut self) -> StreamResult<usize> {
-        Ok(KEPT_OUTPUT)
+        Ok(MAX_OUTPUT_BYTES)
     }
 }
 
-impl Pollable for Output {
+impl Pollable for CapturedOutput {
     fn ready<'a, 'b>(&'a mut self) -> Pin<Box<dyn Future<Output = ()> + Send + 'b>>
     where
         'a: 'b,
@@ -218,7 +219,7 @@ impl Pollable for Output {
     }
 }
 
-impl AsyncWrite for Output {
+impl AsyncWrite for CapturedOutput {
     fn poll_write(
         self: Pin<&mut Self>,
         _: &mut Context<'_>,
@@ -243,14 +244,14 @@ mod tests {
 
     #[test]
     fn the_end_of_the_output_is_kept() {
-        let output = Output::default();
+        let output = CapturedOutput::default();
         output.append(b"first\n");
-        output.append(&vec![b'x'; KEPT_OUTPUT - 5]);
+        output.append(&vec![b'x'; MAX_OUTPUT_BYTES - 5]);
         output.append(b"last\n");
-        assert_eq!(output.lock().len(), KEPT_OUTPUT);
+        assert_eq!(output.lock().len(), MAX_OUTPUT_BYTES);
         let tail = output.tail();
         assert!(tail.starts_with("xx") && tail.ends_with("xxlast"));
-        output.append(&vec![b'y'; 3 * KEPT_OUTPUT]);
-        assert_eq!(output.tail(), "y".repeat(KEPT_OUTPUT));
+        output.append(&vec![b'y'; 3 * MAX_OUTPUT_BYTES]);
+        assert_eq!(output.tail(), "y".repeat(MAX_OUTPUT_BYTES));
     }
 }

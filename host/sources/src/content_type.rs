@@ -1,7 +1,7 @@
-//! The types of content: one table, from which every list of them is made.
+//! Content types: one table, from which every list of them is made.
 //!
-//! A further type is a row here, its module in the render guest and a line in that guest's own table, and its questions in
-//! the corpus that a guest has to pass.
+//! To add a type: add a row here, a module and a line in the table of the render guest, and cases to the corpus that guests must
+//! pass.
 
 use std::fmt;
 use std::str::FromStr;
@@ -76,7 +76,7 @@ content_types! {
 impl ContentType {
     /// Finds the type of files with an extension, whatever its case.
     #[must_use]
-    pub fn of_extension(extension: &str) -> Option<Self> {
+    pub fn from_extension(extension: &str) -> Option<Self> {
         let extension = extension.to_lowercase();
         let mut all = Self::ALL.into_iter();
         all.find(|one| one.extensions().contains(&extension.as_str()))
@@ -129,11 +129,11 @@ mod tests {
     fn an_extension_belongs_to_one_type() {
         for kind in ContentType::ALL {
             for extension in kind.extensions() {
-                assert_eq!(ContentType::of_extension(extension), Some(kind));
+                assert_eq!(ContentType::from_extension(extension), Some(kind));
             }
         }
-        assert_eq!(ContentType::of_extension("HTM"), Some(ContentType::Html));
-        assert_eq!(ContentType::of_extension("rs"), None);
+        assert_eq!(ContentType::from_extension("HTM"), Some(ContentType::Html));
+        assert_eq!(ContentType::from_extension("rs"), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! Which language a file is written in, by its name.
+//! Programming languages by file name.
 
-/// Extensions, and the names by which Markdown knows their languages; where the two are one, the extension is not listed.
-/// The landing page's form has the same table.
+/// Extensions with the language name that Markdown uses. An extension that is itself the name is not listed. The landing page's
+/// form has the same table.
 pub const LANGUAGES: &[(&str, &str)] = &[
     ("bat", "batch"),
     ("cc", "cpp"),
@@ -55,8 +55,8 @@ pub const LANGUAGES: &[(&str, &str)] = &[
     ("zsh", "bash"),
 ];
 
-/// Files that have no extension, and the names of their languages.
-const FILES: [&str; 6] = [
+/// File names without an extension, each of which is also its language's name.
+const FILES_WITHOUT_EXTENSION: [&str; 6] = [
     "caddyfile",
     "containerfile",
     "dockerfile",
@@ -65,11 +65,11 @@ const FILES: [&str; 6] = [
     "makefile",
 ];
 
-/// The name of the language that a file is written in; `text` where its name does not say.
-pub(super) fn language(file: &str) -> String {
+/// Returns the language of a file by its name; `text` if the name does not say.
+pub(super) fn language_by_name(file: &str) -> String {
     let file = file.to_lowercase();
     let Some((_, extension)) = file.rsplit_once('.') else {
-        let known = FILES.contains(&file.as_str());
+        let known = FILES_WITHOUT_EXTENSION.contains(&file.as_str());
         return if known { file } else { "text".to_owned() };
     };
     if let Some((_, name)) = LANGUAGES.iter().find(|(known, _)| *known == extension) {
@@ -99,7 +99,7 @@ mod tests {
             ("a.b c", "text"),
             ("", "text"),
         ] {
-            assert_eq!(language(file), expected, "{file}");
+            assert_eq!(language_by_name(file), expected, "{file}");
         }
         assert!(LANGUAGES.is_sorted(), "a reader finds an extension");
     }

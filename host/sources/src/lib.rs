@@ -1,4 +1,4 @@
-//! Sources of pages: the types of content, and what a file is as a source. The server and its client judge a file by the same rules.
+//! Sources of pages: content types, and files as sources. The server and its client use the same rules.
 
 #![forbid(unsafe_code)]
 

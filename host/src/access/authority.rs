@@ -1,6 +1,6 @@
-//! Authority as a value: what an operation takes can only be had from a caller whose role suffices.
+//! Authority as a value: the argument of an operation can only be made for a caller whose role suffices.
 //!
-//! The floor of an operation is the type of its second argument, so that it stands in one place and no door can forget to
+//! The minimum role of an operation is the type of its second argument, so that it is written once and no entry point can forget to
 //! check it: [`Authority<Editor>`] is a caller who is at least an editor of a workspace.
 
 use std::marker::PhantomData;
@@ -16,9 +16,8 @@ use crate::http::problem::Problem;
 use crate::workspaces::{Caller, Role, WorkspaceError, Workspaces};
 use svc_base::ids::WorkspaceId;
 
-/// The least role that an operation takes, as a type.
-pub trait Floor: Clone + Copy + std::fmt::Debug + Send + Sync + 'static {
-    /// The role.
+/// The minimum role of an operation, as a type.
+pub trait MinimumRole: Clone + Copy + std::fmt::Debug + Send + Sync + 'static {
     const ROLE: Role;
 }
 
@@ -28,30 +27,29 @@ macro_rules! floors {
         #[derive(Clone, Copy, Debug)]
         pub struct $name;
 
-        impl Floor for $name {
+        impl MinimumRole for $name {
             const ROLE: Role = Role::$name;
         }
     )+};
 }
 
 floors! {
-    /// Role of a caller who only reads.
+    /// May read.
     Viewer
-    /// Changes projects and their parts, too.
+    /// May also change projects and their parts.
     Editor
-    /// Changes members and the display name, too.
+    /// May also change members and the display name.
     Admin
-    /// Changes the plan and ends the workspace, too.
+    /// May also change the plan and delete the workspace.
     Owner
 }
 
 /// An argument of an operation that proves a role.
-pub trait HasFloor {
-    /// The role.
+pub trait HasMinimumRole {
     const ROLE: Role;
 }
 
-impl<A: HasFloor> HasFloor for Option<A> {
+impl<A: HasMinimumRole> HasMinimumRole for Option<A> {
     const ROLE: Role = A::ROLE;
 }
 
@@ -67,12 +65,12 @@ pub struct Authority<F> {
     floor: PhantomData<F>,
 }
 
-impl<F: Floor> Authority<F> {
-    /// The authority of a caller in a workspace, by the role that the caller has now.
+impl<F: MinimumRole> Authority<F> {
+    /// Proves the authority of a caller in a workspace, by the caller's current role.
     ///
     /// # Errors
-    /// `Foreign` where it is no member, `Role` where its role does not suffice; both name the workspace as `named`.
-    pub async fn of(
+    /// `Foreign` for a caller that is not a member, `Role` where the role does not suffice; both name the workspace as `named`.
+    pub async fn in_workspace(
         workspaces: &Workspaces,
         caller: &Caller,
         workspace: WorkspaceId,
@@ -86,24 +84,24 @@ impl<F: Floor> Authority<F> {
             role,
             floor: PhantomData,
         }
-        .checked()
+        .verify()
     }
 
-    /// Requires the caller's role to suffice for `G`.
+    /// Requires the higher minimum role `G`.
     ///
     /// # Errors
     /// `Role`.
-    pub fn raised<G: Floor>(self) -> Result<Authority<G>, WorkspaceError> {
+    pub fn require<G: MinimumRole>(self) -> Result<Authority<G>, WorkspaceError> {
         Authority {
             caller: self.caller,
             workspace: self.workspace,
             role: self.role,
             floor: PhantomData,
         }
-        .checked()
+        .verify()
     }
 
-    fn checked(self) -> Result<Self, WorkspaceError> {
+    fn verify(self) -> Result<Self, WorkspaceError> {
         if self.role >= F::ROLE {
             return Ok(self);
         }
@@ -114,27 +112,27 @@ impl<F: Floor> Authority<F> {
     }
 }
 
-impl<F: Floor> HasFloor for Authority<F> {
+impl<F: MinimumRole> HasMinimumRole for Authority<F> {
     const ROLE: Role = F::ROLE;
 }
 
-/// A caller who asks for something in a workspace that the request names, or in the only one that it has.
+/// A caller with the minimum role in some workspace, who chooses it later: by name, or the only one there is.
 #[derive(Clone, Debug)]
-pub struct Asking<F> {
+pub struct WorkspaceChooser<F> {
     caller: Caller,
     floor: PhantomData<F>,
 }
 
-impl<F: Floor> Asking<F> {
-    /// Makes the request of a caller, who may do it in some workspace: which one is in the body, and is looked at by then.
+impl<F: MinimumRole> WorkspaceChooser<F> {
+    /// Checks that the caller has the role in some workspace: the body, which is not read yet, names which one.
     ///
     /// # Errors
-    /// `Role` or `None` where no role of the caller's suffices.
-    pub async fn of(workspaces: &Workspaces, caller: Caller) -> Result<Self, WorkspaceError> {
-        // Whatever a role is, it reads.
+    /// `Role` or `None` where no role of the caller suffices.
+    pub async fn new(workspaces: &Workspaces, caller: Caller) -> Result<Self, WorkspaceError> {
+        // Every role may read.
         if F::ROLE > Viewer::ROLE {
             let highest = workspaces.highest_role(&caller).await?;
-            let has = highest.ok_or(WorkspaceError::None)?;
+            let has = highest.ok_or(WorkspaceError::NoWorkspace)?;
             if has < F::ROLE {
                 return Err(WorkspaceError::Role {
                     has: caller.role_name(has),
@@ -153,7 +151,7 @@ impl<F: Floor> Asking<F> {
         &self.caller
     }
 
-    /// The caller's authority in the workspace that it names by id or slug.
+    /// Returns the caller's authority in the workspace that it names by id or slug.
     ///
     /// # Errors
     /// `Unknown` if there is none of that name, `Foreign` if the caller's role there does not suffice.
@@ -162,8 +160,8 @@ impl<F: Floor> Asking<F> {
         workspaces: &Workspaces,
         named: Option<&str>,
     ) -> Result<Authority<F>, WorkspaceError> {
-        let workspace = workspaces.chosen(&self.caller, named).await?;
-        Authority::of(
+        let workspace = workspaces.choose_workspace(&self.caller, named).await?;
+        Authority::in_workspace(
             workspaces,
             &self.caller,
             workspace,
@@ -172,10 +170,10 @@ impl<F: Floor> Asking<F> {
         .await
     }
 
-    /// The workspace that the caller names, or else all that it is in: whatever a role is, it reads.
+    /// Returns the workspace that the caller names, or else all of the caller's: every role may read.
     ///
     /// # Errors
-    /// Like [`Asking::workspace`].
+    /// Like [`WorkspaceChooser::workspace`].
     pub async fn workspaces(
         &self,
         workspaces: &Workspaces,
@@ -183,16 +181,16 @@ impl<F: Floor> Asking<F> {
     ) -> Result<Vec<WorkspaceId>, WorkspaceError> {
         match named {
             Some(_) => Ok(vec![self.workspace(workspaces, named).await?.workspace]),
-            None => Ok(workspaces.of(&self.caller).await?),
+            None => Ok(workspaces.workspace_ids_of(&self.caller).await?),
         }
     }
 }
 
-impl<F: Floor> HasFloor for Asking<F> {
+impl<F: MinimumRole> HasMinimumRole for WorkspaceChooser<F> {
     const ROLE: Role = F::ROLE;
 }
 
-impl<F: Floor, S> FromRequestParts<S> for Asking<F>
+impl<F: MinimumRole, S> FromRequestParts<S> for WorkspaceChooser<F>
 where
     S: Send + Sync,
     Workspaces: FromRef<S>,
@@ -200,10 +198,10 @@ where
 {
     type Rejection = Problem;
 
-    /// In the specification's order: credential, declared length, authority.
+    /// Checks in the specification's order: credential, declared length, authority.
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let Authenticated(caller) = Authenticated::from_request_parts(parts, state).await?;
         DeclaredLength::from_request_parts(parts, state).await?;
-        Ok(Self::of(&Workspaces::from_ref(state), caller).await?)
+        Ok(Self::new(&Workspaces::from_ref(state), caller).await?)
     }
 }

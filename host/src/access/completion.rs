@@ -1,4 +1,4 @@
-//! Requests that change something run to their end, even if their client hangs up, which drops a handler half-way.
+//! Completion of requests that change something: they run to their end even if the client disconnects, which would drop the handler.
 
 use axum::extract::Request;
 use axum::middleware::Next;
@@ -10,24 +10,24 @@ use crate::control::audit;
 use crate::http::problem::{Code, Problem};
 use svc_sandbox::Flow;
 
-/// Runs requests to their end whose method may change something: a layer of routes.
+/// Layer of routes: runs requests with a method that may change something to completion.
 pub async fn finish_changes(request: Request, next: Next) -> Response {
     if request.method().is_safe() {
         return next.run(request).await;
     }
     let work = async move { Ok::<_, Problem>(next.run(request).await) };
-    to_the_end(work)
+    run_to_completion(work)
         .await
         .unwrap_or_else(IntoResponse::into_response)
 }
 
-/// Nobody waits for the outcome of an operation any more, and it has changed nothing yet.
+/// Error of an operation that was stopped before it changed anything, because its client disconnected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("nobody waits for the answer any more")]
-pub struct Abandoned;
+pub struct ClientGone;
 
-impl From<Abandoned> for Problem {
-    fn from(_: Abandoned) -> Self {
+impl From<ClientGone> for Problem {
+    fn from(_: ClientGone) -> Self {
         Self::new(
             Code::Timeout,
             "The client has hung up. Nothing was changed: send the request again.",
@@ -36,49 +36,49 @@ impl From<Abandoned> for Problem {
 }
 
 tokio::task_local! {
-    /// Closed once the client of the operation that this task does has hung up.
+    /// Receiver that closes once the client of this task's operation has disconnected.
     static CLIENT: watch::Receiver<()>;
 }
 
-/// Does work to its end, on behalf of who asked for it, even if that client hangs up, which drops the handler half-way. Only what stands
-/// in [`while_awaited`] stops then.
+/// Runs work to completion in a task of its own, with the caller's actor and flow, even if the client disconnects. Only parts in
+/// [`while_client_waits`] stop then.
 ///
 /// # Errors
 /// The work's, or that it panicked.
-pub async fn to_the_end<T: Send + 'static, E: Send + 'static>(
+pub async fn run_to_completion<T: Send + 'static, E: Send + 'static>(
     work: impl Future<Output = Result<T, E>> + Send + 'static,
 ) -> Result<T, Problem>
 where
     Problem: From<E>,
 {
     if CLIENT.try_with(|_| ()).is_ok() {
-        // Already within work that runs to its end.
+        // Already inside of such a task.
         return Ok(work.await?);
     }
-    let work = audit::carried(audit::doer(), work);
+    let work = audit::carry_actor(audit::current_actor(), work);
     let work = Flow::current().scope(work);
     let (waits, client) = watch::channel(());
     let work = CLIENT.scope(client, work);
     let done = tokio::spawn(work.in_current_span()).await;
-    // Dropped earlier where the handler is.
+    // Dropped earlier if the handler is dropped.
     drop(waits);
     Ok(done.map_err(|error| Problem::internal(&error))??)
 }
 
-/// Does a part of an operation that comes before anything is changed, such as rendering: it ends early where the client has hung up.
+/// Runs a part of an operation that changes nothing, such as rendering: it is cancelled when the client disconnects.
 ///
 /// # Errors
-/// [`Abandoned`], then.
-pub async fn while_awaited<T>(work: impl Future<Output = T>) -> Result<T, Abandoned> {
+/// [`ClientGone`] if it was cancelled.
+pub async fn while_client_waits<T>(work: impl Future<Output = T>) -> Result<T, ClientGone> {
     let Ok(mut client) = CLIENT.try_with(Clone::clone) else {
-        // A handler's own work ends with the handler.
+        // Outside of such a task, the work is dropped with its handler.
         return Ok(work.await);
     };
     tokio::select! {
         biased;
         done = work => Ok(done),
-        // Nothing is ever sent: it is an error, once the other end is gone.
-        _ = client.changed() => Err(Abandoned),
+        // Nothing is ever sent: this ends with an error once the sender is dropped.
+        _ = client.changed() => Err(ClientGone),
     }
 }
 
@@ -91,13 +91,13 @@ mod tests {
     use super::*;
 
     /// Begins an operation, tells when its part has begun, and hangs up; returns what becomes of the part.
-    async fn hung_up(part: impl Future<Output = ()> + Send + 'static) -> Result<(), Abandoned> {
+    async fn hung_up(part: impl Future<Output = ()> + Send + 'static) -> Result<(), ClientGone> {
         let (begun, ended) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let (tells, outcome) = tokio::sync::oneshot::channel();
-        let handler = to_the_end({
+        let handler = run_to_completion({
             let (begun, ended) = (Arc::clone(&begun), Arc::clone(&ended));
             async move {
-                let part = while_awaited(async {
+                let part = while_client_waits(async {
                     begun.notify_one();
                     part.await;
                 });
@@ -116,12 +116,12 @@ mod tests {
 
     #[tokio::test]
     async fn what_nobody_waits_for_ends_early_and_the_rest_does_not() {
-        assert_eq!(hung_up(std::future::pending()).await, Err(Abandoned));
+        assert_eq!(hung_up(std::future::pending()).await, Err(ClientGone));
         assert_eq!(hung_up(async {}).await, Ok(()));
     }
 
     #[tokio::test]
     async fn work_of_a_handler_has_no_client_of_its_own() {
-        assert_eq!(while_awaited(async { 1 }).await, Ok(1));
+        assert_eq!(while_client_waits(async { 1 }).await, Ok(1));
     }
 }

@@ -1,5 +1,5 @@
-//! Identity of the caller, by the headers alone: a credential in an argument does not count. The only place where a key
-//! or a token becomes a caller.
+//! Authentication by the headers alone: a credential in an argument does not count. The only place where a key or a token becomes
+//! a caller.
 
 use std::sync::Arc;
 
@@ -7,52 +7,52 @@ use axum::extract::{FromRef, FromRequestParts};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, header};
 
-use super::tokens::{Refused, Tokens};
-use crate::http::extract::Presented;
+use super::tokens::{TokenRefusal, TokenVerifier};
+use crate::http::extract::PresentedCredential;
 use crate::http::problem::{Code, Problem};
 use crate::workspaces::{Caller, Workspaces};
 
-/// Result of looking at a request's credential.
+/// Result of authenticating a request.
 #[derive(Clone, Debug)]
 pub enum Identity {
-    /// It has no credential, or an empty one.
+    /// The request has no credential, or an empty one.
     Nobody,
     /// The credential is valid.
     Known(Caller),
-    /// The credential is malformed, unknown, revoked or past its end.
+    /// The credential is malformed, unknown, revoked or expired.
     Invalid,
 }
 
-/// Tells who sends a request: by keys, and by the tokens of the operator's issuer if there is one.
+/// Authenticates requests by keys, and by the tokens of the operator's issuer if there is one.
 #[derive(Clone, Debug)]
-pub struct Callers {
+pub struct Authenticator {
     workspaces: Workspaces,
-    tokens: Option<Arc<Tokens>>,
+    tokens: Option<Arc<TokenVerifier>>,
 }
 
-impl Callers {
-    /// Callers with keys of these workspaces, or tokens.
-    pub fn new(workspaces: Workspaces, tokens: Option<Tokens>) -> Self {
+impl Authenticator {
+    /// Makes the authenticator of these workspaces' keys, and of tokens.
+    pub fn new(workspaces: Workspaces, tokens: Option<TokenVerifier>) -> Self {
         Self {
             workspaces,
             tokens: tokens.map(Arc::new),
         }
     }
 
-    /// The issuer of users' tokens, if the operator has named one.
-    pub fn tokens(&self) -> Option<&Tokens> {
+    /// Returns the verifier of users' tokens, if the operator has configured an issuer.
+    pub fn tokens(&self) -> Option<&TokenVerifier> {
         self.tokens.as_deref()
     }
 
-    /// Tells who sends a request: the only way from a header to a caller.
+    /// Authenticates a request.
     ///
     /// # Errors
-    /// The database's; `provider_unavailable` if the issuer of a token cannot be asked; `forbidden` if the token is for less.
+    /// The database's; `provider_unavailable` if the issuer's keys cannot be fetched; `forbidden` if the token lacks a scope.
     pub async fn identify(&self, headers: &HeaderMap) -> Result<Identity, Problem> {
-        let token = match Presented::of(headers) {
-            Presented::Nothing => return Ok(Identity::Nobody),
-            Presented::Malformed => return Ok(Identity::Invalid),
-            Presented::Token(token) => token,
+        let token = match PresentedCredential::from_headers(headers) {
+            PresentedCredential::Missing => return Ok(Identity::Nobody),
+            PresentedCredential::Malformed => return Ok(Identity::Invalid),
+            PresentedCredential::Token(token) => token,
         };
         let caller = match &self.tokens {
             Some(tokens) if !token.starts_with(KEY) => self.user(tokens, token).await?,
@@ -61,14 +61,16 @@ impl Callers {
         Ok(caller.map_or(Identity::Invalid, Identity::Known))
     }
 
-    async fn user(&self, tokens: &Tokens, token: &str) -> Result<Option<Caller>, Problem> {
+    async fn user(&self, tokens: &TokenVerifier, token: &str) -> Result<Option<Caller>, Problem> {
         match tokens.check(token).await {
             Ok(person) => Ok(Some(Caller::User(
-                self.workspaces.user(person.borrowed()).await?,
+                self.workspaces
+                    .find_or_create_user(person.borrowed())
+                    .await?,
             ))),
-            Err(Refused::Invalid) => Ok(None),
-            Err(Refused::Scope) => Err(tokens.insufficient()),
-            Err(Refused::Unavailable) => Err(Problem::new(
+            Err(TokenRefusal::Invalid) => Ok(None),
+            Err(TokenRefusal::Scope) => Err(tokens.insufficient_scope()),
+            Err(TokenRefusal::Unavailable) => Err(Problem::new(
                 Code::ProviderUnavailable,
                 "The issuer of access tokens does not answer, and its keys are not known yet. Try again in a minute; keys work meanwhile.",
             )),
@@ -76,22 +78,25 @@ impl Callers {
     }
 }
 
-/// Prefix of keys, with which no token begins.
+/// Prefix of keys; no token begins with it.
 const KEY: &str = "svc_";
 
-/// The caller, if the request has a credential: one that is present is valid.
+/// The caller, if the request has a credential; an invalid credential is refused.
 #[derive(Clone, Debug)]
 pub struct MaybeCaller(pub Option<Caller>);
 
 impl<S> FromRequestParts<S> for MaybeCaller
 where
     S: Send + Sync,
-    Callers: FromRef<S>,
+    Authenticator: FromRef<S>,
 {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        match Callers::from_ref(state).identify(&parts.headers).await? {
+        match Authenticator::from_ref(state)
+            .identify(&parts.headers)
+            .await?
+        {
             Identity::Nobody => Ok(Self(None)),
             Identity::Known(caller) => Ok(Self(Some(caller))),
             Identity::Invalid => Err(credential_invalid()),
@@ -99,14 +104,14 @@ where
     }
 }
 
-/// The caller of an owner route, proven by its layer (`admit.rs`).
+/// The caller of an owner route, authenticated by its layer (`admit.rs`).
 #[derive(Clone, Debug)]
 pub struct Authenticated(pub Caller);
 
 impl<S: Send + Sync> FromRequestParts<S> for Authenticated {
     type Rejection = Problem;
 
-    /// Without the layer there is no caller, and so no authority.
+    /// Refuses a request whose route lacks the layer.
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let caller = parts.extensions.get::<Caller>().cloned();
         caller.map(Self).ok_or_else(credential_missing)

@@ -1,4 +1,4 @@
-//! From a request to a caller and its authority: what extractors and tools are made of.
+//! From a request to a caller and its authority, for extractors and tools.
 
 mod admit;
 mod authority;
@@ -9,10 +9,12 @@ mod operation;
 mod tokens;
 
 pub use admit::{Admission, admit};
-pub use authority::{Admin, Asking, Authority, Editor, Floor, HasFloor, Owner, Viewer};
-pub use completion::{Abandoned, finish_changes, to_the_end, while_awaited};
-pub use identity::{
-    Authenticated, Callers, Identity, MaybeCaller, credential_invalid, credential_missing,
+pub use authority::{
+    Admin, Authority, Editor, HasMinimumRole, MinimumRole, Owner, Viewer, WorkspaceChooser,
 };
-pub use operation::{Row, floor};
-pub use tokens::Tokens;
+pub use completion::{ClientGone, finish_changes, run_to_completion, while_client_waits};
+pub use identity::{
+    Authenticated, Authenticator, Identity, MaybeCaller, credential_invalid, credential_missing,
+};
+pub use operation::{OperationInfo, floor};
+pub use tokens::TokenVerifier;

@@ -1,6 +1,6 @@
-//! Workspaces over the network: their people, the keys that act for them, their plan, and their end.
+//! Workspaces over the network: their members, keys and plan, and their deletion.
 //!
-//! `workspaces` has what is stored; this stands above what a workspace owns, because it ends all of that.
+//! `workspaces` stores them. This module stands above all that a workspace owns, because deleting a workspace deletes that too.
 
 pub mod audit;
 pub mod metadata;

@@ -1,59 +1,62 @@
-//! Operations on workspaces, their members and their keys, and the caller's own.
+//! Operations on workspaces, members and keys, and on the caller's own account.
 
 use super::Accounts;
 use super::requests::{
-    AddMember, BillingRequest, CreateKey, CreateWorkspace, SetRole, UpdateWorkspace, user,
+    AddMember, BillingRequest, CreateKey, CreateWorkspace, SetRole, UpdateWorkspace, parse_user_id,
 };
 use super::scope::{UserScope, WorkspaceScope};
 use super::views::{
     BillingView, KeyList, Me, MemberList, MemberView, NewKeyView, WorkspaceDetail, WorkspaceList,
     WorkspaceView,
 };
-use crate::access::{Admin, Asking, Owner, Viewer};
-use crate::control::answers::Keep;
+use crate::access::{Admin, Owner, Viewer, WorkspaceChooser};
+use crate::control::kept_answers::AnswerKeeper;
 use crate::http::problem::Problem;
-use crate::workspaces::{Caller, MostOwned, Plan};
+use crate::workspaces::{Caller, OwnershipLimits, Plan};
 
-/// Returns who calls, with its workspaces.
-pub async fn me(accounts: Accounts, by: Asking<Viewer>) -> Result<Me, Problem> {
+/// Returns the caller, with its workspaces.
+pub async fn me(accounts: Accounts, by: WorkspaceChooser<Viewer>) -> Result<Me, Problem> {
     let caller = by.caller();
     let workspaces = accounts.workspaces();
     let email = match caller {
         Caller::Key { .. } => None,
         Caller::User(user) => workspaces.email(user).await?,
     };
-    let all = workspaces.seen_by(caller).await?;
+    let all = workspaces.list_accessible(caller).await?;
     Ok(Me::new(caller, email, &all))
 }
 
-/// Lists the caller's own workspaces.
-pub async fn list(accounts: Accounts, by: Asking<Viewer>) -> Result<WorkspaceList, Problem> {
-    let all = accounts.workspaces().seen_by(by.caller()).await?;
+/// Lists the caller's workspaces.
+pub async fn list(
+    accounts: Accounts,
+    by: WorkspaceChooser<Viewer>,
+) -> Result<WorkspaceList, Problem> {
+    let all = accounts.workspaces().list_accessible(by.caller()).await?;
     Ok(WorkspaceList::new(&all, by.caller()))
 }
 
-/// Makes a workspace, whose owner is the caller: a user.
+/// Creates a workspace that is owned by the caller, who must be a user.
 ///
 /// # Errors
-/// `forbidden` beyond what a user owns, `plan_limit`, `invalid_request`, `slug_conflict`.
+/// `forbidden` if the user owns too many, `plan_limit`, `invalid_request`, `slug_conflict`.
 pub async fn create(
     accounts: Accounts,
     by: UserScope,
     input: CreateWorkspace,
-    keep: Keep<WorkspaceView>,
+    keep: AnswerKeeper<WorkspaceView>,
 ) -> Result<WorkspaceView, Problem> {
     let caller = Caller::User(by.user.clone());
     let (display_name, slug) = input.checked()?;
     let limits = &accounts.config().limits;
-    let most = MostOwned {
+    let most = OwnershipLimits {
         all: limits.workspaces_per_user,
         free: limits.free_workspaces_per_user,
     };
     let as_seen = caller.clone();
-    let keep = keep.of(move |seen| WorkspaceView::new(seen, &as_seen));
+    let keep = keep.map_view(move |seen| WorkspaceView::new(seen, &as_seen));
     let workspaces = accounts.workspaces();
     let seen = workspaces
-        .found(by.user, display_name, slug, most, keep)
+        .create_for_user(by.user, display_name, slug, most, keep)
         .await?;
     Ok(WorkspaceView::new(&seen, &caller))
 }
@@ -64,12 +67,12 @@ pub async fn get(
     at: WorkspaceScope<Viewer>,
 ) -> Result<WorkspaceDetail, Problem> {
     let (workspaces, at) = (accounts.workspaces(), at.authority);
-    let seen = workspaces.seen(at.workspace, at.role).await?;
+    let seen = workspaces.get_with_role(at.workspace, at.role).await?;
     let members = workspaces.members(at.workspace).await?;
     Ok(WorkspaceDetail::new(&seen, members, &at.caller))
 }
 
-/// Changes a workspace: its plan takes an owner.
+/// Changes a workspace. Changing the plan requires an owner.
 ///
 /// # Errors
 /// `invalid_request`, `nothing_to_update`, `forbidden`, `plan_limit`.
@@ -79,14 +82,14 @@ pub async fn update(
     input: UpdateWorkspace,
 ) -> Result<WorkspaceView, Problem> {
     let (changes, at) = (input.checked()?, at.authority);
-    let most = Plan::Free.projects(&accounts.config().limits);
+    let most = Plan::Free.max_projects(&accounts.config().limits);
     let changing = accounts
         .workspaces()
         .change(at.workspace, at.caller.clone(), changes, most);
     Ok(WorkspaceView::new(&changing.await?, &at.caller))
 }
 
-/// Ends a workspace with all that it owns.
+/// Deletes a workspace with all that it owns.
 ///
 /// # Errors
 /// `provider_unavailable` if its subscription cannot be ended.
@@ -112,10 +115,10 @@ pub async fn add_member(
     accounts: Accounts,
     at: WorkspaceScope<Admin>,
     input: AddMember,
-    keep: Keep<MemberView>,
+    keep: AnswerKeeper<MemberView>,
 ) -> Result<MemberView, Problem> {
     let (given, at) = (input.checked()?, at.authority);
-    let keep = keep.of(|member: &crate::workspaces::Member| MemberView::from(member.clone()));
+    let keep = keep.map_view(|member: &crate::workspaces::Member| MemberView::from(member.clone()));
     let workspaces = accounts.workspaces();
     let member = workspaces.add_member(at.workspace, Some(at.caller), given, keep);
     Ok(member.await?.into())
@@ -130,7 +133,7 @@ pub async fn set_role(
     at: WorkspaceScope<Admin>,
     (member, input): (String, SetRole),
 ) -> Result<MemberView, Problem> {
-    let (given, at) = ((user(&member)?, input.checked()?), at.authority);
+    let (given, at) = ((parse_user_id(&member)?, input.checked()?), at.authority);
     let workspaces = accounts.workspaces();
     let member = workspaces.set_role(at.workspace, at.caller, given).await?;
     Ok(member.into())
@@ -145,7 +148,7 @@ pub async fn remove_member(
     at: WorkspaceScope<Admin>,
     member: String,
 ) -> Result<(), Problem> {
-    let (member, at) = (user(&member)?, at.authority);
+    let (member, at) = (parse_user_id(&member)?, at.authority);
     let workspaces = accounts.workspaces();
     Ok(workspaces
         .remove_member(at.workspace, Some(at.caller), member)
@@ -158,7 +161,7 @@ pub async fn keys(accounts: Accounts, at: WorkspaceScope<Admin>) -> Result<KeyLi
     Ok(keys.await?.into())
 }
 
-/// Makes a key.
+/// Creates a key.
 ///
 /// # Errors
 /// `invalid_request`.
@@ -189,7 +192,7 @@ pub async fn revoke_key(
         .await?)
 }
 
-/// Returns where the plan `pro` is bought.
+/// Returns the address where the plan `pro` is bought.
 ///
 /// # Errors
 /// `payments_unconfigured`, `provider_unavailable`, `plan_limit` if the workspace has a subscription.
@@ -202,7 +205,7 @@ pub async fn checkout(
     Ok(BillingView { url })
 }
 
-/// Returns where the subscription is looked at, changed and ended.
+/// Returns the address where the subscription is managed.
 ///
 /// # Errors
 /// `payments_unconfigured`, `provider_unavailable`, `no_subscription`.

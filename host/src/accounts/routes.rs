@@ -14,8 +14,8 @@ use super::views::{
     KeyList, Me, MemberList, MemberView, NewKeyView, WorkspaceDetail, WorkspaceList, WorkspaceView,
 };
 use super::{Accounts, operations};
-use crate::access::idempotency::{Repeatable, Route};
-use crate::access::{Admin, Asking, Owner, Viewer};
+use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
+use crate::access::{Admin, Owner, Viewer, WorkspaceChooser};
 use crate::http::extract::{DeclaredLength, NoQuery, Query, UnreadBody, UnreadQuery};
 use crate::http::problem::Problem;
 use crate::workspaces::Caller;
@@ -32,7 +32,7 @@ use crate::workspaces::Caller;
 )]
 pub async fn me(
     State(accounts): State<Accounts>,
-    by: Asking<Viewer>,
+    by: WorkspaceChooser<Viewer>,
     _: DeclaredLength,
     _: NoQuery,
 ) -> Result<Json<Me>, Problem> {
@@ -51,7 +51,7 @@ pub async fn me(
 )]
 pub async fn list(
     State(accounts): State<Accounts>,
-    by: Asking<Viewer>,
+    by: WorkspaceChooser<Viewer>,
     _: DeclaredLength,
     Query(ListWorkspaces {}): Query<ListWorkspaces>,
 ) -> Result<Json<WorkspaceList>, Problem> {
@@ -72,19 +72,19 @@ pub async fn list(
 )]
 pub async fn create(
     State(accounts): State<Accounts>,
-    request: Repeatable,
+    request: IdempotentRequest,
     by: UserScope,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.json::<CreateWorkspace>().await?;
     let caller = Caller::User(by.user.clone());
-    let route = Route {
+    let route = IdempotencyScope {
         name: "workspaces",
         parent: "",
     };
     let work = |keep| operations::create(accounts, by, body.value, keep);
     request
-        .once(Some(&caller), route, &body.raw, StatusCode::CREATED, work)
+        .run_once(Some(&caller), route, &body.raw, StatusCode::CREATED, work)
         .await
 }
 
@@ -184,26 +184,26 @@ pub async fn members(
 )]
 pub async fn add_member(
     State(accounts): State<Accounts>,
-    request: Repeatable,
+    request: IdempotentRequest,
     at: WorkspaceScope<Admin>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.json::<AddMember>().await?;
     let caller = at.authority.caller.clone();
     let workspace = at.authority.workspace.to_string();
-    let route = Route {
+    let route = IdempotencyScope {
         name: "members",
         parent: &workspace,
     };
     let work = |keep| operations::add_member(accounts, at, body.value, keep);
     request
-        .once(Some(&caller), route, &body.raw, StatusCode::CREATED, work)
+        .run_once(Some(&caller), route, &body.raw, StatusCode::CREATED, work)
         .await
 }
 
-/// The second part of a member's or a key's address.
+/// Last segment of the path of a member or a key.
 #[derive(Debug, Deserialize)]
-pub struct Below {
+pub struct ChildPath {
     #[serde(alias = "user_id", alias = "key_id")]
     name: String,
 }
@@ -226,7 +226,7 @@ pub struct Below {
 pub async fn set_role(
     State(accounts): State<Accounts>,
     at: WorkspaceScope<Admin>,
-    Path(member): Path<Below>,
+    Path(member): Path<ChildPath>,
     body: UnreadBody,
 ) -> Result<Json<MemberView>, Problem> {
     let input = body.json().await?.value;
@@ -252,7 +252,7 @@ pub async fn set_role(
 pub async fn remove_member(
     State(accounts): State<Accounts>,
     at: WorkspaceScope<Admin>,
-    Path(member): Path<Below>,
+    Path(member): Path<ChildPath>,
     query: UnreadQuery,
 ) -> Result<StatusCode, Problem> {
     query.none()?;
@@ -299,11 +299,11 @@ pub async fn create_key(
 ) -> Result<Response, Problem> {
     let input = body.json_or_nothing().await?;
     let made = operations::create_key(accounts, at, input).await?;
-    Ok(secret(StatusCode::CREATED, made))
+    Ok(no_store(StatusCode::CREATED, made))
 }
 
-/// An answer that holds a secret, which nothing on its way keeps.
-fn secret(status: StatusCode, made: impl Serialize) -> Response {
+/// Response with a secret, which no cache may store.
+fn no_store(status: StatusCode, made: impl Serialize) -> Response {
     use axum::response::IntoResponse as _;
     let never = (http::header::CACHE_CONTROL, "no-store");
     (status, [never], Json(made)).into_response()
@@ -326,7 +326,7 @@ fn secret(status: StatusCode, made: impl Serialize) -> Response {
 pub async fn revoke_key(
     State(accounts): State<Accounts>,
     at: WorkspaceScope<Admin>,
-    Path(key): Path<Below>,
+    Path(key): Path<ChildPath>,
     query: UnreadQuery,
 ) -> Result<StatusCode, Problem> {
     query.none()?;

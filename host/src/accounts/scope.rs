@@ -1,4 +1,4 @@
-//! Authority over a workspace, by extractor: a handler that is given a [`WorkspaceScope`] acts for a caller who may.
+//! Extractors of authority over a workspace: a handler with a [`WorkspaceScope`] acts for a caller who has the required role.
 
 use std::sync::Arc;
 
@@ -6,52 +6,50 @@ use axum::extract::{FromRef, FromRequestParts, Path};
 use http::request::Parts;
 use serde::Deserialize;
 
-use crate::access::{Authenticated, Authority, Floor, HasFloor, Viewer};
+use crate::access::{Authenticated, Authority, HasMinimumRole, MinimumRole, Viewer};
 use crate::config::Config;
 use crate::http::extract::{self, DeclaredLength};
 use crate::http::problem::Problem;
 use crate::workspaces::{Caller, Role, UserId, WorkspaceError, Workspaces};
 
-/// A workspace, and a caller whose role in it is `F` or above.
+/// Workspace, and a caller whose role in it is `F` or above.
 #[derive(Clone, Debug)]
 pub struct WorkspaceScope<F> {
-    /// The caller's authority.
     pub authority: Authority<F>,
 }
 
-impl<F: Floor> WorkspaceScope<F> {
-    /// Finds a workspace by its id or slug, as the caller wrote it.
+impl<F: MinimumRole> WorkspaceScope<F> {
+    /// Finds a workspace by an id or slug, as the caller wrote it.
     ///
     /// # Errors
-    /// `Unknown`; `Foreign` or `Role` where the caller may not.
+    /// `Unknown`; `Foreign` or `Role` if the caller's role does not suffice.
     pub async fn find(
         workspaces: &Workspaces,
         caller: &Caller,
         name: &str,
     ) -> Result<Self, WorkspaceError> {
         let found = workspaces.find(name).await?;
-        let authority = Authority::of(workspaces, caller, found.id, name).await?;
+        let authority = Authority::in_workspace(workspaces, caller, found.id, name).await?;
         Ok(Self { authority })
     }
 }
 
-impl<F: Floor> HasFloor for WorkspaceScope<F> {
+impl<F: MinimumRole> HasMinimumRole for WorkspaceScope<F> {
     const ROLE: Role = F::ROLE;
 }
 
-/// A caller who is a user: a key belongs to one workspace and makes no others.
+/// Caller who is a user. A key belongs to one workspace and cannot create others.
 #[derive(Clone, Debug)]
 pub struct UserScope {
-    /// The user.
     pub user: UserId,
 }
 
 impl UserScope {
-    /// Finds out whether a caller is a user.
+    /// Checks that a caller is a user.
     ///
     /// # Errors
     /// `UsersOnly`.
-    pub fn of(caller: Caller) -> Result<Self, WorkspaceError> {
+    pub fn require(caller: Caller) -> Result<Self, WorkspaceError> {
         match caller {
             Caller::User(user) => Ok(Self { user }),
             Caller::Key { .. } => Err(WorkspaceError::UsersOnly),
@@ -59,8 +57,8 @@ impl UserScope {
     }
 }
 
-impl HasFloor for UserScope {
-    // It takes no role in any workspace.
+impl HasMinimumRole for UserScope {
+    // No role in any workspace is required.
     const ROLE: Role = Viewer::ROLE;
 }
 
@@ -71,11 +69,11 @@ where
 {
     type Rejection = Problem;
 
-    /// In the specification's order: credential, declared length, authority.
+    /// Checks in the specification's order: credential, declared length, authority.
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let Authenticated(caller) = Authenticated::from_request_parts(parts, state).await?;
         DeclaredLength::from_request_parts(parts, state).await?;
-        Ok(Self::of(caller)?)
+        Ok(Self::require(caller)?)
     }
 }
 
@@ -84,7 +82,7 @@ struct WorkspacePath {
     id: String,
 }
 
-impl<F: Floor, S> FromRequestParts<S> for WorkspaceScope<F>
+impl<F: MinimumRole, S> FromRequestParts<S> for WorkspaceScope<F>
 where
     S: Send + Sync,
     Workspaces: FromRef<S>,
@@ -92,7 +90,7 @@ where
 {
     type Rejection = Problem;
 
-    /// In the specification's order: credential, declared length, existence and ownership.
+    /// Checks in the specification's order: credential, declared length, existence and ownership.
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let Authenticated(caller) = Authenticated::from_request_parts(parts, state).await?;
         extract::check_length(

@@ -1,4 +1,4 @@
-//! Workspaces with all that they own, and their end.
+//! Service of workspaces with all that they own, and their deletion.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::workspaces::{Caller, WorkspaceError, Workspaces};
 use svc_base::fault;
 use svc_base::ids::WorkspaceId;
 
-/// Workspaces, and what they own.
+/// Workspaces, with their billing and the deletion of their projects.
 #[derive(Clone, Debug)]
 pub struct Accounts {
     workspaces: Workspaces,
@@ -38,7 +38,6 @@ pub enum AccountError {
 }
 
 impl Accounts {
-    /// Of these services.
     pub fn new(
         workspaces: Workspaces,
         envelope: Teardown,
@@ -53,17 +52,15 @@ impl Accounts {
         }
     }
 
-    /// The workspaces.
     pub fn workspaces(&self) -> &Workspaces {
         &self.workspaces
     }
 
-    /// The settings.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The address where the plan `pro` is bought.
+    /// Returns the URL where the plan `pro` is bought.
     ///
     /// # Errors
     /// [`BillingError`], or the database's.
@@ -72,7 +69,7 @@ impl Accounts {
         Ok(self.billing.checkout(workspace, &known).await?)
     }
 
-    /// The address where the subscription is looked at, changed and ended.
+    /// Returns the URL where the subscription is managed.
     ///
     /// # Errors
     /// [`BillingError`], or the database's.
@@ -81,36 +78,39 @@ impl Accounts {
         Ok(self.billing.portal(&known).await?)
     }
 
-    /// Has the subscriptions end that were paid for after their workspace was deleted: a checkout may have been open.
+    /// Ends subscriptions that were paid for after their workspace was deleted, because a checkout was still open.
     ///
     /// # Errors
-    /// The database's, or the provider's; calling again goes on.
-    pub async fn end_orphans(&self) -> anyhow::Result<()> {
+    /// Errors of the database or of the provider; calling again continues.
+    pub async fn cancel_orphaned_subscriptions(&self) -> anyhow::Result<()> {
         for orphan in self.workspaces.orphaned_subscriptions().await? {
-            self.billing.end(&orphan).await?;
-            self.workspaces.told_of_end(orphan).await?;
+            self.billing.cancel_at_period_end(&orphan).await?;
+            self.workspaces.record_end_sent(orphan).await?;
         }
         Ok(())
     }
 
-    /// Ends a workspace with all that it owns: its subscription at the provider first, then, in one transaction, everybody's
-    /// access to it, then the pages of its projects, before this returns; the rest follows. Each step begins by looking at what
-    /// is left, so that a crash between any two loses nothing: before the transaction the workspace is whole, and after it
-    /// the next start goes on.
+    /// Deletes a workspace with all that it owns. First its subscription ends at the provider. Then one transaction ends all access
+    /// to it. Then the pages of its projects stop resolving, before this function returns; the rest follows in the background. Each
+    /// step begins by looking at what is left, so that a crash loses nothing: before the transaction the workspace is whole, and
+    /// after it the next start continues.
     ///
     /// # Errors
     /// The caller may not, or the subscription cannot be ended: nothing is destroyed then.
     pub async fn end(&self, workspace: WorkspaceId, by: Caller) -> Result<(), AccountError> {
         let mut told = Vec::new();
         let known = self.workspaces.subscriptions(workspace).await?;
-        for one in known.iter().filter(|one| one.lives()) {
-            self.billing.end(&one.id).await.map_err(untold)?;
+        for one in known.iter().filter(|one| one.is_active()) {
+            self.billing
+                .cancel_at_period_end(&one.id)
+                .await
+                .map_err(cancel_problem)?;
             told.push(one.id.clone());
         }
         fault::point("workspace.told");
-        let ended = self
-            .workspaces
-            .end(workspace, by, told, projects::begin_ends);
+        let ended =
+            self.workspaces
+                .begin_deletion_as_owner(workspace, by, told, projects::begin_deletions);
         ended.await?;
         fault::point("workspace.ended");
         self.envelope.begin_all().await?;
@@ -118,7 +118,7 @@ impl Accounts {
         let envelope = self.envelope.clone();
         tokio::spawn(async move {
             if let Err(error) = envelope.run().await {
-                // The background task goes on with it.
+                // The background task will continue.
                 tracing::warn!(
                     error = format!("{error:#}"),
                     "the end of a workspace was interrupted"

@@ -4,7 +4,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::workspaces::model::Key;
-use crate::workspaces::{Caller, Member, NewKey, Plan, Role, Seen, UserId, WorkspaceRef};
+use crate::workspaces::{
+    Caller, Member, NewKey, Plan, Role, UserId, WorkspaceAccess, WorkspaceRef,
+};
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
@@ -171,8 +173,8 @@ pub struct BillingView {
 }
 
 impl WorkspaceView {
-    /// A workspace as a caller sees it.
-    pub fn new(seen: &Seen, caller: &Caller) -> Self {
+    /// Returns a workspace as the caller sees it.
+    pub fn new(seen: &WorkspaceAccess, caller: &Caller) -> Self {
         let workspace = &seen.workspace;
         Self {
             id: workspace.id,
@@ -187,8 +189,8 @@ impl WorkspaceView {
 }
 
 impl WorkspaceList {
-    /// Workspaces as a caller sees them.
-    pub fn new(all: &[Seen], caller: &Caller) -> Self {
+    /// Returns workspaces as the caller sees them.
+    pub fn new(all: &[WorkspaceAccess], caller: &Caller) -> Self {
         let workspaces = all.iter().map(|seen| WorkspaceView::new(seen, caller));
         Self {
             workspaces: workspaces.collect(),
@@ -197,8 +199,8 @@ impl WorkspaceList {
 }
 
 impl WorkspaceDetail {
-    /// A workspace with its members as a caller sees it.
-    pub fn new(seen: &Seen, members: Vec<Member>, caller: &Caller) -> Self {
+    /// Returns a workspace with its members as the caller sees it.
+    pub fn new(seen: &WorkspaceAccess, members: Vec<Member>, caller: &Caller) -> Self {
         Self {
             workspace: WorkspaceView::new(seen, caller),
             members: members.into_iter().map(MemberView::from).collect(),
@@ -244,7 +246,7 @@ impl From<Vec<Key>> for KeyList {
 }
 
 impl NewKeyView {
-    /// A new key with its credential.
+    /// Returns a new key with its credential.
     pub fn new(key: NewKey, credential: String) -> Self {
         Self {
             key_id: key.key_id,
@@ -256,8 +258,8 @@ impl NewKeyView {
 }
 
 impl Me {
-    /// A caller with its workspaces.
-    pub fn new(caller: &Caller, email: Option<String>, all: &[Seen]) -> Self {
+    /// Returns the caller with its workspaces.
+    pub fn new(caller: &Caller, email: Option<String>, all: &[WorkspaceAccess]) -> Self {
         let memberships = all.iter().map(|seen| Membership {
             workspace: WorkspaceRef {
                 id: seen.workspace.id,

@@ -1,4 +1,4 @@
-//! The application: every service, made from its parts, and what all handlers share.
+//! The application: all services, and the state that handlers share.
 
 mod services;
 
@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use axum::extract::FromRef;
 
-use self::services::{Ground, Services};
-use crate::access::Callers;
+use self::services::{Infrastructure, Services};
+use crate::access::Authenticator;
 use crate::access::idempotency::Idempotency;
 use crate::accounts::Accounts;
 use crate::backends::Backends;
-use crate::backends::calls::routes::Calls;
+use crate::backends::calls::routes::CallState;
 use crate::config::Config;
 use crate::control::Control;
 use crate::deployments::Deployments;
@@ -22,15 +22,15 @@ use crate::http::hosts::Hosts;
 use crate::http::rate_limit::RateLimits;
 use crate::http::request_ids::RequestIds;
 use crate::landing::Landing;
-use crate::mcp::Tools;
-use crate::mcp::app::AppTools;
+use crate::mcp::ToolState;
+use crate::mcp::app::AppToolState;
 use crate::payments::Payments;
 use crate::payments::routes::CheckoutState;
 use crate::projects::Projects;
 use crate::realtime::Realtime;
-use crate::realtime::live::routes::LiveQueries;
-use crate::realtime::routes::Rooms;
-use crate::stripe::Receiver;
+use crate::realtime::live::routes::LiveQueryState;
+use crate::realtime::routes::RoomState;
+use crate::stripe::WebhookReceiver;
 use crate::stripe::dev::DevProvider;
 use crate::telemetry::Metrics;
 use crate::visitors::Visitors;
@@ -41,7 +41,7 @@ use svc_base::clock::Clock;
 use svc_base::random::Random;
 use svc_sandbox::Sandbox;
 
-/// The application as handlers share it: each takes the services that it uses.
+/// The shared application: each handler extracts the services that it uses.
 #[derive(Clone, Debug)]
 pub struct SharedApp(Arc<App>);
 
@@ -81,55 +81,55 @@ shared! {
     deployments: Arc<Deployments>,
     /// Projects' databases and their actions.
     backends: Arc<Backends>,
-    /// Rooms in which pages talk to each other.
+    /// Rooms of pages.
     realtime: Arc<Realtime>,
-    /// State that sockets of visitors need.
-    rooms: Rooms,
+    /// State of the routes of rooms.
+    rooms: RoomState,
     /// Prices that projects sell, and payments of visitors.
     payments: Arc<Payments>,
-    /// State that visitors' payments need.
+    /// State of the routes of checkouts.
     checkout: CheckoutState,
-    /// Takes the payment provider's webhooks in, if one is configured.
-    webhooks: Option<Arc<Receiver>>,
-    /// The payment provider that this server itself is, while somebody tries things out.
+    /// Receiver of the payment provider's webhooks, if one is configured.
+    webhooks: Option<Arc<WebhookReceiver>>,
+    /// The development stand-in for the payment provider.
     dev_provider: Option<Arc<DevProvider>>,
-    /// State that live queries of visitors need.
-    live_queries: LiveQueries,
-    /// Envelopes of frontends.
+    /// State of the routes of live queries.
+    live_queries: LiveQueryState,
+    /// Projects, which contain frontends and a backend.
     projects: Projects,
-    /// Visitors who are somebody.
+    /// Signed-in visitors.
     visitors: Arc<Visitors>,
-    /// The issuer inside the server, while developing.
+    /// The development issuer, if there is one.
     dev_issuer: MaybeIssuer,
-    /// Projects with all that is in them.
+    /// Deletion of projects with their contents.
     teardown: Teardown,
-    /// State that calls of visitors need.
-    calls: Calls,
-    /// State that tools need.
-    tools: Tools,
-    /// State that an app's own tools need.
-    app_tools: AppTools,
-    /// Tells the edge what to forget, if there is one.
+    /// State of the routes of calls.
+    calls: CallState,
+    /// State of the tools.
+    tools: ToolState,
+    /// State of the tools of apps.
+    app_tools: AppToolState,
+    /// Sender of purges to the edge, if there is one.
     purger: Option<Arc<Purger>>,
     /// Accounts and their keys.
     workspaces: Workspaces,
-    /// Workspaces with all that they own.
+    /// Workspaces with their members, keys and plans.
     accounts: Accounts,
-    /// Tells who calls.
-    callers: Callers,
-    /// The landing page and what stands beside it.
+    /// Authentication of callers.
+    authenticator: Authenticator,
+    /// The landing page and its files.
     landing: Arc<Landing>,
-    /// The names that we answer for.
+    /// Host names of the server.
     hosts: Arc<Hosts>,
-    /// The buckets of all clients.
+    /// Rate limits of all clients.
     rate_limits: Arc<RateLimits>,
-    /// First answers to repeated requests.
+    /// Stored answers of requests with an `Idempotency-Key`.
     idempotency: Idempotency,
-    /// Names for requests.
+    /// Generator of request ids.
     request_ids: Arc<RequestIds>,
     /// Metrics for operators.
     metrics: Arc<Metrics>,
-    /// Metrics that are read when they are asked for.
+    /// Metrics that are measured when they are read.
     gauges: Arc<Gauges>,
 }
 
@@ -139,29 +139,29 @@ impl App {
     /// # Errors
     /// When something below the data or cache directory cannot be opened.
     pub async fn open(config: Config, clock: Clock, random: Random) -> anyhow::Result<SharedApp> {
-        let ground = Ground::open(config, clock, random)?;
-        let app = Self::of(Services::open(ground).await?)?;
+        let infra = Infrastructure::open(config, clock, random)?;
+        let app = Self::assemble(Services::open(infra).await?)?;
         Ok(SharedApp(Arc::new(app)))
     }
 
-    fn of(services: Services) -> anyhow::Result<Self> {
-        let ground = &services.ground;
-        let (config, clock, random) = (&ground.config, &ground.clock, &ground.random);
+    fn assemble(services: Services) -> anyhow::Result<Self> {
+        let infra = &services.infra;
+        let (config, clock, random) = (&infra.config, &infra.clock, &infra.random);
         let calls = services.calls();
         let metrics = Arc::clone(&services.metrics);
         Ok(Self {
-            app_tools: AppTools::new(calls.clone(), metrics, clock.clone()),
+            app_tools: AppToolState::new(calls.clone(), metrics, clock.clone()),
             calls,
             tools: services.tools(),
             rooms: services.rooms(),
             checkout: services.checkout(),
             live_queries: services.live_queries(),
-            dev_issuer: DevIssuer::of(config, clock, random)?.map(Arc::new),
+            dev_issuer: DevIssuer::from_config(config, clock, random)?.map(Arc::new),
             landing: Arc::new(Landing::new(Arc::clone(config))),
             hosts: Arc::new(Hosts::new(config)),
             request_ids: Arc::new(RequestIds::new(u32::from_le_bytes(random.bytes()?))),
             idempotency: Idempotency::new(
-                ground.control.clone(),
+                infra.control.clone(),
                 clock.clone(),
                 services.deployments.secrets.idempotency.clone(),
             ),
@@ -171,7 +171,7 @@ impl App {
             backends: services.backends,
             workspaces: services.workspaces,
             projects: services.projects,
-            callers: services.callers,
+            authenticator: services.authenticator,
             visitors: services.visitors,
             purger: services.purger,
             payments: services.payments,
@@ -182,9 +182,9 @@ impl App {
             rate_limits: services.rate_limits,
             metrics: services.metrics,
             gauges: services.gauges,
-            config: services.ground.config,
-            clock: services.ground.clock,
-            control: services.ground.control,
+            config: services.infra.config,
+            clock: services.infra.clock,
+            control: services.infra.control,
         })
     }
 }

@@ -1,15 +1,15 @@
-//! The services of the application: each is made of those before it, and opens what it has below the data directory.
+//! The services of the application, made in the order of their dependencies.
 
 use std::sync::Arc;
 
 use anyhow::Context as _;
 
-use crate::access::{Callers, Tokens};
-use crate::accounts::{Accounts, Billing, Plans};
+use crate::access::{Authenticator, TokenVerifier};
+use crate::accounts::{Accounts, Billing, SubscriptionConsumer};
 use crate::backends::Backends;
-use crate::backends::calls::routes::Calls;
+use crate::backends::calls::routes::CallState;
 use crate::config::Config;
-use crate::content::{Connector, OnceFiles, Place};
+use crate::content::{ContentLocation, OneTimeFiles, StoreConnector};
 use crate::control::{Change, Control, Secrets};
 use crate::deployments::Deployments;
 use crate::deployments::operators::follow_content;
@@ -22,26 +22,26 @@ use crate::envelope::Teardown;
 use crate::gauges::Gauges;
 use crate::guests;
 use crate::http::rate_limit::RateLimits;
-use crate::mcp::Tools;
-use crate::outbound::{NO_AUTHORITIES, Outbound};
+use crate::mcp::ToolState;
+use crate::outbound::{NO_ROOT_CERTIFICATES, Outbound};
 use crate::payments::Payments;
 use crate::payments::routes::CheckoutState;
 use crate::projects::Projects;
 use crate::realtime::Realtime;
 use crate::realtime::live::Live;
-use crate::realtime::live::routes::LiveQueries;
-use crate::realtime::routes::Rooms;
+use crate::realtime::live::routes::LiveQueryState;
+use crate::realtime::routes::RoomState;
 use crate::stripe::dev::{self, DevProvider};
-use crate::stripe::{Consumer, Receiver, Stripe};
+use crate::stripe::{EventConsumer, Stripe, WebhookReceiver};
 use crate::telemetry::Metrics;
 use crate::visitors::Visitors;
 use crate::workspaces::Workspaces;
 use svc_base::clock::Clock;
 use svc_base::random::Random;
-use svc_sandbox::{FirstCode, Sandbox, SandboxConfig};
+use svc_sandbox::{Sandbox, SandboxConfig, StartupCode};
 
-/// Ground that services stand on.
-pub(super) struct Ground {
+/// Values that all services need.
+pub(super) struct Infrastructure {
     pub(super) config: Arc<Config>,
     pub(super) clock: Clock,
     pub(super) random: Random,
@@ -57,34 +57,34 @@ pub(super) struct Services {
     pub(super) backends: Arc<Backends>,
     pub(super) workspaces: Workspaces,
     pub(super) projects: Projects,
-    pub(super) callers: Callers,
+    pub(super) authenticator: Authenticator,
     pub(super) visitors: Arc<Visitors>,
     pub(super) purger: Option<Arc<Purger>>,
     pub(super) payments: Arc<Payments>,
-    pub(super) webhooks: Option<Arc<Receiver>>,
+    pub(super) webhooks: Option<Arc<WebhookReceiver>>,
     pub(super) dev_provider: Option<Arc<DevProvider>>,
     pub(super) teardown: Teardown,
     pub(super) accounts: Accounts,
     pub(super) rate_limits: Arc<RateLimits>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) gauges: Arc<Gauges>,
-    pub(super) ground: Ground,
+    pub(super) infra: Infrastructure,
 }
 
-/// Services that take money.
-struct Paying {
+/// Services of payments.
+struct PaymentServices {
     payments: Arc<Payments>,
     billing: Billing,
-    webhooks: Option<Arc<Receiver>>,
+    webhooks: Option<Arc<WebhookReceiver>>,
     dev_provider: Option<Arc<DevProvider>>,
 }
 
-impl Ground {
+impl Infrastructure {
     /// Opens the control database.
     pub(super) fn open(config: Config, clock: Clock, random: Random) -> anyhow::Result<Self> {
         let outbound = Outbound::new()?;
-        if !outbound.is_believing() {
-            tracing::warn!("sign-in, payments and certificates will fail: {NO_AUTHORITIES}");
+        if !outbound.has_root_certificates() {
+            tracing::warn!("sign-in, payments and certificates will fail: {NO_ROOT_CERTIFICATES}");
         }
         Ok(Self {
             control: Control::open(&config.data).context("opening the control database")?,
@@ -98,9 +98,9 @@ impl Ground {
     fn sandbox(&self) -> anyhow::Result<Sandbox> {
         let config = &self.config;
         let sandbox = Sandbox::start(SandboxConfig {
-            guests: guests::choices(&config.guests, self.clock.now()),
-            limits: config.limits.guests(),
-            first_code: FirstCode::Baseline,
+            guests: guests::read_choices(&config.guests, self.clock.now()),
+            limits: config.limits.guest_limits(),
+            startup_code: StartupCode::Baseline,
             ..SandboxConfig::new(config.cache.clone())
         });
         sandbox.context("starting the sandbox")
@@ -111,15 +111,15 @@ impl Ground {
         let pages = Pages::new(limits.page_cache_bytes, limits.page_bytes);
         let pages = Arc::new(pages);
         let followed = Arc::clone(&pages);
-        self.control.follow(move |change| {
+        self.control.on_change(move |change| {
             if let Change::Slug(slug) = change {
                 followed.forget(slug);
             }
         });
-        let place = Place::new(data, self.config.content_url.as_ref());
-        let before = Place::noted(data)?;
+        let place = ContentLocation::new(data, self.config.content_url.as_ref());
+        let before = ContentLocation::read_recorded(data)?;
         let access = self.config.s3.as_ref();
-        let connector = Connector::new(self.outbound.clone(), limits.page_bytes);
+        let connector = StoreConnector::new(self.outbound.clone(), limits.page_bytes);
         let content = place
             .open(&before, access, &connector, &self.random)
             .await?;
@@ -127,7 +127,7 @@ impl Ground {
         let deployments = Arc::new(Deployments {
             control: self.control.clone(),
             content,
-            once: OnceFiles::open(&data.join("once"))?,
+            once: OneTimeFiles::open(&data.join("once"))?,
             sandbox: sandbox.clone(),
             clock: self.clock.clone(),
             random: self.random.clone(),
@@ -187,12 +187,12 @@ impl Ground {
         )
     }
 
-    fn callers(&self, workspaces: &Workspaces) -> anyhow::Result<Callers> {
+    fn authenticator(&self, workspaces: &Workspaces) -> anyhow::Result<Authenticator> {
         let oauth = self.config.oauth.as_ref();
         let tokens =
-            oauth.map(|oauth| Tokens::new(oauth, self.outbound.clone(), self.clock.clone()));
+            oauth.map(|oauth| TokenVerifier::new(oauth, self.outbound.clone(), self.clock.clone()));
         let tokens = tokens.transpose().context("in oauth.issuer")?;
-        Ok(Callers::new(workspaces.clone(), tokens))
+        Ok(Authenticator::new(workspaces.clone(), tokens))
     }
 
     fn visitors(
@@ -203,7 +203,7 @@ impl Ground {
         let deployments = Arc::clone(deployments);
         let visitors = Visitors::new(projects.clone(), deployments, &self.outbound)?;
         let visitors = Arc::new(visitors);
-        self.control.follow(visitors.follower());
+        self.control.on_change(visitors.follower());
         Ok(visitors)
     }
 
@@ -214,7 +214,7 @@ impl Ground {
         Some(Arc::new(purger))
     }
 
-    fn paying(&self, projects: &Projects) -> anyhow::Result<Paying> {
+    fn paying(&self, projects: &Projects) -> anyhow::Result<PaymentServices> {
         let (control, clock, random) = (&self.control, &self.clock, &self.random);
         let stand_in = dev::settings(&self.config, random)?;
         let stripe = self.config.stripe.as_ref().or(stand_in.as_ref());
@@ -230,10 +230,13 @@ impl Ground {
             projects.clone(),
             provider,
         ));
-        // Everybody whom events of the payment provider may concern.
-        let consumers: Vec<Arc<dyn Consumer>> = vec![Arc::clone(&payments) as _, Arc::new(Plans)];
+        // The consumers of the payment provider's events.
+        let consumers: Vec<Arc<dyn EventConsumer>> =
+            vec![Arc::clone(&payments) as _, Arc::new(SubscriptionConsumer)];
         let webhooks = stripe
-            .map(|settings| Receiver::new(control.clone(), clock.clone(), settings, consumers))
+            .map(|settings| {
+                WebhookReceiver::new(control.clone(), clock.clone(), settings, consumers)
+            })
             .map(Arc::new);
         let dev_provider = stand_in
             .map(|settings| {
@@ -242,7 +245,7 @@ impl Ground {
                 DevProvider::new(config, settings, outbound, control, clock, random.clone())
             })
             .map(Arc::new);
-        Ok(Paying {
+        Ok(PaymentServices {
             payments,
             billing,
             webhooks,
@@ -253,18 +256,18 @@ impl Ground {
 
 impl Services {
     /// Opens everything below the data directory. Guests go on loading in the background.
-    pub(super) async fn open(ground: Ground) -> anyhow::Result<Self> {
-        let sandbox = ground.sandbox()?;
-        let deployments = ground.deployments(&sandbox).await?;
-        let realtime = ground.realtime(&deployments);
-        let backends = ground.backends(&deployments, &sandbox, &realtime).await?;
-        let (control, clock, random) = (&ground.control, &ground.clock, &ground.random);
+    pub(super) async fn open(infra: Infrastructure) -> anyhow::Result<Self> {
+        let sandbox = infra.sandbox()?;
+        let deployments = infra.deployments(&sandbox).await?;
+        let realtime = infra.realtime(&deployments);
+        let backends = infra.backends(&deployments, &sandbox, &realtime).await?;
+        let (control, clock, random) = (&infra.control, &infra.clock, &infra.random);
         let workspaces = Workspaces::new(control.clone(), clock.clone(), random.clone());
-        let projects = ground.projects(&workspaces);
-        let callers = ground.callers(&workspaces)?;
-        let visitors = ground.visitors(&projects, &deployments)?;
-        let paying = ground.paying(&projects)?;
-        let settled = paying.payments.settle_begun().await;
+        let projects = infra.projects(&workspaces);
+        let authenticator = infra.authenticator(&workspaces)?;
+        let visitors = infra.visitors(&projects, &deployments)?;
+        let paying = infra.paying(&projects)?;
+        let settled = paying.payments.mark_interrupted_checkouts().await;
         settled.context("settling interrupted checkouts")?;
         let teardown = Teardown::new(
             (control.clone(), clock.clone()),
@@ -279,7 +282,7 @@ impl Services {
             workspaces.clone(),
             teardown.clone(),
             paying.billing,
-            Arc::clone(&ground.config),
+            Arc::clone(&infra.config),
         );
         let mut gauges = Gauges::default();
         let metrics = Metrics::new(|registry| {
@@ -289,11 +292,11 @@ impl Services {
             realtime.register(registry);
         });
         Ok(Self {
-            purger: ground.purger(),
+            purger: infra.purger(),
             payments: paying.payments,
             webhooks: paying.webhooks,
             dev_provider: paying.dev_provider,
-            rate_limits: Arc::new(RateLimits::new(&ground.config.limits, clock)),
+            rate_limits: Arc::new(RateLimits::new(&infra.config.limits, clock)),
             metrics: Arc::new(metrics),
             gauges: Arc::new(gauges),
             sandbox,
@@ -306,27 +309,27 @@ impl Services {
             visitors,
             teardown,
             accounts,
-            ground,
+            infra,
         })
     }
 
-    /// State that calls of visitors need.
-    pub(super) fn calls(&self) -> Calls {
-        Calls {
+    /// Returns the state of the routes of calls.
+    pub(super) fn calls(&self) -> CallState {
+        CallState {
             backends: Arc::clone(&self.backends),
             deployments: Arc::clone(&self.deployments),
             projects: self.projects.clone(),
             visitors: Arc::clone(&self.visitors),
-            callers: self.callers.clone(),
+            authenticator: self.authenticator.clone(),
             rate_limits: Arc::clone(&self.rate_limits),
-            config: Arc::clone(&self.ground.config),
+            config: Arc::clone(&self.infra.config),
         }
     }
 
-    /// State that tools need.
-    pub(super) fn tools(&self) -> Tools {
-        Tools {
-            callers: self.callers.clone(),
+    /// Returns the state of the tools.
+    pub(super) fn tools(&self) -> ToolState {
+        ToolState {
+            authenticator: self.authenticator.clone(),
             accounts: self.accounts.clone(),
             projects: self.projects.clone(),
             envelope: self.teardown.clone(),
@@ -336,41 +339,41 @@ impl Services {
             realtime: Arc::clone(&self.realtime),
             payments: Arc::clone(&self.payments),
             metrics: Arc::clone(&self.metrics),
-            clock: self.ground.clock.clone(),
-            config: Arc::clone(&self.ground.config),
+            clock: self.infra.clock.clone(),
+            config: Arc::clone(&self.infra.config),
         }
     }
 
-    /// State that sockets of visitors need.
-    pub(super) fn rooms(&self) -> Rooms {
-        Rooms {
+    /// Returns the state of the routes of rooms.
+    pub(super) fn rooms(&self) -> RoomState {
+        RoomState {
             realtime: Arc::clone(&self.realtime),
             backends: Arc::clone(&self.backends),
             deployments: Arc::clone(&self.deployments),
             visitors: Arc::clone(&self.visitors),
-            config: Arc::clone(&self.ground.config),
+            config: Arc::clone(&self.infra.config),
         }
     }
 
-    /// State that visitors' payments need.
+    /// Returns the state of the routes of checkouts.
     pub(super) fn checkout(&self) -> CheckoutState {
         CheckoutState {
             payments: Arc::clone(&self.payments),
             deployments: Arc::clone(&self.deployments),
             visitors: Arc::clone(&self.visitors),
-            config: Arc::clone(&self.ground.config),
+            config: Arc::clone(&self.infra.config),
         }
     }
 
-    /// State that live queries of visitors need.
-    pub(super) fn live_queries(&self) -> LiveQueries {
-        LiveQueries {
+    /// Returns the state of the routes of live queries.
+    pub(super) fn live_queries(&self) -> LiveQueryState {
+        LiveQueryState {
             live: Live::new(
                 Arc::clone(&self.realtime),
                 Arc::clone(&self.backends),
                 Arc::clone(&self.visitors),
                 Arc::clone(&self.rate_limits),
-                Arc::clone(&self.ground.config),
+                Arc::clone(&self.infra.config),
             ),
             deployments: Arc::clone(&self.deployments),
         }

@@ -1,4 +1,4 @@
-//! Actions: defined in batches, all or nothing, and judged again when another gate serves.
+//! Actions: defined in batches, all or nothing, and judged again when another gate is installed.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -6,36 +6,38 @@ use std::sync::Arc;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-use super::model::{Action, ActionRow, BATCH, BackendError, BadAction, NOTE, NewAction};
+use super::model::{
+    Action, ActionRow, BackendError, BadAction, MAX_BATCH, MAX_NOTE_CHARS, NewAction,
+};
 use super::service::Backends;
 use super::{store, verdicts};
-use crate::access::while_awaited;
+use crate::access::while_client_waits;
 use crate::content::Digest;
 use crate::control;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
 use crate::projects;
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
 use svc_base::memory_cache;
 use svc_base::names::is_action_name;
 use svc_database::RunError;
-use svc_sandbox::{Purpose, STATEMENT_BYTES, Statement};
+use svc_sandbox::{MAX_STATEMENT_BYTES, Purpose, Statement};
 
-/// Of how many backends the actions are kept in memory, about.
-const CACHED: usize = 1024;
-/// Most memory that they take, in bytes.
-const CACHED_BYTES: u64 = 64 << 20;
-/// Into how many parts the cache is divided.
-const SHARDS: usize = 2;
+/// Approximate number of backends whose actions are cached.
+const MAX_CACHED_BACKENDS: usize = 1024;
+/// Maximum memory of the cache, in bytes.
+const MAX_CACHE_BYTES: u64 = 64 << 20;
+/// Number of shards of the cache.
+const CACHE_SHARDS: usize = 2;
 
-/// The actions of a backend, by name.
+/// Actions of a backend, by name.
 pub(super) type Actions = HashMap<String, Arc<Action>>;
 
-/// Weighs actions by their statements.
+/// Weighs cached actions by the length of their statements.
 #[derive(Clone, Debug)]
-pub(super) struct ByText;
+pub(super) struct TextWeighter;
 
-impl Weighter<BackendId, Arc<Actions>> for ByText {
+impl Weighter<BackendId, Arc<Actions>> for TextWeighter {
     fn weight(&self, _: &BackendId, actions: &Arc<Actions>) -> u64 {
         let weights = actions
             .values()
@@ -44,23 +46,28 @@ impl Weighter<BackendId, Arc<Actions>> for ByText {
     }
 }
 
-/// Keeps the actions of the backends that are called. A part of it has room for all that one backend may define.
-pub(super) fn cache() -> Cache<BackendId, Arc<Actions>, ByText> {
-    memory_cache::weighted(CACHED, CACHED_BYTES, SHARDS, ByText)
+/// Creates the cache of actions. Each shard has room for the maximum that one backend may define.
+pub(super) fn action_cache() -> Cache<BackendId, Arc<Actions>, TextWeighter> {
+    memory_cache::weighted_cache(
+        MAX_CACHED_BACKENDS,
+        MAX_CACHE_BYTES,
+        CACHE_SHARDS,
+        TextWeighter,
+    )
 }
 
 impl Backends {
-    /// Defines actions: all of them, or none. Answers the newest version of every action that the backend has.
+    /// Defines actions: all of them, or none. Returns the newest version of every action of the backend.
     ///
     /// # Errors
-    /// [`BackendError::Batch`] names every entry that cannot be.
+    /// [`BackendError::Batch`] names every entry that is refused.
     pub async fn define(
         &self,
         project: ProjectId,
         batch: Vec<NewAction>,
     ) -> Result<Vec<ActionRow>, BackendError> {
-        let id = self.required(project).await?.id;
-        let rows = while_awaited(self.judged_batch(id, batch)).await??;
+        let id = self.require_backend(project).await?.id;
+        let rows = while_client_waits(self.judge_batch(id, batch)).await??;
         self.check_disk()?;
         let (now, most) = (self.clock.now(), self.config.limits.definition_bytes);
         let actions = self
@@ -73,7 +80,7 @@ impl Backends {
                 let mut changed = false;
                 for mut row in rows {
                     let newest = known.iter().find(|action| action.name == row.name);
-                    if let Change::Version(version) = Change::of(&row, newest) {
+                    if let ActionChange::Version(version) = ActionChange::compare(&row, newest) {
                         row.version = version;
                         row.created_at = now;
                         store::insert_action(tx, &id, &row)?;
@@ -85,26 +92,26 @@ impl Backends {
                     return Err(BackendError::definitions_full(most));
                 }
                 if changed {
-                    projects::did(tx, &project, Act::BackendDefine, &id, now)?;
+                    projects::record_audit(tx, &project, AuditAction::BackendDefine, &id, now)?;
                 }
                 Ok(store::actions(tx, &id).map_err(control::Error::from)?)
             })
             .await?;
         fault::point("define.committed");
         self.actions.remove(&id);
-        self.databases.announce(id);
+        self.databases.announce_change(id);
         Ok(actions)
     }
 
-    /// Judges every entry, and has SQLite prepare it.
-    pub(super) async fn judged_batch(
+    /// Judges every entry with the gate, and prepares it in SQLite.
+    pub(super) async fn judge_batch(
         &self,
         id: BackendId,
         batch: Vec<NewAction>,
     ) -> Result<Vec<ActionRow>, BackendError> {
-        if batch.is_empty() || batch.len() > BATCH {
+        if batch.is_empty() || batch.len() > MAX_BATCH {
             return Err(BackendError::Invalid(format!(
-                "`actions` has {} entries; send 1 to {BATCH}.",
+                "`actions` has {} entries; send 1 to {MAX_BATCH}.",
                 batch.len()
             )));
         }
@@ -115,7 +122,7 @@ impl Backends {
             let again = !seen.insert(name.clone());
             match self.judge_action(id, new, again).await {
                 Ok(row) => rows.push(row),
-                Err(error) if is_authors(&error) => bad.push(BadAction { name, error }),
+                Err(error) if is_author_error(&error) => bad.push(BadAction { name, error }),
                 Err(error) => return Err(error),
             }
         }
@@ -142,15 +149,17 @@ impl Backends {
         if again {
             return invalid("The batch has an action of this name already.".to_owned());
         }
-        if new.sql.len() > STATEMENT_BYTES {
+        if new.sql.len() > MAX_STATEMENT_BYTES {
             return invalid(format!(
-                "`sql` has {} bytes; {STATEMENT_BYTES} is the most.",
+                "`sql` has {} bytes; {MAX_STATEMENT_BYTES} is the most.",
                 new.sql.len()
             ));
         }
         let note = new.note.as_deref().map_or(0, |note| note.chars().count());
-        if note > NOTE {
-            return invalid(format!("`note` has {note} characters; {NOTE} is the most."));
+        if note > MAX_NOTE_CHARS {
+            return invalid(format!(
+                "`note` has {note} characters; {MAX_NOTE_CHARS} is the most."
+            ));
         }
         let (verdict, gate) = self.verdicts.statement(&new.sql, Purpose::Action).await?;
         self.prepare(id, &new.sql, &verdict).await?;
@@ -166,7 +175,7 @@ impl Backends {
         })
     }
 
-    /// Has SQLite prepare a statement against the schema as it is.
+    /// Prepares a statement against the current schema, to find errors.
     async fn prepare(
         &self,
         id: BackendId,
@@ -179,13 +188,13 @@ impl Backends {
             .into();
         let writes = super::model::writes(verdict);
         let prepared = self.databases.get(id)?.prepare(statement, writes).await;
-        prepared.map_err(|error| refused(sql, verdict, error))
+        prepared.map_err(|error| statement_error(sql, verdict, error))
     }
 
-    /// An action of a backend, as it is now; judged again if another gate has judged it.
+    /// Returns the newest version of an action; judges it again if another gate judged it before.
     ///
     /// # Errors
-    /// `NoAction`, or what a newer gate says.
+    /// `NoAction`, or the refusal of a newer gate.
     pub(super) async fn action(
         &self,
         id: BackendId,
@@ -197,13 +206,13 @@ impl Backends {
             .ok_or_else(|| BackendError::NoAction(name.to_owned()))?;
         match self.verdicts.gate() {
             Some(gate) if *gate.as_bytes() != action.row.gate => {
-                self.judge_again(id, action.row.clone()).await
+                self.rejudge(id, action.row.clone()).await
             }
             _ => Ok(Arc::clone(action)),
         }
     }
 
-    /// The actions of a backend, from memory or loaded into it.
+    /// Returns the actions of a backend, cached or loaded.
     pub(super) async fn actions_of(&self, id: BackendId) -> Result<Arc<Actions>, BackendError> {
         match self.actions.get(&id) {
             Some(actions) => Ok(actions),
@@ -212,7 +221,7 @@ impl Backends {
     }
 
     async fn load_actions(&self, id: BackendId) -> Result<Arc<Actions>, BackendError> {
-        // Boxed, so that a call that finds its action does not carry the state of a load around.
+        // Boxed, so that a call whose action is cached does not carry the state of a load.
         Box::pin(self.actions.get_or_insert_async(&id, async {
             let rows = self.control.read(move |c| store::actions(c, &id)).await?;
             let by_name = rows
@@ -223,7 +232,7 @@ impl Backends {
         .await
     }
 
-    async fn judge_again(
+    async fn rejudge(
         &self,
         id: BackendId,
         mut row: ActionRow,
@@ -242,16 +251,16 @@ impl Backends {
 
 /// Effect of a definition on an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
-    /// Nothing: it is what the newest version is.
+pub(super) enum ActionChange {
+    /// The newest version has the same SQL.
     Nothing,
-    /// It makes this version.
+    /// A new version with this number.
     Version(u32),
 }
 
-impl Change {
+impl ActionChange {
     /// Compares `row` with the newest version of its action.
-    pub(super) fn of(row: &ActionRow, newest: Option<&ActionRow>) -> Self {
+    pub(super) fn compare(row: &ActionRow, newest: Option<&ActionRow>) -> Self {
         match newest {
             Some(same) if same.checksum == row.checksum => Self::Nothing,
             newest => Self::Version(newest.map_or(1, |action| action.version + 1)),
@@ -259,19 +268,19 @@ impl Change {
     }
 }
 
-/// Phrases SQLite's error for the author of a statement.
-pub(super) fn refused(sql: &str, verdict: &Statement, error: RunError) -> BackendError {
+/// Maps an error of SQLite to one for the author of a statement.
+pub(super) fn statement_error(sql: &str, verdict: &Statement, error: RunError) -> BackendError {
     match error {
         RunError::Refused { reason, offset } => {
             let offset = offset.map(|offset| verdict.start + offset);
-            BackendError::Refused(verdicts::refusal(sql, 0, offset, reason))
+            BackendError::Refused(verdicts::to_refusal(sql, 0, offset, reason))
         }
         other => other.into(),
     }
 }
 
-/// Whether an entry's author can mend it; everything else fails the batch at once.
-fn is_authors(error: &BackendError) -> bool {
+/// Whether the author of an entry can correct it; any other error fails the batch at once.
+fn is_author_error(error: &BackendError) -> bool {
     matches!(
         error,
         BackendError::Invalid(_) | BackendError::Refused(_) | BackendError::TooMuchToJudge(_)

@@ -1,36 +1,36 @@
-//! Actions that agents of visitors may call: those of a backend whose owner has allowed it, but for those that need an
-//! identity.
+//! Actions that visitors' agents may call as tools: those of a backend whose owner has allowed it, except actions that need
+//! a signed-in visitor.
 
 use std::sync::Arc;
 
-use super::model::{Action, BackendError, Detail, requires_identity};
+use super::model::{Action, BackendDetail, BackendError, requires_identity};
 use super::service::Backends;
 use super::store;
 use crate::control;
 use svc_base::ids::{BackendId, ProjectId};
 
 impl Backends {
-    /// Makes the actions of a project's backend tools for agents of visitors, or no longer.
+    /// Allows or forbids visitors' agents to call the actions of a project's backend.
     ///
     /// # Errors
-    /// `NotFound` if it has none.
+    /// `NotFound` if the project has no backend.
     pub async fn set_agents(
         &self,
         project: ProjectId,
         agents: bool,
-    ) -> Result<Detail, BackendError> {
-        self.switch(project, move |tx, id| store::set_agents(tx, id, agents))
+    ) -> Result<BackendDetail, BackendError> {
+        self.set_switch(project, move |tx, id| store::set_agents(tx, id, agents))
             .await
     }
 
-    /// Whether agents of visitors may call a backend; one that is gone they may not.
-    pub async fn is_for_agents(&self, id: BackendId) -> Result<bool, control::Error> {
-        let look = move |c: &_| store::is_for_agents(c, &id);
+    /// Whether visitors' agents may call a backend; false for a deleted one.
+    pub async fn allows_agents(&self, id: BackendId) -> Result<bool, control::Error> {
+        let look = move |c: &_| store::allows_agents(c, &id);
         self.control.read(look).await
     }
 
-    /// The actions that anybody may call, by name, after one of them.
-    pub async fn open_actions(
+    /// Lists the actions that need no sign-in, by name, from after a name.
+    pub async fn public_actions(
         &self,
         id: BackendId,
         after: Option<&str>,
@@ -46,11 +46,11 @@ impl Backends {
         Ok(open)
     }
 
-    /// The action of a name, if anybody may call it.
+    /// Returns an action by name, if it needs no sign-in.
     ///
     /// # Errors
-    /// The database's, or what a newer gate says.
-    pub async fn open_action(
+    /// Errors of the database, or the refusal of a newer gate.
+    pub async fn public_action(
         &self,
         id: BackendId,
         name: &str,

@@ -1,38 +1,38 @@
-//! Whether backends are whole: their files sound, and what the ledger says in them.
+//! Integrity check of backends: their files, and whether they contain what the ledger records.
 
 use super::store;
 use crate::control::Control;
 use svc_base::ids::BackendId;
-use svc_database::{Examined, Files, examine};
+use svc_database::{DatabaseFiles, IntegrityReport, check_integrity};
 
-/// Findings of a check of the backends.
+/// Result of the check.
 #[derive(Clone, Debug, Default)]
 pub struct BackendFindings {
-    /// Losses and damage.
+    /// Damage and losses.
     pub errors: Vec<String>,
-    /// Leftovers that the next start removes, or that somebody has to send again: no fault.
+    /// Leftovers that the next start removes or that the owner must send again; not an error.
     pub leftovers: Vec<String>,
-    /// Parts that could not be looked at because of a tenant's own schema, and other notes: no fault.
+    /// Parts that could not be checked because of a tenant's own schema, and other notes; not an error.
     pub notes: Vec<String>,
 }
 
-/// Verifies every backend, beside a server that may be using them.
+/// Checks every backend, also while a server uses them.
 ///
 /// # Errors
-/// When the control database or the directory cannot be read at all.
-pub async fn check(control: &Control, files: &Files) -> anyhow::Result<BackendFindings> {
+/// When the control database or the directory cannot be read.
+pub async fn check(control: &Control, files: &DatabaseFiles) -> anyhow::Result<BackendFindings> {
     let mut found = BackendFindings::default();
     let owned = control.read(store::ids).await?;
     for id in &owned {
-        if let Err(line) = check_one(control, files, *id, &mut found).await? {
-            // One that was deleted meanwhile is not damaged.
+        if let Err(line) = check_backend(control, files, *id, &mut found).await? {
+            // A backend that was deleted meanwhile is not damaged.
             let id = *id;
             if control.read(move |c| store::exists(c, &id)).await? {
                 found.errors.push(line);
             }
         }
     }
-    for id in control.read(store::described).await? {
+    for id in control.read(store::referenced_ids).await? {
         let there = match id.parse::<BackendId>() {
             Ok(id) => owned.contains(&id) || control.read(move |c| store::exists(c, &id)).await?,
             Err(_) => false,
@@ -43,7 +43,7 @@ pub async fn check(control: &Control, files: &Files) -> anyhow::Result<BackendFi
         }
     }
     for id in files.list()? {
-        // One that is just being made has no row yet.
+        // A backend that is being created has no row yet.
         if !owned.contains(&id) && !control.read(move |c| store::exists(c, &id)).await? {
             found
                 .leftovers
@@ -53,16 +53,16 @@ pub async fn check(control: &Control, files: &Files) -> anyhow::Result<BackendFi
     Ok(found)
 }
 
-async fn check_one(
+async fn check_backend(
     control: &Control,
-    files: &Files,
+    files: &DatabaseFiles,
     id: BackendId,
     found: &mut BackendFindings,
 ) -> anyhow::Result<Result<(), String>> {
     let ledger = control.read(move |c| store::ledger(c, &id)).await?;
     let directory = files.clone();
-    let examined = tokio::task::spawn_blocking(move || examine(&directory, &id)).await?;
-    let Examined {
+    let examined = tokio::task::spawn_blocking(move || check_integrity(&directory, &id)).await?;
+    let IntegrityReport {
         damage,
         cut_short,
         notes,

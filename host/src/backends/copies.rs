@@ -1,4 +1,4 @@
-//! All databases at one moment, copied while their server goes on writing to them.
+//! Copies all databases at one moment, while the server continues to write.
 
 use std::collections::HashMap;
 
@@ -7,26 +7,26 @@ use anyhow::Context as _;
 use super::store;
 use crate::control::{Control, Snapshot};
 use svc_base::ids::BackendId;
-use svc_database::{Files, Source};
+use svc_database::{BackupSource, DatabaseFiles};
 
-/// The databases to copy. Its functions block.
+/// Databases to copy. The functions block.
 #[derive(Debug)]
-pub struct Sources {
-    files: Files,
-    open: HashMap<BackendId, Source>,
+pub struct DatabaseSources {
+    files: DatabaseFiles,
+    open: HashMap<BackendId, BackupSource>,
 }
 
-impl Sources {
-    /// Opens the databases that there are, so that nothing that takes long is left to do at the moment.
+impl DatabaseSources {
+    /// Opens the databases, so that little is left to do at the moment of the backup.
     ///
     /// # Errors
-    /// When one cannot be opened.
-    pub fn open(control: &Control, files: Files) -> anyhow::Result<Self> {
+    /// When a database cannot be opened.
+    pub fn open(control: &Control, files: DatabaseFiles) -> anyhow::Result<Self> {
         let mut open = HashMap::new();
         for id in control.read_blocking(store::ids)? {
-            match Source::open(&files, &id) {
+            match BackupSource::open(&files, &id) {
                 Ok(source) => drop(open.insert(id, source)),
-                // One that was deleted meanwhile is not among those of the moment.
+                // A backend that was deleted meanwhile is not part of the backup.
                 Err(_) if !control.read_blocking(|c| store::exists(c, &id))? => {}
                 Err(error) => return Err(error).with_context(|| format!("opening backend {id}")),
             }
@@ -34,47 +34,47 @@ impl Sources {
         Ok(Self { files, open })
     }
 
-    /// From now on they are seen as they are now, and they are those that the control database has at this moment,
-    /// while it is still. A database is there before its row and after it, so each is.
+    /// Pins the state of all databases that the control database has at this moment, while its writer is paused.
+    /// A database exists before its row and after it, so every one is found.
     ///
     /// # Errors
-    /// When one cannot be read.
+    /// When a database cannot be read.
     pub fn pin(&mut self, moment: &Snapshot) -> anyhow::Result<()> {
         let mut before = std::mem::take(&mut self.open);
         for id in moment.read(store::ids)? {
             let source = match before.remove(&id) {
                 Some(source) => Ok(source),
-                None => Source::open(&self.files, &id),
+                None => BackupSource::open(&self.files, &id),
             };
-            let pinned = source.and_then(|source| source.pin().map(|()| source));
+            let pinned = source.and_then(|source| source.begin_snapshot().map(|()| source));
             let pinned = pinned.with_context(|| format!("reading backend {id}"))?;
             self.open.insert(id, pinned);
         }
         Ok(())
     }
 
-    /// How many there are.
+    /// Returns the number of databases.
     pub fn len(&self) -> usize {
         self.open.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no databases.
     pub fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// Copies them, each let go when it is done; `copied` is told after each.
+    /// Copies the databases and releases each; `copied` is called after each.
     ///
     /// # Errors
-    /// The databases' or the disk's.
+    /// Errors of the databases or of the disk.
     pub fn copy_to(
         self,
-        files: &Files,
+        files: &DatabaseFiles,
         mut copied: impl FnMut(),
     ) -> anyhow::Result<Vec<BackendId>> {
         let mut ids = Vec::with_capacity(self.open.len());
         for (id, source) in self.open {
-            files.make(&id)?;
+            files.create_directory(&id)?;
             let done = source.copy_to(files, &id);
             done.with_context(|| format!("copying backend {id}"))?;
             ids.push(id);

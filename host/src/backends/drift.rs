@@ -1,4 +1,4 @@
-//! The parts of a schema that no migration has made: somebody has changed the file beside the server.
+//! Finds parts of a schema that no migration created: another program has changed the file.
 
 use std::collections::HashSet;
 
@@ -8,11 +8,11 @@ use crate::content::Digest;
 use svc_base::ids::BackendId;
 use svc_database::{Inventory, Schema};
 
-/// Of how many backends it is known that schema and ledger agree.
-pub(super) const AGREED: usize = 1024;
+/// Number of backends whose schema is remembered to match the ledger.
+pub(super) const MAX_COMPARED: usize = 1024;
 
 impl Backends {
-    /// Names the parts of a schema that a ledger does not make. Where its scripts cannot be run any more nothing is known, and none is named.
+    /// Lists the parts of a schema that the ledger's scripts do not create. Empty if the scripts cannot be run any more.
     pub(super) async fn unrecorded(
         &self,
         id: BackendId,
@@ -21,19 +21,19 @@ impl Backends {
     ) -> Vec<String> {
         let recorded = |version| ledger.iter().any(|entry| entry.version == version);
         if !inventory.markers.iter().all(|m| recorded(m.version)) {
-            // Of a migration that is yet to be recorded the detail says more.
+            // The backend's detail has another warning for a migration that is not recorded yet.
             return Vec::new();
         }
-        let state = state(&inventory.schema, ledger);
-        if self.agreed.get(&id) == Some(state) {
+        let state = schema_digest(&inventory.schema, ledger);
+        if self.compared_schemas.get(&id) == Some(state) {
             return Vec::new();
         }
         let scripts = ledger.iter().map(|entry| entry.sql.clone()).collect();
-        match self.databases.schema_of(id, scripts).await {
+        match self.databases.schema_of_scripts(id, scripts).await {
             Ok(made) => {
-                let more = beyond(&inventory.schema, &made);
+                let more = names_beyond(&inventory.schema, &made);
                 if more.is_empty() {
-                    self.agreed.insert(id, state);
+                    self.compared_schemas.insert(id, state);
                 }
                 more
             }
@@ -45,9 +45,9 @@ impl Backends {
     }
 }
 
-/// A digest of the names of a schema and of the scripts of a ledger.
-fn state(schema: &Schema, ledger: &[LedgerEntry]) -> Digest {
-    let mut text = names(schema).join("\n");
+/// Returns a digest of the names of a schema and of the scripts of a ledger.
+fn schema_digest(schema: &Schema, ledger: &[LedgerEntry]) -> Digest {
+    let mut text = schema_names(schema).join("\n");
     for entry in ledger {
         text.push('\n');
         text.push_str(&entry.checksum);
@@ -55,9 +55,9 @@ fn state(schema: &Schema, ledger: &[LedgerEntry]) -> Digest {
     Digest::of(text.as_bytes())
 }
 
-/// The names of what a schema has and another has not. Of a table that the other does not have, its columns are not named.
-fn beyond(schema: &Schema, other: &Schema) -> Vec<String> {
-    let known: HashSet<String> = names(other).into_iter().collect();
+/// Lists the names in a schema that another schema lacks. For a missing table, its columns are not listed.
+fn names_beyond(schema: &Schema, other: &Schema) -> Vec<String> {
+    let known: HashSet<String> = schema_names(other).into_iter().collect();
     let mut more = Vec::new();
     for table in &schema.tables {
         let name = table_name(&table.name);
@@ -77,7 +77,7 @@ fn beyond(schema: &Schema, other: &Schema) -> Vec<String> {
     more
 }
 
-fn names(schema: &Schema) -> Vec<String> {
+fn schema_names(schema: &Schema) -> Vec<String> {
     let mut names = Vec::new();
     for table in &schema.tables {
         names.push(table_name(&table.name));

@@ -1,67 +1,69 @@
-//! Changes that are tried and not made: what would become of the schema, and of the actions.
+//! Dry runs: what a change would do to the schema and to the actions.
 
-use super::actions::Change;
+use super::actions::ActionChange;
 use super::migrations;
 use super::model::{ActionRow, BackendError, DryRun, MigrationStatus, NewAction, writes};
 use super::service::Backends;
 use super::store;
-use crate::access::while_awaited;
+use crate::access::while_client_waits;
 use crate::control;
 use svc_base::ids::{BackendId, ProjectId};
-use svc_database::{Migrated, Outcome, Trial, TrialStatement};
+use svc_database::{DryRunInput, DryRunOutcome, DryRunStatement, MigrationOutcome};
 
 impl Backends {
     /// Tries a migration of a project's backend.
     ///
     /// # Errors
-    /// [`BackendError`]: what the migration would answer.
+    /// [`BackendError`], as for the migration itself.
     pub async fn try_migration(
         &self,
         project: ProjectId,
         ddl: String,
     ) -> Result<DryRun, BackendError> {
-        let id = self.required(project).await?.id;
-        let turn = self.turn(id);
+        let id = self.require_backend(project).await?.id;
+        let turn = self.migration_lock(id);
         let _mine = turn.lock().await;
-        let script = while_awaited(self.judged(ddl, Some(id))).await??;
-        let recorded = self.recorded(id, &script.checksum).await?.is_some();
+        let script = while_client_waits(self.judge_script(ddl, Some(id))).await??;
+        let recorded = self.recorded_version(id, &script.checksum).await?.is_some();
         if !recorded {
             self.check_definitions(id, &script, None).await?;
         }
-        let actions = self.current(id).await?;
-        let trial = Trial {
+        let actions = self.current_actions(id).await?;
+        let trial = DryRunInput {
             script: (!recorded).then(|| script.clone()),
-            statements: actions.iter().map(tried).collect(),
+            statements: actions.iter().map(trial_statement).collect(),
         };
         let outcome = self.databases.dry_run(id, trial).await;
-        let outcome = outcome.map_err(|error| migrations::failed(&script, error))?;
+        let outcome = outcome.map_err(|error| migrations::script_error(&script, error))?;
         let status = match &outcome.migrated {
             None => MigrationStatus::AlreadyApplied,
-            Some(Migrated::Applied(..)) => MigrationStatus::Applied,
-            Some(Migrated::Found(_)) => MigrationStatus::Healed,
+            Some(MigrationOutcome::Applied(..)) => MigrationStatus::Applied,
+            Some(MigrationOutcome::AlreadyApplied(_)) => MigrationStatus::Healed,
         };
-        Ok(answer(status, outcome))
+        Ok(to_dry_run(status, outcome))
     }
 
-    /// Tries a batch of actions: they would be `applied`, or they are there already.
+    /// Tries a batch of actions: they would be `applied`, or exist already.
     ///
     /// # Errors
-    /// [`BackendError`]: what the batch would answer.
+    /// [`BackendError`], as for the batch itself.
     pub async fn try_actions(
         &self,
         project: ProjectId,
         batch: Vec<NewAction>,
     ) -> Result<DryRun, BackendError> {
-        let id = self.required(project).await?.id;
-        let rows = while_awaited(self.judged_batch(id, batch)).await??;
-        let mut actions = self.current(id).await?;
+        let id = self.require_backend(project).await?.id;
+        let rows = while_client_waits(self.judge_batch(id, batch)).await??;
+        let mut actions = self.current_actions(id).await?;
         let mut status = MigrationStatus::AlreadyApplied;
         let most = self.config.limits.definition_bytes;
         let taken = self.control.read(move |c| store::definition_bytes(c, &id));
         let mut taken = taken.await?;
         for row in rows {
             let known = actions.iter().position(|action| action.name == row.name);
-            if let Change::Version(_) = Change::of(&row, known.map(|at| &actions[at])) {
+            if let ActionChange::Version(_) =
+                ActionChange::compare(&row, known.map(|at| &actions[at]))
+            {
                 status = MigrationStatus::Applied;
                 taken += store::action_bytes(&row);
             }
@@ -73,32 +75,35 @@ impl Backends {
         if status == MigrationStatus::Applied && taken > most {
             return Err(BackendError::definitions_full(most));
         }
-        let trial = Trial {
+        let trial = DryRunInput {
             script: None,
-            statements: actions.iter().map(tried).collect(),
+            statements: actions.iter().map(trial_statement).collect(),
         };
         let outcome = self.databases.dry_run(id, trial).await;
-        Ok(answer(status, outcome.map_err(|failure| failure.error)?))
+        Ok(to_dry_run(
+            status,
+            outcome.map_err(|failure| failure.error)?,
+        ))
     }
 
-    /// The newest version of every action.
-    async fn current(&self, id: BackendId) -> Result<Vec<ActionRow>, control::Error> {
+    /// Lists the newest version of every action.
+    async fn current_actions(&self, id: BackendId) -> Result<Vec<ActionRow>, control::Error> {
         self.control.read(move |c| store::actions(c, &id)).await
     }
 }
 
-fn tried(action: &ActionRow) -> TrialStatement {
+fn trial_statement(action: &ActionRow) -> DryRunStatement {
     let range = action.verdict.start..action.verdict.end;
-    TrialStatement {
+    DryRunStatement {
         name: action.name.clone(),
         sql: action.sql.get(range).unwrap_or_default().into(),
         writes: writes(&action.verdict),
     }
 }
 
-fn answer(status: MigrationStatus, outcome: Outcome) -> DryRun {
+fn to_dry_run(status: MigrationStatus, outcome: DryRunOutcome) -> DryRun {
     let warnings = match outcome.migrated {
-        Some(Migrated::Applied(_, new)) => new,
+        Some(MigrationOutcome::Applied(_, new)) => new,
         _ => Vec::new(),
     };
     DryRun {
@@ -106,6 +111,6 @@ fn answer(status: MigrationStatus, outcome: Outcome) -> DryRun {
         warnings,
         before: outcome.before,
         after: outcome.after,
-        broken: outcome.broken,
+        broken: outcome.broken_statements,
     }
 }

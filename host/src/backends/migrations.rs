@@ -1,4 +1,4 @@
-//! Migrations: the tenant's file first, then the ledger, so that what is recorded is always there.
+//! Migrations: applied in the tenant's file first, then recorded in the ledger, so that a recorded migration is always applied.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,29 +6,29 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::model::{BackendError, LedgerEntry, MigrationResult, MigrationStatus};
 use super::service::Backends;
 use super::{store, verdicts};
-use crate::access::while_awaited;
+use crate::access::while_client_waits;
 use crate::content::Digest;
 use crate::control;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
 use crate::projects;
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
-use svc_database::{Migrated, RunError, Script, ScriptError};
-use svc_sandbox::{Purpose, SCRIPT_BYTES};
+use svc_database::{MigrationOutcome, RunError, Script, ScriptError};
+use svc_sandbox::{MAX_SCRIPT_BYTES, Purpose};
 
-/// Turns of migrations, one a backend.
-pub(super) type Turns = Mutex<HashMap<BackendId, Arc<tokio::sync::Mutex<()>>>>;
+/// Locks of migrations and restores, one per backend.
+pub(super) type MigrationLocks = Mutex<HashMap<BackendId, Arc<tokio::sync::Mutex<()>>>>;
 
 impl Backends {
-    /// Judges a script: a backend's first, or one more for `backend`.
-    pub(super) async fn judged(
+    /// Judges a script: the first one of a backend, or a migration of `backend`.
+    pub(super) async fn judge_script(
         &self,
         sql: String,
         backend: Option<BackendId>,
     ) -> Result<Script, BackendError> {
-        if sql.len() > SCRIPT_BYTES {
+        if sql.len() > MAX_SCRIPT_BYTES {
             return Err(BackendError::Invalid(format!(
-                "`ddl` has {} bytes; {SCRIPT_BYTES} is the most.",
+                "`ddl` has {} bytes; {MAX_SCRIPT_BYTES} is the most.",
                 sql.len()
             )));
         }
@@ -45,23 +45,23 @@ impl Backends {
         })
     }
 
-    /// Migrates a project's backend. A script that is in the file and not in the ledger is recorded; one that is in
+    /// Migrates a project's backend. A script that is in the file and not in the ledger is only recorded; one that is in
     /// both changes nothing.
     ///
     /// # Errors
-    /// [`BackendError`]; nothing of the script is kept then, but for `NotRecorded`.
+    /// [`BackendError`]; then nothing is changed, except for `NotRecorded`.
     pub async fn migrate(
         &self,
         project: ProjectId,
         ddl: String,
         note: Option<String>,
     ) -> Result<MigrationResult, BackendError> {
-        let id = self.required(project).await?.id;
-        let turn = self.turn(id);
+        let id = self.require_backend(project).await?.id;
+        let turn = self.migration_lock(id);
         let _mine = turn.lock().await;
         self.record_restores(id).await?;
-        let script = while_awaited(self.judged(ddl, Some(id))).await??;
-        if let Some(version) = self.recorded(id, &script.checksum).await? {
+        let script = while_client_waits(self.judge_script(ddl, Some(id))).await??;
+        if let Some(version) = self.recorded_version(id, &script.checksum).await? {
             return Ok(MigrationResult {
                 status: MigrationStatus::AlreadyApplied,
                 version,
@@ -72,10 +72,13 @@ impl Backends {
         self.check_definitions(id, &script, note.as_deref()).await?;
         self.check_disk()?;
         let migrated = self.databases.migrate(id, script.clone()).await;
-        let (status, marker, warnings) = match migrated.map_err(|error| failed(&script, error))? {
-            Migrated::Applied(marker, new) => (MigrationStatus::Applied, marker, new),
-            Migrated::Found(marker) => (MigrationStatus::Healed, marker, Vec::new()),
-        };
+        let (status, marker, warnings) =
+            match migrated.map_err(|error| script_error(&script, error))? {
+                MigrationOutcome::Applied(marker, new) => (MigrationStatus::Applied, marker, new),
+                MigrationOutcome::AlreadyApplied(marker) => {
+                    (MigrationStatus::Healed, marker, Vec::new())
+                }
+            };
         let entry = LedgerEntry {
             version: marker.version,
             checksum: marker.checksum.clone(),
@@ -92,18 +95,18 @@ impl Backends {
         })
     }
 
-    /// The version under which a script is in the ledger.
-    pub(super) async fn recorded(
+    /// Returns the version under which a script is in the ledger.
+    pub(super) async fn recorded_version(
         &self,
         id: BackendId,
         checksum: &str,
     ) -> Result<Option<u32>, control::Error> {
         let checksum = checksum.to_owned();
-        let look = move |c: &_| store::recorded(c, &id, &checksum);
+        let look = move |c: &_| store::recorded_version(c, &id, &checksum);
         self.control.read(look).await
     }
 
-    /// Whether the ledger has room for a script. One that is in the file is recorded in any case.
+    /// Checks that the ledger has room for a script. A script that is in the file already is always recorded.
     pub(super) async fn check_definitions(
         &self,
         id: BackendId,
@@ -138,7 +141,13 @@ impl Backends {
                     return Ok(false);
                 }
                 store::append(tx, &id, &entry)?;
-                projects::did(tx, &project, Act::BackendMigrate, &id, entry.applied_at)?;
+                projects::record_audit(
+                    tx,
+                    &project,
+                    AuditAction::BackendMigrate,
+                    &id,
+                    entry.applied_at,
+                )?;
                 Ok(true)
             })
             .await;
@@ -152,33 +161,43 @@ impl Backends {
         }
     }
 
-    /// Returns the turn of a backend: its holder alone changes the backend's file.
-    pub(super) fn turn(&self, id: BackendId) -> Arc<tokio::sync::Mutex<()>> {
+    /// Returns the lock of a backend: only its holder changes the backend's schema.
+    pub(super) fn migration_lock(&self, id: BackendId) -> Arc<tokio::sync::Mutex<()>> {
         let mut turns = self
-            .migrating
+            .migration_locks
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        // Nobody waits for, or has, a turn that only the map knows.
+        // A lock that only the map holds is not in use.
         turns.retain(|_, turn| Arc::strong_count(turn) > 1);
         Arc::clone(turns.entry(id).or_default())
     }
 }
 
-/// Phrases a failure for the author of a script.
-pub(super) fn failed(script: &Script, failure: ScriptError) -> BackendError {
+/// Maps a failure to an error for the author of a script.
+pub(super) fn script_error(script: &Script, failure: ScriptError) -> BackendError {
     match (failure.error, failure.statement) {
         (RunError::Refused { reason, offset }, Some(number)) => {
-            refused(script, number, offset, reason)
+            script_refused(script, number, offset, reason)
         }
-        // Of a script it is the author's own value that made it fail.
-        (RunError::Failed(reason), Some(number)) => refused(script, number, None, reason),
+        // In a script, the author's own value has made the statement fail.
+        (RunError::Failed(reason), Some(number)) => script_refused(script, number, None, reason),
         (error, _) => error.into(),
     }
 }
 
-/// Where nothing else is known, the statement begins the place.
-fn refused(script: &Script, number: usize, offset: Option<usize>, reason: String) -> BackendError {
+/// Without another position, the start of the statement is reported.
+fn script_refused(
+    script: &Script,
+    number: usize,
+    offset: Option<usize>,
+    reason: String,
+) -> BackendError {
     let start = script.statements.get(number).map_or(0, |range| range.start);
     let offset = start + offset.unwrap_or(0);
-    BackendError::ScriptRefused(verdicts::refusal(&script.sql, number, Some(offset), reason))
+    BackendError::ScriptRefused(verdicts::to_refusal(
+        &script.sql,
+        number,
+        Some(offset),
+        reason,
+    ))
 }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{BackendError, Backends};
 use svc_base::ids::BackendId;
-use svc_database::Payment;
+use svc_database::PaymentRow;
 
 /// Backends whose table is behind, each with the reason.
 #[derive(Debug, Default)]
@@ -23,14 +23,14 @@ impl Lags {
 }
 
 impl Backends {
-    /// Writes rows of `svc_payments`; with `anew` there is nothing else in it afterwards.
+    /// Writes rows of `svc_payments`; with `anew` all other rows are removed.
     pub async fn mirror(
         &self,
         backend: BackendId,
-        rows: Vec<Payment>,
+        rows: Vec<PaymentRow>,
         anew: bool,
     ) -> Result<(), BackendError> {
-        Ok(self.databases.mirror(backend, rows, anew).await?)
+        Ok(self.databases.mirror_payments(backend, rows, anew).await?)
     }
 
     /// Notes why the table of a backend is behind; `None` is one that is not.

@@ -1,4 +1,4 @@
-//! Backends: one database a project, whose schema grows by migrations and which visitors reach through named actions.
+//! Backends: one database per project, whose schema grows by migrations, and which visitors reach through named actions.
 
 mod actions;
 mod agents;
@@ -10,7 +10,6 @@ mod drift;
 mod dry_runs;
 pub mod export;
 pub mod history;
-pub mod kept_sql;
 mod migrations;
 mod mirror;
 pub mod model;
@@ -25,6 +24,7 @@ pub mod routes;
 pub mod scope;
 mod service;
 mod store;
+pub mod stored_sql;
 mod verdicts;
 pub mod views;
 

@@ -1,4 +1,4 @@
-//! Model of a backend.
+//! Model of backends, actions and the ledger.
 
 use std::sync::Arc;
 
@@ -6,35 +6,32 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::occupancy::Occupancy;
-use crate::access::Abandoned;
+use crate::access::ClientGone;
 use crate::config::CapReached;
 use crate::control;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, ProjectId};
-use svc_database::{Inventory, Pace, RunError, Schema, SchemaWarning};
+use svc_database::{Inventory, RunError, Schema, SchemaWarning, StatementTiming};
 use svc_sandbox::{GateFailure, Refusal, Statement, StatementKind};
 
-/// The bind that is a signed-in visitor's id.
-pub const USER_ID: &str = "svc_user_id";
-/// The bind that is a signed-in visitor's verified address.
-pub const USER_EMAIL: &str = "svc_user_email";
-/// The longest note, in characters.
-pub const NOTE: usize = 1_000;
-/// The most actions in a batch.
-pub const BATCH: usize = 200;
+/// Reserved bind for the id of the signed-in visitor.
+pub const USER_ID_BIND: &str = "svc_user_id";
+/// Reserved bind for the verified e-mail address of the signed-in visitor.
+pub const USER_EMAIL_BIND: &str = "svc_user_email";
+/// Maximum length of a note, in characters.
+pub const MAX_NOTE_CHARS: usize = 1_000;
+/// Maximum number of actions in a batch.
+pub const MAX_BATCH: usize = 200;
 
-/// A project's backend.
+/// Backend of a project.
 #[derive(Clone, Debug)]
 pub struct Backend {
-    /// Identifier of the backend.
     pub id: BackendId,
-    /// Project that the backend belongs to.
     pub project: ProjectId,
-    /// Whether its rooms may be joined.
+    /// Whether the rooms may be joined.
     pub realtime: bool,
-    /// Whether agents of visitors may call its actions as tools.
+    /// Whether visitors' agents may call the actions as tools.
     pub agents: bool,
-    /// When it was made.
     pub created_at: Timestamp,
 }
 
@@ -54,36 +51,32 @@ pub struct LedgerEntry {
     pub applied_at: Timestamp,
 }
 
-/// A version of an action, as it is stored.
+/// Version of an action, as it is stored.
 #[derive(Clone, Debug)]
 pub struct ActionRow {
-    /// Name of the action.
     pub name: String,
-    /// From 1; a changed body makes the next.
+    /// Number of the version, from 1; changed SQL makes the next version.
     pub version: u32,
-    /// SQL of the one statement.
     pub sql: String,
-    /// SHA-256 of that, in hexadecimal.
+    /// SHA-256 of the SQL, in hexadecimal.
     pub checksum: String,
-    /// Note of the author.
     pub note: Option<String>,
-    /// When this version was made.
+    /// When this version was defined.
     pub created_at: Timestamp,
-    /// Verdict of the gate.
     pub verdict: Statement,
-    /// Which gate it was.
+    /// Digest of the gate that judged it.
     pub gate: [u8; 32],
 }
 
-/// An action, ready to be called.
+/// Action, ready to be called.
 #[derive(Debug)]
 pub struct Action {
-    /// As it is stored.
+    /// Stored version.
     pub row: ActionRow,
-    /// The statement itself, without what stands around it.
+    /// The statement alone, without surrounding white space and comments.
     pub statement: Arc<str>,
-    /// How long it takes.
-    pub pace: Arc<Pace>,
+    /// Measured duration of the statement.
+    pub timing: Arc<StatementTiming>,
 }
 
 impl From<ActionRow> for Action {
@@ -92,61 +85,56 @@ impl From<ActionRow> for Action {
         let statement = row.sql.get(range).unwrap_or_default();
         Self {
             statement: statement.into(),
-            pace: Arc::default(),
+            timing: Arc::default(),
             row,
         }
     }
 }
 
-/// The values that a call of a statement names.
+/// Lists the params of a call, without the reserved ones.
 pub fn params(statement: &Statement) -> impl Iterator<Item = &String> {
     let binds = statement.binds.iter();
     binds.filter(|bind| !is_identity(bind))
 }
 
-/// Whether only a signed-in visitor can call a statement.
+/// Whether a statement needs a signed-in visitor.
 pub fn requires_identity(statement: &Statement) -> bool {
     statement.binds.iter().any(|bind| is_identity(bind))
 }
 
-/// Whether a statement changes rows.
 pub fn writes(statement: &Statement) -> bool {
     statement.kind != StatementKind::Read
 }
 
 fn is_identity(bind: &str) -> bool {
-    matches!(bind, USER_ID | USER_EMAIL)
+    matches!(bind, USER_ID_BIND | USER_EMAIL_BIND)
 }
 
-/// An action to define.
+/// Action to define.
 #[derive(Clone, Debug)]
 pub struct NewAction {
-    /// Name of the action.
     pub name: String,
-    /// SQL of the one statement.
     pub sql: String,
-    /// Note of the author.
     pub note: Option<String>,
 }
 
-/// All that there is to see of a backend.
+/// Complete description of a backend.
 #[derive(Debug)]
-pub struct Detail {
-    /// The backend.
+pub struct BackendDetail {
     pub backend: Backend,
-    /// Content of the file.
+    /// Content of the database.
     pub inventory: Inventory,
-    /// Members of the rooms.
+    /// Numbers of rooms and sockets.
     pub occupancy: Occupancy,
-    /// Why its table of payments is behind, if it is.
+    /// Reason why the table of payments is behind, if it is.
     pub behind: Option<String>,
-    /// How many bytes it takes on the disk.
+    /// Size on the disk.
     pub bytes_on_disk: u64,
-    /// The ledger, oldest first.
+    /// Ledger, oldest first.
     pub ledger: Vec<LedgerEntry>,
-    /// Parts of the schema that no migration of the ledger has made.
+    /// Parts of the schema that no migration of the ledger created.
     pub unrecorded: Vec<String>,
-    /// The actions' newest versions, by name.
+    /// Newest versions of the actions, by name.
     pub actions: Vec<ActionRow>,
 }
 
@@ -162,113 +150,109 @@ pub enum MigrationStatus {
     Healed,
 }
 
-/// A migration that is in the file and in the ledger.
+/// Migration that is in the file and in the ledger.
 #[derive(Clone, Debug)]
 pub struct MigrationResult {
-    /// How it came there.
     pub status: MigrationStatus,
-    /// Version of the schema.
     pub version: u32,
-    /// SHA-256 of its script, in hexadecimal.
+    /// SHA-256 of the script, in hexadecimal.
     pub checksum: String,
-    /// Warnings about parts that the migration brought.
+    /// Warnings about parts that the migration added.
     pub warnings: Vec<SchemaWarning>,
 }
 
-/// Effect that a change would have, had it not been a trial.
+/// Effect that a change would have.
 #[derive(Clone, Debug)]
 pub struct DryRun {
-    /// Status that the change would be answered with.
+    /// Status that the change would have.
     pub status: MigrationStatus,
-    /// The schema as it is.
+    /// Current schema.
     pub before: Schema,
-    /// The schema as it would be.
+    /// Schema after the change.
     pub after: Schema,
-    /// The actions that would not work, and why.
+    /// Actions that would fail, with the reasons.
     pub broken: Vec<(String, String)>,
-    /// Warnings that the change would bring.
+    /// Warnings that the change would add.
     pub warnings: Vec<SchemaWarning>,
 }
 
-/// An entry of a batch of actions that cannot be.
+/// Refused entry of a batch of actions.
 #[derive(Debug)]
 pub struct BadAction {
-    /// Name of the action.
     pub name: String,
-    /// Error of the action.
     pub error: BackendError,
 }
 
-/// Why nothing was done to a backend, or by it.
+/// Error of an operation on a backend.
 #[derive(Debug, thiserror::Error)]
 pub enum BackendError {
-    /// The project has none, or the page is not bound to it.
+    /// The project has no backend, or the page is not bound to it.
     #[error("there is no backend")]
     NotFound,
     /// The backend has no action of this name.
     #[error("the backend has no action {0}")]
     NoAction(String),
-    /// The project has one.
+    /// The project has a backend already.
     #[error("the project has a backend already")]
     Exists,
-    /// The project is gone.
+    /// The project does not exist any more.
     #[error("the project is gone")]
     NoProject,
     /// A field breaks a rule.
     #[error("{0}")]
     Invalid(String),
-    /// The gate, or SQLite, refuses a script.
+    /// The gate or SQLite refuses a script.
     #[error("{}", .0.reason)]
     ScriptRefused(Refusal),
-    /// The gate, or SQLite, refuses a statement.
+    /// The gate or SQLite refuses a statement.
     #[error("{}", .0.reason)]
     Refused(Refusal),
-    /// The SQL takes more to judge than a call may use.
+    /// Judging the SQL exceeds the gate's budget.
     #[error("{0}")]
     TooMuchToJudge(String),
-    /// Entries of a batch that cannot be: at least one.
+    /// Refused entries of a batch of actions: at least one.
     #[error("the batch has invalid entries")]
     Batch(Vec<BadAction>),
-    /// A call of a batch of calls cannot be, or failed.
+    /// A call in a batch was refused or failed.
     #[error("op {index}: {error}")]
     Op {
-        /// Which, from 0.
+        /// Index of the call, from 0.
         index: usize,
-        /// Cause of the refusal.
+        /// Cause of the failure.
         error: Box<BackendError>,
     },
-    /// A call names other values than the statement.
+    /// The params differ from the binds of the statement.
     #[error("the params differ from those of the statement")]
-    Mismatch {
-        /// Binds that the call does not name.
+    ParamsMismatch {
+        /// Binds without a param.
         missing: Vec<String>,
-        /// Names for which there is no bind.
+        /// Params without a bind.
         extra: Vec<String>,
     },
-    /// A call names a value that only the platform gives.
+    /// A call sets a reserved param.
     #[error("{0} is given by the platform")]
-    Reserved(String),
-    /// Only a signed-in visitor may call it.
+    ReservedParam(String),
+    /// The action needs a signed-in visitor.
     #[error("the action needs a signed-in visitor")]
     IdentityRequired,
-    /// A query that writes, of somebody who only reads.
+    /// A caller who may only read sent a query that writes.
     #[error("a query that writes takes an editor")]
     OnlyReads,
-    /// A migration is in the file but not in the ledger.
+    /// A migration is in the file and not in the ledger.
     #[error("the migration was applied but not recorded")]
     NotRecorded,
-    /// The history does not reach back so far: the first moment that it has.
+    /// The history does not reach back so far; contains the first moment that it has.
     #[error("there is no such moment")]
     NoMoment(Option<Timestamp>),
-    /// A migration of the ledger cannot be applied to the rows that are to be restored.
+    /// A migration of the ledger cannot be applied to the rows to restore.
     #[error("migration {version}: {error}")]
     Migration {
-        /// Version that was applied.
+        /// Version of the migration.
         version: u32,
         /// Cause of the failure.
         error: Box<BackendError>,
     },
-    /// There is no room for more.
+    /// The disk is full.
     #[error("{0}")]
     Capacity(&'static str),
     /// A cap is reached.
@@ -277,23 +261,23 @@ pub enum BackendError {
     /// A statement failed.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// The gate has no thread free.
+    /// All threads of the gate are busy.
     #[error("the gate is busy")]
     GateBusy,
-    /// Nobody waits for the answer any more, and nothing was changed.
+    /// The client has hung up, and nothing was changed.
     #[error(transparent)]
-    Abandoned(#[from] Abandoned),
-    /// The control database's.
+    Abandoned(#[from] ClientGone),
+    /// The control database failed.
     #[error(transparent)]
     Store(#[from] control::Error),
-    /// Everything else, for the log.
+    /// Any other error, for the log.
     #[error(transparent)]
     Internal(#[from] anyhow::Error),
 }
 
 impl BackendError {
     /// Wraps the error of a call within a batch.
-    pub(super) fn at_op(index: usize, error: Self) -> Self {
+    pub(super) fn in_op(index: usize, error: Self) -> Self {
         Self::Op {
             index,
             error: Box::new(error),

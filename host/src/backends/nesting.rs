@@ -1,5 +1,5 @@
-//! How much a view stands for: SQLite writes it out wherever it is named, and the views in it too, so that a few views
-//! in which each names the one before twice would cost gigabytes to prepare.
+//! Limits the expanded size of views: SQLite expands a view wherever it is named, and the views in it too, so that a few views
+//! that each name another one twice would need gigabytes to prepare.
 
 use std::collections::HashMap;
 
@@ -9,34 +9,34 @@ use super::verdicts;
 use svc_base::ids::BackendId;
 use svc_sandbox::{NamedTable, Purpose, Statement};
 
-/// The most tables and views that a view may stand for.
-const MOST: u32 = 32;
-/// The most expressions, selects and tables that it may stand for.
-const PARTS: u32 = 10_000;
-/// The most views of a backend.
-const VIEWS: usize = 200;
+/// Maximum number of tables and views in an expanded view.
+const MAX_TABLES: u32 = 32;
+/// Maximum number of expressions, selects and tables in an expanded view.
+const MAX_PARTS: u32 = 10_000;
+/// Maximum number of views of a backend.
+const MAX_VIEWS: usize = 200;
 
-/// The views of a backend.
-type Views = HashMap<String, View>;
+/// Views of a backend, by name.
+type ViewMap = HashMap<String, ParsedView>;
 
-/// A view, as it was written.
+/// View, not expanded.
 #[derive(Clone, Debug)]
-struct View {
+struct ParsedView {
     /// Tables and views that the view names.
     named: Vec<NamedTable>,
-    /// How much it is itself.
+    /// Size of the view itself.
     parts: u32,
 }
 
-/// Budget that remains for resolving a view.
+/// Remaining budget while a view is expanded.
 #[derive(Clone, Copy, Debug)]
-struct Budget {
+struct ExpansionBudget {
     tables: u32,
     parts: u32,
 }
 
 impl Backends {
-    /// Refuses a script whose views, with those that the backend has, stand for too much.
+    /// Refuses a script whose views, together with those of the backend, expand to too much.
     pub(super) async fn check_views(
         &self,
         backend: Option<BackendId>,
@@ -49,27 +49,27 @@ impl Backends {
         }
         let mut views = match backend {
             Some(id) => self.views(id).await?,
-            None => Views::new(),
+            None => ViewMap::new(),
         };
         views.extend(script.iter().filter_map(view));
-        let wide = views.keys().find(|name| !fits(&views, name));
+        let wide = views.keys().find(|name| !is_within_limits(&views, name));
         let reason = match wide {
             Some(wide) => format!(
-                "The view `{wide}` stands for more than {MOST} tables or {PARTS} expressions, with the views that it names written out: let it be less."
+                "The view `{wide}` stands for more than {MAX_TABLES} tables or {MAX_PARTS} expressions, with the views that it names written out: let it be less."
             ),
-            None if views.len() > VIEWS => {
-                format!("The backend would have more than {VIEWS} views, which is the most.")
+            None if views.len() > MAX_VIEWS => {
+                format!("The backend would have more than {MAX_VIEWS} views, which is the most.")
             }
             None => return Ok(()),
         };
-        // An older view can only have become too wide by what the script makes of the names in it.
+        // An older view can only have become too large by the views of the script that it names.
         let (number, blamed) = script
             .iter()
             .enumerate()
             .filter(|(_, statement)| made(statement))
             .max_by_key(|(number, statement)| (statement.view.as_ref() == wide, *number))
             .ok_or_else(|| anyhow::anyhow!("no view of the script is to blame"))?;
-        Err(BackendError::ScriptRefused(verdicts::refusal(
+        Err(BackendError::ScriptRefused(verdicts::to_refusal(
             sql,
             number,
             Some(blamed.start),
@@ -77,13 +77,13 @@ impl Backends {
         )))
     }
 
-    /// The views of a backend.
-    async fn views(&self, id: BackendId) -> Result<Views, BackendError> {
-        let mut views = Views::new();
+    /// Reads the views of a backend.
+    async fn views(&self, id: BackendId) -> Result<ViewMap, BackendError> {
+        let mut views = ViewMap::new();
         for sql in self.databases.views(id).await? {
             match self.verdicts.script(&sql, Purpose::Migration).await {
                 Ok(statements) => views.extend(statements.iter().filter_map(view)),
-                // A gate that no longer allows it names nothing: it counts as one table.
+                // A view that the current gate refuses counts as a table.
                 Err(BackendError::ScriptRefused(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -92,27 +92,27 @@ impl Backends {
     }
 }
 
-fn view(statement: &Statement) -> Option<(String, View)> {
+fn view(statement: &Statement) -> Option<(String, ParsedView)> {
     let name = statement.view.clone()?;
     let named = statement.tables.iter().filter(|table| table.name != name);
-    let view = View {
+    let view = ParsedView {
         named: named.cloned().collect(),
         parts: statement.parts,
     };
     Some((name, view))
 }
 
-/// Whether a view stands for no more than a view may.
-fn fits(views: &Views, name: &str) -> bool {
-    let mut left = Budget {
-        tables: MOST,
-        parts: PARTS,
+/// Whether an expanded view is within the limits.
+fn is_within_limits(views: &ViewMap, name: &str) -> bool {
+    let mut left = ExpansionBudget {
+        tables: MAX_TABLES,
+        parts: MAX_PARTS,
     };
-    spend(views, name, &mut left)
+    expand(views, name, &mut left)
 }
 
-/// Writes a view out for as long as something is left: as deep, and as long, as the bound at most.
-fn spend(views: &Views, name: &str, left: &mut Budget) -> bool {
+/// Expands a view as long as the budget lasts; the budget also bounds the depth.
+fn expand(views: &ViewMap, name: &str, left: &mut ExpansionBudget) -> bool {
     let Some(view) = views.get(name) else {
         return true;
     };
@@ -124,7 +124,7 @@ fn spend(views: &Views, name: &str, left: &mut Budget) -> bool {
         (0..table.times).all(|_| match left.tables.checked_sub(1) {
             Some(tables) => {
                 left.tables = tables;
-                spend(views, &table.name, left)
+                expand(views, &table.name, left)
             }
             None => false,
         })
@@ -135,13 +135,13 @@ fn spend(views: &Views, name: &str, left: &mut Budget) -> bool {
 mod tests {
     use super::*;
 
-    fn views(of: &[(&str, &[(&str, u32)])]) -> Views {
+    fn views(of: &[(&str, &[(&str, u32)])]) -> ViewMap {
         let named = |tables: &[(&str, u32)]| {
             let tables = tables.iter().map(|(name, times)| NamedTable {
                 name: (*name).to_owned(),
                 times: *times,
             });
-            View {
+            ParsedView {
                 named: tables.collect(),
                 parts: 10,
             }
@@ -153,12 +153,12 @@ mod tests {
 
     #[test]
     fn a_view_stands_for_so_many_tables() {
-        assert!(fits(&views(&[("v", &[("t", 32)])]), "v"));
-        assert!(!fits(&views(&[("v", &[("t", 33)])]), "v"));
+        assert!(is_within_limits(&views(&[("v", &[("t", 32)])]), "v"));
+        assert!(!is_within_limits(&views(&[("v", &[("t", 33)])]), "v"));
         let nested = views(&[("v", &[("w", 4), ("t", 1)]), ("w", &[("t", 5), ("u", 1)])]);
-        assert!(fits(&nested, "v"), "4 times 1 and 6, and 1");
+        assert!(is_within_limits(&nested, "v"), "4 times 1 and 6, and 1");
         let nested = views(&[("v", &[("w", 5)]), ("w", &[("t", 6)])]);
-        assert!(!fits(&nested, "v"), "5 times 1 and 6");
+        assert!(!is_within_limits(&nested, "v"), "5 times 1 and 6");
         let doubled: Vec<(String, String)> = (1..100)
             .map(|level| (format!("v{level}"), format!("v{}", level - 1)))
             .collect();
@@ -168,22 +168,25 @@ mod tests {
             .collect();
         let doubled: Vec<(&str, &[(&str, u32)])> =
             doubled.iter().map(|(v, n)| (*v, n.as_slice())).collect();
-        assert!(!fits(&views(&doubled), "v99"));
-        assert!(fits(&views(&doubled), "v4"));
+        assert!(!is_within_limits(&views(&doubled), "v99"));
+        assert!(is_within_limits(&views(&doubled), "v4"));
     }
 
     #[test]
     fn a_view_of_much_text_is_much_wherever_it_is_named() {
         let mut nested = views(&[("v", &[("w", 3)]), ("w", &[("t", 1)])]);
-        assert!(fits(&nested, "v"));
-        nested.get_mut("w").unwrap().parts = PARTS / 3;
-        assert!(!fits(&nested, "v"), "3 times a third, and a little");
-        assert!(fits(&nested, "w"));
+        assert!(is_within_limits(&nested, "v"));
+        nested.get_mut("w").unwrap().parts = MAX_PARTS / 3;
+        assert!(
+            !is_within_limits(&nested, "v"),
+            "3 times a third, and a little"
+        );
+        assert!(is_within_limits(&nested, "w"));
     }
 
     #[test]
     fn a_view_that_names_itself_ends() {
         let circle = views(&[("v", &[("w", 1)]), ("w", &[("v", 1)])]);
-        assert!(!fits(&circle, "v"));
+        assert!(!is_within_limits(&circle, "v"));
     }
 }

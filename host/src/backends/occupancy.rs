@@ -1,13 +1,12 @@
-//! How many rooms and sockets a backend has just now, as the part that keeps rooms counts them.
+//! Numbers of rooms and sockets of a backend, as the rooms' service counts them.
 
 use svc_base::ids::BackendId;
 
-/// The rooms and sockets of a backend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Occupancy {
-    /// Rooms that somebody is in.
+    /// Rooms that have members.
     pub rooms: u64,
-    /// Sockets in them.
+    /// Sockets in these rooms.
     pub sockets: u64,
 }
 

@@ -6,28 +6,28 @@ use bytes::Bytes;
 
 use super::Backends;
 use super::calls::requests::{As, CallBatch, check_ops};
-use super::history::requests::{RestoreBackend, WhichMoments};
+use super::history::requests::{MomentsQuery, RestoreBackend};
 use super::history::views::{HistoryView, RestoredView};
-use super::requests::{Change, CreateBackend, DefineActions, HowToChange, UpdateBackend};
+use super::requests::{Change, ChangeMode, CreateBackend, DefineActions, UpdateBackend};
 use super::scope::BackendScope;
 use super::views::{ActionList, BackendView, Defined, Updated};
 use crate::access::{Editor, Viewer};
-use crate::control::answers::Keep;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::http::problem::Problem;
 use crate::projects::scope::ProjectScope;
 
-/// Makes the backend of a project. Durable when it returns.
+/// Creates the backend of a project. Durable when it returns.
 ///
 /// # Errors
-/// `ddl_refused`, `backend_exists`, `constraint_violation`, `capacity_reached`; nothing is left of the attempt then.
+/// `ddl_refused`, `backend_exists`, `constraint_violation`, `capacity_reached`; then nothing is left of the attempt.
 pub async fn create(
     backends: Arc<Backends>,
     at: ProjectScope<Editor>,
     input: CreateBackend,
-    keep: Keep<BackendView>,
+    keep: AnswerKeeper<BackendView>,
 ) -> Result<BackendView, Problem> {
     let config = Arc::clone(backends.config());
-    let keep = keep.of(move |detail| BackendView::new(detail, &config));
+    let keep = keep.map_view(move |detail| BackendView::new(detail, &config));
     let detail = backends.create(&at.project, input.checked(), keep).await?;
     Ok(BackendView::new(&detail, backends.config()))
 }
@@ -44,14 +44,14 @@ pub async fn get(
     Ok(BackendView::new(&detail, backends.config()))
 }
 
-/// Applies a migration, tries one, or switches realtime or the tools of agents.
+/// Applies or tries a migration, or switches realtime or the tools for agents.
 ///
 /// # Errors
 /// `nothing_to_update`, `ddl_refused`, `constraint_violation`, `migration_not_recorded`, `database_full`, `database_busy`.
 pub async fn update(
     backends: Arc<Backends>,
     at: BackendScope<Editor>,
-    (input, how): (UpdateBackend, HowToChange),
+    (input, how): (UpdateBackend, ChangeMode),
 ) -> Result<Updated, Problem> {
     let project = at.at.project.id;
     Ok(match input.checked(how)? {
@@ -75,7 +75,7 @@ pub async fn update(
     })
 }
 
-/// Removes the backend of a project with its data; one that is gone already is removed.
+/// Deletes the backend of a project with its data; a missing backend is not an error.
 pub async fn delete(backends: Arc<Backends>, at: ProjectScope<Editor>) -> Result<(), Problem> {
     Ok(backends.delete(at.project.id).await?)
 }
@@ -87,7 +87,7 @@ pub async fn delete(backends: Arc<Backends>, at: ProjectScope<Editor>) -> Result
 pub async fn define(
     backends: Arc<Backends>,
     at: BackendScope<Editor>,
-    (input, how): (DefineActions, HowToChange),
+    (input, how): (DefineActions, ChangeMode),
 ) -> Result<Defined, Problem> {
     let (project, batch) = (at.at.project.id, input.checked());
     Ok(if how.dry_run {
@@ -98,10 +98,10 @@ pub async fn define(
     })
 }
 
-/// Calls actions in one transaction, as their visitors would.
+/// Calls actions in one transaction, as visitors do.
 ///
 /// # Errors
-/// Those of a call, with the `index` of the op.
+/// Errors of a call, with the `index` of the op.
 pub async fn batch(
     backends: Arc<Backends>,
     at: BackendScope<Editor>,
@@ -119,13 +119,13 @@ pub async fn batch(
 pub async fn history(
     backends: Arc<Backends>,
     at: BackendScope<Viewer>,
-    input: WhichMoments,
+    input: MomentsQuery,
 ) -> Result<HistoryView, Problem> {
     let part = input.checked()?;
     Ok(backends.history(at.at.project.id, part).await?.into())
 }
 
-/// Puts a database back to a moment of its history.
+/// Restores a database to a moment of its history.
 ///
 /// # Errors
 /// `not_found` for the moment, `constraint_violation`, `database_busy`.
@@ -138,7 +138,7 @@ pub async fn restore(
     Ok(backends.restore(at.at.project.id, moment).await?.into())
 }
 
-/// Returns a database as one file.
+/// Exports a database as one file.
 ///
 /// # Errors
 /// `query_timeout`, `database_busy`.

@@ -1,4 +1,4 @@
-//! Errors of backends and of statements as problems.
+//! Maps errors of backends and of statements to problems.
 
 use serde_json::{Value, json};
 
@@ -87,7 +87,7 @@ impl From<&BackendError> for Problem {
                 let detail = format!("Op {index}: {}", problem.detail);
                 Self { detail, ..problem }.with("index", *index)
             }
-            BackendError::Mismatch { missing, extra } => Self::new(
+            BackendError::ParamsMismatch { missing, extra } => Self::new(
                 Code::ParamsMismatch,
                 "`params` must name exactly what the statement does: see `missing` and `extra`.",
             )
@@ -188,7 +188,7 @@ impl From<RunError> for Problem {
                 Code::PayloadTooLarge,
                 "The result is larger than a result may be. Select fewer columns or rows; if it was a write, it was undone.",
             ),
-            RunError::Busy | RunError::Elsewhere => Self::new(
+            RunError::Busy | RunError::NeedsLane => Self::new(
                 Code::DatabaseBusy,
                 "The database was busy for too long, and nothing was done. Try again.",
             ),

@@ -1,4 +1,4 @@
-//! Actions are judged again when another gate serves than the one that judged them.
+//! Tests that actions are judged again when another gate is installed.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use serde_json::Value;
 use super::model::NewAction;
 use super::service::NewBackend;
 use crate::config::Settings;
-use crate::control::answers::Keep;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::projects::model::NewProject;
 use crate::server::Server;
 use crate::workspaces::Plan;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::random::Random;
 
-/// The built-in gate under another digest: with a custom section, which means nothing.
+/// Returns the built-in gate with another digest, by adding an empty custom section.
 fn another_gate() -> Vec<u8> {
     let mut gate = svc_sandbox::built_in(svc_sandbox::World::Gate).to_vec();
     gate.extend([0, 3, 1, b'x', b'y']);
@@ -48,14 +48,14 @@ async fn another_gate_judges_what_the_last_one_did() {
     };
     let project = app
         .projects
-        .create(workspace, new, Keep::nothing())
+        .create(workspace, new, AnswerKeeper::none())
         .await
         .unwrap();
     let new = NewBackend {
         ddl: "CREATE TABLE a (x)".to_owned(),
         realtime: false,
     };
-    let made = app.backends.create(&project, new, Keep::nothing());
+    let made = app.backends.create(&project, new, AnswerKeeper::none());
     let id = made.await.unwrap().backend.id;
     let action = NewAction {
         name: "count".to_owned(),
@@ -70,12 +70,15 @@ async fn another_gate_judges_what_the_last_one_did() {
     std::fs::write(guests.join("another.wasm"), another_gate()).unwrap();
     let second = server(directory.path()).await;
     let backends = &second.app().backends;
-    // Waits until the gate is loaded; calls find it serving then.
+    // Waits until the gate is loaded.
     backends
         .query(id, "SELECT 1 AS x".to_owned(), Vec::new(), false)
         .await
         .unwrap();
-    let answer = backends.op(id, "count", Vec::new(), None).await.unwrap();
+    let answer = backends
+        .call_action(id, "count", Vec::new(), None)
+        .await
+        .unwrap();
     let answer: Value = serde_json::from_slice(&answer).unwrap();
     assert_eq!(answer["rows"][0]["n"], 0);
     let judged = backends.detail(project.id).await.unwrap().actions.remove(0);

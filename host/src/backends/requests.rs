@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::model::{NOTE, NewAction};
+use super::model::{MAX_NOTE_CHARS, NewAction};
 use super::service::NewBackend;
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::{Code, Problem};
@@ -39,11 +39,11 @@ pub struct UpdateBackend {
     pub agents: Option<bool>,
 }
 
-/// How a change is meant.
+/// Mode of a change, from the query.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct HowToChange {
-    /// Whether it is only tried.
+pub struct ChangeMode {
+    /// Whether the change is only tried.
     #[serde(default)]
     pub dry_run: bool,
 }
@@ -87,7 +87,7 @@ impl From<ActionRequest> for NewAction {
 }
 
 impl CreateBackend {
-    /// The backend that is asked for.
+    /// Returns the requested backend.
     pub fn checked(self) -> NewBackend {
         NewBackend {
             ddl: self.ddl,
@@ -96,31 +96,26 @@ impl CreateBackend {
     }
 }
 
-/// A change of a backend.
+/// Change of a backend.
 #[derive(Debug)]
 pub enum Change {
-    /// A migration.
-    Migrate {
-        /// Script of the change.
-        ddl: String,
-        /// Purpose of the migration.
-        note: Option<String>,
-    },
-    /// A migration that is only tried: its script.
+    /// Applies a migration.
+    Migrate { ddl: String, note: Option<String> },
+    /// Tries a migration, by its script.
     Try(String),
-    /// Open or close the rooms.
+    /// Opens or closes the rooms.
     Realtime(bool),
-    /// Offer the actions as tools to visitors' agents, or offer them no more.
+    /// Allows or forbids visitors' agents to call the actions as tools.
     Agents(bool),
 }
 
 impl UpdateBackend {
-    /// The change that is asked for.
+    /// Returns the requested change.
     ///
     /// # Errors
     /// `nothing_to_update` or `invalid_request`.
-    pub fn checked(self, how: HowToChange) -> Result<Change, Problem> {
-        check_characters("note", self.note.as_deref(), NOTE)?;
+    pub fn checked(self, how: ChangeMode) -> Result<Change, Problem> {
+        check_characters("note", self.note.as_deref(), MAX_NOTE_CHARS)?;
         match (self.ddl, self.realtime, self.agents) {
             (Some(ddl), None, None) if how.dry_run => Ok(Change::Try(ddl)),
             (Some(ddl), None, None) => Ok(Change::Migrate {
@@ -144,12 +139,12 @@ impl UpdateBackend {
 }
 
 impl DefineActions {
-    /// The names of the actions, as they were sent.
+    /// Lists the names of the actions, as they were sent.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.actions.iter().map(|action| action.name.as_str())
     }
 
-    /// The batch that is asked for.
+    /// Returns the requested batch.
     pub fn checked(self) -> Vec<NewAction> {
         self.actions.into_iter().map(Into::into).collect()
     }

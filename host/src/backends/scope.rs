@@ -1,4 +1,4 @@
-//! Authority over a backend, by extractor: a handler that is given a [`BackendScope`] acts for a caller who may.
+//! Extractor of authority over a backend: a handler with a [`BackendScope`] acts for a caller who has the required role.
 
 use std::sync::Arc;
 
@@ -6,23 +6,22 @@ use axum::extract::{FromRef, FromRequestParts};
 use http::request::Parts;
 
 use super::{Backend, BackendError, Backends};
-use crate::access::{Floor, HasFloor};
+use crate::access::{HasMinimumRole, MinimumRole};
 use crate::config::Config;
 use crate::http::problem::Problem;
 use crate::projects::Projects;
 use crate::projects::scope::ProjectScope;
 use crate::workspaces::Role;
 
-/// The backend of a live project, and a caller whose role in its workspace is `F` or above.
+/// Backend of a live project, and a caller whose role in its workspace is `F` or above.
 #[derive(Clone, Debug)]
 pub struct BackendScope<F> {
-    /// The caller's authority over the project.
+    /// Authority over the project.
     pub at: ProjectScope<F>,
-    /// The backend.
     pub backend: Backend,
 }
 
-impl<F: Floor> BackendScope<F> {
+impl<F: MinimumRole> BackendScope<F> {
     /// Finds the backend of a project.
     ///
     /// # Errors
@@ -34,11 +33,11 @@ impl<F: Floor> BackendScope<F> {
     }
 }
 
-impl<F: Floor> HasFloor for BackendScope<F> {
+impl<F: MinimumRole> HasMinimumRole for BackendScope<F> {
     const ROLE: Role = F::ROLE;
 }
 
-impl<F: Floor, S> FromRequestParts<S> for BackendScope<F>
+impl<F: MinimumRole, S> FromRequestParts<S> for BackendScope<F>
 where
     S: Send + Sync,
     Projects: FromRef<S>,

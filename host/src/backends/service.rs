@@ -1,20 +1,20 @@
-//! Making, describing and deleting backends.
+//! Creates, describes and deletes backends.
 
 use std::sync::Arc;
 
 use quick_cache::sync::Cache;
 
-use super::actions::{self, Actions, ByText};
+use super::actions::{self, Actions, TextWeighter};
 use super::drift;
 use super::model::{Backend, BackendError, Detail, LedgerEntry};
 use super::occupancy::{Occupancy, RoomKeeper};
 use super::store;
 use super::verdicts::Verdicts;
-use crate::access::while_awaited;
+use crate::access::while_client_waits;
 use crate::config::Config;
 use crate::content::Digest;
-use crate::control::answers::Keep;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::control::{self, Control, Tx};
 use crate::deployments::publish::PublishError;
 use crate::deployments::{self, Deployments};
@@ -26,7 +26,7 @@ use svc_base::random::Random;
 use svc_database::{Databases, Schema};
 use svc_sandbox::Sandbox;
 
-/// The backends of an installation.
+/// Service of backends.
 #[derive(Debug)]
 pub struct Backends {
     pub(super) control: Control,
@@ -36,31 +36,31 @@ pub struct Backends {
     pub(super) deployments: Arc<Deployments>,
     pub(super) databases: Arc<Databases>,
     pub(super) verdicts: Verdicts,
-    pub(super) actions: Cache<BackendId, Arc<Actions>, ByText>,
-    /// Schemas and ledgers that were compared and agree, as a digest of both.
-    pub(super) agreed: Cache<BackendId, Digest>,
-    /// The migrations of one project run one at a time.
-    pub(super) migrating: super::migrations::Turns,
-    /// Restores under way.
-    pub(super) rewinds: tokio::sync::Semaphore,
-    /// Files that wait for their receivers.
+    pub(super) actions: Cache<BackendId, Arc<Actions>, TextWeighter>,
+    /// Digests of schemas and ledgers that were compared and match.
+    pub(super) compared_schemas: Cache<BackendId, Digest>,
+    /// Locks of migrations and restores.
+    pub(super) migration_locks: super::migrations::MigrationLocks,
+    /// Permits of restores.
+    pub(super) restore_permits: tokio::sync::Semaphore,
+    /// Running exports.
     pub(super) exports: super::export::Exports,
     rooms: Arc<dyn RoomKeeper>,
     /// Backends that are behind with payments.
     pub(super) lags: super::mirror::Lags,
 }
 
-/// A backend to make.
+/// Backend to create.
 #[derive(Clone, Debug)]
 pub struct NewBackend {
     /// First script.
     pub ddl: String,
-    /// Whether its rooms may be joined.
+    /// Whether the rooms may be joined.
     pub realtime: bool,
 }
 
 impl Backends {
-    /// The backends in a data directory; no database is opened yet.
+    /// Creates the service in a data directory; no database is opened yet.
     ///
     /// # Errors
     /// When a directory cannot be opened.
@@ -76,14 +76,14 @@ impl Backends {
         Ok(Self {
             databases: Arc::new(Databases::open(
                 &config.data,
-                &config.limits.databases(),
+                &config.limits.database_limits(),
                 clock.clone(),
             )?),
             verdicts: Verdicts::new(sandbox),
-            actions: actions::cache(),
-            agreed: Cache::new(drift::AGREED),
-            migrating: super::migrations::Turns::default(),
-            rewinds: tokio::sync::Semaphore::new(super::history::AT_ONCE),
+            actions: actions::action_cache(),
+            compared_schemas: Cache::new(drift::MAX_COMPARED),
+            migration_locks: super::migrations::MigrationLocks::default(),
+            restore_permits: tokio::sync::Semaphore::new(super::history::MAX_RESTORES),
             exports: super::export::Exports::default(),
             rooms,
             lags: super::mirror::Lags::default(),
@@ -95,21 +95,21 @@ impl Backends {
         })
     }
 
-    /// Makes a project's backend; `answer` keeps what `body` makes of it for an idempotency key. Durable when it answers.
+    /// Creates a project's backend. Durable when it returns.
     ///
     /// # Errors
-    /// [`BackendError`]; nothing is left of the attempt then.
+    /// [`BackendError`]; then nothing is left of the attempt.
     pub async fn create(
         &self,
         project: &Project,
         new: NewBackend,
-        keep: Keep<Detail>,
-    ) -> Result<Detail, BackendError> {
+        keep: AnswerKeeper<BackendDetail>,
+    ) -> Result<BackendDetail, BackendError> {
         if self.of_project(project.id).await?.is_some() {
             return Err(BackendError::Exists);
         }
-        let script = while_awaited(self.judged(new.ddl, None)).await??;
-        self.check_room(project.workspace.id).await?;
+        let script = while_client_waits(self.judge_script(new.ddl, None)).await??;
+        self.check_capacity(project.workspace.id).await?;
         let backend = Backend {
             id: BackendId::new(&self.clock, &self.random).map_err(anyhow::Error::from)?,
             project: project.id,
@@ -124,12 +124,13 @@ impl Backends {
             note: None,
             applied_at: backend.created_at,
         };
-        self.databases.belong([(backend.id, project.workspace.id)]);
+        self.databases
+            .set_workspaces([(backend.id, project.workspace.id)]);
         let made = self.databases.create(backend.id, script.clone()).await;
-        let inventory = made.map_err(|error| super::migrations::failed(&script, error))?;
+        let inventory = made.map_err(|error| super::migrations::script_error(&script, error))?;
         let id = backend.id;
         let recorded = async {
-            let detail = Detail {
+            let detail = BackendDetail {
                 bytes_on_disk: self.bytes_on_disk(id).await?,
                 backend,
                 occupancy: Occupancy::default(),
@@ -145,7 +146,7 @@ impl Backends {
         if recorded.is_err()
             && let Err(error) = self.remove_files(id).await
         {
-            // The next start removes them.
+            // The next start removes the files.
             tracing::warn!(%error, "a database that nobody owns cannot be removed");
         }
         let detail = recorded?;
@@ -153,13 +154,13 @@ impl Backends {
         Ok(detail)
     }
 
-    /// Makes a new database the project's backend, and its frontends' that never had one.
+    /// Records a new database as the project's backend, and binds the frontends that never had one.
     async fn record(
         &self,
-        detail: Detail,
+        detail: BackendDetail,
         workspace: WorkspaceId,
-        keep: Keep<Detail>,
-    ) -> Result<Detail, BackendError> {
+        keep: AnswerKeeper<BackendDetail>,
+    ) -> Result<BackendDetail, BackendError> {
         let (config, now) = (Arc::clone(&self.config), self.clock.now());
         self.control
             .write(move |tx| {
@@ -177,19 +178,24 @@ impl Backends {
                     store::append(tx, &backend.id, entry)?;
                 }
                 deployments::bind_backend(tx, &backend.project, &backend.id)?;
-                projects::did(tx, &backend.project, Act::BackendCreate, &backend.id, now)?;
-                keep.keep(tx, &detail)?;
+                projects::record_audit(
+                    tx,
+                    &backend.project,
+                    AuditAction::BackendCreate,
+                    &backend.id,
+                    now,
+                )?;
+                keep.store(tx, &detail)?;
                 Ok(detail)
             })
             .await
     }
 
-    /// The settings.
     pub fn config(&self) -> &Arc<Config> {
         &self.config
     }
 
-    /// Whether the disk has room for what an author adds.
+    /// Checks that the disk has room for new definitions.
     pub(super) fn check_disk(&self) -> Result<(), BackendError> {
         self.deployments.check_disk().map_err(|error| match error {
             PublishError::Capacity(why) => BackendError::Capacity(why),
@@ -197,8 +203,8 @@ impl Backends {
         })
     }
 
-    /// Whether there is room for another backend.
-    async fn check_room(&self, workspace: WorkspaceId) -> Result<(), BackendError> {
+    /// Checks that the disk and the caps allow another backend.
+    async fn check_capacity(&self, workspace: WorkspaceId) -> Result<(), BackendError> {
         self.check_disk()?;
         let config = Arc::clone(&self.config);
         self.control
@@ -206,29 +212,32 @@ impl Backends {
             .await?
     }
 
-    /// The backend of a project.
+    /// Finds the backend of a project.
     pub async fn of_project(&self, project: ProjectId) -> Result<Option<Backend>, control::Error> {
         self.control
             .read(move |c| store::of_project(c, &project))
             .await
     }
 
-    /// The backend of a project, which must have one.
+    /// Finds the backend of a project, which must have one.
     ///
     /// # Errors
     /// `NotFound`.
-    pub(super) async fn required(&self, project: ProjectId) -> Result<Backend, BackendError> {
+    pub(super) async fn require_backend(
+        &self,
+        project: ProjectId,
+    ) -> Result<Backend, BackendError> {
         self.of_project(project)
             .await?
             .ok_or(BackendError::NotFound)
     }
 
-    /// All that there is to see of a project's backend.
+    /// Returns the complete description of a project's backend.
     ///
     /// # Errors
-    /// `NotFound` if it has none.
-    pub async fn detail(&self, project: ProjectId) -> Result<Detail, BackendError> {
-        let backend = self.required(project).await?;
+    /// `NotFound` if the project has no backend.
+    pub async fn detail(&self, project: ProjectId) -> Result<BackendDetail, BackendError> {
+        let backend = self.require_backend(project).await?;
         let id = backend.id;
         let inventory = self.databases.inventory(id).await?;
         let (mut ledger, actions) = self
@@ -240,7 +249,7 @@ impl Backends {
             self.record_restores(id).await?;
             ledger = self.control.read(move |c| store::ledger(c, &id)).await?;
         }
-        Ok(Detail {
+        Ok(BackendDetail {
             unrecorded: self.unrecorded(id, &inventory, &ledger).await,
             bytes_on_disk: self.bytes_on_disk(id).await?,
             occupancy: self.rooms.occupancy(&id),
@@ -254,13 +263,13 @@ impl Backends {
 
     async fn bytes_on_disk(&self, id: BackendId) -> Result<u64, BackendError> {
         let files = self.databases.files().clone();
-        let bytes = tokio::task::spawn_blocking(move || files.bytes(&id)).await;
+        let bytes = tokio::task::spawn_blocking(move || files.disk_bytes(&id)).await;
         Ok(bytes
             .map_err(anyhow::Error::from)?
             .map_err(anyhow::Error::from)?)
     }
 
-    /// The schema of a backend.
+    /// Returns the schema of a backend.
     pub async fn schema(&self, id: BackendId) -> Result<Schema, BackendError> {
         Ok(self.databases.schema(id).await?)
     }
@@ -273,33 +282,33 @@ impl Backends {
     /// Opens or closes the rooms of a project's backend.
     ///
     /// # Errors
-    /// `NotFound` if it has none.
+    /// `NotFound` if the project has no backend.
     pub async fn set_realtime(
         &self,
         project: ProjectId,
         realtime: bool,
-    ) -> Result<Detail, BackendError> {
-        self.switch(project, move |tx, id| store::set_realtime(tx, id, realtime))
+    ) -> Result<BackendDetail, BackendError> {
+        self.set_switch(project, move |tx, id| store::set_realtime(tx, id, realtime))
             .await
     }
 
-    /// Switches something of a project's backend on or off by `set`, which answers whether the backend is there.
+    /// Changes a switch of a project's backend by `set`, which returns whether the backend exists.
     ///
     /// # Errors
-    /// `NotFound` if it has none.
-    pub(super) async fn switch(
+    /// `NotFound` if the project has no backend.
+    pub(super) async fn set_switch(
         &self,
         project: ProjectId,
         set: impl FnOnce(&Tx<'_>, &BackendId) -> Result<bool, control::Error> + Send + 'static,
-    ) -> Result<Detail, BackendError> {
-        let id = self.required(project).await?.id;
+    ) -> Result<BackendDetail, BackendError> {
+        let id = self.require_backend(project).await?.id;
         let now = self.clock.now();
         let there = self
             .control
             .write(move |tx| {
                 let there = set(tx, &id)?;
                 if there {
-                    projects::did(tx, &project, Act::BackendUpdate, &id, now)?;
+                    projects::record_audit(tx, &project, AuditAction::BackendUpdate, &id, now)?;
                 }
                 Ok::<_, control::Error>(there)
             })
@@ -310,10 +319,10 @@ impl Backends {
         self.detail(project).await
     }
 
-    /// Deletes a project's backend, if it has one: its calls end with this answer.
+    /// Deletes a project's backend, if it has one. No call succeeds after this returns.
     ///
     /// # Errors
-    /// The database's or the disk's; what is left then is removed at the next start.
+    /// Errors of the database or of the disk; the next start removes what is left.
     pub async fn delete(&self, project: ProjectId) -> Result<(), BackendError> {
         let now = self.clock.now();
         let removed = self
@@ -322,7 +331,7 @@ impl Backends {
                 deployments::backend_changed(tx, &project)?;
                 let removed = store::remove(tx, &project)?;
                 if let Some(id) = &removed {
-                    projects::did(tx, &project, Act::BackendDelete, id, now)?;
+                    projects::record_audit(tx, &project, AuditAction::BackendDelete, id, now)?;
                 }
                 Ok::<_, control::Error>(removed)
             })
@@ -346,11 +355,11 @@ impl Backends {
         Ok(())
     }
 
-    /// Learns whose databases are, and removes those that no backend owns: made or deleted when a crash came. Runs before serving.
+    /// Reads which workspace owns each database, and removes databases without a backend, which a crash has left. Runs before serving.
     ///
     /// # Errors
-    /// The database's or the disk's.
-    pub async fn settle_owners(&self) -> anyhow::Result<()> {
+    /// Errors of the database or of the disk.
+    pub async fn load_owners(&self) -> anyhow::Result<()> {
         let owned = self.control.read(store::owners).await?;
         for id in self.databases.files().list()? {
             if !owned.contains_key(&id) {
@@ -359,19 +368,19 @@ impl Backends {
         }
         let known = owned.into_iter();
         self.databases
-            .belong(known.filter_map(|(id, workspace)| Some((id, workspace?))));
+            .set_workspaces(known.filter_map(|(id, workspace)| Some((id, workspace?))));
         Ok(())
     }
 
-    /// Closes databases that nobody has called for a while, and has the others' histories take what is new.
+    /// Closes idle databases, and copies new commits of the others into their histories.
     pub fn tidy(&self) {
         self.databases.close_idle();
-        self.databases.remember();
+        self.databases.record_history();
     }
 
-    /// Forgets history that is too old.
+    /// Deletes history that is too old.
     pub async fn forget_old(&self) -> anyhow::Result<()> {
-        self.databases.forget_old().await
+        self.databases.prune_histories().await
     }
 
     /// Closes all databases. Blocks.

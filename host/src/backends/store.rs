@@ -1,19 +1,19 @@
-//! Backends, their ledgers and their actions in the control database.
+//! Queries of backends, ledgers and actions in the control database.
 
 use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{ActionRow, Backend, BackendError, LedgerEntry};
-use crate::config::{Config, Held, Holder};
+use crate::config::{CapHolder, CapUsage, Config};
 use crate::control::{Change, Columns, Error, Tx};
 use crate::workspaces::Principal;
 use svc_base::ids::{BackendId, ProjectId, WorkspaceId};
 use svc_sandbox::Statement;
 
-const BACKEND: &str = "SELECT id, project_id, realtime, agents, created_at FROM backends";
+const SELECT_BACKEND: &str = "SELECT id, project_id, realtime, agents, created_at FROM backends";
 
-fn backend(row: &Row<'_>) -> rusqlite::Result<Backend> {
+fn backend_from_row(row: &Row<'_>) -> rusqlite::Result<Backend> {
     Ok(Backend {
         id: row.get("id")?,
         project: row.get("project_id")?,
@@ -23,34 +23,30 @@ fn backend(row: &Row<'_>) -> rusqlite::Result<Backend> {
     })
 }
 
-/// The backend of a project.
 pub(super) fn of_project(c: &Connection, project: &ProjectId) -> rusqlite::Result<Option<Backend>> {
-    c.prepare_cached(&format!("{BACKEND} WHERE project_id = ?1"))?
-        .query_row([project], backend)
+    c.prepare_cached(&format!("{SELECT_BACKEND} WHERE project_id = ?1"))?
+        .query_row([project], backend_from_row)
         .optional()
 }
 
-/// Whether a backend is there.
 pub(super) fn exists(c: &Connection, id: &BackendId) -> rusqlite::Result<bool> {
     c.prepare_cached("SELECT EXISTS (SELECT 1 FROM backends WHERE id = ?1)")?
         .query_row([id], |row| row.get(0))
 }
 
-/// The project of a backend.
 pub(super) fn project_of(c: &Connection, id: &BackendId) -> rusqlite::Result<Option<ProjectId>> {
     c.prepare_cached("SELECT project_id FROM backends WHERE id = ?1")?
         .query_row([id], |row| row.get(0))
         .optional()
 }
 
-/// The ids of all backends.
 pub(super) fn ids(c: &Connection) -> rusqlite::Result<Vec<BackendId>> {
     c.prepare_cached("SELECT id FROM backends")?
         .query_map([], |row| row.get(0))?
         .collect()
 }
 
-/// All backends, with the workspaces of those whose project has one.
+/// Returns the workspace of each backend, if the project has one.
 pub(super) fn owners(c: &Connection) -> rusqlite::Result<HashMap<BackendId, Option<WorkspaceId>>> {
     c.prepare_cached(
         "SELECT b.id, p.workspace_id FROM backends AS b LEFT JOIN projects AS p ON p.id = b.project_id",
@@ -59,8 +55,8 @@ pub(super) fn owners(c: &Connection) -> rusqlite::Result<HashMap<BackendId, Opti
     .collect()
 }
 
-/// Counts backends: all, those of workspaces that neither pay nor were made by the operator, and those of some workspaces.
-pub(super) fn held(c: &Connection, workspaces: &[WorkspaceId]) -> rusqlite::Result<Held> {
+/// Counts backends: all, those of free workspaces that users created, and those of the given workspaces.
+pub(super) fn count_held(c: &Connection, workspaces: &[WorkspaceId]) -> rusqlite::Result<CapUsage> {
     let list = serde_json::to_string(workspaces)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
     c.prepare_cached(
@@ -71,7 +67,7 @@ pub(super) fn held(c: &Connection, workspaces: &[WorkspaceId]) -> rusqlite::Resu
     )?
     .query_row([list], |row| {
         let number = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
-        Ok(Held {
+        Ok(CapUsage {
             all: number(0)?,
             strangers: number(1)?,
             own: number(2)?,
@@ -79,22 +75,21 @@ pub(super) fn held(c: &Connection, workspaces: &[WorkspaceId]) -> rusqlite::Resu
     })
 }
 
-/// Refuses one more backend of a workspace where the cap, or the part of its owner, is reached.
+/// Refuses another backend of a workspace if the cap or the owner's share is reached.
 pub(super) fn check_cap(
     c: &Connection,
     config: &Config,
     workspace: &WorkspaceId,
 ) -> Result<(), BackendError> {
     let owner = Principal::of_workspace(c, workspace).map_err(Error::from)?;
-    let held = held(c, &owner.workspaces).map_err(Error::from)?;
-    let kind = match owner.is_unproven {
-        true => Holder::NewOwner,
-        false => Holder::Owner,
+    let held = count_held(c, &owner.workspaces).map_err(Error::from)?;
+    let kind = match owner.is_free_tier {
+        true => CapHolder::NewOwner,
+        false => CapHolder::Owner,
     };
     Ok(config.limits.backends_cap().check(kind, held, 1)?)
 }
 
-/// Adds a backend.
 pub(super) fn insert(tx: &Tx<'_>, new: &Backend) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO backends (id, project_id, realtime, created_at) VALUES (?1, ?2, ?3, ?4)",
@@ -103,7 +98,7 @@ pub(super) fn insert(tx: &Tx<'_>, new: &Backend) -> Result<(), Error> {
     Ok(())
 }
 
-/// Opens or closes a backend's rooms.
+/// Opens or closes the rooms of a backend; returns whether it exists.
 pub(super) fn set_realtime(tx: &Tx<'_>, id: &BackendId, realtime: bool) -> Result<bool, Error> {
     let changed = tx
         .prepare_cached("UPDATE backends SET realtime = ?2 WHERE id = ?1")?
@@ -114,13 +109,13 @@ pub(super) fn set_realtime(tx: &Tx<'_>, id: &BackendId, realtime: bool) -> Resul
     Ok(changed > 0)
 }
 
-/// Whether a backend is there and its rooms may be joined.
+/// Whether a backend exists and its rooms may be joined.
 pub(super) fn is_realtime(c: &Connection, id: &BackendId) -> rusqlite::Result<bool> {
     c.prepare_cached("SELECT EXISTS (SELECT 1 FROM backends WHERE id = ?1 AND realtime)")?
         .query_row([id], |row| row.get(0))
 }
 
-/// Makes the actions of a backend tools for agents of visitors, or no longer; returns whether it is there.
+/// Allows or forbids agents to call a backend's actions; returns whether it exists.
 pub(super) fn set_agents(tx: &Tx<'_>, id: &BackendId, agents: bool) -> Result<bool, Error> {
     let changed = tx
         .prepare_cached("UPDATE backends SET agents = ?2 WHERE id = ?1")?
@@ -128,13 +123,13 @@ pub(super) fn set_agents(tx: &Tx<'_>, id: &BackendId, agents: bool) -> Result<bo
     Ok(changed > 0)
 }
 
-/// Whether a backend is there and agents of visitors may call its actions.
-pub(super) fn is_for_agents(c: &Connection, id: &BackendId) -> rusqlite::Result<bool> {
+/// Whether a backend exists and agents may call its actions.
+pub(super) fn allows_agents(c: &Connection, id: &BackendId) -> rusqlite::Result<bool> {
     c.prepare_cached("SELECT EXISTS (SELECT 1 FROM backends WHERE id = ?1 AND agents)")?
         .query_row([id], |row| row.get(0))
 }
 
-/// Removes a project's backend with its ledger and actions; returns which it was.
+/// Removes a project's backend with its ledger and actions; returns its id.
 pub(super) fn remove(tx: &Tx<'_>, project: &ProjectId) -> Result<Option<BackendId>, Error> {
     let removed: Option<BackendId> = tx
         .prepare_cached("DELETE FROM backends WHERE project_id = ?1 RETURNING id")?
@@ -150,14 +145,14 @@ pub(super) fn remove(tx: &Tx<'_>, project: &ProjectId) -> Result<Option<BackendI
     Ok(removed)
 }
 
-/// Backends that rows are about, by their ids as they are written there.
-pub(super) fn described(c: &Connection) -> rusqlite::Result<Vec<String>> {
+/// Lists the backends that ledger or action rows refer to, by their ids as stored.
+pub(super) fn referenced_ids(c: &Connection) -> rusqlite::Result<Vec<String>> {
     c.prepare("SELECT backend_id FROM ledger UNION SELECT backend_id FROM actions")?
         .query_map([], |row| row.get(0))?
         .collect()
 }
 
-/// The ledger, oldest first.
+/// Returns the ledger, oldest first.
 pub(super) fn ledger(c: &Connection, id: &BackendId) -> rusqlite::Result<Vec<LedgerEntry>> {
     c.prepare_cached(
         "SELECT version, checksum, sql, note, applied_at FROM ledger
@@ -175,8 +170,8 @@ pub(super) fn ledger(c: &Connection, id: &BackendId) -> rusqlite::Result<Vec<Led
     .collect()
 }
 
-/// The version under which a script is in the ledger.
-pub(super) fn recorded(
+/// Returns the version under which a script is in the ledger.
+pub(super) fn recorded_version(
     c: &Connection,
     id: &BackendId,
     checksum: &str,
@@ -186,7 +181,7 @@ pub(super) fn recorded(
         .optional()
 }
 
-/// Appends to the ledger.
+/// Appends an entry to the ledger.
 pub(super) fn append(tx: &Tx<'_>, id: &BackendId, entry: &LedgerEntry) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO ledger (backend_id, version, checksum, sql, note, applied_at)
@@ -203,7 +198,7 @@ pub(super) fn append(tx: &Tx<'_>, id: &BackendId, entry: &LedgerEntry) -> Result
     Ok(())
 }
 
-/// Sums up the bytes of the ledger and of all versions of actions.
+/// Returns the size of the ledger and of all versions of actions, in bytes.
 pub(super) fn definition_bytes(c: &Connection, id: &BackendId) -> rusqlite::Result<u64> {
     c.prepare_cached(
         "SELECT (SELECT coalesce(sum(octet_length(sql) + coalesce(octet_length(note), 0)), 0)
@@ -215,20 +210,20 @@ pub(super) fn definition_bytes(c: &Connection, id: &BackendId) -> rusqlite::Resu
     .query_row([id], |row| row.get::<_, i64>(0).map(i64::unsigned_abs))
 }
 
-/// Returns the bytes that a new version of an action adds to that sum.
+/// Returns the bytes that a new version of an action adds to that size.
 pub(super) fn action_bytes(new: &ActionRow) -> u64 {
     let note = new.note.as_deref().map_or(0, str::len);
     let bytes = new.sql.len() + note + verdict_json(new).len() + new.name.len();
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
-/// Writes the gate's verdict as it is kept: plain data always has a JSON form.
+/// Returns the gate's verdict as JSON; the conversion cannot fail.
 fn verdict_json(action: &ActionRow) -> String {
     serde_json::to_string(&action.verdict).unwrap_or_default()
 }
 
-fn action(row: &Row<'_>) -> rusqlite::Result<ActionRow> {
-    let row = Columns::of(row);
+fn action_from_row(row: &Row<'_>) -> rusqlite::Result<ActionRow> {
+    let row = Columns::new(row);
     let verdict: String = row.get("verdict")?;
     let verdict: Statement =
         serde_json::from_str(&verdict).map_err(|_| rusqlite::Error::InvalidQuery)?;
@@ -244,7 +239,7 @@ fn action(row: &Row<'_>) -> rusqlite::Result<ActionRow> {
     })
 }
 
-/// The newest version of every action, by name.
+/// Lists the newest version of every action, by name.
 pub(super) fn actions(c: &Connection, id: &BackendId) -> rusqlite::Result<Vec<ActionRow>> {
     c.prepare_cached(
         "SELECT name, version, sql, checksum, note, created_at, verdict, gate FROM actions a
@@ -252,11 +247,10 @@ pub(super) fn actions(c: &Connection, id: &BackendId) -> rusqlite::Result<Vec<Ac
             WHERE b.backend_id = a.backend_id AND b.name = a.name)
          ORDER BY name",
     )?
-    .query_map([id], action)?
+    .query_map([id], action_from_row)?
     .collect()
 }
 
-/// Appends a version of an action.
 pub(super) fn insert_action(tx: &Tx<'_>, id: &BackendId, new: &ActionRow) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO actions
@@ -277,7 +271,7 @@ pub(super) fn insert_action(tx: &Tx<'_>, id: &BackendId, new: &ActionRow) -> Res
     Ok(())
 }
 
-/// Notes what a newer gate said about a version of an action.
+/// Stores the verdict of a newer gate on a version of an action.
 pub(super) fn set_verdict(tx: &Tx<'_>, id: &BackendId, action: &ActionRow) -> Result<(), Error> {
     tx.prepare_cached(
         "UPDATE actions SET verdict = ?4, gate = ?5

@@ -1,4 +1,4 @@
-//! Judging SQL, and remembering what was said of the queries that owners repeat.
+//! Judges SQL with the gate, and caches the verdicts on owners' queries.
 
 use std::sync::Arc;
 
@@ -6,68 +6,67 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
 use super::model::BackendError;
-use svc_database::Pace;
-use svc_sandbox::{GuestDigest, Position, Purpose, Refusal, Sandbox, Statement};
+use svc_database::StatementTiming;
+use svc_sandbox::{GuestDigest, Purpose, Refusal, Sandbox, SqlPosition, Statement};
 
-/// How many queries are remembered, about.
-const QUERIES: usize = 512;
-/// Most memory that they take, in bytes.
-const QUERY_BYTES: u64 = 8 << 20;
+/// Approximate number of cached queries.
+const MAX_CACHED_QUERIES: usize = 512;
+/// Maximum memory of the cache, in bytes.
+const MAX_CACHE_BYTES: u64 = 8 << 20;
 
-/// A query that the gate allows.
+/// Query that the gate allows.
 #[derive(Debug)]
-pub(super) struct Query {
-    /// Verdict of the gate.
+pub(super) struct JudgedQuery {
     pub(super) verdict: Statement,
-    /// The statement itself.
+    /// The statement alone.
     pub(super) statement: Arc<str>,
-    /// How long it takes.
-    pub(super) pace: Arc<Pace>,
+    /// Measured duration of the statement.
+    pub(super) timing: Arc<StatementTiming>,
 }
 
 type QueryKey = (Option<GuestDigest>, String);
 
 /// Weighs a query by its text, of which the statement is a copy.
 #[derive(Clone, Debug)]
-struct ByText;
+struct TextWeighter;
 
-impl Weighter<QueryKey, Arc<Query>> for ByText {
-    fn weight(&self, (_, sql): &QueryKey, _: &Arc<Query>) -> u64 {
+impl Weighter<QueryKey, Arc<JudgedQuery>> for TextWeighter {
+    fn weight(&self, (_, sql): &QueryKey, _: &Arc<JudgedQuery>) -> u64 {
         weight(sql)
     }
 }
 
-/// Weighs SQL with its verdict in memory, in bytes: the text, the statement in it, and the names of its binds.
+/// Returns the approximate memory of SQL with its verdict, in bytes: the text, the statement in it, and the names of its binds.
 pub(super) fn weight(sql: &str) -> u64 {
     512 + 3 * u64::try_from(sql.len()).unwrap_or(u64::MAX / 4)
 }
 
-/// Verdicts that are remembered: by the text itself, and by the gate that judged it.
+/// Judges SQL; verdicts on queries are cached by the text and the gate.
 #[derive(Debug)]
 pub(super) struct Verdicts {
     sandbox: Sandbox,
-    queries: Cache<QueryKey, Arc<Query>, ByText>,
+    queries: Cache<QueryKey, Arc<JudgedQuery>, TextWeighter>,
 }
 
 impl Verdicts {
-    /// Nothing yet.
+    /// Creates an empty cache.
     pub(super) fn new(sandbox: Sandbox) -> Self {
         Self {
             sandbox,
-            queries: Cache::with_weighter(QUERIES, QUERY_BYTES, ByText),
+            queries: Cache::with_weighter(MAX_CACHED_QUERIES, MAX_CACHE_BYTES, TextWeighter),
         }
     }
 
-    /// Which gate judges now.
+    /// Returns the digest of the current gate.
     pub(super) fn gate(&self) -> Option<GuestDigest> {
-        self.sandbox.gate()
+        self.sandbox.gate_digest()
     }
 
     /// Judges an owner's query.
     ///
     /// # Errors
-    /// [`BackendError::Refused`] above all.
-    pub(super) async fn query(&self, sql: String) -> Result<Arc<Query>, BackendError> {
+    /// Mostly [`BackendError::Refused`].
+    pub(super) async fn query(&self, sql: String) -> Result<Arc<JudgedQuery>, BackendError> {
         let key = (self.gate(), sql);
         if let Some(known) = self.queries.get(&key) {
             return Ok(known);
@@ -76,19 +75,19 @@ impl Verdicts {
         let key = (Some(gate), key.1);
         let range = verdict.start..verdict.end;
         let statement = key.1.get(range).unwrap_or_default();
-        let query = Arc::new(Query {
+        let query = Arc::new(JudgedQuery {
             statement: statement.into(),
             verdict,
-            pace: Arc::default(),
+            timing: Arc::default(),
         });
         self.queries.insert(key, Arc::clone(&query));
         Ok(query)
     }
 
-    /// Judges one statement; returns which gate did, too.
+    /// Judges one statement; also returns the digest of the gate.
     ///
     /// # Errors
-    /// [`BackendError::Refused`] above all.
+    /// Mostly [`BackendError::Refused`].
     pub(super) async fn statement(
         &self,
         sql: &str,
@@ -104,7 +103,7 @@ impl Verdicts {
     /// Judges a script.
     ///
     /// # Errors
-    /// [`BackendError::ScriptRefused`] above all.
+    /// Mostly [`BackendError::ScriptRefused`].
     pub(super) async fn script(
         &self,
         sql: &str,
@@ -120,8 +119,13 @@ impl Verdicts {
     }
 }
 
-/// Phrases an error of SQLite as a refusal of the gate.
-pub(super) fn refusal(sql: &str, number: usize, offset: Option<usize>, reason: String) -> Refusal {
+/// Converts an error of SQLite into a refusal like the gate's.
+pub(super) fn to_refusal(
+    sql: &str,
+    number: usize,
+    offset: Option<usize>,
+    reason: String,
+) -> Refusal {
     Refusal {
         reason,
         statement: u32::try_from(number + 1).unwrap_or(u32::MAX),
@@ -129,12 +133,12 @@ pub(super) fn refusal(sql: &str, number: usize, offset: Option<usize>, reason: S
     }
 }
 
-/// The place of a byte in SQL.
-fn position(sql: &str, offset: usize) -> Position {
+/// Returns the line and column of a byte in SQL.
+fn position(sql: &str, offset: usize) -> SqlPosition {
     let before = sql.get(..offset).unwrap_or(sql);
     let line_start = before.rfind('\n').map_or(0, |end| end + 1);
     let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    Position {
+    SqlPosition {
         line: number(before.matches('\n').count() + 1),
         column: number(before[line_start..].chars().count() + 1),
         offset: number(before.len()),

@@ -1,49 +1,54 @@
-//! Record of the directory's backups: when and where the last one was made, and whether one has failed since.
+//! Record of the last backup of a data directory, and of a failure since.
 
 use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::outcome::Made;
-use crate::overview::running;
+use super::outcome::BackupOutcome;
+use crate::overview::status_file;
 use svc_base::clock::Timestamp;
 
-/// The name of the file in the data directory. A restore leaves it as it is.
+/// Name of the file in the data directory, which a restore does not touch.
 const FILE: &str = "backup.status";
 
-/// The last backups.
+/// Record of the last backups.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Last {
-    /// The last that is whole.
-    pub complete: Option<Complete>,
-    /// When one failed after it.
+pub struct LastBackup {
+    /// The last complete backup.
+    pub complete: Option<CompleteBackup>,
+    /// Time of a later failure.
     pub failed_at: Option<Timestamp>,
 }
 
-/// A backup that is whole.
+/// A complete backup.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Complete {
-    /// When the installation was as the backup has it.
+pub struct CompleteBackup {
+    /// Moment of the backup's state.
     pub moment: Timestamp,
-    /// Where it is.
+    /// Directory of the backup.
     pub directory: String,
     /// Size of the backup, in bytes.
     pub bytes: u64,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
 }
 
-/// Reads what is known.
-pub fn read(data: &Path) -> io::Result<Last> {
-    Ok(running::read_json(data, FILE)?.unwrap_or_default())
+/// Reads the record.
+pub fn read(data: &Path) -> io::Result<LastBackup> {
+    Ok(status_file::read_json(data, FILE)?.unwrap_or_default())
 }
 
-/// Writes down what became of a backup.
-pub fn note(data: &Path, place: &Path, made: Option<&Made>, now: Timestamp) -> io::Result<()> {
+/// Records the outcome of a backup.
+pub fn record(
+    data: &Path,
+    place: &Path,
+    made: Option<&BackupOutcome>,
+    now: Timestamp,
+) -> io::Result<()> {
     let last = match made.filter(|made| made.complete) {
-        Some(made) => Last {
-            complete: Some(Complete {
+        Some(made) => LastBackup {
+            complete: Some(CompleteBackup {
                 moment: made.moment,
                 directory: std::path::absolute(place)?.display().to_string(),
                 bytes: made.databases.bytes + made.content.bytes + made.guests.bytes,
@@ -51,10 +56,10 @@ pub fn note(data: &Path, place: &Path, made: Option<&Made>, now: Timestamp) -> i
             }),
             failed_at: None,
         },
-        None => Last {
+        None => LastBackup {
             failed_at: Some(now),
             ..read(data)?
         },
     };
-    running::write(data, FILE, &last)
+    status_file::write(data, FILE, &last)
 }

@@ -1,18 +1,18 @@
-//! Making a backup.
+//! Creation of a backup.
 
 use std::io;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
+use super::directory::{BackupDirectory, check_not_nested};
 use super::manifest::{Entry, FORMAT, Manifest};
-use super::objects::{Objects, Source};
-use super::outcome::{Copied, Made};
-use super::place::{BackupDirectory, check_apart};
-use super::{Stage, Watch, millis};
-use crate::backends::copies::Sources;
-use crate::check::{Findings, Parts};
-use crate::content::{Content, Digest, Hold, Place as Stored, Shelf};
+use super::objects::{ObjectCopy, ObjectSource};
+use super::outcome::{BackupOutcome, CopyStats};
+use super::{ProgressFn, Stage, millis};
+use crate::backends::copies::DatabaseSources;
+use crate::check::{Findings, InstallationStores};
+use crate::content::{Content, ContentLocation, ContentLock, Digest, ObjectDirectory};
 use crate::control::{self, Control, Snapshot, counters};
 use crate::data_dir::is_unfinished;
 use crate::deployments::operators;
@@ -21,33 +21,33 @@ use svc_base::Stopwatch;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::BackendId;
 use svc_base::{disk, fault};
-use svc_database::Files;
+use svc_database::DatabaseFiles;
 use svc_sandbox::World;
 
 /// The name of the control database in a backup.
 pub(super) const CONTROL: &str = "control.db";
 /// The directory of tenants' databases, in a backup as in a data directory.
 pub(super) const BACKENDS: &str = "backends";
-/// The directory of objects, likewise.
+/// Directory of objects, in a backup as in a data directory.
 pub(super) const CONTENT: &str = "content";
 
-/// Makes a backup of a data directory in `place`, beside a server that may be at work, whose content is `served`. Until it is
-/// complete, the backup that was there before is; from then on, this one. Blocks, beside what it awaits: it has a thread to itself.
+/// Makes a backup of a data directory in `place`, also beside a running server, whose content is `served`. It replaces the backup that
+/// was there before atomically, when it is complete. Blocks: callers run it on a thread of its own.
 ///
 /// # Errors
-/// When something cannot be read or written; the earlier backup is whole then.
+/// When something cannot be read or written; the earlier backup stays complete.
 pub async fn make(
     (data, control): (&Path, &Control),
     served: Option<Content>,
     place: &Path,
     clock: &Clock,
-    watch: Watch<'_>,
-) -> anyhow::Result<Made> {
+    watch: ProgressFn<'_>,
+) -> anyhow::Result<BackupOutcome> {
     let started = Stopwatch::start();
-    check_apart(place, data)?;
-    let place = BackupDirectory::to_write(place)?;
+    check_not_nested(place, data)?;
+    let place = BackupDirectory::open_for_writing(place)?;
     fault::point("backup.begun");
-    let Some(_hold) = Hold::keep(data)? else {
+    let Some(_hold) = ContentLock::shared(data)? else {
         bail!("the data directory {} is being restored", data.display());
     };
     if is_unfinished(data) {
@@ -69,17 +69,17 @@ pub async fn make(
     done
 }
 
-/// Everything as it was at one moment.
-struct Moment {
+/// Snapshots of all databases at one moment.
+struct ConsistentView {
     at: Timestamp,
     control: Snapshot,
-    backends: Sources,
+    backends: DatabaseSources,
 }
 
-impl Moment {
-    fn take(control: &Control, files: Files, clock: &Clock) -> anyhow::Result<Self> {
-        let mut backends = Sources::open(control, files)?;
-        let still = control.while_still(|| {
+impl ConsistentView {
+    fn take(control: &Control, files: DatabaseFiles, clock: &Clock) -> anyhow::Result<Self> {
+        let mut backends = DatabaseSources::open(control, files)?;
+        let still = control.with_writes_paused(|| {
             let control = control.snapshot()?;
             backends.pin(&control)?;
             anyhow::Ok((clock.now(), control))
@@ -94,31 +94,34 @@ impl Moment {
     }
 }
 
-/// Where the content of an installation is copied from: a store that is no directory is the server's alone.
-async fn source(data: &Path, served: Option<Content>) -> anyhow::Result<Source> {
-    let stored = Stored::noted(data)?;
+/// Opens the source of the content: a directory, or the running server's store.
+async fn source(data: &Path, served: Option<Content>) -> anyhow::Result<ObjectSource> {
+    let stored = ContentLocation::read_recorded(data)?;
     match (stored.directory(), served) {
-        (None, Some(content)) if stored.lasts() => {
+        (None, Some(content)) if stored.is_durable() => {
             let sizes = content.sizes().await?;
-            Ok(Source::Store(content, sizes))
+            Ok(ObjectSource::Store(content, sizes))
         }
         _ => {
             let directory = stored.require_directory()?;
-            // An installation that never served has none.
+            // An installation that never served has no directory of content.
             std::fs::create_dir_all(&directory)?;
-            Ok(Source::Directory(Shelf::new(disk::open(&directory)?)))
+            Ok(ObjectSource::Directory(ObjectDirectory::new(
+                disk::open_directory(&directory)?,
+            )))
         }
     }
 }
 
+/// Copies everything into a new state, and checks the copy; objects of an earlier backup that are damaged are copied again.
 async fn copy(
     (data, control): (&Path, &Control),
     served: Option<Content>,
     place: &BackupDirectory,
     state: &str,
     clock: &Clock,
-    watch: Watch<'_>,
-) -> anyhow::Result<Made> {
+    watch: ProgressFn<'_>,
+) -> anyhow::Result<BackupOutcome> {
     let directory = place.state(state);
     let from = source(data, served).await?;
     let (at, ids) = copy_databases((data, control), place, state, clock, watch)?;
@@ -126,36 +129,36 @@ async fn copy(
     let control = Control::open(&directory)?;
     let one_time_left_out = operators::forget_one_time(&control, at).await?;
     let wanted = operators::contents(&control).await?;
-    let source = Objects {
+    let source = ObjectCopy {
         from,
         wanted: &wanted,
     };
-    let (mut content, mut made) = (place.content()?, Made::begun(at, one_time_left_out));
+    let mut content = place.content()?;
+    let mut made = BackupOutcome::new(at, one_time_left_out);
     let copying = source.copy_to(&mut content, &mut made.content, false, watch);
     let damaged = copying.await?;
     fault::point("backup.content");
     let guests = copy_guests(&data.join("guests"), &mut place.guests()?, &mut made.guests)?;
-    let parts = Parts {
+    let stores = InstallationStores {
         control,
         content: Content::open(&place.content_path())?,
         once: None,
-        files: Files::open(&directory.join(BACKENDS))?,
+        files: DatabaseFiles::open(&directory.join(BACKENDS))?,
     };
-    let mut found = check(&parts, damaged, watch).await?;
+    let mut found = check(&stores, damaged, watch).await?;
     if !found.errors.is_empty() {
-        // What an earlier backup left may have been damaged since: then another copy mends it.
         let copying = source.copy_to(&mut content, &mut made.content, true, watch);
         let damaged = copying.await?;
-        found = check(&parts, damaged, watch).await?;
+        found = check(&stores, damaged, watch).await?;
     }
     (made.errors, made.notes) = (found.errors, found.notes);
-    made.notes.extend(guests::status::elsewhere(data)?);
+    made.notes.extend(guests::status::location_note(data)?);
     if !made.errors.is_empty() {
         return Ok(made);
     }
-    parts.control.close();
-    drop(parts);
-    control::seal(&directory)?;
+    stores.control.close();
+    drop(stores);
+    control::finish_copy(&directory)?;
     let manifest = describe(&directory, state, at, &ids, guests)?;
     let whole = [Some(&manifest.control), manifest.counters.as_ref()];
     for entry in manifest.backends.iter().chain(whole.into_iter().flatten()) {
@@ -164,7 +167,7 @@ async fn copy(
     fault::point("backup.checked");
     place.publish(&manifest)?;
     made.complete = true;
-    if let Err(error) = place.tidy(&manifest, &wanted) {
+    if let Err(error) = place.remove_unneeded(&manifest, &wanted) {
         made.notes.push(format!(
             "what the backup does not need is still there: {error}"
         ));
@@ -172,36 +175,36 @@ async fn copy(
     Ok(made)
 }
 
-/// Looks at a copy, of which it is known already what is `damaged`.
+/// Checks a copy, and adds the objects known to be `damaged`.
 pub(super) async fn check(
-    parts: &Parts,
+    stores: &InstallationStores,
     damaged: Vec<String>,
-    watch: Watch<'_>,
+    watch: ProgressFn<'_>,
 ) -> anyhow::Result<Findings> {
     watch(Stage::Check, 0, 1);
-    let mut found = parts.check().await?;
+    let mut found = stores.check().await?;
     found.errors.extend(damaged);
     watch(Stage::Check, 1, 1);
     Ok(found)
 }
 
-/// Copies all databases as they were at one moment; returns when that was, and the ids of tenants'.
+/// Copies all databases as they were at one moment; returns the moment and the ids of the tenants' databases.
 fn copy_databases(
     (data, control): (&Path, &Control),
     place: &BackupDirectory,
     state: &str,
     clock: &Clock,
-    watch: Watch<'_>,
+    watch: ProgressFn<'_>,
 ) -> anyhow::Result<(Timestamp, Vec<BackendId>)> {
-    let moment = Moment::take(control, Files::open(&data.join(BACKENDS))?, clock)?;
+    let moment = ConsistentView::take(control, DatabaseFiles::open(&data.join(BACKENDS))?, clock)?;
     fault::point("backup.moment");
     let to = place.state(state);
-    disk::subdirectory(&place.dir.open_dir(state)?, BACKENDS)?;
-    let files = Files::open(&to.join(BACKENDS))?;
+    disk::ensure_subdirectory(&place.dir.open_dir(state)?, BACKENDS)?;
+    let files = DatabaseFiles::open(&to.join(BACKENDS))?;
     let all = moment.backends.len() as u64 + 1;
     let mut done = 0;
     watch(Stage::Databases, done, all);
-    // Tenants' first: while one is read at a moment that has gone, its log cannot be begun anew.
+    // Tenants' databases first: a long read transaction keeps a write-ahead log from being restarted.
     let ids = moment.backends.copy_to(&files, || {
         done += 1;
         watch(Stage::Databases, done, all);
@@ -212,10 +215,14 @@ fn copy_databases(
     Ok((moment.at, ids))
 }
 
-/// Copies installed guests, each in its folder; answers what they are called.
-fn copy_guests(from: &Path, to: &mut Shelf, copied: &mut Copied) -> anyhow::Result<Vec<Entry>> {
+/// Copies the installed guests; returns their entries for the manifest.
+fn copy_guests(
+    from: &Path,
+    to: &mut ObjectDirectory,
+    copied: &mut CopyStats,
+) -> anyhow::Result<Vec<Entry>> {
     let mut entries = Vec::new();
-    let dir = match disk::open(from) {
+    let dir = match disk::open_directory(from) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(entries),
         dir => dir?,
     };
@@ -224,12 +231,12 @@ fn copy_guests(from: &Path, to: &mut Shelf, copied: &mut Copied) -> anyhow::Resu
         if !folder.file_type()?.is_dir() {
             continue;
         }
-        // What the record names is there until it has been copied.
+        // Held, so that the guests of the record are not removed.
         let installed = World::ALL
             .into_iter()
             .find(|world| *world.as_str() == *folder.file_name());
         let _hold = match installed {
-            Some(world) => Folder::new(from, world).hold()?,
+            Some(world) => Folder::new(from, world).lock_existing()?,
             None => None,
         };
         for guest in folder.open_dir()?.entries()? {
@@ -240,14 +247,14 @@ fn copy_guests(from: &Path, to: &mut Shelf, copied: &mut Copied) -> anyhow::Resu
             ) else {
                 continue;
             };
-            // One that is just being installed has no name yet.
+            // Skips files of a running installation.
             if !guest.file_type()?.is_file() || name.starts_with('.') {
                 continue;
             }
-            let (digest, bytes) = Digest::of_copied(guest.open()?, io::sink())?;
+            let (digest, bytes) = Digest::copy_and_digest(guest.open()?, io::sink())?;
             let there = to.bytes(&digest)? == Some(bytes);
             if there {
-                to.rely_on(&digest);
+                to.sync_later(&digest);
             } else {
                 to.put(&digest, guest.open()?)?;
             }
@@ -271,14 +278,14 @@ fn describe(
     ids: &[BackendId],
     guests: Vec<Entry>,
 ) -> anyhow::Result<Manifest> {
-    let files = Files::open(&directory.join(BACKENDS))?;
+    let files = DatabaseFiles::open(&directory.join(BACKENDS))?;
     let backends = ids
         .iter()
         .map(|id| describe_file(&files.path(id), id.to_string()));
     Ok(Manifest {
         format: FORMAT,
         program: concat!("svc ", env!("CARGO_PKG_VERSION")).to_owned(),
-        schema: control::SCHEMA,
+        schema: control::SCHEMA_VERSION,
         moment: at.to_string(),
         state: state.to_owned(),
         control: describe_file(&directory.join(CONTROL), CONTROL.to_owned())?,
@@ -292,7 +299,7 @@ fn describe(
 }
 
 fn describe_file(path: &Path, name: String) -> anyhow::Result<Entry> {
-    let (digest, bytes) = Digest::of_copied(std::fs::File::open(path)?, io::sink())?;
+    let (digest, bytes) = Digest::copy_and_digest(std::fs::File::open(path)?, io::sink())?;
     Ok(Entry {
         name,
         sha256: digest.to_string(),

@@ -6,31 +6,31 @@ use serde::{Deserialize, Serialize};
 use crate::content::Digest;
 use crate::control;
 
-/// The form of backups that this program writes, and the newest that it reads.
+/// Format that this program writes, and the newest that it reads.
 pub(super) const FORMAT: u32 = 2;
 
-/// A backup's contents. The objects are not listed: they are those that its control database refers to.
+/// Contents of a backup. Objects are not listed: they are those that its control database refers to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Manifest {
-    /// The form of the backup.
+    /// Format of the backup.
     pub(super) format: u32,
-    /// The program that wrote it.
+    /// Program that wrote the backup.
     pub(super) program: String,
-    /// The schema of its control database.
+    /// Schema of the control database.
     pub(super) schema: u32,
-    /// When it was as it is, RFC 3339 in UTC.
+    /// Moment of the backup's state, RFC 3339 in UTC.
     pub(super) moment: String,
-    /// The directory of its databases.
+    /// Directory of the databases.
     pub(super) state: String,
     /// The control database.
     pub(super) control: Entry,
-    /// The counters; the first form has them in the control database.
+    /// The counters; format 1 has them in the control database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) counters: Option<Entry>,
     /// Tenants' databases, by id.
     pub(super) backends: Vec<Entry>,
-    /// Installed guests, by where they go below the data directory's `guests`.
+    /// Installed guests, by their paths in the data directory's `guests`.
     pub(super) guests: Vec<Entry>,
 }
 
@@ -47,29 +47,29 @@ pub(super) struct Entry {
 }
 
 #[derive(Deserialize)]
-struct Form {
+struct FormatField {
     format: u32,
 }
 
 impl Entry {
-    /// Returns the SHA-256, unless it is damaged.
+    /// Parses the SHA-256.
     pub(super) fn digest(&self) -> Option<Digest> {
         Digest::from_hex(&self.sha256)
     }
 
-    /// Whether a file of this digest and length is the one.
+    /// Whether a file has this entry's digest and length.
     pub(super) fn describes(&self, digest: Digest, bytes: u64) -> bool {
         Some(digest) == self.digest() && bytes == self.bytes
     }
 }
 
 impl Manifest {
-    /// Reads one, of this form or an older one.
+    /// Parses a manifest of this format or an older one.
     ///
     /// # Errors
     /// When it is damaged, or made by a newer program.
     pub(super) fn parse(text: &[u8]) -> anyhow::Result<Self> {
-        let form: Form =
+        let form: FormatField =
             serde_json::from_slice(text).context("the backup's manifest is damaged")?;
         if form.format > FORMAT {
             bail!(
@@ -79,21 +79,21 @@ impl Manifest {
         }
         let manifest: Self =
             serde_json::from_slice(text).context("the backup's manifest is damaged")?;
-        if manifest.schema > control::SCHEMA {
+        if manifest.schema > control::SCHEMA_VERSION {
             bail!(
                 "the backup was made by {}, whose schema {} is newer than {}: use a newer program",
                 manifest.program,
                 manifest.schema,
-                control::SCHEMA
+                control::SCHEMA_VERSION
             );
         }
         Ok(manifest)
     }
 
-    /// Writes the manifest as JSON.
+    /// Serializes the manifest as JSON.
     ///
     /// # Errors
-    /// None that plain data can have.
+    /// Never in practice: the manifest is plain data.
     pub(super) fn text(&self) -> serde_json::Result<Vec<u8>> {
         let mut text = serde_json::to_vec_pretty(self)?;
         text.push(b'\n');
@@ -109,7 +109,7 @@ mod tests {
         Manifest {
             format: FORMAT,
             program: "svc 0.1.0".into(),
-            schema: control::SCHEMA,
+            schema: control::SCHEMA_VERSION,
             moment: "2026-11-20T12:00:00.000Z".into(),
             state: "state-1".into(),
             control: Entry {
@@ -128,7 +128,7 @@ mod tests {
         let known = manifest();
         assert_eq!(Manifest::parse(&known.text().unwrap()).unwrap(), known);
         let later = Manifest {
-            schema: control::SCHEMA + 1,
+            schema: control::SCHEMA_VERSION + 1,
             ..manifest()
         };
         let refused = Manifest::parse(&later.text().unwrap()).unwrap_err();

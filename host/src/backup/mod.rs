@@ -1,16 +1,16 @@
-//! Backups: a copy of everything durable as it was at one moment, made while the server runs, and put back whole.
+//! Backups: copies of all durable data as it was at one moment, made while the server runs, and restored atomically.
 //!
 //! The moment is the few milliseconds for which a backup keeps others from writing to the control database: within them
 //! it begins to read the control database and every tenant's. So each tenant's file is as the control database knows it:
 //! the copy is what a power cut at that moment would have left, which a start repairs. Content never changes, so it is
 //! copied afterwards, while a hold keeps the collector from it.
 
+mod directory;
 pub mod last;
 mod make;
 mod manifest;
 mod objects;
 mod outcome;
-mod place;
 mod restore;
 mod switch;
 mod verify;
@@ -19,11 +19,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use directory::is_backup;
 pub use make::make;
-pub use outcome::{Copied, Made};
-pub use place::is_backup;
-pub use restore::{Restored, restore};
-pub use switch::settle;
+pub use outcome::{BackupOutcome, CopyStats};
+pub use restore::{RestoreOutcome, restore};
+pub use switch::finish_interrupted;
 pub use verify::verify;
 
 /// Stage of a backup or a restore, for the display of its progress.
@@ -34,14 +34,14 @@ pub enum Stage {
     Databases,
     /// Copying content, in bytes.
     Content,
-    /// Looking at the copy.
+    /// Checking the copy.
     Check,
 }
 
-/// Told how far a stage is, and how far it goes.
-pub type Watch<'w> = &'w dyn Fn(Stage, u64, u64);
+/// Callback for progress: the stage, the finished amount, and the total.
+pub type ProgressFn<'w> = &'w dyn Fn(Stage, u64, u64);
 
-/// Whole milliseconds, as a command's answer has them.
+/// Converts a duration to whole milliseconds.
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -3,20 +3,20 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 
-use super::outcome::Copied;
-use super::{Stage, Watch};
-use crate::content::{self, Content, Digest, PutError, Shelf};
+use super::outcome::CopyStats;
+use super::{ProgressFn, Stage};
+use crate::content::{self, Content, Digest, ObjectDirectory, PutError};
 use svc_base::fault;
 
-/// Where objects are copied from.
-pub(super) enum Source {
+/// Source of objects.
+pub(super) enum ObjectSource {
     /// A directory.
-    Directory(Shelf),
-    /// Another store, with the sizes of its objects.
+    Directory(ObjectDirectory),
+    /// A remote store, with the sizes of its objects.
     Store(Content, HashMap<Digest, u64>),
 }
 
-impl Source {
+impl ObjectSource {
     fn bytes(&self, digest: &Digest) -> io::Result<Option<u64>> {
         match self {
             Self::Directory(shelf) => shelf.bytes(digest),
@@ -25,25 +25,25 @@ impl Source {
     }
 }
 
-/// Objects to copy.
-pub(super) struct Objects<'o> {
-    /// Where they are.
-    pub(super) from: Source,
-    /// Digests to copy.
+/// A copy of objects from a source.
+pub(super) struct ObjectCopy<'o> {
+    /// Source of the objects.
+    pub(super) from: ObjectSource,
+    /// Digests of the objects to copy.
     pub(super) wanted: &'o BTreeSet<Digest>,
 }
 
-impl Objects<'_> {
-    /// Copies what is not there yet, and if `thorough` what is there and not whole; answers of which there is
-    /// no whole one.
+impl ObjectCopy<'_> {
+    /// Copies missing objects, and with `thorough` also replaces damaged ones; returns an error line for each object that has no intact
+    /// source.
     pub(super) async fn copy_to(
         &self,
-        to: &mut Shelf,
-        copied: &mut Copied,
+        to: &mut ObjectDirectory,
+        copied: &mut CopyStats,
         thorough: bool,
-        watch: Watch<'_>,
+        watch: ProgressFn<'_>,
     ) -> anyhow::Result<Vec<String>> {
-        *copied = Copied::default();
+        *copied = CopyStats::default();
         let mut damaged = Vec::new();
         let mut all = 0;
         for digest in self.wanted {
@@ -64,22 +64,22 @@ impl Objects<'_> {
         Ok(damaged)
     }
 
-    /// Answers how many bytes an object has and whether they were copied now; `None` if there is no whole one.
+    /// Copies an object if needed; returns its size and whether it was copied now, or `None` if there is no intact one.
     async fn copy_one(
         &self,
         digest: &Digest,
-        to: &mut Shelf,
+        to: &mut ObjectDirectory,
         thorough: bool,
     ) -> anyhow::Result<Option<(u64, bool)>> {
         let (source, there) = (self.from.bytes(digest)?, to.bytes(digest)?);
         let trusted = there.is_some() && !thorough && (source.is_none() || source == there);
         if trusted || (thorough && to.is_whole(digest)?) {
-            to.rely_on(digest);
+            to.sync_later(digest);
             return Ok(there.map(|bytes| (bytes, false)));
         }
         let put = match &self.from {
-            Source::Directory(shelf) => shelf.get(digest)?.map(|file| to.put(digest, file)),
-            Source::Store(content, _) => match content.get(digest).await {
+            ObjectSource::Directory(shelf) => shelf.get(digest)?.map(|file| to.put(digest, file)),
+            ObjectSource::Store(content, _) => match content.get(digest).await {
                 Err(content::Error::Damaged(_)) => Some(Err(PutError::Damaged)),
                 object => object?.map(|bytes| to.put(digest, &*bytes)),
             },
@@ -89,9 +89,9 @@ impl Objects<'_> {
         };
         match put {
             Ok(bytes) => Ok(Some((bytes, true))),
-            // Damage at the source need not be damage here.
+            // The earlier copy may be intact where the source is damaged.
             Err(PutError::Damaged) if to.is_whole(digest)? => {
-                to.rely_on(digest);
+                to.sync_later(digest);
                 Ok(there.map(|bytes| (bytes, false)))
             }
             Err(PutError::Damaged) => Ok(None),

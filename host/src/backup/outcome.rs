@@ -6,36 +6,36 @@ use svc_base::clock::Timestamp;
 
 /// Outcome of a backup.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Made {
-    /// When the installation was as the backup has it.
+pub struct BackupOutcome {
+    /// Moment of the backup's state.
     pub moment: Timestamp,
-    /// Whether the copy is whole; one that is not takes no earlier one's place.
+    /// Whether the backup is complete; an incomplete one does not replace the earlier one.
     pub complete: bool,
     /// The control database, the counters and tenants' databases.
-    pub databases: Copied,
+    pub databases: CopyStats,
     /// Sources and pages.
-    pub content: Copied,
+    pub content: CopyStats,
     /// Installed guests.
-    pub guests: Copied,
-    /// One-time shares, whose pages are in no backup.
+    pub guests: CopyStats,
+    /// Number of one-time shares, which backups leave out.
     pub one_time_left_out: usize,
     /// Errors of the copy.
     pub errors: Vec<String>,
-    /// Notes for the operator; nothing in them makes the copy less whole.
+    /// Notes for the operator, which are not errors.
     pub notes: Vec<String>,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
 }
 
-impl Made {
-    /// The outcome of a backup of which nothing is copied yet.
-    pub(super) fn begun(moment: Timestamp, one_time_left_out: usize) -> Self {
+impl BackupOutcome {
+    /// Makes the outcome of a backup that has copied nothing yet.
+    pub(super) fn new(moment: Timestamp, one_time_left_out: usize) -> Self {
         Self {
             moment,
             complete: false,
-            databases: Copied::default(),
-            content: Copied::default(),
-            guests: Copied::default(),
+            databases: CopyStats::default(),
+            content: CopyStats::default(),
+            guests: CopyStats::default(),
             one_time_left_out,
             errors: Vec::new(),
             notes: Vec::new(),
@@ -44,9 +44,9 @@ impl Made {
     }
 }
 
-/// Files that were copied, and files that had been before.
+/// Counts of a copy's files, and of those that were copied now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Copied {
+pub struct CopyStats {
     /// Number of files.
     pub files: u64,
     /// Bytes of these files.
@@ -57,7 +57,7 @@ pub struct Copied {
     pub copied_bytes: u64,
 }
 
-impl Copied {
+impl CopyStats {
     pub(super) fn count(&mut self, bytes: u64, now: bool) {
         self.files += 1;
         self.bytes += bytes;

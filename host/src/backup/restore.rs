@@ -1,4 +1,4 @@
-//! Putting a backup back.
+//! Restore of a backup.
 
 use std::io;
 use std::path::{Component, Path};
@@ -7,51 +7,51 @@ use anyhow::{Context as _, bail};
 use cap_std::fs::Dir;
 use serde::Serialize;
 
+use super::directory::{BackupDirectory, check_not_nested};
 use super::make::{BACKENDS, CONTENT, CONTROL, check};
 use super::manifest::{Entry, Manifest};
-use super::objects::{Objects, Source};
-use super::outcome::Copied;
-use super::place::{BackupDirectory, check_apart};
-use super::{Stage, Watch, millis, switch};
-use crate::check::Parts;
-use crate::content::{Content, Digest, Hold, Shelf};
+use super::objects::{ObjectCopy, ObjectSource};
+use super::outcome::CopyStats;
+use super::{ProgressFn, Stage, millis, switch};
+use crate::check::InstallationStores;
+use crate::content::{Content, ContentLock, Digest, ObjectDirectory};
 use crate::control::{self, Control, counters};
-use crate::data_dir::Founding;
+use crate::data_dir::NewDirectoryGuard;
 use crate::data_lock::DataLock;
 use crate::deployments::operators;
 use svc_base::Stopwatch;
 use svc_base::clock::Clock;
 use svc_base::ids::BackendId;
 use svc_base::{disk, fault};
-use svc_database::{Files, revive};
+use svc_database::{DatabaseFiles, prepare_for_server};
 
 const GUESTS: &str = "guests";
 
 /// Outcome of a restore.
 #[derive(Clone, Debug, Serialize)]
-pub struct Restored {
-    /// When the installation was as it is now, RFC 3339 in UTC.
+pub struct RestoreOutcome {
+    /// Moment of the restored state, RFC 3339 in UTC.
     pub moment: String,
-    /// Whether the data directory has the backup's state; else nothing has changed.
+    /// Whether the backup was restored; else nothing has changed.
     pub restored: bool,
-    /// The directory in the data directory that has what was there before, if anything was.
+    /// Subdirectory with the earlier state, if there was one.
     pub before: Option<String>,
     /// The control database, the counters and tenants' databases.
-    pub databases: Copied,
+    pub databases: CopyStats,
     /// Sources and pages.
-    pub content: Copied,
+    pub content: CopyStats,
     /// Installed guests.
-    pub guests: Copied,
+    pub guests: CopyStats,
     /// Errors of the backup.
     pub errors: Vec<String>,
-    /// Parts that could not be looked at; nothing in them keeps the backup from being restored.
+    /// Notes on parts that could not be checked; they do not prevent the restore.
     pub notes: Vec<String>,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
 }
 
-/// Puts the state of the backup in `place` into a data directory that no server holds. What was there before is kept
-/// beside it. Until everything is copied and found whole nothing changes. Blocks, like making one.
+/// Restores the backup in `place` into a data directory that no server holds. The earlier state is kept beside it. Nothing changes
+/// until everything is copied and checked. Blocks.
 ///
 /// # Errors
 /// When a server has the directory, or something cannot be read or written.
@@ -59,31 +59,38 @@ pub async fn restore(
     place: &Path,
     data: &Path,
     clock: &Clock,
-    watch: Watch<'_>,
-) -> anyhow::Result<Restored> {
+    watch: ProgressFn<'_>,
+) -> anyhow::Result<RestoreOutcome> {
     let started = Stopwatch::start();
-    let place = BackupDirectory::to_read(place)?;
-    check_apart(&place.path, data)?;
+    let place = BackupDirectory::open_for_reading(place)?;
+    check_not_nested(&place.path, data)?;
     let manifest = place.manifest()?;
-    let mut founding = Founding::begin(data)?;
+    let mut guard = NewDirectoryGuard::begin(data)?;
     let lock = DataLock::take(data)?;
-    founding.locked(&lock)?;
+    guard.check_if_new(&lock)?;
     lock.announce_restore()?;
-    let Some(_hold) = Hold::take(data)? else {
+    let Some(_hold) = ContentLock::exclusive(data)? else {
         bail!("a backup of {} is being made", data.display());
     };
-    switch::settle(data)?;
-    let dir = disk::open(data)?;
-    let new = switch::begin(&dir)?;
+    switch::finish_interrupted(data)?;
+    let dir = disk::open_directory(data)?;
+    let new = switch::create_new_state(&dir)?;
     fault::point("restore.begun");
-    let mut done = stage(&place, &manifest, &data.join(switch::NEW), &new, watch).await;
+    let mut done = prepare(
+        &place,
+        &manifest,
+        &data.join(switch::NEW_STATE),
+        &new,
+        watch,
+    )
+    .await;
     if let Ok(restored) = &mut done
         && restored.errors.is_empty()
     {
         let before = switch::commit(&dir, clock.now());
         restored.before = before.inspect_err(|_| clean_up(data))?;
         restored.restored = true;
-        founding.done();
+        guard.disarm();
         restored.duration_ms = millis(started.elapsed());
     } else {
         clean_up(data);
@@ -91,28 +98,28 @@ pub async fn restore(
     done
 }
 
-/// Removes what was begun, unless the new state is the one that counts by now.
+/// Removes the new state, or finishes the switch to it if that was committed.
 fn clean_up(data: &Path) {
-    if let Err(error) = switch::settle(data) {
+    if let Err(error) = switch::finish_interrupted(data) {
         tracing::warn!(error = format!("{error:#}"), "whatever runs next goes on");
     }
 }
 
-/// Copies a backup and looks at the copy.
-async fn stage(
+/// Copies a backup into the new state, and checks the copy.
+async fn prepare(
     place: &BackupDirectory,
     manifest: &Manifest,
     directory: &Path,
     new: &Dir,
-    watch: Watch<'_>,
-) -> anyhow::Result<Restored> {
-    let mut restored = Restored {
+    watch: ProgressFn<'_>,
+) -> anyhow::Result<RestoreOutcome> {
+    let mut restored = RestoreOutcome {
         moment: manifest.moment.clone(),
         restored: false,
         before: None,
-        databases: Copied::default(),
-        content: Copied::default(),
-        guests: Copied::default(),
+        databases: CopyStats::default(),
+        content: CopyStats::default(),
+        guests: CopyStats::default(),
         errors: Vec::new(),
         notes: Vec::new(),
         duration_ms: 0,
@@ -129,26 +136,26 @@ async fn stage(
     copy_guests(place, manifest, new, &mut restored.guests)?;
     let control = Control::open(directory)?;
     let wanted = operators::contents(&control).await?;
-    let objects = Objects {
-        from: Source::Directory(place.content()?),
+    let objects = ObjectCopy {
+        from: ObjectSource::Directory(place.content()?),
         wanted: &wanted,
     };
-    let mut content = Shelf::new(disk::subdirectory(new, CONTENT)?);
+    let mut content = ObjectDirectory::new(disk::ensure_subdirectory(new, CONTENT)?);
     let damaged = objects
         .copy_to(&mut content, &mut restored.content, false, watch)
         .await?;
     fault::point("restore.content");
-    let parts = Parts {
+    let parts = InstallationStores {
         control,
         content: Content::open(&directory.join(CONTENT))?,
         once: None,
-        files: Files::open(&directory.join(BACKENDS))?,
+        files: DatabaseFiles::open(&directory.join(BACKENDS))?,
     };
     let found = check(&parts, damaged, watch).await?;
     (restored.errors, restored.notes) = (found.errors, found.notes);
     parts.control.close();
     drop(parts);
-    control::seal(directory)?;
+    control::finish_copy(directory)?;
     Ok(restored)
 }
 
@@ -157,8 +164,8 @@ fn copy_databases(
     manifest: &Manifest,
     directory: &Path,
     new: &Dir,
-    copied: &mut Copied,
-    watch: Watch<'_>,
+    copied: &mut CopyStats,
+    watch: ProgressFn<'_>,
 ) -> anyhow::Result<()> {
     let state = place.dir.open_dir(&manifest.state)?;
     let all = manifest.backends.len() as u64 + 1;
@@ -167,10 +174,10 @@ fn copy_databases(
     if let Some(entry) = &manifest.counters {
         copied.count(copy_file(&state, new, counters::FILE, entry)?, true);
     }
-    let to = disk::subdirectory(new, BACKENDS)?;
+    let to = disk::ensure_subdirectory(new, BACKENDS)?;
     let (from, files) = (
         state.open_dir(BACKENDS)?,
-        Files::open(&directory.join(BACKENDS))?,
+        DatabaseFiles::open(&directory.join(BACKENDS))?,
     );
     for entry in &manifest.backends {
         let id: BackendId = entry
@@ -179,10 +186,10 @@ fn copy_databases(
             .map_err(|_| anyhow::anyhow!("the backup's manifest is damaged: {}", entry.name))?;
         let (from, to) = (
             from.open_dir(id.to_string())?,
-            disk::subdirectory(&to, &id.to_string())?,
+            disk::ensure_subdirectory(&to, &id.to_string())?,
         );
-        copied.count(copy_file(&from, &to, Files::NAME, entry)?, true);
-        revive(&files, &id).with_context(|| format!("opening backend {id}"))?;
+        copied.count(copy_file(&from, &to, DatabaseFiles::NAME, entry)?, true);
+        prepare_for_server(&files, &id).with_context(|| format!("opening backend {id}"))?;
         watch(Stage::Databases, copied.files, all);
     }
     Ok(())
@@ -190,11 +197,11 @@ fn copy_databases(
 
 /// Copies a file that the manifest describes; returns its length.
 fn copy_file(from: &Dir, to: &Dir, name: &str, entry: &Entry) -> anyhow::Result<u64> {
-    let mut file = to.open_with(name, &disk::new_file())?;
+    let mut file = to.open_with(name, &disk::private_file_options())?;
     let source = from
         .open(name)
         .with_context(|| format!("opening {}", entry.name))?;
-    let (digest, bytes) = Digest::of_copied(source, &mut file)?;
+    let (digest, bytes) = Digest::copy_and_digest(source, &mut file)?;
     if !entry.describes(digest, bytes) {
         bail!(
             "the backup is damaged: {} is not as its manifest describes it",
@@ -208,12 +215,12 @@ fn copy_guests(
     place: &BackupDirectory,
     manifest: &Manifest,
     new: &Dir,
-    copied: &mut Copied,
+    copied: &mut CopyStats,
 ) -> anyhow::Result<()> {
     if manifest.guests.is_empty() {
         return Ok(());
     }
-    let (from, to) = (place.guests()?, disk::subdirectory(new, GUESTS)?);
+    let (from, to) = (place.guests()?, disk::ensure_subdirectory(new, GUESTS)?);
     for entry in &manifest.guests {
         let damaged = || format!("the backup is damaged: guest {}", entry.name);
         let mut parts = Path::new(&entry.name).components();
@@ -224,9 +231,9 @@ fn copy_guests(
         };
         let digest = entry.digest().with_context(damaged)?;
         let source = from.get(&digest)?.with_context(damaged)?;
-        let folder = disk::subdirectory(&to, &folder.to_string_lossy())?;
-        let mut file = folder.open_with(name, &disk::new_file())?;
-        let (found, bytes) = Digest::of_copied(source, &mut file)?;
+        let folder = disk::ensure_subdirectory(&to, &folder.to_string_lossy())?;
+        let mut file = folder.open_with(name, &disk::private_file_options())?;
+        let (found, bytes) = Digest::copy_and_digest(source, &mut file)?;
         if found != digest {
             return Err(io::Error::other(damaged()).into());
         }

@@ -1,47 +1,49 @@
-//! Whether a backup is whole, by itself.
+//! Verification of a backup.
 
 use std::io;
 use std::path::Path;
 
+use super::directory::{BackupDirectory, LAYOUT};
 use super::make::{BACKENDS, CONTROL};
 use super::manifest::{Entry, Manifest};
-use super::place::{BackupDirectory, LAYOUT};
-use crate::check::{Findings, Parts};
+use crate::check::{Findings, InstallationStores};
 use crate::content::{Content, Digest};
 use crate::control::{self, Control, counters};
-use crate::private;
+use crate::permissions;
 use svc_base::ids::BackendId;
-use svc_database::Files;
+use svc_database::DatabaseFiles;
 
-/// Looks at a backup, which nothing changes.
+/// Checks a backup without changing it.
 ///
 /// # Errors
-/// When it cannot be read at all.
+/// When the backup cannot be read at all.
 pub async fn verify(place: &Path) -> anyhow::Result<Findings> {
-    let place = BackupDirectory::to_read(place)?;
+    let place = BackupDirectory::open_for_reading(place)?;
     let manifest = place.manifest()?;
     let damaged = damaged_files(&place, &manifest)?;
-    if manifest.schema != control::SCHEMA {
+    if manifest.schema != control::SCHEMA_VERSION {
         anyhow::bail!(
             "the backup was made by {}: restore it into a new directory to check it",
             manifest.program
         );
     }
     let directory = place.state(&manifest.state);
-    let parts = Parts {
-        control: Control::look(&directory)?,
+    let stores = InstallationStores {
+        control: Control::open_read_only(&directory)?,
         content: Content::open(&place.content_path())?,
         once: None,
-        files: Files::open(&directory.join(BACKENDS))?,
+        files: DatabaseFiles::open(&directory.join(BACKENDS))?,
     };
-    let mut found = parts.check().await?;
+    let mut found = stores.check().await?;
     found.errors.extend(damaged);
-    // Where a copy of it lies is not ours to decide.
-    found.notes.extend(private::opening(&place.path, &LAYOUT)?);
+    // Permissions are only a note: a copy may be anywhere.
+    found
+        .notes
+        .extend(permissions::describe_exposure(&place.path, &LAYOUT)?);
     Ok(found)
 }
 
-/// The files that are not as the manifest describes them, a line each.
+/// Returns a line for each file that differs from the manifest.
 fn damaged_files(place: &BackupDirectory, manifest: &Manifest) -> anyhow::Result<Vec<String>> {
     let mut damaged = Vec::new();
     let state = place.state(&manifest.state);
@@ -53,7 +55,7 @@ fn damaged_files(place: &BackupDirectory, manifest: &Manifest) -> anyhow::Result
     {
         damaged.push("counters: not as the manifest describes them".to_owned());
     }
-    let files = Files::open(&state.join(BACKENDS))?;
+    let files = DatabaseFiles::open(&state.join(BACKENDS))?;
     for entry in &manifest.backends {
         let path = entry.name.parse::<BackendId>().map(|id| files.path(&id));
         if !path.is_ok_and(|path| is_as_described(&path, entry).unwrap_or(false)) {
@@ -79,7 +81,7 @@ fn damaged_files(place: &BackupDirectory, manifest: &Manifest) -> anyhow::Result
 fn is_as_described(path: &Path, entry: &Entry) -> io::Result<bool> {
     match std::fs::File::open(path) {
         Ok(file) => {
-            let (digest, bytes) = Digest::of_copied(file, io::sink())?;
+            let (digest, bytes) = Digest::copy_and_digest(file, io::sink())?;
             Ok(entry.describes(digest, bytes))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),

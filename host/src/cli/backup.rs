@@ -10,9 +10,9 @@ use anyhow::Context as _;
 use super::OperatorArgs;
 use super::actor::actor;
 use super::progress::Progress;
-use crate::backup::{self, Copied, Made, last};
+use crate::backup::{self, BackupOutcome, CopyStats, last};
 use crate::control::Control;
-use crate::operators::{self, MakeBackup, Operation, Told};
+use crate::operators::{self, MakeBackup, Operation, ProgressSink};
 use svc_base::clock::Clock;
 
 #[derive(Debug, clap::Args)]
@@ -24,22 +24,23 @@ pub(super) struct Backup {
 }
 
 impl Backup {
-    /// Fails when the copy is not whole; the earlier backup stays then.
+    /// Runs the command. It fails if the copy is incomplete; the earlier backup stays then.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let data = self.args.installation()?;
         let directory = std::path::absolute(&self.dir)?;
         let progress = Arc::new(Progress::new());
         let shown = Arc::clone(&progress);
-        let watch = Told::new(move |step| shown.show(step.stage, step.done, step.all));
+        let watch =
+            ProgressSink::new(move |step| shown.show_stage(step.stage, step.done, step.all));
         let wanted = Operation::Backup(MakeBackup {
             directory: directory.clone(),
         });
-        let made = match operators::ask(&data, &wanted, &actor(), &watch).await? {
+        let made = match operators::run_on_server(&data, &wanted, &actor(), &watch).await? {
             Some(answer) => serde_json::from_str(&answer.document)?,
-            None => offline(&data, &directory, &progress).await?,
+            None => back_up_offline(&data, &directory, &progress).await?,
         };
         drop((watch, progress));
-        self.args.answer(&made, &summary(&made)?)?;
+        self.args.print_answer(&made, &summary(&made)?)?;
         Ok(if made.complete {
             ExitCode::SUCCESS
         } else {
@@ -48,25 +49,29 @@ impl Backup {
     }
 }
 
-/// Makes a backup where no server does.
-async fn offline(data: &Path, directory: &Path, progress: &Progress) -> anyhow::Result<Made> {
-    super::allow_many_files();
+/// Makes a backup without a running server.
+async fn back_up_offline(
+    data: &Path,
+    directory: &Path,
+    progress: &Progress,
+) -> anyhow::Result<BackupOutcome> {
+    super::raise_file_limit();
     let clock = Clock::system();
     let control = Control::open(data).with_context(|| format!("opening {}", data.display()))?;
-    let watch = |stage, done, all| progress.show(stage, done, all);
+    let watch = |stage, done, all| progress.show_stage(stage, done, all);
     let made = backup::make((data, &control), None, directory, &clock, &watch).await;
-    if let Err(error) = last::note(data, directory, made.as_ref().ok(), clock.now()) {
-        super::say(&format!("`svc status` does not know of this: {error}"));
+    if let Err(error) = last::record(data, directory, made.as_ref().ok(), clock.now()) {
+        super::print_note(&format!("`svc status` does not know of this: {error}"));
     }
     made
 }
 
-fn summary(made: &Made) -> Result<String, std::fmt::Error> {
+fn summary(made: &BackupOutcome) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     if made.complete {
         writeln!(text, "everything as it was at {}", made.moment)?;
     }
-    lines(&mut text, &made.databases, &made.content, &made.guests)?;
+    write_copy_counts(&mut text, &made.databases, &made.content, &made.guests)?;
     if made.one_time_left_out > 0 {
         writeln!(
             text,
@@ -86,12 +91,12 @@ fn summary(made: &Made) -> Result<String, std::fmt::Error> {
     Ok(text)
 }
 
-/// Says what was copied.
-pub(super) fn lines(
+/// Writes how many files and bytes were copied.
+pub(super) fn write_copy_counts(
     text: &mut String,
-    databases: &Copied,
-    content: &Copied,
-    guests: &Copied,
+    databases: &CopyStats,
+    content: &CopyStats,
+    guests: &CopyStats,
 ) -> std::fmt::Result {
     let parts = [
         ("databases", databases),

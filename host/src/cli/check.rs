@@ -7,12 +7,12 @@ use std::process::ExitCode;
 use super::OperatorArgs;
 use super::actor::actor;
 use crate::backup;
-use crate::check::{Findings, Parts};
-use crate::content::{Content, OnceFiles, Place};
+use crate::check::{Findings, InstallationStores};
+use crate::content::{Content, ContentLocation, OneTimeFiles};
 use crate::data_dir;
-use crate::operators::{self, CheckAll, Operation, Told};
-use crate::private;
-use svc_database::Files;
+use crate::operators::{self, CheckAll, Operation, ProgressSink};
+use crate::permissions;
+use svc_database::DatabaseFiles;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Check {
@@ -21,23 +21,25 @@ pub(super) struct Check {
 }
 
 impl Check {
-    /// Looks at a data directory, or at a backup.
+    /// Checks a data directory or a backup.
     async fn findings(&self) -> anyhow::Result<Findings> {
         let data = self.args.data();
         if backup::is_backup(&data) {
             return backup::verify(&data).await;
         }
-        // Before it is closed, as by every command.
+        // Modes are noted before they are corrected, as every command corrects them.
         let open = match data_dir::is_installation(&data) {
-            true => private::opening(&data, &data_dir::LAYOUT)?,
+            true => permissions::describe_exposure(&data, &data_dir::LAYOUT)?,
             false => None,
         };
         let data = self.args.installation()?;
         let wanted = Operation::Check(CheckAll {});
         let mut found: Findings =
-            match operators::ask(&data, &wanted, &actor(), &Told::default()).await? {
+            match operators::run_on_server(&data, &wanted, &actor(), &ProgressSink::default())
+                .await?
+            {
                 Some(answer) => serde_json::from_str(&answer.document)?,
-                None => self.offline(&data).await?,
+                None => self.check_offline(&data).await?,
             };
         found
             .errors
@@ -45,18 +47,18 @@ impl Check {
         Ok(found)
     }
 
-    /// Looks at a data directory that no server has.
-    async fn offline(&self, data: &Path) -> anyhow::Result<Findings> {
-        let parts = Parts {
+    /// Checks a data directory that no server uses.
+    async fn check_offline(&self, data: &Path) -> anyhow::Result<Findings> {
+        let parts = InstallationStores {
             control: self.args.control()?,
-            content: Content::open(&Place::noted(data)?.require_directory()?)?,
-            once: Some(OnceFiles::open(&data.join("once"))?),
-            files: Files::open(&data.join("backends"))?,
+            content: Content::open(&ContentLocation::read_recorded(data)?.require_directory()?)?,
+            once: Some(OneTimeFiles::open(&data.join("once"))?),
+            files: DatabaseFiles::open(&data.join("backends"))?,
         };
         parts.check().await
     }
 
-    /// Fails when something is wrong; leftovers of a crash are not, because the server collects them.
+    /// Runs the command. It fails if something is wrong; leftovers of a crash are no errors, because the server removes them.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let found = self.findings().await?;
         let mut text = format!(
@@ -81,7 +83,7 @@ impl Check {
                 "not ok"
             }
         )?;
-        self.args.answer(&found, &text)?;
+        self.args.print_answer(&found, &text)?;
         Ok(if found.errors.is_empty() {
             ExitCode::SUCCESS
         } else {

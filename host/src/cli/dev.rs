@@ -10,27 +10,27 @@ use super::OperatorArgs;
 use crate::client::{self, DevSettings, StartedServer};
 use crate::config::Settings;
 use crate::outbound::Outbound;
-use crate::overview::running;
+use crate::overview::status_file;
 use crate::server::Server;
 use crate::stripe::dev::{PaymentAction, routes};
 use crate::workspaces::Plan;
 use svc_base::clock::Clock;
 use svc_base::random::Random;
 
-/// The namespace of the folder's project.
+/// Name of the workspace that owns the folder's project.
 const NAMESPACE: &str = "dev";
-/// How long the server may take to answer.
+/// Time limit for the server's response.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, clap::Args)]
-// Its parts are of a group of the same name.
+// clap has a group of this name already: the flattened arguments.
 #[group(skip)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct DevCommand {
     #[command(flatten)]
     folder: client::Dev,
     #[command(subcommand)]
-    world: Option<Simulation>,
+    simulation: Option<Simulation>,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -61,14 +61,14 @@ struct PaymentArgs {
 }
 
 impl DevCommand {
-    /// Whether it works on the user's own files alone.
-    pub(super) fn is_clients(&self) -> bool {
-        self.world.is_none()
+    /// Whether the command works on the user's own files alone.
+    pub(super) fn is_client_command(&self) -> bool {
+        self.simulation.is_none()
     }
 
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let Some(Simulation::Payment(payment)) = self.world else {
-            return Ok(client::Command::dev(self.folder, start, Server::stop).await);
+        let Some(Simulation::Payment(payment)) = self.simulation else {
+            return Ok(client::Command::dev(self.folder, start_dev_server, Server::stop).await);
         };
         let (action, of) = match payment {
             Payment::Refund(of) => (PaymentAction::Refund, of),
@@ -76,15 +76,15 @@ impl DevCommand {
             Payment::Renew(of) => (PaymentAction::Renew, of),
             Payment::Cancel(of) => (PaymentAction::Cancel, of),
         };
-        let document = ask(&of, action).await?;
+        let document = request_payment_action(&of, action).await?;
         let events = document["events"].as_array().into_iter().flatten();
         let events: Vec<&str> = events.filter_map(Value::as_str).collect();
-        of.args.answer(&document, &events.join("\n"))
+        of.args.print_answer(&document, &events.join("\n"))
     }
 }
 
-/// Starts a server for a folder, with stand-ins for sign-in and payments, and a workspace.
-async fn start(settings: DevSettings) -> anyhow::Result<StartedServer<Server>> {
+/// Starts a server for a folder, with development providers for sign-in and payments, and creates a workspace.
+async fn start_dev_server(settings: DevSettings) -> anyhow::Result<StartedServer<Server>> {
     let settings = Settings {
         data: Some(settings.data),
         listen: Some(settings.listen),
@@ -101,10 +101,10 @@ async fn start(settings: DevSettings) -> anyhow::Result<StartedServer<Server>> {
     })
 }
 
-/// Asks the running server, which is the provider.
-async fn ask(of: &PaymentArgs, action: PaymentAction) -> anyhow::Result<Value> {
+/// Sends the action to the running server, which is the payment provider.
+async fn request_payment_action(of: &PaymentArgs, action: PaymentAction) -> anyhow::Result<Value> {
     let data = of.args.installation()?;
-    let said = running::read(&data)?;
+    let said = status_file::read(&data)?;
     let said = said.context("no server runs on this data directory: start `svc serve --dev`")?;
     let action = PaymentAction::ALL.iter().find(|(_, one)| *one == action);
     let action = action.map_or("", |(name, _)| name);
@@ -114,7 +114,7 @@ async fn ask(of: &PaymentArgs, action: PaymentAction) -> anyhow::Result<Value> {
     }
     let (address, session) = (said.address, &of.session);
     let url = format!("http://{address}/_svc/dev/payments/{session}/{action}");
-    let call = |client: &reqwest::Client| client.post(url).header(routes::HEADER, "1");
+    let call = |client: &reqwest::Client| client.post(url).header(routes::DEV_HEADER, "1");
     let answer = Outbound::new()?.call(TIMEOUT, call).await;
     let answer = answer.context("asking the server")?;
     let document: Value = serde_json::from_slice(&answer.body).unwrap_or_default();

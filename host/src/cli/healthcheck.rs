@@ -11,12 +11,12 @@ use url::Url;
 
 use super::OperatorArgs;
 use crate::outbound;
-use crate::overview::running::{self, StatusFile};
+use crate::overview::status_file::{self, StatusFile};
 
-/// How long the server may take to answer.
+/// Time limit for the server's response.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// The most that is read of an answer.
-const ANSWER_BYTES: usize = 64 << 10;
+/// Size limit of the response.
+const MAX_RESPONSE_BYTES: usize = 64 << 10;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Healthcheck {
@@ -24,24 +24,24 @@ pub(super) struct Healthcheck {
     args: OperatorArgs,
 }
 
-/// The answer.
+/// Answer of the command.
 #[derive(Debug, Serialize)]
 struct Health {
     ready: bool,
-    /// Where the server was asked.
+    /// Address that was asked.
     address: SocketAddr,
-    /// Text that the server answered.
+    /// Response body.
     said: String,
 }
 
 impl Healthcheck {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let data = self.args.installation()?;
-        let Some(said) = running::read(&data)? else {
+        let Some(said) = status_file::read(&data)? else {
             bail!("no server has run on {}: start one", data.display());
         };
-        let address = reachable(said.address);
-        let asking = tokio::time::timeout(TIMEOUT, ask(&said, address));
+        let address = reachable_address(said.address);
+        let asking = tokio::time::timeout(TIMEOUT, request_readiness(&said, address));
         let (status, text) = asking
             .await
             .unwrap_or_else(|_| bail!("it does not answer within 5 seconds"))
@@ -51,7 +51,7 @@ impl Healthcheck {
             address,
             said: text,
         };
-        self.args.answer(&health, &health.said)?;
+        self.args.print_answer(&health, &health.said)?;
         Ok(match health.ready {
             true => ExitCode::SUCCESS,
             false => ExitCode::FAILURE,
@@ -59,8 +59,8 @@ impl Healthcheck {
     }
 }
 
-/// An address of this machine at which a server that listens there is reached.
-fn reachable(address: SocketAddr) -> SocketAddr {
+/// Returns the address on this machine that reaches a listener: loopback for an unspecified address.
+fn reachable_address(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
@@ -69,16 +69,19 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// Asks whether everything is served; returns the status and the text.
-async fn ask(said: &StatusFile, address: SocketAddr) -> anyhow::Result<(u16, String)> {
-    // Over TLS the server is called by its name, as it has a certificate for that alone.
+/// Requests `/readyz`; returns the status and the text.
+async fn request_readiness(
+    said: &StatusFile,
+    address: SocketAddr,
+) -> anyhow::Result<(u16, String)> {
+    // Over TLS the server is called by its name, because its certificate has no other.
     let (scheme, host) = match said.tls {
         true => ("https", Url::parse(&said.base_url)?),
         false => ("http", Url::parse(&format!("http://{address}"))?),
     };
     let host = host.host_str().context("its address has no host")?;
-    // Nothing secret is said, so a certificate that other machines of a network are to believe is good enough here.
-    let client = outbound::builder()
+    // The request holds no secret, so an untrusted certificate does no harm.
+    let client = outbound::client_builder()
         .no_proxy()
         .redirect(Policy::none())
         .danger_accept_invalid_certs(true)
@@ -90,7 +93,7 @@ async fn ask(said: &StatusFile, address: SocketAddr) -> anyhow::Result<(u16, Str
     let mut text = Vec::new();
     while let Some(more) = answer.chunk().await? {
         text.extend_from_slice(&more);
-        if text.len() > ANSWER_BYTES {
+        if text.len() > MAX_RESPONSE_BYTES {
             bail!("it answers far too much");
         }
     }
@@ -108,7 +111,10 @@ mod tests {
             ("[::]:80", "[::1]:80"),
             ("10.0.0.1:80", "10.0.0.1:80"),
         ] {
-            assert_eq!(reachable(listens.parse().unwrap()), asked.parse().unwrap());
+            assert_eq!(
+                reachable_address(listens.parse().unwrap()),
+                asked.parse().unwrap()
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `svc completions` and `svc man`: made from the commands themselves.
+//! `svc completions` and `svc man`, generated from the definitions of the commands.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

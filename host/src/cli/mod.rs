@@ -1,4 +1,4 @@
-//! The command line: `serve`, what operators do to a data directory while the server runs, and the client's commands.
+//! The command line: `serve`, the operators' commands, and the client's commands.
 
 mod actor;
 mod backup;
@@ -29,9 +29,9 @@ use crate::client;
 use crate::config::Settings;
 use crate::control::Control;
 use crate::data_dir;
-use crate::data_lock::{DataLock, make_private, refuse_restore};
+use crate::data_lock::{DataLock, check_not_restoring, create_private_dir};
 use crate::operators::{self, Answer, Operation, OperatorArgs};
-use crate::private;
+use crate::permissions;
 use crate::terminal;
 
 /// Hosting with a backend, for people and their agents.
@@ -80,17 +80,17 @@ enum Command {
 }
 
 impl Command {
-    /// Whether it works on the user's own files alone, which get the modes that the user wants.
-    fn is_clients(&self) -> bool {
+    /// Whether the command works on the user's own files alone: then the user's umask applies.
+    fn is_client_command(&self) -> bool {
         match self {
             Self::Client(_) | Self::Completions(_) | Self::Man(_) => true,
-            Self::Dev(dev) => dev.is_clients(),
+            Self::Dev(dev) => dev.is_client_command(),
             _ => false,
         }
     }
 }
 
-/// The whole command line, for the documents that list it.
+/// Returns the whole command line, for the documents that list it.
 pub fn commands() -> clap::Command {
     Arguments::command()
 }
@@ -98,8 +98,8 @@ pub fn commands() -> clap::Command {
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    if !arguments.command.is_clients() {
-        private::begin();
+    if !arguments.command.is_client_command() {
+        permissions::set_umask();
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -113,8 +113,8 @@ pub fn main() -> ExitCode {
                 Command::Healthcheck(healthcheck) => healthcheck.run().await,
                 Command::Operation(command) => {
                     let (args, operation) = command.split();
-                    let answer = args.reach(operation).await?;
-                    args.print(&answer.document, &answer.text)
+                    let answer = args.run_operation(operation).await?;
+                    args.print_document_or_text(&answer.document, &answer.text)
                 }
                 Command::Dev(dev) => dev.run().await,
                 Command::Provider(provider) => provider.run().await,
@@ -134,16 +134,16 @@ pub fn main() -> ExitCode {
         Err(error) => {
             let detail = format!("{error:#}");
             if client::json_requested() {
-                // Where standard output is closed, standard error still has the reason.
+                // If standard output is closed, standard error still has the reason.
                 let _ = print(&failure(&detail).to_string());
             }
-            say(&format!("error: {detail}"));
+            print_note(&format!("error: {detail}"));
             ExitCode::FAILURE
         }
     }
 }
 
-/// Writes a failure for programs, in the form that the client's commands have.
+/// Writes a failure as JSON, in the form that the client's commands use.
 fn failure(detail: &str) -> Value {
     json!({ "error": { "title": "Not done", "detail": detail, "exit": 1 } })
 }
@@ -157,17 +157,17 @@ impl OperatorArgs {
         .data()
     }
 
-    /// The data directory of an installation that is there, after whatever a restore left undone. Nothing is made where there is none.
+    /// Returns the data directory of an existing installation, after finishing an interrupted restore. Creates nothing.
     fn installation(&self) -> anyhow::Result<PathBuf> {
-        self.found(data_dir::is_installation)
+        self.find_installation(data_dir::is_installation)
     }
 
-    /// Returns the installation, or the directory of one to be: guests may be installed before the first start.
-    fn installation_to_be(&self) -> anyhow::Result<PathBuf> {
-        self.found(|_| true)
+    /// Returns the data directory, which may be empty: guests may be installed before the first start.
+    fn installation_or_empty(&self) -> anyhow::Result<PathBuf> {
+        self.find_installation(|_| true)
     }
 
-    fn found(&self, is_one: impl FnOnce(&Path) -> bool) -> anyhow::Result<PathBuf> {
+    fn find_installation(&self, is_one: impl FnOnce(&Path) -> bool) -> anyhow::Result<PathBuf> {
         let data = self.data();
         let shown = data.display();
         if !data.is_dir() {
@@ -178,13 +178,12 @@ impl OperatorArgs {
                 "{shown} is no data directory, for it has no control.db: name another with --data"
             );
         }
-        self.close(&data)?;
-        settle(&data)?;
+        self.restrict_permissions(&data)?;
+        finish_restore(&data)?;
         Ok(data)
     }
 
-    /// Returns the installation, and makes it for the first namespace: a directory that was named is made, and the
-    /// command says so.
+    /// Returns the data directory, and creates it for the first namespace if `--data` names it.
     fn installation_or_new(&self) -> anyhow::Result<PathBuf> {
         let data = self.data();
         let shown = data.display();
@@ -194,47 +193,47 @@ impl OperatorArgs {
                     "there is no data directory {shown}: name the one to use or to make with --data"
                 );
             }
-            make_private(&data).with_context(|| format!("making {shown}"))?;
-            say(&format!("made the data directory {shown}"));
+            create_private_dir(&data).with_context(|| format!("making {shown}"))?;
+            print_note(&format!("made the data directory {shown}"));
         }
-        self.close(&data)?;
-        settle(&data)?;
+        self.restrict_permissions(&data)?;
+        finish_restore(&data)?;
         Ok(data)
     }
 
-    fn close(&self, data: &Path) -> anyhow::Result<()> {
-        if let Some(was_open) = data_dir::close(data)? {
-            say(&format!("warning: {was_open}"));
+    fn restrict_permissions(&self, data: &Path) -> anyhow::Result<()> {
+        if let Some(was_open) = data_dir::restrict(data)? {
+            print_note(&format!("warning: {was_open}"));
         }
         Ok(())
     }
 
-    /// Opens the control database beside the server, to read from it.
+    /// Opens the control database to read from it; a server may have it open.
     fn control(&self) -> anyhow::Result<Control> {
         let data = self.installation()?;
         Control::open(&data).with_context(|| format!("opening {}", data.display()))
     }
 
-    /// Runs an operation: by the server, if one runs.
-    async fn reach(&self, operation: Operation) -> anyhow::Result<Answer> {
-        let data = match operation.founds()? {
+    /// Runs an operation: in the server, if one runs.
+    async fn run_operation(&self, operation: Operation) -> anyhow::Result<Answer> {
+        let data = match operation.creates_installation()? {
             true => self.installation_or_new()?,
             false => self.installation()?,
         };
-        operators::reach(&data, operation, actor::actor()).await
+        operators::run_command(&data, operation, actor::actor()).await
     }
 
     /// Prints an answer: the document with `--json`, else the text.
-    fn answer(&self, document: &impl Serialize, text: &str) -> anyhow::Result<ExitCode> {
-        self.print(&serde_json::to_string(document)?, text.trim_end())
+    fn print_answer(&self, document: &impl Serialize, text: &str) -> anyhow::Result<ExitCode> {
+        self.print_document_or_text(&serde_json::to_string(document)?, text.trim_end())
     }
 
-    fn print(&self, document: &str, text: &str) -> anyhow::Result<ExitCode> {
+    fn print_document_or_text(&self, document: &str, text: &str) -> anyhow::Result<ExitCode> {
         let out = match self.json {
-            true => terminal::json(document).into_owned(),
-            false => terminal::plain(text),
+            true => terminal::escape_json(document).into_owned(),
+            false => terminal::escape_text(text),
         };
-        // An empty list is nothing, and not an empty line.
+        // An empty list prints nothing, not an empty line.
         if !out.is_empty() {
             print(&out)?;
         }
@@ -242,17 +241,17 @@ impl OperatorArgs {
     }
 }
 
-/// Finishes a restore that was interrupted: between its two states there is nothing to work on. Refuses while one runs.
-fn settle(data: &Path) -> anyhow::Result<()> {
-    refuse_restore(data)?;
+/// Finishes an interrupted restore. Fails while a restore runs.
+fn finish_restore(data: &Path) -> anyhow::Result<()> {
+    check_not_restoring(data)?;
     if data_dir::is_unfinished(data) {
         let _lock = DataLock::take(data)?;
-        restores::settle(data)?;
+        restores::finish_interrupted(data)?;
     }
     Ok(())
 }
 
-/// Prints a line of the answer on standard output.
+/// Prints the answer on standard output.
 fn print(line: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}")
@@ -260,14 +259,14 @@ fn print(line: &str) -> anyhow::Result<()> {
         .context("writing to standard output")
 }
 
-/// Tells the person at the terminal something beside the answer.
-fn say(line: &str) {
-    // There is nobody left to tell that standard error is closed.
-    let _ = writeln!(std::io::stderr().lock(), "{}", terminal::plain(line));
+/// Prints a note on standard error, beside the answer.
+fn print_note(line: &str) {
+    // If standard error is closed, the note is lost.
+    let _ = writeln!(std::io::stderr().lock(), "{}", terminal::escape_text(line));
 }
 
-/// Sockets and tenants' databases are files, of which many systems allow a process few until it asks for more.
-fn allow_many_files() {
+/// Raises the limit of open files to its maximum: sockets and tenants' databases need many.
+fn raise_file_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

@@ -1,4 +1,4 @@
-//! The bar that shows how far a long command is, to a person at a terminal.
+//! Progress bar of a long command, for a person at a terminal.
 
 use std::time::Duration;
 
@@ -6,17 +6,17 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::backup::Stage;
 
-/// How a stage is counted, as a rule.
-const COUNTED: &str = "{pos}/{len}";
-/// How often the sign of what is under way moves.
-const TICK: Duration = Duration::from_millis(100);
+/// Template of the counter, for most stages.
+const COUNT_TEMPLATE: &str = "{pos}/{len}";
+/// Interval at which the spinner moves.
+const SPINNER_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A bar on standard error; none where that is no terminal.
+/// A progress bar on standard error; hidden if that is no terminal.
 #[derive(Debug)]
 pub(super) struct Progress(ProgressBar);
 
 impl Progress {
-    /// A bar that has yet to begin.
+    /// Creates a bar that shows nothing yet.
     pub(super) fn new() -> Self {
         Self(ProgressBar::with_draw_target(
             None,
@@ -24,10 +24,10 @@ impl Progress {
         ))
     }
 
-    /// Shows how far a stage is.
-    pub(super) fn show(&self, stage: Stage, done: u64, all: u64) {
+    /// Shows the progress of a stage of a backup.
+    pub(super) fn show_stage(&self, stage: Stage, done: u64, all: u64) {
         let (name, counted) = match stage {
-            Stage::Databases => ("databases", COUNTED),
+            Stage::Databases => ("databases", COUNT_TEMPLATE),
             Stage::Content => ("content", "{bytes}/{total_bytes} {bytes_per_sec} {eta}"),
             Stage::Check => ("check", ""),
         };
@@ -39,26 +39,26 @@ impl Progress {
         );
     }
 
-    /// Shows how many of so many are done.
-    pub(super) fn count(&self, name: &'static str, done: u64, all: u64) {
+    /// Shows how many of `all` are done.
+    pub(super) fn show_count(&self, name: &'static str, done: u64, all: u64) {
         self.draw(
             name,
-            &format!("{{msg:10}} [{{bar:40}}] {COUNTED} {{eta}}"),
+            &format!("{{msg:10}} [{{bar:40}}] {COUNT_TEMPLATE} {{eta}}"),
             done,
             all,
         );
     }
 
-    /// Shows that something is under way, of which nobody knows how far it is.
-    pub(super) fn busy(&self, name: &'static str) {
+    /// Shows a spinner for work of unknown length.
+    pub(super) fn show_spinner(&self, name: &'static str) {
         self.draw(name, "{msg:10} {spinner} {elapsed}", 0, 1);
-        self.0.enable_steady_tick(TICK);
+        self.0.enable_steady_tick(SPINNER_INTERVAL);
     }
 
     fn draw(&self, name: &'static str, template: &str, done: u64, all: u64) {
         if self.0.message() != name {
             self.0.disable_steady_tick();
-            // Its form is written above, so it is one.
+            // The templates are constants of this file, so all of them parse.
             if let Ok(style) = ProgressStyle::with_template(template) {
                 self.0.set_style(style.progress_chars("=> "));
             }

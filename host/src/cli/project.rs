@@ -1,7 +1,7 @@
-//! `svc project …`: an operator looks at the projects of a data directory, everybody else at their own on a server.
+//! `svc project …`: operators see the projects of a data directory, everybody else their own on a server.
 //!
-//! `list` and `show` are both, for a project is one thing: they work on the data directory that `--data` or its variable names, and
-//! else, or where `--server` or `--profile` says so, ask a server.
+//! `list` and `show` exist for both. They read the data directory that `--data` or its variable names; without it, or with
+//! `--server` or `--profile`, they ask a server.
 
 use std::process::ExitCode;
 
@@ -54,12 +54,12 @@ impl Project {
             },
             Self::Change(change) => return Ok(client::change_project(change).await),
         };
-        let answer = args.reach(Operation::Project(wanted)).await?;
-        args.print(&answer.document, &answer.text)
+        let answer = args.run_operation(Operation::Project(wanted)).await?;
+        args.print_document_or_text(&answer.document, &answer.text)
     }
 }
 
-/// Whether a server is asked: it is named, or no data directory is.
+/// Whether a server is asked: because it is named, or because no data directory is.
 fn is_remote(args: &OperatorArgs, remote: &Remote) -> bool {
     remote.is_named() || args.data.is_none()
 }

@@ -4,26 +4,26 @@ use std::fmt;
 
 use url::{Host, Url};
 
-/// The address of an issuer as the operator wrote it: issuers are compared letter by letter.
+/// The address of an issuer as the operator wrote it: issuers are compared byte by byte.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Address(String);
+pub struct IssuerAddress(String);
 
-/// An address that cannot be asked.
+/// Error of an issuer's address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// It is no URL, or one with parts that an issuer has not.
+    /// The text is not a URL, or has a query, a fragment or a user.
     #[error(
         "must be a URL such as https://accounts.example.com, without a query, a fragment or a user: {0:?}"
     )]
     NoUrl(String),
-    /// Anybody on the way could read and change what is asked.
+    /// Plain HTTP to another machine, which anybody on the network could read and change.
     #[error(
         "must be an https URL; http is for an issuer on this machine (localhost, 127.0.0.1) alone: {0:?}"
     )]
     NotHttps(String),
 }
 
-impl Address {
+impl IssuerAddress {
     /// Reads the address of an issuer.
     ///
     /// # Errors
@@ -40,37 +40,36 @@ impl Address {
         if !plain {
             return Err(no_url());
         }
-        if !is_private(&url) {
+        if !is_confidential(&url) {
             return Err(AddressError::NotHttps(text.to_owned()));
         }
         Ok(Self(text.to_owned()))
     }
 
-    /// As it was written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether the issuer is asked over http, which only one on this machine is.
+    /// Whether the issuer has an http URL, which only one on this machine may have.
     pub fn is_loopback(&self) -> bool {
         self.0
             .get(..5)
             .is_some_and(|start| start.eq_ignore_ascii_case("http:"))
     }
 
-    /// Where the issuer describes itself (OpenID Connect Discovery, section 4).
-    pub fn discovery(&self) -> String {
+    /// Returns the URL of the discovery document (OpenID Connect Discovery, section 4).
+    pub fn discovery_url(&self) -> String {
         let base = self.0.trim_end_matches('/');
         format!("{base}/.well-known/openid-configuration")
     }
 
-    /// Reads an address that this issuer named: an issuer elsewhere never leads to this machine.
+    /// Parses an endpoint that this issuer named: a remote issuer cannot name this machine over http.
     ///
     /// # Errors
     /// [`AddressError`].
     pub fn endpoint(&self, text: &str) -> Result<Url, AddressError> {
         let url = Url::parse(text).map_err(|_| AddressError::NoUrl(text.to_owned()))?;
-        let allowed = url.scheme() == "https" || (self.is_loopback() && is_private(&url));
+        let allowed = url.scheme() == "https" || (self.is_loopback() && is_confidential(&url));
         if allowed && url.host().is_some() && url.username().is_empty() && url.fragment().is_none()
         {
             Ok(url)
@@ -80,14 +79,14 @@ impl Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for IssuerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-/// Whether nobody on the way can read what is asked there.
-fn is_private(url: &Url) -> bool {
+/// Whether the connection is encrypted or stays on this machine.
+fn is_confidential(url: &Url) -> bool {
     match url.scheme() {
         "https" => true,
         "http" => is_loopback(url),
@@ -95,7 +94,7 @@ fn is_private(url: &Url) -> bool {
     }
 }
 
-/// Whether a URL is of this machine.
+/// Whether a URL names this machine.
 pub(super) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
@@ -129,14 +128,14 @@ mod tests {
             ("accounts.example.com", false),
             ("", false),
         ] {
-            assert_eq!(Address::parse(text).is_ok(), allowed, "{text}");
+            assert_eq!(IssuerAddress::parse(text).is_ok(), allowed, "{text}");
         }
     }
 
     #[test]
     fn what_an_issuer_elsewhere_names_is_not_on_this_machine() {
-        let far = Address::parse("https://accounts.example.com").unwrap();
-        let near = Address::parse("http://127.0.0.1:9000").unwrap();
+        let far = IssuerAddress::parse("https://accounts.example.com").unwrap();
+        let near = IssuerAddress::parse("http://127.0.0.1:9000").unwrap();
         for (text, of_far, of_near) in [
             ("https://keys.example.net/jwks", true, true),
             ("http://127.0.0.1:9000/jwks", false, true),
@@ -164,7 +163,10 @@ mod tests {
                 "https://a.example/r/b/.well-known/openid-configuration",
             ),
         ] {
-            assert_eq!(Address::parse(issuer).unwrap().discovery(), expected);
+            assert_eq!(
+                IssuerAddress::parse(issuer).unwrap().discovery_url(),
+                expected
+            );
         }
     }
 }

@@ -1,32 +1,32 @@
-//! Where compiled guests lie unless the operator says so.
+//! The default directory of compiled guests.
 
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-/// The name of our directory in one that others share.
-const NAME: &str = "svc";
+/// Name of our directory in a shared cache directory.
+const DIR_NAME: &str = "svc";
 
-/// Variables that name the user's directories.
+/// Candidate directories from the environment.
 #[derive(Clone, Debug, Default)]
-struct Environment {
-    /// systemd's `CacheDirectory`.
+struct CacheDirectories {
+    /// systemd's `$CACHE_DIRECTORY`.
     service: Option<PathBuf>,
-    /// The XDG base directory specification's.
+    /// Directory of `$XDG_CACHE_HOME`.
     xdg: Option<PathBuf>,
     /// The user's home.
     home: Option<PathBuf>,
 }
 
-/// `svc/` in the cache directory of the service or of the user; in the data directory for a user who has none.
+/// Returns `svc/` in the cache directory of the service or the user, or `cache` in the data directory if there is none.
 #[allow(
     clippy::disallowed_methods,
     reason = "where the user's directories are is the environment's to say"
 )]
 pub(super) fn default_cache(data: &Path) -> PathBuf {
     let named = |name| std::env::var_os(name).map(PathBuf::from);
-    chosen(
-        Environment {
+    choose_cache(
+        CacheDirectories {
             service: named("CACHE_DIRECTORY").as_deref().and_then(first),
             xdg: named("XDG_CACHE_HOME"),
             home: std::env::home_dir(),
@@ -35,28 +35,28 @@ pub(super) fn default_cache(data: &Path) -> PathBuf {
     )
 }
 
-/// systemd lists several with colons between them.
+/// Returns the first directory of systemd's list, which is separated by colons.
 fn first(directories: &Path) -> Option<PathBuf> {
     let text = directories.to_str()?;
     text.split(':').next().map(PathBuf::from)
 }
 
-fn chosen(environment: Environment, data: &Path) -> PathBuf {
+fn choose_cache(environment: CacheDirectories, data: &Path) -> PathBuf {
     let home = environment.home.map(|home| home.join(".cache"));
     [environment.service, environment.xdg, home]
         .into_iter()
         .flatten()
         .filter(|cache| cache.is_absolute())
-        .map(|cache| cache.join(NAME))
+        .map(|cache| cache.join(DIR_NAME))
         .find(|cache| is_usable(cache))
         .unwrap_or_else(|| data.join("cache"))
 }
 
-/// Whether this user can write to a directory, or make it.
+/// Whether the process can write to a directory, or make it.
 fn is_usable(cache: &Path) -> bool {
     let there = cache.ancestors().find(|path| path.exists());
     there.is_some_and(|path| path.is_dir() && access(path, Access::WRITE_OK | Access::EXEC_OK).is_ok())
-        // Nobody makes a home for a user who has none.
+        // The home of a user who has none is not created.
         && cache.ancestors().nth(2).is_some_and(Path::exists)
 }
 
@@ -73,19 +73,19 @@ mod tests {
         }
         std::fs::write(root.path().join("file"), "").unwrap();
         let data = Path::new("/data");
-        let all = Environment {
+        let all = CacheDirectories {
             service: at("var/svc"),
             xdg: at("xdg"),
             home: at("home"),
         };
-        let home = Environment {
+        let home = CacheDirectories {
             home: at("home"),
-            ..Environment::default()
+            ..CacheDirectories::default()
         };
         for (environment, expected) in [
             (all.clone(), at("var/svc/svc")),
             (
-                Environment {
+                CacheDirectories {
                     service: None,
                     ..all.clone()
                 },
@@ -93,31 +93,31 @@ mod tests {
             ),
             (home.clone(), at("home/.cache/svc")),
             (
-                Environment {
+                CacheDirectories {
                     xdg: Some("relative".into()),
                     ..home.clone()
                 },
                 at("home/.cache/svc"),
             ),
             (
-                Environment {
+                CacheDirectories {
                     home: at("nonexistent"),
                     ..home.clone()
                 },
                 None,
             ),
             (
-                Environment {
+                CacheDirectories {
                     home: at("file"),
                     ..home
                 },
                 None,
             ),
-            (Environment::default(), None),
+            (CacheDirectories::default(), None),
         ] {
             let expected = expected.unwrap_or_else(|| data.join("cache"));
             assert_eq!(
-                chosen(environment.clone(), data),
+                choose_cache(environment.clone(), data),
                 expected,
                 "{environment:?}"
             );

@@ -1,40 +1,39 @@
-//! Caps that all share, and the parts of them that others cannot take.
+//! Shared caps, and the parts of them that are reserved.
 //!
-//! Of each cap a part is kept for owners, and neither one client nor one owner passes a part of its own. So nobody who may
-//! publish without a credential keeps owners out, and no owner keeps out the others.
+//! A part of each cap is reserved for owners, and one client or one owner may hold only a part of it. So clients without a
+//! credential cannot keep owners out, and no owner can keep out the others.
 
 use super::Limits;
 
-/// A cap that all share, with its parts.
+/// A shared cap with its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cap {
     /// Key of the cap in the settings.
     pub key: &'static str,
-    /// The most that all hold together.
+    /// Most that all hold together.
     pub whole: u64,
-    /// The most that those hold together for whom no part is kept.
+    /// Most that holders without a reserved part hold together.
     pub strangers: u64,
-    /// The most that one client without a credential holds.
-    pub of_client: u64,
-    /// The most that one owner holds.
-    pub of_owner: u64,
+    /// Most that one client without a credential holds.
+    pub per_client: u64,
+    /// Most that one owner holds.
+    pub per_owner: u64,
 }
 
 /// Part of a cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// All of it.
+pub enum CapPart {
+    /// The whole cap.
     Whole,
-    /// All but what is kept for owners.
+    /// The part that is not reserved for owners.
     Strangers,
-    /// One client's.
+    /// The part of one client.
     Client,
-    /// One owner's.
+    /// The part of one owner.
     Owner,
 }
 
-impl Part {
-    /// Returns the name.
+impl CapPart {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Whole => "whole",
@@ -45,52 +44,52 @@ impl Part {
     }
 }
 
-/// Amounts that are held of a cap.
+/// Amounts in use of a cap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct CapUsage {
     /// Amount that all hold together.
     pub all: u64,
-    /// Amount that those hold for whom no part is kept.
+    /// Amount of the holders without a reserved part.
     pub strangers: u64,
-    /// Amount that the one holds who asks for more.
+    /// Amount of the holder that asks for more.
     pub own: u64,
 }
 
-/// Kind of the one who asks for more of a cap.
+/// Kind of the holder that asks for more of a cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Holder {
+pub enum CapHolder {
     /// A client without a credential.
     Client,
-    /// An owner for whom no part is kept.
+    /// An owner without a reserved part.
     NewOwner,
-    /// An owner for whom a part is kept.
+    /// An owner with a reserved part.
     Owner,
 }
 
-/// A cap that is reached, by the part that is.
+/// Error of a reached cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{key}` is reached: {}", .part.as_str())]
 pub struct CapReached {
     /// Key of the cap in the settings.
     pub key: &'static str,
-    /// The part that is reached.
-    pub part: Part,
+    /// The reached part.
+    pub part: CapPart,
 }
 
 impl Cap {
-    /// Refuses what would pass the cap, or the part of it that its holder may have.
+    /// Refuses an amount that would exceed the cap or the holder's part of it.
     ///
     /// # Errors
     /// The widest part that is reached.
-    pub fn check(&self, holder: Holder, held: Held, more: u64) -> Result<(), CapReached> {
-        let strangers = (Part::Strangers, held.strangers, self.strangers);
+    pub fn check(&self, holder: CapHolder, held: CapUsage, more: u64) -> Result<(), CapReached> {
+        let strangers = (CapPart::Strangers, held.strangers, self.strangers);
         let own = match holder {
-            Holder::Client => (Part::Client, held.own, self.of_client),
-            Holder::NewOwner | Holder::Owner => (Part::Owner, held.own, self.of_owner),
+            CapHolder::Client => (CapPart::Client, held.own, self.per_client),
+            CapHolder::NewOwner | CapHolder::Owner => (CapPart::Owner, held.own, self.per_owner),
         };
         let parts = [
-            Some((Part::Whole, held.all, self.whole)),
-            (holder != Holder::Owner).then_some(strangers),
+            Some((CapPart::Whole, held.all, self.whole)),
+            (holder != CapHolder::Owner).then_some(strangers),
             Some(own),
         ];
         let mut parts = parts.into_iter().flatten();
@@ -129,8 +128,8 @@ impl Limits {
             key,
             whole,
             strangers: whole - percent(self.cap_owners_percent).min(whole),
-            of_client: part(self.cap_client_percent),
-            of_owner: part(self.cap_owner_percent),
+            per_client: part(self.cap_client_percent),
+            per_owner: part(self.cap_owner_percent),
         }
     }
 }
@@ -144,7 +143,7 @@ mod tests {
         let limits = Limits::default();
         let parts = |whole| {
             let cap = limits.cap("k", whole);
-            (cap.strangers, cap.of_client, cap.of_owner)
+            (cap.strangers, cap.per_client, cap.per_owner)
         };
         for (whole, expected) in [
             (5_000, (4_000, 500, 2_500)),
@@ -164,21 +163,25 @@ mod tests {
     #[test]
     fn what_is_reached_is_named() {
         let cap = Limits::default().cap("k", 100);
-        let held = |all, strangers, own| Held {
+        let held = |all, strangers, own| CapUsage {
             all,
             strangers,
             own,
         };
         for (holder, held, expected) in [
-            (Holder::Client, held(0, 0, 0), None),
-            (Holder::Client, held(9, 9, 9), None),
-            (Holder::Client, held(10, 10, 10), Some(Part::Client)),
-            (Holder::Client, held(80, 80, 0), Some(Part::Strangers)),
-            (Holder::NewOwner, held(80, 80, 0), Some(Part::Strangers)),
-            (Holder::Owner, held(80, 80, 0), None),
-            (Holder::Owner, held(50, 0, 50), Some(Part::Owner)),
-            (Holder::Owner, held(100, 80, 0), Some(Part::Whole)),
-            (Holder::Client, held(100, 80, 10), Some(Part::Whole)),
+            (CapHolder::Client, held(0, 0, 0), None),
+            (CapHolder::Client, held(9, 9, 9), None),
+            (CapHolder::Client, held(10, 10, 10), Some(CapPart::Client)),
+            (CapHolder::Client, held(80, 80, 0), Some(CapPart::Strangers)),
+            (
+                CapHolder::NewOwner,
+                held(80, 80, 0),
+                Some(CapPart::Strangers),
+            ),
+            (CapHolder::Owner, held(80, 80, 0), None),
+            (CapHolder::Owner, held(50, 0, 50), Some(CapPart::Owner)),
+            (CapHolder::Owner, held(100, 80, 0), Some(CapPart::Whole)),
+            (CapHolder::Client, held(100, 80, 10), Some(CapPart::Whole)),
         ] {
             let reached = cap.check(holder, held, 1).err();
             assert_eq!(
@@ -187,8 +190,8 @@ mod tests {
                 "{holder:?} {held:?}"
             );
         }
-        assert!(cap.check(Holder::Client, held(0, 0, 0), 11).is_err());
+        assert!(cap.check(CapHolder::Client, held(0, 0, 0), 11).is_err());
         let full = held(u64::MAX, u64::MAX, u64::MAX);
-        assert!(cap.check(Holder::Owner, full, u64::MAX).is_err());
+        assert!(cap.check(CapHolder::Owner, full, u64::MAX).is_err());
     }
 }

@@ -7,8 +7,8 @@ use url::Url;
 /// Checks that this program has the store that a URL names.
 ///
 /// # Errors
-/// The text for the operator, without the URL, which may hold a credential.
-pub(super) fn checked(mut url: Url) -> anyhow::Result<Url> {
+/// A text for the operator, without the URL, which may hold a credential.
+pub(super) fn check_content_url(mut url: Url) -> anyhow::Result<Url> {
     let plain = url.query().is_none() && url.fragment().is_none();
     if url.scheme() == "s3" {
         if !(plain && is_bucket(&url)) {
@@ -16,7 +16,7 @@ pub(super) fn checked(mut url: Url) -> anyhow::Result<Url> {
                 "content_url: a bucket is named as s3://bucket, or s3://bucket/prefix, and nothing else is in that URL: keys are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the endpoint is AWS_ENDPOINT_URL, or they stand in [s3]"
             );
         }
-        // One place has one name, by which a later start knows it.
+        // Normalized, so that a later start compares equal URLs.
         let prefix = url.path().trim_matches('/').to_owned();
         url.set_path(&prefix);
         return Ok(url);
@@ -58,7 +58,7 @@ mod tests {
             ("s3://bucket/a/b", "s3://bucket/a/b"),
             ("s3://bucket/a/b/", "s3://bucket/a/b"),
         ] {
-            let checked = checked(url.parse().unwrap()).unwrap();
+            let checked = check_content_url(url.parse().unwrap()).unwrap();
             assert_eq!(checked.as_str(), name);
         }
     }
@@ -86,7 +86,7 @@ mod tests {
             ("memory:///?secret", false),
             ("ftp://secret/", false),
         ] {
-            match checked(url.parse().unwrap()) {
+            match check_content_url(url.parse().unwrap()) {
                 Ok(_) => assert!(taken, "{url}"),
                 Err(error) => {
                     let error = error.to_string();

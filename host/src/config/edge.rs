@@ -4,16 +4,16 @@ use anyhow::bail;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-/// A Cloudflare-compatible edge that is told what to forget.
+/// A Cloudflare-compatible edge cache that is purged.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Edge {
-    /// The zone that the pages are in.
+    /// The zone of the pages.
     pub zone_id: String,
     /// The token of its API; `SVC_EDGE_API_TOKEN` beats it.
     #[serde(default, serialize_with = "super::masked")]
     pub api_token: String,
-    /// Where its API is.
+    /// Base URL of its API.
     #[serde(default = "cloudflare")]
     pub api_base: Url,
 }
@@ -23,7 +23,7 @@ fn cloudflare() -> Url {
     Url::parse("https://api.cloudflare.com/client/v4").expect("a URL")
 }
 
-/// The token of the environment beats that of the file; without one there is nothing to purge with.
+/// Reads the token from the environment, which beats the file. A token is required.
 #[allow(
     clippy::disallowed_methods,
     reason = "secrets of tables come from the environment"

@@ -1,4 +1,4 @@
-//! Settings of HTTPS: where certificates come from, and where visitors of plain HTTP are sent from.
+//! Settings of HTTPS: the source of certificates, and the listener that redirects plain HTTP.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,28 +9,28 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use url::{Host, Url};
 
-use super::contact::contact;
+use super::contact::parse_contact;
 use super::{Settings, host};
 
-/// The port of HTTPS, where an address names none.
+/// Default port of HTTPS.
 pub(super) const PORT: u16 = 443;
-/// The port of plain HTTP.
+/// Default port of plain HTTP.
 const PLAIN_PORT: u16 = 80;
 
 /// An authority that issues certificates by ACME (RFC 8555).
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Acme {
-    /// The URL of its directory.
+    /// URL of its ACME directory.
     #[serde(default = "lets_encrypt")]
     pub directory: Url,
-    /// Where it reaches the operator: an e-mail address.
+    /// E-mail address of the operator for the authority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contact: Option<String>,
-    /// A file of certificates that its own server is believed by, where the system's are not enough.
+    /// File of root certificates for the authority's own server, if the system's are not enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<PathBuf>,
-    /// Name of the key of an account that the operator has there (RFC 8555, section 7.3.4); `SVC_ACME_EAB_KID` beats it.
+    /// Key id of the operator's external account there (RFC 8555, section 7.3.4); `SVC_ACME_EAB_KID` beats it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eab_kid: Option<String>,
     /// The key, in base64url; `SVC_ACME_EAB_HMAC_KEY` beats it.
@@ -40,8 +40,8 @@ pub struct Acme {
         serialize_with = "masked"
     )]
     pub eab_hmac_key: Option<String>,
-    /// The most certificates for projects that are asked for within a week, renewals aside.
-    #[serde(default = "per_week")]
+    /// Most certificates for projects that are ordered within a week, renewals aside.
+    #[serde(default = "default_per_week")]
     pub projects_per_week: u32,
 }
 
@@ -53,7 +53,7 @@ impl Default for Acme {
             root: None,
             eab_kid: None,
             eab_hmac_key: None,
-            projects_per_week: per_week(),
+            projects_per_week: default_per_week(),
         }
     }
 }
@@ -73,7 +73,7 @@ fn masked<S: serde::Serializer>(key: &Option<String>, serializer: S) -> Result<S
 }
 
 impl Acme {
-    /// The settings with those of the environment, which beat those of the file.
+    /// Overrides the settings of the file with those of the environment.
     #[allow(
         clippy::disallowed_methods,
         reason = "secrets of tables come from the environment"
@@ -85,7 +85,7 @@ impl Acme {
         self
     }
 
-    /// Name and bytes of the key that binds our account to the operator's, if there is one.
+    /// Returns the id and the bytes of the external account key, if there is one.
     ///
     /// # Errors
     /// When one of them is missing or cannot be used.
@@ -118,16 +118,16 @@ fn lets_encrypt() -> Url {
 }
 
 /// Less than the 50 that Let's Encrypt issues for a domain in a week.
-fn per_week() -> u32 {
+fn default_per_week() -> u32 {
     40
 }
 
-/// Where certificates come from.
+/// Source of certificates.
 #[derive(Clone, Debug)]
 pub enum Certificates {
     /// From two files, which are read again when they change.
     Files {
-        /// The certificate and those that it is believed by.
+        /// File of the certificate chain.
         cert: PathBuf,
         /// Private key of the certificate.
         key: PathBuf,
@@ -142,7 +142,7 @@ impl Settings {
         self.https.unwrap_or(false)
     }
 
-    /// Where visitors of plain HTTP are sent from, and whether the operator asked for it: beside port 443 it is tried unasked.
+    /// Returns the address of the listener that redirects plain HTTP, and whether it is set: beside port 443 it is tried by default.
     pub fn redirects(&self) -> Option<(SocketAddr, bool)> {
         let listen = self.listen();
         let beside = SocketAddr::new(listen.ip(), PLAIN_PORT);
@@ -153,7 +153,7 @@ impl Settings {
         }
     }
 
-    /// Where certificates come from; `None` if the server speaks plain HTTP.
+    /// Returns the source of certificates; `None` for plain HTTP.
     ///
     /// # Errors
     /// When settings contradict each other.
@@ -191,11 +191,11 @@ impl Settings {
             })),
             (Some(_), None) => bail!("tls_key is missing: name the file of the certificate's key"),
             (None, Some(_)) => bail!("tls_cert is missing: name the file of the key's certificate"),
-            (None, None) => self.by_acme(base, sites).map(Some),
+            (None, None) => self.acme_certificates(base, sites).map(Some),
         }
     }
 
-    fn by_acme(&self, base: &Url, sites: &Url) -> anyhow::Result<Certificates> {
+    fn acme_certificates(&self, base: &Url, sites: &Url) -> anyhow::Result<Certificates> {
         for (name, url) in [("base_url", base), ("sites_url", sites)] {
             check_name(name, url)?;
         }
@@ -220,20 +220,23 @@ impl Settings {
         }
         acme.binding()?;
         let own = acme.contact.take();
-        let own = own.map(|text| match contact(&text) {
+        let own = own.map(|text| match parse_contact(&text) {
             Ok(uri) if uri.starts_with("mailto:") => Ok(uri),
             _ => Err(anyhow::anyhow!(
                 "acme.contact must be an e-mail address such as tls@example.com: {text:?}"
             )),
         });
-        let operator = self.contact.as_deref().and_then(|text| contact(text).ok());
+        let operator = self
+            .contact
+            .as_deref()
+            .and_then(|text| parse_contact(text).ok());
         let operator = operator.filter(|uri| uri.starts_with("mailto:"));
         acme.contact = own.transpose()?.or(operator);
         Ok(Certificates::Acme(acme))
     }
 }
 
-/// Refuses what no authority issues certificates for.
+/// Refuses names for which no authority issues certificates.
 fn check_name(name: &str, url: &Url) -> anyhow::Result<()> {
     let public = match url.host() {
         Some(Host::Domain(domain)) => {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::bail;
 use serde::{Deserialize, Serialize};
 
-use svc_sandbox::{self, GuestLimits, LEAST_GATE_MEMORY, LEAST_RENDER_MEMORY, PageLimits};
+use svc_sandbox::{self, GuestLimits, MIN_GATE_MEMORY, MIN_RENDER_MEMORY, PageLimits};
 
 macro_rules! limits {
     ($(#[doc = $about:literal] $name:ident = $default:expr, $least:expr;)+) => {
@@ -162,7 +162,7 @@ limits! {
     /// Fuel of a render call.
     render_fuel = 5_000_000_000, 1;
     /// Memory of a render call, in bytes.
-    render_memory_bytes = 134_217_728, LEAST_RENDER_MEMORY;
+    render_memory_bytes = 134_217_728, MIN_RENDER_MEMORY;
     /// Wall time of a render call, in milliseconds.
     render_ms = 5_000, 10;
     /// Fuel of a page with all its drawings; of a preview a quarter of it.
@@ -174,13 +174,13 @@ limits! {
     /// Fuel of a gate call.
     gate_fuel = 500_000_000, 1;
     /// Memory of a gate call, in bytes.
-    gate_memory_bytes = 33_554_432, LEAST_GATE_MEMORY;
+    gate_memory_bytes = 33_554_432, MIN_GATE_MEMORY;
     /// Wall time of a gate call, in milliseconds.
     gate_ms = 1_000, 10;
 }
 
 impl Limits {
-    /// Refuses parts that are more than the whole.
+    /// Refuses percentages above 100.
     fn check_percents(&self) -> anyhow::Result<()> {
         let percents = [
             ("cap_owners_percent", self.cap_owners_percent),
@@ -216,8 +216,8 @@ impl Limits {
         }
     }
 
-    /// Bounds of tenants' databases.
-    pub fn databases(&self) -> svc_database::Limits {
+    /// Returns the limits of tenants' databases.
+    pub fn database_limits(&self) -> svc_database::Limits {
         svc_database::Limits {
             query_rows: self.query_rows,
             result_bytes: self.result_bytes,
@@ -229,7 +229,7 @@ impl Limits {
     }
 
     /// Returns the budgets of guests' calls.
-    pub fn guests(&self) -> GuestLimits {
+    pub fn guest_limits(&self) -> GuestLimits {
         let of = |fuel, bytes, millis| svc_sandbox::Limits {
             fuel,
             memory_bytes: usize::try_from(bytes).unwrap_or(usize::MAX),

@@ -4,11 +4,11 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 
 use serde::{Deserialize, Deserializer};
 
-/// The address that a text means: `127.0.0.1:8080`, `localhost:8080`, or `:8080` for every interface.
+/// Parses an address: `127.0.0.1:8080`, `localhost:8080`, or `:8080` for every interface.
 ///
 /// # Errors
-/// What is missing, and how to write it.
-pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+/// A text that says what is missing, and how to write it.
+pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {
         return Ok(address);
     }
@@ -28,7 +28,7 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
         .parse()
         .map_err(|_| format!("{port:?} is not a port: {forms}"))?;
     if host.is_empty() {
-        // On all systems that we know it takes IPv4 connections, too.
+        // An IPv6 listener on all interfaces accepts IPv4 connections, too.
         return Ok(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)));
     }
     let found = (host, port)
@@ -46,7 +46,9 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<SocketAddr>, D::Error> {
     let text = String::deserialize(deserializer)?;
-    address(&text).map(Some).map_err(serde::de::Error::custom)
+    parse_address(&text)
+        .map(Some)
+        .map_err(serde::de::Error::custom)
 }
 
 #[cfg(test)]
@@ -62,7 +64,7 @@ mod tests {
             (":0", "[::]:0"),
             ("localhost:8080", "127.0.0.1:8080"),
         ] {
-            let found = address(text).map(|address| address.to_string());
+            let found = parse_address(text).map(|address| address.to_string());
             assert_eq!(found.as_deref(), Ok(expected), "{text}");
         }
         for (text, says) in [
@@ -75,7 +77,7 @@ mod tests {
             ("", "`:8080`"),
             ("no-such-name.invalid:80", "no-such-name.invalid"),
         ] {
-            let refused = address(text).unwrap_err();
+            let refused = parse_address(text).unwrap_err();
             assert!(refused.contains(says), "{text}: {refused}");
         }
     }

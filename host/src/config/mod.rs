@@ -9,44 +9,44 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use address::is_loopback;
-pub use address::{Address, AddressError};
-pub use caps::{Cap, CapReached, Held, Holder, Part};
+pub use address::{AddressError, IssuerAddress};
+pub use caps::{Cap, CapHolder, CapPart, CapReached, CapUsage};
+pub use display::LogFormat;
+use display::masked;
 pub use edge::Edge;
 pub use https::{Acme, Certificates};
 pub use limits::Limits;
 pub use oauth::Oauth;
+pub use origins::authority;
+use origins::{host, origin};
+pub use placeholders::{format_duration, format_limit};
 pub use providers::{Provider, ProviderKind};
 pub use s3::S3;
-pub use said::{lifetime, number};
-pub use shown::LogFormat;
-use shown::masked;
 pub use stripe::{Secrets as WebhookSecrets, Stripe};
-pub use written::authority;
-use written::{host, origin};
 
 mod address;
 mod cache;
 mod caps;
 mod contact;
 mod content;
+mod display;
 mod edge;
 mod https;
 mod limits;
 mod listen;
 mod oauth;
+mod origins;
+mod placeholders;
 mod providers;
 mod s3;
-mod said;
-mod shown;
 mod stripe;
-mod written;
 
-/// Settings as an operator wrote them, in whichever place; `None` where nothing was written.
+/// Settings of one source: flags and environment, or the file. `None` means that the source does not have the setting.
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// Address to serve on, such as localhost:8080, or :8080 for every interface; port 0 takes a free one [default: 127.0.0.1:8080, with HTTPS :443]
-    #[arg(long, env = "SVC_LISTEN", value_parser = listen::address)]
+    #[arg(long, env = "SVC_LISTEN", value_parser = listen::parse_address)]
     #[serde(
         default,
         deserialize_with = "listen::deserialize",
@@ -94,7 +94,7 @@ pub struct Settings {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trusted_proxies: Vec<IpNet>,
     /// Address of the operators' listener with /metrics [default: none]
-    #[arg(long, env = "SVC_OPS_LISTEN", value_parser = listen::address)]
+    #[arg(long, env = "SVC_OPS_LISTEN", value_parser = listen::parse_address)]
     #[serde(
         default,
         deserialize_with = "listen::deserialize",
@@ -114,7 +114,7 @@ pub struct Settings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_key: Option<PathBuf>,
     /// Address that sends visitors of plain HTTP to HTTPS [default: port 80 if HTTPS is on 443, else none]
-    #[arg(long, env = "SVC_REDIRECT_LISTEN", value_parser = listen::address)]
+    #[arg(long, env = "SVC_REDIRECT_LISTEN", value_parser = listen::parse_address)]
     #[serde(
         default,
         deserialize_with = "listen::deserialize",
@@ -170,7 +170,7 @@ impl Settings {
         toml::from_str(&text).with_context(|| format!("in {}", path.display()))
     }
 
-    /// These settings, and those of `file` where these are silent.
+    /// Merges the settings: those of `file` where these have none.
     #[must_use]
     pub fn or(self, file: Self) -> Self {
         Self {
@@ -196,7 +196,7 @@ impl Settings {
             redirect_listen: self.redirect_listen.or(file.redirect_listen),
             log_format: self.log_format.or(file.log_format),
             access_log: self.access_log.or(file.access_log),
-            // Flags and the environment have no limits.
+            // Limits can be set in the file alone.
             limits: file.limits,
             acme: file.acme,
             edge: file.edge,
@@ -208,20 +208,20 @@ impl Settings {
         }
     }
 
-    /// Where everything durable lives.
+    /// The data directory.
     pub fn data(&self) -> PathBuf {
         self.data.clone().unwrap_or_else(|| PathBuf::from("data"))
     }
 
-    /// Where installed guests lie.
+    /// Directory of the installed guests.
     pub fn guests(&self) -> PathBuf {
         let guests = self.guests.clone();
         guests.unwrap_or_else(|| self.data().join("guests"))
     }
 
-    /// The address to listen on.
+    /// Returns the address to listen on.
     pub fn listen(&self) -> SocketAddr {
-        // HTTPS is for others; plain HTTP is for this machine until somebody says otherwise.
+        // By default, HTTPS is served on all interfaces, and plain HTTP on this machine alone.
         self.listen.unwrap_or(match self.is_https() {
             true => SocketAddr::from((Ipv6Addr::UNSPECIFIED, https::PORT)),
             false => SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
@@ -240,7 +240,7 @@ impl Settings {
         }
     }
 
-    /// Everything decided, for a server that listens on `address`.
+    /// Resolves the settings of a server that listens on `address`.
     ///
     /// # Errors
     /// When settings contradict each other or a limit is out of range.
@@ -265,12 +265,15 @@ impl Settings {
             None if base.host_str() == Some("localhost") => Some(authority(&base)),
             None => None,
         };
-        let content_url = self.content_url.map(content::checked).transpose()?;
-        let s3 = S3::of(content_url.as_ref(), self.s3)?;
+        let content_url = self
+            .content_url
+            .map(content::check_content_url)
+            .transpose()?;
+        let s3 = S3::from_settings(content_url.as_ref(), self.s3)?;
         let cache = self.cache.unwrap_or_else(|| cache::default_cache(&data));
         let mut providers = providers::checked(self.providers)?;
         if self.dev && providers.is_empty() && is_loopback(&base) {
-            providers.push(Provider::dev(format!("{}/_svc/dev", own_address(address))));
+            providers.push(Provider::dev(format!("{}/_svc/dev", loopback_url(address))));
         }
         Ok(Config {
             listen: address,
@@ -284,7 +287,11 @@ impl Settings {
                 .landing_host
                 .map(|name| host("landing_host", &name))
                 .transpose()?,
-            contact: self.contact.as_deref().map(contact::contact).transpose()?,
+            contact: self
+                .contact
+                .as_deref()
+                .map(contact::parse_contact)
+                .transpose()?,
             guests,
             cache,
             trusted_proxies: self.trusted_proxies,
@@ -304,7 +311,7 @@ impl Settings {
             edge: self.edge.map(edge::with_token).transpose()?,
             oauth: self.oauth.map(Oauth::checked).transpose()?,
             s3,
-            stripe: self.stripe.map(Stripe::complete).transpose()?,
+            stripe: self.stripe.map(Stripe::with_environment).transpose()?,
             dev: self.dev && is_loopback(&base),
             providers,
             data,
@@ -315,29 +322,29 @@ impl Settings {
 /// The effective settings of a running server.
 #[derive(Clone, Debug, Serialize)]
 pub struct Config {
-    /// The address that is listened on, its port known.
+    /// The address of the listener, with its actual port.
     pub listen: SocketAddr,
-    /// Where everything durable lives.
+    /// The data directory.
     pub data: PathBuf,
-    /// The store of content, if that is not below the data.
+    /// URL of the content store, if it is not in the data directory.
     pub content_url: Option<Url>,
-    /// The API host's origin, without a slash at its end.
+    /// Origin of the API host, without a trailing slash.
     pub base_url: String,
-    /// The sites host's origin, without a slash at its end.
+    /// Origin of the sites host, without a trailing slash.
     pub sites_url: String,
-    /// Below which every project has an origin of its own: a host, with its port where that is not the scheme's.
+    /// Domain of projects' origins, with its port unless that is the scheme's default.
     pub sites_domain: Option<String>,
     /// The host name of the landing page.
     pub landing_host: Option<String>,
-    /// Where people reach the operator, as a URI.
+    /// Contact of the operator, as a URI.
     pub contact: Option<String>,
-    /// Where installed guests lie.
+    /// Directory of the installed guests.
     pub guests: PathBuf,
-    /// Where compiled guests lie.
+    /// Directory of compiled guests.
     pub cache: PathBuf,
-    /// Networks whose `X-Forwarded-For` is believed.
+    /// Networks whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: Vec<IpNet>,
-    /// The operators' listener.
+    /// Address of the operators' listener.
     pub ops_listen: Option<SocketAddr>,
     /// Whether the server speaks TLS itself.
     pub https: bool,
@@ -345,9 +352,9 @@ pub struct Config {
     pub tls_cert: Option<PathBuf>,
     /// The file of its key.
     pub tls_key: Option<PathBuf>,
-    /// Where visitors of plain HTTP are sent from, if the operator says so.
+    /// Address of the listener that redirects plain HTTP, if it is set.
     pub redirect_listen: Option<SocketAddr>,
-    /// How log lines look.
+    /// Format of log lines.
     pub log_format: LogFormat,
     /// Whether each request that is answered is logged.
     pub access_log: bool,
@@ -355,18 +362,18 @@ pub struct Config {
     pub limits: Limits,
     /// Issuer of certificates.
     pub acme: Option<Acme>,
-    /// Where certificates come from; `None` where the server speaks plain HTTP.
+    /// Source of certificates; `None` for plain HTTP.
     #[serde(skip)]
     pub certificates: Option<Certificates>,
     /// The cache in front.
     pub edge: Option<Edge>,
     /// Issuer whose access tokens identify users.
     pub oauth: Option<Oauth>,
-    /// Access to the bucket that content lies in, if it lies in one.
+    /// Access to the bucket of the content, if it is in one.
     pub s3: Option<S3>,
     /// The payment provider.
     pub stripe: Option<Stripe>,
-    /// Whether somebody tries things out on this machine, with stand-ins for what is not configured.
+    /// Whether the server runs for development, with stand-ins for providers that are not configured.
     #[serde(skip)]
     pub dev: bool,
     /// Sign-in providers.
@@ -374,13 +381,13 @@ pub struct Config {
     /// `http` or `https`, from the base URL.
     #[serde(skip)]
     pub scheme: String,
-    /// Whether visitors come over https, so that cookies are `Secure`.
+    /// Whether the base URL is https, so that cookies are `Secure`.
     #[serde(skip)]
     pub secure: bool,
 }
 
 impl Config {
-    /// The origin of a project; the sites host where projects have none of their own.
+    /// Returns the origin of a project, or that of the sites host if projects have none of their own.
     pub fn project_origin(&self, host_label: &str) -> String {
         match &self.sites_domain {
             Some(domain) => format!("{}://{host_label}.{domain}", self.scheme),
@@ -389,8 +396,8 @@ impl Config {
     }
 }
 
-/// Where this server reaches itself, whatever its names lead to.
-fn own_address(address: SocketAddr) -> String {
+/// Returns the URL under which the server reaches itself, independent of DNS.
+fn loopback_url(address: SocketAddr) -> String {
     let loopback = match address {
         SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::LOCALHOST),
         SocketAddr::V6(_) => IpAddr::from(Ipv6Addr::LOCALHOST),

@@ -1,9 +1,9 @@
-//! The `[oauth]` table: whose access tokens identify users.
+//! The `[oauth]` table: the issuer whose access tokens identify users.
 
 use anyhow::bail;
 use serde::{Deserialize, Serialize};
 
-/// The issuer of users' access tokens, and what a token must be for.
+/// The issuer of users' access tokens, and the required audience and scopes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Oauth {
@@ -17,7 +17,7 @@ pub struct Oauth {
 }
 
 impl Oauth {
-    /// Refuses what no token can have. The issuer's address is checked where it is asked.
+    /// Refuses an empty audience and malformed scopes. The issuer's address is checked when the issuer is made.
     ///
     /// # Errors
     /// When the audience is empty, or a scope has characters that none has (RFC 6749, section 3.3).

@@ -1,17 +1,17 @@
-//! Sign-in providers: what the operator has registered with, checked before the server starts.
+//! Settings of sign-in providers, checked before the server starts.
 
 use anyhow::bail;
 use serde::{Deserialize, Serialize};
 
-use super::address::Address;
+use super::address::IssuerAddress;
 use super::masked;
 
-/// Name of the provider inside the server, for developing pages.
+/// Name of the development provider inside the server.
 const DEV: &str = "dev";
-/// The longest name.
-const NAME: usize = 32;
+/// Most characters of a provider's name.
+const MAX_NAME: usize = 32;
 
-/// Kind of a provider: how it speaks.
+/// Kind of a provider: its protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProviderKind {
@@ -20,33 +20,33 @@ pub enum ProviderKind {
     Oidc,
     /// GitHub's OAuth, which has no ID tokens.
     Github,
-    /// The issuer inside the server; no file can name it.
+    /// The issuer inside the server, which no file can name.
     #[serde(skip_deserializing)]
     Dev,
 }
 
-/// Rules of a kind for its settings.
-struct Rules {
-    /// Issuer, where the settings name none.
+/// Rules for the settings of a kind.
+struct KindRules {
+    /// Default issuer.
     issuer: &'static str,
-    /// Scopes, where the settings name none.
+    /// Default scopes.
     scopes: &'static [&'static str],
-    /// Scope that settings cannot leave out, and the reason.
+    /// Required scope, and the reason.
     needed: Option<(&'static str, &'static str)>,
-    /// Whether the provider takes no client without a secret.
+    /// Whether the provider requires a client secret.
     needs_secret: bool,
 }
 
 impl ProviderKind {
-    fn rules(self) -> Rules {
+    fn rules(self) -> KindRules {
         match self {
-            Self::Oidc | Self::Dev => Rules {
+            Self::Oidc | Self::Dev => KindRules {
                 issuer: "",
                 scopes: &["openid", "profile", "email"],
                 needed: Some(("openid", "without it there is no ID token")),
                 needs_secret: false,
             },
-            Self::Github => Rules {
+            Self::Github => KindRules {
                 issuer: "https://github.com",
                 scopes: &["read:user", "user:email"],
                 needed: None,
@@ -82,7 +82,7 @@ pub struct Provider {
     pub scopes: Vec<String>,
 }
 
-/// Checks the providers of a file, and fills in what is left out.
+/// Checks the providers of a file, and fills in the defaults.
 ///
 /// # Errors
 /// An error that names the key.
@@ -91,26 +91,26 @@ pub(super) fn checked(providers: Vec<Provider>) -> anyhow::Result<Vec<Provider>>
     for (index, provider) in providers.into_iter().enumerate() {
         let name = &provider.name;
         let shaped = !name.is_empty()
-            && name.len() <= NAME
+            && name.len() <= MAX_NAME
             && !name.starts_with('-')
             && name
                 .bytes()
                 .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_".contains(&b));
         if !shaped {
             bail!(
-                "providers[{index}].name must have 1 to {NAME} characters of a-z, 0-9, `-` and `_`: {name:?}"
+                "providers[{index}].name must have 1 to {MAX_NAME} characters of a-z, 0-9, `-` and `_`: {name:?}"
             );
         }
         if checked.iter().any(|known| known.name == *name) {
             bail!("providers[{index}].name is taken by another provider: {name:?}");
         }
-        checked.push(provider.completed()?);
+        checked.push(provider.with_defaults()?);
     }
     Ok(checked)
 }
 
 impl Provider {
-    /// The provider inside the server, whose issuer is at `issuer`.
+    /// Makes the development provider, whose issuer is at `issuer`.
     pub(super) fn dev(issuer: String) -> Self {
         Self {
             name: DEV.to_owned(),
@@ -123,13 +123,13 @@ impl Provider {
         }
     }
 
-    fn completed(mut self) -> anyhow::Result<Self> {
+    fn with_defaults(mut self) -> anyhow::Result<Self> {
         let name = self.name.clone();
         let rules = self.kind.rules();
         if self.issuer.is_empty() {
             rules.issuer.clone_into(&mut self.issuer);
         }
-        if let Err(error) = Address::parse(&self.issuer) {
+        if let Err(error) = IssuerAddress::parse(&self.issuer) {
             bail!("providers.{name}.issuer {error}");
         }
         if self.client_id.is_empty() {

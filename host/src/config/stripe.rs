@@ -17,8 +17,8 @@ pub struct Stripe {
     /// with commas between several.
     #[serde(default)]
     pub webhook_secret: Secrets,
-    /// Where its API is.
-    #[serde(default = "real")]
+    /// Base URL of its API.
+    #[serde(default = "default_api_base")]
     pub api_base: Url,
     /// The provider's price of the plan `pro`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -26,7 +26,7 @@ pub struct Stripe {
 }
 
 impl Stripe {
-    /// Whether real money moves: by the key's own word, at a provider and not at a stand-in on this machine.
+    /// Whether real money moves: with a live key, and a provider that is not a stand-in on this machine.
     pub fn is_live(&self) -> bool {
         let key = ["sk_live_", "rk_live_"];
         let live = key.iter().any(|prefix| self.secret_key.starts_with(prefix));
@@ -70,12 +70,12 @@ impl<'de> Deserialize<'de> for Secrets {
 }
 
 #[allow(clippy::expect_used, reason = "a constant")]
-fn real() -> Url {
+fn default_api_base() -> Url {
     Url::parse("https://api.stripe.com").expect("a URL")
 }
 
 impl Stripe {
-    /// The settings with the secrets of the environment, which beat those of the file.
+    /// Overrides the secrets of the file with those of the environment, and checks the settings.
     ///
     /// # Errors
     /// When one is missing or cannot be used.
@@ -83,7 +83,7 @@ impl Stripe {
         clippy::disallowed_methods,
         reason = "secrets of tables come from the environment"
     )]
-    pub(super) fn complete(mut self) -> anyhow::Result<Self> {
+    pub(super) fn with_environment(mut self) -> anyhow::Result<Self> {
         if let Ok(key) = std::env::var("SVC_STRIPE_SECRET_KEY") {
             self.secret_key = key;
         }

@@ -1,4 +1,4 @@
-//! A finished page as it is stored: its encodings, prepared once at publish, in one object.
+//! A finished page as it is stored: all its encodings, made once at publish, in one object.
 //!
 //! The object is a line of JSON that names the encodings and their lengths, then their bytes in that order.
 
@@ -8,21 +8,21 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 /// Above this many bytes brotli runs at [`BROTLI_LARGE`]: its slow levels cost seconds a megabyte.
-const LARGE: usize = 256 * 1024;
+const LARGE_BYTES: usize = 256 * 1024;
 const BROTLI_SMALL: u32 = 7;
-/// For what is compressed once and asked for by everybody: tens of milliseconds a hundred kilobytes.
+/// For documents that are compressed once and served to everybody: tens of milliseconds a hundred kilobytes.
 const BROTLI_DENSE: u32 = 11;
 const BROTLI_LARGE: u32 = 4;
 const BROTLI_WINDOW: u32 = 22;
 const ZSTD_LEVEL: i32 = 6;
 const GZIP_LEVEL: u32 = 6;
 const QUICK_GZIP_LEVEL: u32 = 3;
-/// How much of a large page is compressed before its caller is asked whether to go on.
-const PIECE: usize = 64 * 1024;
-/// Below this an encoding saves less than its headers cost.
-const WORTH: usize = 256;
+/// Bytes of a large page that are compressed between two checks whether to go on.
+const CHUNK_BYTES: usize = 64 * 1024;
+/// Smallest page worth compressing: below, an encoding saves less than its headers cost.
+const MIN_COMPRESSED_BYTES: usize = 256;
 
-/// How a variant is encoded; in the order in which the server prefers them.
+/// Content coding of a variant, in the server's order of preference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Encoding {
@@ -32,12 +32,12 @@ pub enum Encoding {
     Zstd,
     /// Gzip (RFC 1952).
     Gzip,
-    /// The page itself.
+    /// No coding.
     Identity,
 }
 
 impl Encoding {
-    /// The content coding's name in HTTP.
+    /// Returns the coding's name in HTTP.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Br => "br",
@@ -51,7 +51,7 @@ impl Encoding {
 /// One encoding of a page.
 #[derive(Clone, Debug)]
 pub struct Variant {
-    /// How `bytes` are encoded.
+    /// Coding of `bytes`.
     pub encoding: Encoding,
     /// The encoded page.
     pub bytes: Bytes,
@@ -60,7 +60,7 @@ pub struct Variant {
 /// A page in all of its encodings; identity is always among them.
 #[derive(Clone, Debug)]
 pub struct Artifact {
-    /// In the server's order of preference, identity last.
+    /// Variants in the server's order of preference, identity last.
     pub variants: Vec<Variant>,
 }
 
@@ -70,27 +70,27 @@ struct Header {
 }
 
 impl Artifact {
-    /// Compresses a finished page: costs milliseconds of CPU, so callers run it on a worker. Of a large page, which can cost a
-    /// second, it asks `goes_on` after each piece, and leaves out the encodings that it is not let finish.
+    /// Compresses a finished page: costs milliseconds of CPU, so callers run it on a worker. A large page can cost a second: it calls
+    /// `goes_on` after each chunk, and leaves out the encodings that it may not finish.
     ///
     /// # Errors
     /// Only when a compressor fails, which has no cause in the page.
     pub fn compress(page: Bytes, goes_on: impl Fn() -> bool) -> std::io::Result<Self> {
-        Self::compressed(page, BROTLI_SMALL, &goes_on)
+        Self::compress_at(page, BROTLI_SMALL, &goes_on)
     }
 
-    /// Compresses a document of the platform's own as far as brotli goes: a tenth further than [`Artifact::compress`], for ten
+    /// Compresses a document of the platform with the best level of brotli: a tenth smaller than [`Artifact::compress`], for ten
     /// times the CPU.
     ///
     /// # Errors
     /// Like [`Artifact::compress`].
     pub fn compress_densely(page: Bytes) -> std::io::Result<Self> {
-        Self::compressed(page, BROTLI_DENSE, &|| true)
+        Self::compress_at(page, BROTLI_DENSE, &|| true)
     }
 
-    fn compressed(page: Bytes, level: u32, goes_on: &dyn Fn() -> bool) -> std::io::Result<Self> {
+    fn compress_at(page: Bytes, level: u32, goes_on: &dyn Fn() -> bool) -> std::io::Result<Self> {
         let mut variants = Vec::with_capacity(4);
-        if page.len() >= WORTH {
+        if page.len() >= MIN_COMPRESSED_BYTES {
             let encoded = [
                 (Encoding::Br, brotli(&page, level, goes_on)?),
                 (Encoding::Zstd, zstd(&page, goes_on)?),
@@ -111,7 +111,7 @@ impl Artifact {
         Ok(Self { variants })
     }
 
-    /// The object to store.
+    /// Serializes the artifact into an object of the content store.
     ///
     /// # Errors
     /// Never in practice: the header is plain data.
@@ -131,7 +131,7 @@ impl Artifact {
         Ok(object.into())
     }
 
-    /// Reads a stored object; `None` if it is none.
+    /// Reads a stored object; `None` if it is malformed.
     pub fn from_object(object: &Bytes) -> Option<Self> {
         let end = object.iter().position(|&b| b == b'\n')?;
         let header: Header = serde_json::from_slice(&object[..end]).ok()?;
@@ -155,28 +155,28 @@ impl Artifact {
     }
 }
 
-/// Compresses a text in a millisecond or so a hundred kilobytes, for what is not kept.
+/// Compresses a text that is not stored, in about a millisecond a hundred kilobytes.
 ///
 /// # Errors
 /// Like [`Artifact::compress`].
-pub fn encoded_quickly(text: &[u8]) -> std::io::Result<Bytes> {
+pub fn gzip_quickly(text: &[u8]) -> std::io::Result<Bytes> {
     let level = flate2::Compression::new(QUICK_GZIP_LEVEL);
     let mut encoder = flate2::write::GzEncoder::new(Vec::with_capacity(text.len() / 3), level);
     encoder.write_all(text)?;
     Ok(encoder.finish()?.into())
 }
 
-/// Feeds a page to an encoder, a large one piece by piece; returns false where it was not to go on.
+/// Feeds a page to an encoder, a large one in chunks; returns false if it was stopped.
 fn feed(
     encoder: &mut impl Write,
     page: &[u8],
     goes_on: &dyn Fn() -> bool,
 ) -> std::io::Result<bool> {
-    if page.len() <= LARGE {
+    if page.len() <= LARGE_BYTES {
         encoder.write_all(page)?;
         return Ok(true);
     }
-    for piece in page.chunks(PIECE) {
+    for piece in page.chunks(CHUNK_BYTES) {
         if !goes_on() {
             return Ok(false);
         }
@@ -186,7 +186,7 @@ fn feed(
 }
 
 fn brotli(page: &[u8], level: u32, goes_on: &dyn Fn() -> bool) -> std::io::Result<Option<Vec<u8>>> {
-    let level = if page.len() > LARGE {
+    let level = if page.len() > LARGE_BYTES {
         BROTLI_LARGE
     } else {
         level
@@ -197,7 +197,7 @@ fn brotli(page: &[u8], level: u32, goes_on: &dyn Fn() -> bool) -> std::io::Resul
 }
 
 fn zstd(page: &[u8], goes_on: &dyn Fn() -> bool) -> std::io::Result<Option<Vec<u8>>> {
-    if page.len() <= LARGE {
+    if page.len() <= LARGE_BYTES {
         return zstd::bulk::compress(page, ZSTD_LEVEL).map(Some);
     }
     let mut writer = zstd::stream::write::Encoder::new(Vec::new(), ZSTD_LEVEL)?;
@@ -225,15 +225,15 @@ mod tests {
 
     #[test]
     fn every_encoding_decodes_to_the_page() {
-        for repeated in [500, LARGE / 10] {
+        for repeated in [500, LARGE_BYTES / 10] {
             every_encoding_decodes_to(&Bytes::from("<p>hello</p>".repeat(repeated)));
         }
     }
 
     #[test]
     fn a_large_page_has_the_encodings_that_there_was_time_for() {
-        let large = Bytes::from("<p>hello</p>".repeat(LARGE / 10));
-        let pieces = large.len().div_ceil(PIECE);
+        let large = Bytes::from("<p>hello</p>".repeat(LARGE_BYTES / 10));
+        let pieces = large.len().div_ceil(CHUNK_BYTES);
         let encodings = |asked_for: usize| {
             let left = std::cell::Cell::new(asked_for);
             let goes_on = || left.replace(left.get().saturating_sub(1)) > 0;

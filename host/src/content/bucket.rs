@@ -1,7 +1,7 @@
-//! Content in a bucket of a store that speaks S3's protocol: how it is opened, and an installation's claim on it.
+//! Content in an S3 bucket: how it is opened, and an installation's claim on it.
 //!
-//! The claim is an object with the installation's name, written where there is none. Two that shared a prefix would each delete
-//! what only the other knows, and one that is another's or was emptied must not be taken for one that is new.
+//! The claim is an object with the installation's name, written where there is none. Two installations that shared a prefix would
+//! delete each other's objects, and an emptied prefix or another installation's must not be taken for a new one.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,14 +15,14 @@ use object_store::{
 };
 use url::Url;
 
-use super::claim::{self, OWNER};
+use super::claim::{self, OWNER_FILE};
 use super::local::MARKER;
-use super::requests::Connector;
-use super::store::digest_at;
+use super::requests::StoreConnector;
+use super::store::digest_of_path;
 use crate::config::S3;
 use svc_base::random::Random;
 
-/// How often what fails for a moment is tried again, and until when such a trial may begin.
+/// Retries of transient failures, and the time within which the last one may begin.
 const RETRIES: usize = 3;
 const RETRY_TIME: Duration = Duration::from_secs(10);
 
@@ -30,24 +30,28 @@ const REFUSED: &str = "the store refuses these keys: check AWS_ACCESS_KEY_ID and
 const NO_BUCKET: &str = "there is no such bucket: make it, or check its name, the endpoint (AWS_ENDPOINT_URL) and the region (AWS_REGION)";
 const FAILING: &str = "the store does not answer as it should: check the endpoint (AWS_ENDPOINT_URL), the region (AWS_REGION), and, if this machine has no role of its own, that keys are set (AWS_ACCESS_KEY_ID)";
 
-/// A bucket with the prefix below which content lies.
+/// A bucket, restricted to the prefix of the content.
 pub(super) type Bucket = PrefixStore<object_store::aws::AmazonS3>;
 
-/// Opens the bucket that a URL names, and once more for what is sent once, whatever comes of it. Nothing is asked of it yet.
+/// Opens the bucket that a URL names twice: with retries, and without them for deletions. No request is sent yet.
 ///
 /// # Errors
 /// Settings that name no store.
-pub(super) fn open(url: &Url, access: &S3, connector: &Connector) -> anyhow::Result<[Bucket; 2]> {
+pub(super) fn open(
+    url: &Url,
+    access: &S3,
+    connector: &StoreConnector,
+) -> anyhow::Result<[Bucket; 2]> {
     Ok([
-        open_to_try(url, access, connector, RETRIES)?,
-        open_to_try(url, access, connector, 0)?,
+        open_with_retries(url, access, connector, RETRIES)?,
+        open_with_retries(url, access, connector, 0)?,
     ])
 }
 
-fn open_to_try(
+fn open_with_retries(
     url: &Url,
     access: &S3,
-    connector: &Connector,
+    connector: &StoreConnector,
     max_retries: usize,
 ) -> anyhow::Result<Bucket> {
     let (_, below) = ObjectStoreScheme::parse(url)?;
@@ -63,26 +67,26 @@ fn open_to_try(
         .with_bucket_name(url.host_str().context("the URL names no bucket")?)
         .with_http_connector(connector.clone())
         .with_retry(retry)
-        // Not every store takes the deletion of many at once, and content goes one by one.
+        // Not every store supports bulk deletion, and objects are deleted one by one.
         .with_disable_bulk_delete(true);
-    for (name, value) in access.named() {
+    for (name, value) in access.client_options() {
         builder = builder.with_config(name.parse()?, value);
     }
     Ok(PrefixStore::new(builder.build()?, below))
 }
 
-/// Claims a bucket for the installation in `data`. One that `is_known` has its content already; another is new, or has nothing
-/// but what was copied from where content was before.
+/// Claims a bucket for the installation in `data`. One that `is_known` was claimed before; another is new, or has only content
+/// copied from the earlier location.
 ///
 /// # Errors
-/// A bucket that is another's, that is not as it was left, that has other objects, or that does not answer.
+/// A bucket of another installation, one that lost its claim, one with foreign objects, or one that does not answer.
 pub(super) async fn claim(
     store: &dyn ObjectStore,
     data: &Path,
     is_known: bool,
     random: &Random,
 ) -> anyhow::Result<()> {
-    let own = claim::own(data, random)?;
+    let own = claim::installation_name(data, random)?;
     let owner = match owner(store).await? {
         Some(owner) => owner,
         None if is_known => bail!(
@@ -90,66 +94,66 @@ pub(super) async fn claim(
         ),
         None => {
             check_is_for_content(store).await?;
-            put_owner(store, &own).await?;
+            write_owner(store, &own).await?;
             let written = owner(store).await?;
             written.context("it does not have what was just written to it")?
         }
     };
     if owner != own.as_bytes() {
         bail!(
-            "it belongs to another installation: name a bucket or a prefix of this one's own, or delete the object `{OWNER}` there, if that installation is no more"
+            "it belongs to another installation: name a bucket or a prefix of this one's own, or delete the object `{OWNER_FILE}` there, if that installation is no more"
         );
     }
     Ok(())
 }
 
-/// Name of the installation that a bucket belongs to, if there is one.
+/// Reads the name of the installation that a bucket belongs to, if there is one.
 async fn owner(store: &dyn ObjectStore) -> anyhow::Result<Option<bytes::Bytes>> {
-    let found = async { store.get(&OWNER.into()).await?.bytes().await };
+    let found = async { store.get(&OWNER_FILE.into()).await?.bytes().await };
     match found.await {
         Ok(owner) => Ok(Some(owner)),
         Err(Error::NotFound { .. }) => Ok(None),
-        Err(error) => Err(why(error)),
+        Err(error) => Err(with_advice(error)),
     }
 }
 
-/// Writes the name of the installation, unless another was quicker.
-async fn put_owner(store: &dyn ObjectStore, own: &str) -> anyhow::Result<()> {
-    let path = OWNER.into();
+/// Writes the name of the installation, unless another one has written its own first.
+async fn write_owner(store: &dyn ObjectStore, own: &str) -> anyhow::Result<()> {
+    let path = OWNER_FILE.into();
     let name = || own.to_owned().into();
     let create = || store.put_opts(&path, name(), PutMode::Create.into());
     let mut put = create().await;
     if matches!(put, Err(Error::Generic { .. })) {
-        // The library does not try again what has a condition. If the first has arrived, the second finds it there.
+        // The library does not retry conditional requests. If the first has arrived, the second finds the object.
         put = create().await;
     }
     match put {
         Ok(_) | Err(Error::AlreadyExists { .. }) => Ok(()),
-        // Some stores do not know the condition and say so. Then what is read afterwards has to do.
+        // Some stores do not support the condition and say so. Then the read afterwards decides.
         Err(error) if error.to_string().contains("NotImplemented") => {
             let put = store.put(&path, name()).await;
-            put.map(|_| ()).map_err(why)
+            put.map(|_| ()).map_err(with_advice)
         }
-        Err(error) => Err(why(error)),
+        Err(error) => Err(with_advice(error)),
     }
 }
 
-/// Refuses a bucket with anything else than content.
+/// Refuses a bucket with foreign objects.
 async fn check_is_for_content(store: &dyn ObjectStore) -> anyhow::Result<()> {
     let mut objects = store.list(None).boxed();
-    while let Some(object) = objects.try_next().await.map_err(why)? {
+    while let Some(object) = objects.try_next().await.map_err(with_advice)? {
         let name = object.location.as_ref();
-        if name != MARKER && digest_at(name).is_none() {
+        if name != MARKER && digest_of_path(name).is_none() {
             bail!("it has other objects, such as {name}: name a prefix for content alone");
         }
     }
     Ok(())
 }
 
-/// An error with what to do.
+/// Adds to an error what to do about it.
 #[allow(clippy::needless_pass_by_value, reason = "of `map_err`")]
-fn why(error: Error) -> anyhow::Error {
-    // Its text holds those of its causes, which is all that is told where a list fails.
+fn with_advice(error: Error) -> anyhow::Error {
+    // The text contains those of its causes: where a listing fails, it is the only information.
     let told = error.to_string();
     let advice = match error {
         Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => REFUSED,
@@ -190,15 +194,15 @@ mod tests {
             refused(&other, is_known, "belongs to another installation").await;
         }
         // What was copied from below the data is taken, and nothing else.
-        store.delete(&OWNER.into()).await.unwrap();
+        store.delete(&OWNER_FILE.into()).await.unwrap();
         let object = format!("0f/{}", "a".repeat(62));
         for name in [MARKER, &object] {
             store.put(&name.into(), "x".into()).await.unwrap();
         }
         take(&other, false).await.unwrap();
-        store.delete(&OWNER.into()).await.unwrap();
+        store.delete(&OWNER_FILE.into()).await.unwrap();
         store.put(&"letters".into(), "x".into()).await.unwrap();
         refused(&one, false, "such as letters").await;
-        assert!(store.get(&OWNER.into()).await.is_err());
+        assert!(store.get(&OWNER_FILE.into()).await.is_err());
     }
 }

@@ -1,5 +1,5 @@
-//! Claim of an installation on a directory of content outside of its data. Two that shared one would each delete what only the
-//! other knows, and one that is not mounted must not be taken for one that is new.
+//! Claim of an installation on a directory of content outside of its data. Two installations that shared one would delete each
+//! other's objects, and a directory that is not mounted must not be taken for a new one.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Read as _, Write as _};
@@ -9,15 +9,15 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 
 use super::local::MARKER;
-use crate::data_lock::make_private;
+use crate::data_lock::create_private_dir;
 use svc_base::disk;
 use svc_base::file_lock::FileLock;
 use svc_base::random::Random;
 
-/// File of the data directory with the name under which it claims.
-const OWN: &str = "content.id";
+/// File of the data directory with the name of the installation.
+const NAME_FILE: &str = "content.id";
 /// File of the claimed directory with the name of the installation that it belongs to.
-pub(super) const OWNER: &str = "installation";
+pub(super) const OWNER_FILE: &str = "installation";
 
 /// A claim, held until it is dropped.
 #[derive(Debug)]
@@ -26,60 +26,60 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// Claims `directory` for the installation in `data`. One that `is_known` has its content already; another is new, or has
-    /// nothing but what was copied from where content was before.
+    /// Claims `directory` for the installation in `data`. One that `is_known` was claimed before; another is new, or has only content
+    /// copied from the earlier location.
     ///
     /// # Errors
-    /// A directory that is another's, that is not there as it was, or that has other files; the disk's.
+    /// A directory of another installation, one that lost its claim, or one with foreign files; the disk's.
     pub(super) fn take(
         data: &Path,
         directory: &Path,
         is_known: bool,
         random: &Random,
     ) -> anyhow::Result<Self> {
-        let (own, shown) = (own(data, random)?, directory.display());
-        let path = directory.join(OWNER);
+        let (own, shown) = (installation_name(data, random)?, directory.display());
+        let path = directory.join(OWNER_FILE);
         if !path.exists() {
             if is_known {
                 bail!("{shown} is not as this installation has left it: is it mounted?");
             }
-            make_private(directory)?;
+            create_private_dir(directory)?;
             check_is_for_content(directory)?;
         }
-        let locked = FileLock::alone(FileLock::file(&path)?)?;
+        let locked = FileLock::try_exclusive(FileLock::open_file(&path)?)?;
         let locked = locked.with_context(|| format!("{shown} is in use by another server"))?;
         let (mut file, mut owner) = (&*locked, String::new());
         file.read_to_string(&mut owner)?;
         if owner.is_empty() {
             file.write_all(own.as_bytes())?;
             file.sync_all()?;
-            disk::sync(&disk::open(directory)?)?;
+            disk::sync_directory(&disk::open_directory(directory)?)?;
         } else if owner != own {
             bail!(
                 "{shown} belongs to another installation: name a directory of this one's own, or remove {}, if that installation is no more",
                 path.display()
             );
         }
-        // What is copied by hand may be open to others.
+        // A copy made by hand may be readable by others.
         fs::set_permissions(directory, Permissions::from_mode(0o700))?;
         Ok(Self { _locked: locked })
     }
 }
 
-/// The name under which an installation claims, made when it is first needed.
-pub(super) fn own(data: &Path, random: &Random) -> anyhow::Result<String> {
-    let path = data.join(OWN);
+/// Reads the name of an installation, which is generated when it is first needed.
+pub(super) fn installation_name(data: &Path, random: &Random) -> anyhow::Result<String> {
+    let path = data.join(NAME_FILE);
     match fs::read_to_string(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let own = random.slug(24)?;
-            disk::replace(&disk::open(data)?, OWN, own.as_bytes())?;
+            disk::replace_file(&disk::open_directory(data)?, NAME_FILE, own.as_bytes())?;
             Ok(own)
         }
         own => own.with_context(|| format!("reading {}", path.display())),
     }
 }
 
-/// Refuses a directory with anything else than content.
+/// Refuses a directory with foreign files.
 fn check_is_for_content(directory: &Path) -> anyhow::Result<()> {
     for entry in fs::read_dir(directory)? {
         let name = entry?.file_name();
@@ -127,13 +127,13 @@ mod tests {
             assert!(why(&other, is_known).contains("belongs to another installation"));
         }
         // What was copied from below the data is taken, and nothing else.
-        fs::remove_file(store.join(OWNER)).unwrap();
+        fs::remove_file(store.join(OWNER_FILE)).unwrap();
         fs::create_dir(store.join("0f")).unwrap();
         fs::write(store.join(MARKER), "").unwrap();
         take(&other, false).unwrap();
-        fs::remove_file(store.join(OWNER)).unwrap();
+        fs::remove_file(store.join(OWNER_FILE)).unwrap();
         fs::write(store.join("letters"), "").unwrap();
         assert!(why(&one, false).contains("such as letters"));
-        assert!(!store.join(OWNER).exists());
+        assert!(!store.join(OWNER_FILE).exists());
     }
 }

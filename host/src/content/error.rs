@@ -8,13 +8,13 @@ pub enum Error {
     /// The disk is full: nothing was stored.
     #[error("the disk is full")]
     Full,
-    /// A store of other machines does not answer as it should, for the log.
+    /// A remote store does not answer as it should, for the log.
     #[error("the store of content is not reached: {0}")]
     Unreachable(String),
-    /// Bytes of the store that are not those that were put.
+    /// The store returned other bytes than those that were put.
     #[error("object {0} is damaged: the store gave other bytes than those that were put")]
     Damaged(Digest),
-    /// Everything else, for the log.
+    /// Other errors, for the log.
     #[error("content store: {0}")]
     Store(object_store::Error),
 }

@@ -7,19 +7,19 @@ use object_store::local::LocalFileSystem;
 
 use svc_base::disk;
 
-/// Written at each start, to learn the disk's time.
+/// File that is written at each start, to learn the file system's time.
 pub(super) const MARKER: &str = ".opened";
 
 /// A directory of objects.
 #[derive(Clone, Debug)]
-pub(super) struct Local {
+pub(super) struct LocalDirectory {
     directory: PathBuf,
-    /// When it was opened, by the file system's own time, against which it stamps files.
+    /// Time of opening by the file system's clock, which also stamps its files.
     opened: SystemTime,
 }
 
-impl Local {
-    /// Opens `directory`, which is made if it is missing. What the store has written is synced, with the names on the way to it.
+impl LocalDirectory {
+    /// Opens `directory`, which is made if it is missing. The store syncs its files and their parent directories.
     ///
     /// # Errors
     /// When the directory cannot be made or read.
@@ -37,12 +37,12 @@ impl Local {
     ///
     /// # Errors
     /// The disk's.
-    pub(super) fn free(&self) -> std::io::Result<u64> {
-        disk::free(&self.directory)
+    pub(super) fn free_bytes(&self) -> std::io::Result<u64> {
+        disk::free_bytes(&self.directory)
     }
 
-    /// Deletes uploads that were left unfinished before it was opened. One that is not finished lies beside its object-to-be,
-    /// with a `#` in its name.
+    /// Deletes uploads that were left unfinished before this start. An unfinished upload lies beside its future object, with a `#` in
+    /// its name.
     ///
     /// # Errors
     /// The disk's.
@@ -65,7 +65,7 @@ impl Local {
     }
 }
 
-/// The time of the disk now, as it stamps a file that is written now.
+/// Returns the file system's current time, by the stamp of a file that is written now.
 fn marker_time(directory: &Path) -> std::io::Result<SystemTime> {
     let marker = directory.join(MARKER);
     std::fs::write(&marker, b"")?;

@@ -1,15 +1,15 @@
-//! Pins: what publishes rely on before a committed row refers to it.
+//! Pins: references of running publishes to objects that no committed row names yet.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Digest;
 
-/// How many publishes rely on an object.
+/// Number of pins by object.
 #[derive(Debug, Default)]
 pub(super) struct Pins(Mutex<HashMap<Digest, usize>>);
 
-/// Keeps an object from the collector until the row that refers to it is committed.
+/// Protects an object from the collector until the row that refers to it is committed.
 #[derive(Debug)]
 pub struct Pin {
     pins: Arc<Pins>,
@@ -17,7 +17,7 @@ pub struct Pin {
 }
 
 impl Pin {
-    /// The name of the pinned object.
+    /// Returns the digest of the pinned object.
     pub fn digest(&self) -> Digest {
         self.digest
     }
@@ -25,7 +25,7 @@ impl Pin {
 
 impl Drop for Pin {
     fn drop(&mut self) {
-        let mut pins = self.pins.held();
+        let mut pins = self.pins.lock();
         if let Some(count) = pins.get_mut(&self.digest) {
             *count -= 1;
             if *count == 0 {
@@ -38,19 +38,18 @@ impl Drop for Pin {
 impl Pins {
     /// Pins an object.
     pub(super) fn pin(self: &Arc<Self>, digest: Digest) -> Pin {
-        *self.held().entry(digest).or_default() += 1;
+        *self.lock().entry(digest).or_default() += 1;
         Pin {
             pins: Arc::clone(self),
             digest,
         }
     }
 
-    /// Whether anybody relies on an object.
-    pub(super) fn has(&self, digest: &Digest) -> bool {
-        self.held().contains_key(digest)
+    pub(super) fn is_pinned(&self, digest: &Digest) -> bool {
+        self.lock().contains_key(digest)
     }
 
-    fn held(&self) -> MutexGuard<'_, HashMap<Digest, usize>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Digest, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,48 +1,48 @@
-//! Changes that memory follows: noted in the transaction, delivered once it is durable and before its caller is answered.
+//! Changes that caches in memory follow: noted in the transaction, delivered once it is durable and before its caller is answered.
 
 use std::sync::{PoisonError, RwLock};
 
 use svc_base::ids::{BackendId, ProjectId};
 
-/// A change that whoever keeps something in memory must follow.
+/// A change after which state in memory must be updated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// A slug answers something else from now on, or nothing.
+    /// The content of a slug changed, or the slug ended.
     Slug(String),
-    /// A backend is no more.
+    /// A backend was deleted.
     BackendEnded(BackendId),
-    /// Nobody may be in the rooms of a backend any more.
+    /// Realtime was switched off for a backend: its rooms are closed.
     RealtimeOff(BackendId),
-    /// A visitor's session has ended; it is named by the SHA-256 of its token.
+    /// A visitor's session ended, given by the SHA-256 of its token.
     SessionEnded([u8; 32]),
-    /// Sessions of visitors of a project have ended, some or all.
+    /// Some or all sessions of a project's visitors ended.
     SessionsEnded(ProjectId),
 }
 
-type Follower = Box<dyn Fn(&Change) + Send + Sync>;
+type ChangeListener = Box<dyn Fn(&Change) + Send + Sync>;
 
-/// Followers of changes, in the order in which they came.
+/// Listeners to changes, in the order of their registration.
 #[derive(Default)]
-pub(super) struct Followers(RwLock<Vec<Follower>>);
+pub(super) struct ChangeListeners(RwLock<Vec<ChangeListener>>);
 
-impl Followers {
-    pub(super) fn add(&self, follower: impl Fn(&Change) + Send + Sync + 'static) {
+impl ChangeListeners {
+    pub(super) fn add(&self, listener: impl Fn(&Change) + Send + Sync + 'static) {
         self.0
             .write()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(Box::new(follower));
+            .push(Box::new(listener));
     }
 
     pub(super) fn deliver(&self, changes: &[Change]) {
-        let followers = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let listeners = self.0.read().unwrap_or_else(PoisonError::into_inner);
         for change in changes {
-            followers.iter().for_each(|follow| follow(change));
+            listeners.iter().for_each(|follow| follow(change));
         }
     }
 }
 
-impl std::fmt::Debug for Followers {
+impl std::fmt::Debug for ChangeListeners {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Followers").finish_non_exhaustive()
+        f.debug_struct("ChangeListeners").finish_non_exhaustive()
     }
 }

@@ -5,16 +5,16 @@ use std::cell::Cell;
 use rusqlite::Row;
 use rusqlite::types::FromSql;
 
-/// A row of many columns. Where they are read in the order of the query, each look-up is one comparison: `Row::get` with a name compares
-/// all that stand before it.
+/// A row whose columns are read by name. Reading them in the order of the query costs one comparison each, while `Row::get` with a
+/// name compares all columns before it.
 pub struct Columns<'r, 's> {
     row: &'r Row<'s>,
     next: Cell<usize>,
 }
 
 impl<'r, 's> Columns<'r, 's> {
-    /// Reads a row from its first column.
-    pub fn of(row: &'r Row<'s>) -> Self {
+    /// Wraps a row, to be read from its first column.
+    pub fn new(row: &'r Row<'s>) -> Self {
         let next = Cell::new(0);
         Self { row, next }
     }
@@ -46,7 +46,7 @@ mod tests {
         let sql = "SELECT 1 AS one, 2 AS two, 3 AS three";
         let read = |names: [&str; 3]| {
             c.query_row(sql, [], |row| {
-                let row = Columns::of(row);
+                let row = Columns::new(row);
                 let [first, second, third] = names;
                 let read = [row.get(first)?, row.get(second)?, row.get(third)?];
                 Ok::<[i64; 3], rusqlite::Error>(read)

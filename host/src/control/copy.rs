@@ -1,4 +1,4 @@
-//! The control database at one moment, for a copy of it while others go on writing.
+//! Copies of the control database as it was at one moment, while writers go on.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,28 +10,28 @@ use super::pool::FILE;
 use super::{Control, Error, counters};
 use svc_base::{disk, sqlite};
 
-/// How often the lock of writers is asked for; they let it go for some tens of microseconds between two commits.
-const ASK: Duration = Duration::from_micros(250);
-/// How often at most: ten seconds.
-const ASKED: i32 = 40_000;
+/// Pause between two attempts at the write lock, which is free for some tens of microseconds between two commits.
+const LOCK_POLL: Duration = Duration::from_micros(250);
+/// Most attempts at the write lock: ten seconds.
+const LOCK_POLLS: i32 = 40_000;
 
-/// Name of a database's file while it is written anew.
-const ANEW: &str = "control.db.new";
+/// Temporary file that a vacuumed copy is written to.
+const VACUUMED_FILE: &str = "control.db.new";
 
-/// The database as it was at one moment, whatever is written to it meanwhile.
+/// A read transaction on the database: it sees one moment, whatever is written meanwhile.
 #[derive(Debug)]
 pub struct Snapshot(Connection);
 
 impl Control {
-    /// Runs `look` while nothing is written to the database, by whatever process. Writers wait, so it must be quick.
+    /// Runs `look` while no process writes to the database. Writers wait, so it must be quick.
     ///
     /// # Errors
-    /// [`Error::Busy`] when somebody writes for ten seconds.
-    pub fn while_still<T>(&self, look: impl FnOnce() -> T) -> Result<T, Error> {
+    /// [`Error::Busy`] when the write lock is not free within ten seconds.
+    pub fn with_writes_paused<T>(&self, look: impl FnOnce() -> T) -> Result<T, Error> {
         let mut connection = open(self.path(), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         connection.busy_handler(Some(|asked| {
-            std::thread::sleep(ASK);
-            asked < ASKED
+            std::thread::sleep(LOCK_POLL);
+            asked < LOCK_POLLS
         }))?;
         connection.execute_batch("BEGIN IMMEDIATE")?;
         let seen = look();
@@ -39,18 +39,18 @@ impl Control {
         Ok(seen)
     }
 
-    /// The database as it is now.
+    /// Takes a snapshot of the database as it is now.
     pub fn snapshot(&self) -> Result<Snapshot, Error> {
         let connection = open(self.path(), OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         connection.execute_batch("BEGIN")?;
-        // The moment is that of the first look.
+        // The snapshot begins with the first read.
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
         Ok(Snapshot(connection))
     }
 }
 
 impl Snapshot {
-    /// Reads it.
+    /// Runs a query on the snapshot.
     pub fn read<T>(
         &self,
         job: impl FnOnce(&Connection) -> rusqlite::Result<T>,
@@ -58,31 +58,30 @@ impl Snapshot {
         Ok(job(&self.0)?)
     }
 
-    /// Copies it into `directory`, which has none. The copy is not synced.
+    /// Copies the snapshot into `directory`, which must have no control database. The copy is not synced.
     ///
     /// # Errors
     /// The databases'.
     pub fn copy_to(&self, directory: &Path) -> Result<(), Error> {
-        Ok(sqlite::copy(&self.0, &directory.join(FILE))?)
+        Ok(sqlite::copy_database(&self.0, &directory.join(FILE))?)
     }
 }
 
-/// Brings the databases in `directory` into one file each, once nobody has them open. The control database is written anew, its
-/// rows and nothing else: where it was copied
-/// from, free space may hold what was deleted.
+/// Brings the databases in `directory`, which no process has open, into one file each. The control database is vacuumed: the free
+/// space of the original may hold deleted rows.
 ///
 /// # Errors
 /// The databases', or the disk's.
-pub fn seal(directory: &Path) -> anyhow::Result<()> {
-    let (path, anew) = (directory.join(FILE), directory.join(ANEW));
+pub fn finish_copy(directory: &Path) -> anyhow::Result<()> {
+    let (path, anew) = (directory.join(FILE), directory.join(VACUUMED_FILE));
     let counters = open(
         &directory.join(counters::FILE),
         OpenFlags::SQLITE_OPEN_READ_WRITE,
     )?;
-    sqlite::without_log(&counters)?;
+    sqlite::leave_wal_mode(&counters)?;
     let connection = open(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    sqlite::without_log(&connection)?;
-    disk::make(&anew)?;
+    sqlite::leave_wal_mode(&connection)?;
+    disk::create_private_file(&anew)?;
     let name = anew.to_str().context("the path is not UTF-8")?;
     connection.execute("VACUUM INTO ?1", [name])?;
     drop(connection);
@@ -113,7 +112,7 @@ mod tests {
         };
         other.execute(add, []).unwrap();
         let snapshot = control
-            .while_still(|| {
+            .with_writes_paused(|| {
                 assert!(matches!(
                     Error::from(other.execute(add, []).unwrap_err()),
                     Error::Busy
@@ -124,7 +123,7 @@ mod tests {
         other.execute(add, []).unwrap();
         assert_eq!(snapshot.read(count).unwrap(), 1);
         snapshot.copy_to(copy.path()).unwrap();
-        let copied = Control::look(copy.path()).unwrap();
+        let copied = Control::open_read_only(copy.path()).unwrap();
         assert_eq!(copied.read_blocking(count).unwrap(), 1);
         assert_eq!(count(&other).unwrap(), 2);
         let files: Vec<_> = std::fs::read_dir(copy.path()).unwrap().collect();

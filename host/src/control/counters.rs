@@ -1,7 +1,7 @@
 //! Counters: views of deployments, in a file of their own.
 //!
-//! Counts change with every view, a thousand times as often as everything else, and are worth little each. So they are the
-//! node's own, beside the control database and not in it. What is written down is in memory, too: reading it costs no query.
+//! Counts change with every view, a thousand times as often as everything else, and each is worth little. So they are in a file of
+//! their own beside the control database. The stored counts are in memory, too: reading them costs no query.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,14 +17,14 @@ use svc_base::sqlite;
 
 /// The name of the file in the data directory.
 pub const FILE: &str = "counters.db";
-/// In order, as the control database's.
+/// Migrations in order, as those of the control database.
 const SCRIPTS: &[&str] = &[include_str!("../../migrations/counters/0001_visits.sql")];
-/// How long a statement waits for another process, which is an operator's command.
-const BUSY: Duration = Duration::from_secs(5);
-/// Flush ids older than this are forgotten, in seconds.
-const REMEMBERED: i64 = 3600;
+/// How long a statement waits for another process, such as an operator's command.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Age after which flush ids are deleted, in seconds.
+const FLUSH_ID_SECONDS: i64 = 3600;
 
-/// The counts of an installation. Its functions that write block on the disk.
+/// The counters of an installation. Functions that write block on the disk.
 #[derive(Debug)]
 pub struct Counters {
     file: Mutex<Option<Connection>>,
@@ -39,15 +39,15 @@ impl Counters {
     /// Opens the file below `data`, making it where it is missing.
     pub(super) fn open(data: &Path) -> Result<Self, Error> {
         let mut file = Connection::open(data.join(FILE))?;
-        file.busy_timeout(BUSY)?;
+        file.busy_timeout(BUSY_TIMEOUT)?;
         file.pragma_update(None, "journal_mode", "WAL")?;
         file.pragma_update(None, "synchronous", "FULL")?;
         migrate(&mut file)?;
         Self::read(file)
     }
 
-    /// Reads the file in a copy, which stays as it is; one that has none has counted nothing.
-    pub(super) fn look(directory: &Path) -> Result<Self, Error> {
+    /// Opens the file of a copy read-only; a copy without one has counted nothing.
+    pub(super) fn open_read_only(directory: &Path) -> Result<Self, Error> {
         let path = directory.join(FILE);
         if !path.is_file() {
             return Ok(Self {
@@ -72,12 +72,12 @@ impl Counters {
         })
     }
 
-    /// Views of a deployment that are written down.
+    /// Returns the stored number of views of a deployment.
     pub fn visits(&self, id: &DeploymentId) -> u64 {
         lock(&self.visits).get(id).copied().unwrap_or(0)
     }
 
-    /// Adds counted views, once for each flush id. Durable when it returns.
+    /// Adds counted views durably. A flush id that was added before adds nothing.
     ///
     /// # Errors
     /// The database's; nothing is counted then.
@@ -96,7 +96,7 @@ impl Counters {
         let mut written = Vec::with_capacity(counts.len());
         for (id, count) in counts {
             let count = i64::try_from(*count).unwrap_or(i64::MAX);
-            // One that is there already was written down before its caller learned so.
+            // A flush id that is there already: the first attempt was stored, and its caller did not learn so.
             let count = if new > 0 { count } else { 0 };
             let sum = tx
                 .prepare_cached(
@@ -106,7 +106,7 @@ impl Counters {
                 .query_row(params![id, count], |row| row.get::<_, i64>(0))?;
             written.push((*id, sum.unsigned_abs()));
         }
-        let old = now.plus_seconds(-REMEMBERED);
+        let old = now.plus_seconds(-FLUSH_ID_SECONDS);
         tx.prepare_cached("DELETE FROM visit_flushes WHERE at < ?1")?
             .execute([old])?;
         tx.commit()?;
@@ -114,12 +114,12 @@ impl Counters {
         Ok(())
     }
 
-    /// The deployments of which views are written down.
-    pub fn counted(&self) -> Vec<DeploymentId> {
+    /// Returns the deployments that have stored counts.
+    pub fn counted_deployments(&self) -> Vec<DeploymentId> {
         lock(&self.visits).keys().copied().collect()
     }
 
-    /// Forgets the views of deployments that are gone.
+    /// Deletes the counts of deployments that no longer exist.
     ///
     /// # Errors
     /// The database's.
@@ -139,8 +139,8 @@ impl Counters {
         Ok(())
     }
 
-    /// Takes over what was counted where it was before. Doing so again changes nothing.
-    pub(super) fn take_over(&self, counts: Vec<(DeploymentId, u64)>) -> Result<(), Error> {
+    /// Imports the counts from their earlier place in the control database. Repeating it changes nothing.
+    pub(super) fn import_visits(&self, counts: Vec<(DeploymentId, u64)>) -> Result<(), Error> {
         let mut file = lock(&self.file);
         let file = file.as_mut().ok_or(Error::Closed)?;
         let tx = file.transaction()?;
@@ -155,11 +155,11 @@ impl Counters {
         Ok(())
     }
 
-    /// Looks for damage in the file, and returns it.
+    /// Runs an integrity check; returns its finding, if there is one.
     ///
     /// # Errors
     /// The database's.
-    pub fn damage(&self) -> Result<Option<String>, Error> {
+    pub fn integrity_error(&self) -> Result<Option<String>, Error> {
         let file = lock(&self.file);
         let Some(file) = file.as_ref() else {
             return Ok(None);
@@ -168,14 +168,14 @@ impl Counters {
         Ok((found != "ok").then_some(found))
     }
 
-    /// Copies the file into `directory`, which has none. The copy is not synced.
+    /// Copies the file into `directory`, which must have none. The copy is not synced.
     ///
     /// # Errors
     /// The databases'.
     pub fn copy_to(&self, directory: &Path) -> Result<(), Error> {
         let file = lock(&self.file);
         let file = file.as_ref().ok_or(Error::Closed)?;
-        Ok(sqlite::copy(file, &directory.join(FILE))?)
+        Ok(sqlite::copy_database(file, &directory.join(FILE))?)
     }
 
     /// Closes the file.
@@ -216,14 +216,14 @@ mod tests {
         let again = Counters::open(data.path()).unwrap();
         for counters in [&counters, &again] {
             assert_eq!((counters.visits(&one), counters.visits(&two)), (5, 0));
-            assert_eq!(counters.counted(), [one]);
+            assert_eq!(counters.counted_deployments(), [one]);
         }
-        // Ids are forgotten once nobody retries them, and what was counted stays.
+        // Old flush ids are deleted, and the counts stay.
         counters
-            .add(9, &[], now.plus_seconds(2 * REMEMBERED))
+            .add(9, &[], now.plus_seconds(2 * FLUSH_ID_SECONDS))
             .unwrap();
-        counters.take_over(vec![(two, 4)]).unwrap();
-        counters.take_over(vec![(two, 4)]).unwrap();
+        counters.import_visits(vec![(two, 4)]).unwrap();
+        counters.import_visits(vec![(two, 4)]).unwrap();
         assert_eq!((counters.visits(&one), counters.visits(&two)), (5, 4));
         counters.close();
         assert!(matches!(counters.add(1, &[], now), Err(Error::Closed)));

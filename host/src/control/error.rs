@@ -1,8 +1,8 @@
-//! Errors of the control database, told apart once.
+//! Errors of the control database, classified once.
 
-use svc_base::sqlite::{Trouble, trouble};
+use svc_base::sqlite::{StorageFailure, storage_failure};
 
-use super::migrations::SCHEMA;
+use super::migrations::SCHEMA_VERSION;
 
 /// An error of the control database.
 #[derive(Debug, thiserror::Error)]
@@ -16,18 +16,18 @@ pub enum Error {
     /// The writer has stopped, because the server is stopping.
     #[error("the control database is closed")]
     Closed,
-    /// A newer program has had the database.
+    /// A newer version of the program has migrated the database.
     #[error(
         "the control database has the schema {0}, and this program knows schemas up to {known}: use a newer one, or restore a backup that this one has made",
-        known = SCHEMA
+        known = SCHEMA_VERSION
     )]
     Newer(u32),
-    /// Everything else, for the log.
+    /// Other errors, for the log.
     #[error("control database: {0}")]
     Sqlite(rusqlite::Error),
     /// An answer could not be sealed.
     #[error("an answer could not be sealed")]
-    Sealed,
+    SealingFailed,
     /// A job panicked; its changes were undone.
     #[error("a control database job panicked")]
     Panicked,
@@ -35,9 +35,9 @@ pub enum Error {
 
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
-        match trouble(&error) {
-            Some(Trouble::Full | Trouble::DiskFull) => Self::Full,
-            Some(Trouble::Busy) => Self::Busy,
+        match storage_failure(&error) {
+            Some(StorageFailure::Full | StorageFailure::DiskFull) => Self::Full,
+            Some(StorageFailure::Busy) => Self::Busy,
             None => Self::Sqlite(error),
         }
     }

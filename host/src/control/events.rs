@@ -1,45 +1,45 @@
-//! Events of operators' commands that ran without a server: rows that stay until the next start has acted on them.
+//! Events of operators' commands that ran without a server: rows that stay until the next start has handled them.
 
 use rusqlite::Connection;
 
 use super::{Error, Tx};
 use svc_base::clock::Timestamp;
 
-/// Something that the next start must act on.
+/// An event that the next start must handle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A slug answers something else, which an edge in front is yet to forget.
+    /// The content of a slug changed: the edge cache must be purged.
     SlugChanged(String),
-    /// An operator did something, which the log is yet to say.
-    Noted(Deed),
+    /// An operator ran a command: the server's log must have it.
+    CommandRun(CommandRecord),
 }
 
-/// Event of an operator's command.
+/// A command that an operator ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Deed {
-    /// The command, without what is secret in it.
+pub struct CommandRecord {
+    /// The command line, without secrets.
     pub command: String,
-    /// The system's user who gave it.
+    /// The system's user who ran it.
     pub actor: String,
 }
 
 const SLUG_CHANGED: &str = "slug_changed";
 const NOTED: &str = "noted";
 
-/// Says in the log what an operator did.
-pub fn log(deed: &Deed) {
+/// Writes an operator's command into the log.
+pub fn log_command(record: &CommandRecord) {
     tracing::info!(
-        command = deed.command,
-        by = deed.actor,
+        command = record.command,
+        by = record.actor,
         "an operator did something"
     );
 }
 
-/// Tells the next start.
-pub fn tell(tx: &Tx<'_>, event: &Event, now: Timestamp) -> Result<(), Error> {
+/// Stores an event for the next start.
+pub fn record(tx: &Tx<'_>, event: &Event, now: Timestamp) -> Result<(), Error> {
     let (kind, subject, command, actor) = match event {
         Event::SlugChanged(slug) => (SLUG_CHANGED, slug.as_str(), "", ""),
-        Event::Noted(deed) => (NOTED, "", deed.command.as_str(), deed.actor.as_str()),
+        Event::CommandRun(record) => (NOTED, "", record.command.as_str(), record.actor.as_str()),
     };
     tx.execute(
         "INSERT INTO operator_events (kind, subject, at, command, actor) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -48,17 +48,17 @@ pub fn tell(tx: &Tx<'_>, event: &Event, now: Timestamp) -> Result<(), Error> {
     Ok(())
 }
 
-/// Events that no start has acted on, oldest first, each with its number. Kinds that this version does not tell are none.
+/// Reads the events that no start has handled, oldest first, each with its id. A kind that this version does not know is `None`.
 pub fn unhandled(c: &Connection) -> rusqlite::Result<Vec<(i64, Option<Event>)>> {
     c.prepare_cached("SELECT id, kind, subject, command, actor FROM operator_events ORDER BY id")?
         .query_map([], |row| {
-            let deed = Deed {
+            let record = CommandRecord {
                 command: row.get(3)?,
                 actor: row.get(4)?,
             };
             let event = match row.get_ref(1)?.as_str()? {
                 SLUG_CHANGED => Some(Event::SlugChanged(row.get(2)?)),
-                NOTED => Some(Event::Noted(deed)),
+                NOTED => Some(Event::CommandRun(record)),
                 _ => None,
             };
             Ok((row.get(0)?, event))
@@ -66,14 +66,14 @@ pub fn unhandled(c: &Connection) -> rusqlite::Result<Vec<(i64, Option<Event>)>> 
         .collect()
 }
 
-/// Forgets an event, in the transaction that acted on it.
-pub fn handled(tx: &Tx<'_>, id: i64) -> Result<(), Error> {
+/// Deletes an event, in the transaction that handles it.
+pub fn delete(tx: &Tx<'_>, id: i64) -> Result<(), Error> {
     tx.execute("DELETE FROM operator_events WHERE id = ?1", [id])?;
     Ok(())
 }
 
-/// Forgets all events, in a copy: they are for a server that has been running since.
-pub fn forget(tx: &Tx<'_>) -> Result<(), Error> {
+/// Deletes all events in a copy: the running server has handled them.
+pub fn delete_all(tx: &Tx<'_>) -> Result<(), Error> {
     tx.execute("DELETE FROM operator_events", [])?;
     Ok(())
 }

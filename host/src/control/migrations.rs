@@ -7,7 +7,7 @@ use super::counters::Counters;
 use svc_base::fault;
 use svc_base::ids::DeploymentId;
 
-/// In order; a script's number is its place here, from 1. Scripts are never changed after a release.
+/// Migrations in order, numbered from 1. A released script never changes.
 const SCRIPTS: &[&str] = &[
     include_str!("../../migrations/0001_house.sql"),
     include_str!("../../migrations/0002_projects.sql"),
@@ -26,35 +26,35 @@ const SCRIPTS: &[&str] = &[
     include_str!("../../migrations/0015_shares_of_caps.sql"),
     include_str!("../../migrations/0016_checkout_cookies.sql"),
 ];
-/// Before this schema what was deleted stayed in free space.
-const FORGETFUL: u32 = 5;
-/// Before this schema views were counted here.
-const UNCOUNTED: u32 = 12;
+/// First schema with `secure_delete`: earlier ones may have deleted rows in free space.
+const FIRST_SECURE_DELETE: u32 = 5;
+/// First schema whose views are counted in the file of counters.
+const FIRST_WITH_COUNTERS: u32 = 12;
 
 /// The number of the newest schema.
 #[allow(clippy::cast_possible_truncation, reason = "there are a few")]
-pub const SCHEMA: u32 = SCRIPTS.len() as u32;
+pub const SCHEMA_VERSION: u32 = SCRIPTS.len() as u32;
 
-/// Brings a database to the newest schema; what has moved out of it goes to its place first. Safe to call from several
-/// processes at once.
+/// Brings a database to the newest schema; data that has moved to another file is copied there first. Several processes may call it
+/// at once.
 ///
 /// # Errors
-/// `Newer`, if a newer program has had the database.
+/// [`Error::Newer`] for a database of a newer program.
 pub(super) fn migrate(connection: &mut Connection, counters: &Counters) -> Result<(), Error> {
     let held: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if (1..FORGETFUL).contains(&held) {
+    if (1..FIRST_SECURE_DELETE).contains(&held) {
         connection.execute_batch("VACUUM")?;
     }
     let transaction =
         connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let done: u32 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    // What it means is unknown here, and a row written without it could break it.
-    if done > SCHEMA {
+    // A newer schema is unknown here, and rows written without that knowledge could break it.
+    if done > SCHEMA_VERSION {
         return Err(Error::Newer(done));
     }
-    if (1..UNCOUNTED).contains(&done) {
-        // Whoever dies between the two does this again: nobody counts before both are done.
-        counters.take_over(visits(&transaction)?)?;
+    if (1..FIRST_WITH_COUNTERS).contains(&done) {
+        // A crash between the two repeats this: nothing is counted before both are done.
+        counters.import_visits(visits(&transaction)?)?;
         fault::point("takeover.counted");
     }
     for (number, script) in (1_u32..).zip(SCRIPTS).filter(|(number, _)| *number > done) {
@@ -67,7 +67,7 @@ pub(super) fn migrate(connection: &mut Connection, counters: &Counters) -> Resul
     Ok(())
 }
 
-/// Views as they were counted here.
+/// Reads the views that earlier schemas counted here.
 fn visits(c: &Connection) -> rusqlite::Result<Vec<(DeploymentId, u64)>> {
     c.prepare("SELECT id, visits FROM deployments WHERE visits > 0")?
         .query_map([], |row| {
@@ -125,7 +125,7 @@ mod tests {
         let mut connection = Connection::open_in_memory().unwrap();
         migrate(&mut connection, &counters).unwrap();
         migrate(&mut connection, &counters).unwrap();
-        let newer = SCHEMA + 1;
+        let newer = SCHEMA_VERSION + 1;
         let set = connection.pragma_update(None, "user_version", newer);
         set.unwrap();
         let refused = migrate(&mut connection, &counters).unwrap_err();

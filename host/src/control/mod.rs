@@ -1,10 +1,9 @@
 //! The control database: one SQLite file with everything durable that is not content or a tenant's data, and beside it the
-//! file of what is counted.
+//! file of counters.
 //!
-//! One writer thread and several readers. Writes that queue up while a commit is under way share the next
-//! one: a savepoint each, one sync for all, and nobody is answered before it.
+//! One writer thread and several readers. Writes that queue up during a commit share the next one: a savepoint each, one sync for
+//! all, and callers are answered after it.
 
-pub mod answers;
 pub mod audit;
 mod change;
 mod columns;
@@ -12,6 +11,7 @@ mod copy;
 pub mod counters;
 mod error;
 pub mod events;
+pub mod kept_answers;
 mod migrations;
 mod pool;
 mod residue;
@@ -20,10 +20,10 @@ mod tables;
 
 pub use change::Change;
 pub use columns::Columns;
-pub use copy::{Snapshot, seal};
+pub use copy::{Snapshot, finish_copy};
 pub use counters::Counters;
 pub use error::Error;
-pub use migrations::SCHEMA;
+pub use migrations::SCHEMA_VERSION;
 pub use pool::{Control, Tx};
 pub use secrets::Secrets;
-pub use tables::{File, TABLES, Table};
+pub use tables::{TABLES, Table, TableFile};

@@ -1,4 +1,4 @@
-//! Removal of deleted data: from the database's pages at once, and soon after from the log, which has them as they were.
+//! Erasure of deleted data: from the database's pages at once, and soon after from the write-ahead log, which still has the old pages.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,37 +10,37 @@ use rusqlite::{Connection, OpenFlags};
 use super::{Control, Error};
 
 /// The table whose rows hold secrets: password hashes, and slugs that are one.
-const SECRET: &str = "deployments";
+const SECRET_TABLE: &str = "deployments";
 
-/// How long a look at the log waits for readers, which are quick: writers wait for it.
-const PATIENCE: Duration = Duration::from_millis(20);
+/// How long a checkpoint waits for readers: writers wait meanwhile.
+const CHECKPOINT_BUSY_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// Whether the log may hold something of what was deleted.
+/// State that tells whether the write-ahead log may hold deleted rows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Residue(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// In the transaction under way.
+    /// Whether the current transaction deletes rows.
     deleting: AtomicBool,
-    /// In one that was committed.
+    /// Whether a committed transaction has deleted rows since the log was last emptied.
     deleted: AtomicBool,
 }
 
 impl Residue {
-    /// Notes what a connection deletes. What was deleted before is not known, so there may be something.
+    /// Watches the deletions of a connection. Earlier ones are unknown, so the log is taken to hold some.
     pub(super) fn watch(&self, connection: &mut Connection) -> rusqlite::Result<()> {
         self.0.deleted.store(true, Ordering::Release);
         let inner = Arc::clone(&self.0);
         connection.update_hook(Some(move |action, _: &str, table: &str, _| {
-            if action == Action::SQLITE_DELETE && table == SECRET {
+            if action == Action::SQLITE_DELETE && table == SECRET_TABLE {
                 inner.deleting.store(true, Ordering::Release);
             }
         }))
     }
 
-    /// A transaction was committed: only now is emptying the log of use.
-    pub(super) fn committed(&self) {
+    /// Notes a commit: only now does emptying the log help.
+    pub(super) fn on_commit(&self) {
         if self.0.deleting.swap(false, Ordering::AcqRel) {
             self.0.deleted.store(true, Ordering::Release);
         }
@@ -48,8 +48,7 @@ impl Residue {
 }
 
 impl Control {
-    /// Empties the log if something secret was deleted since this was done last; what a reader that takes its time keeps there is left for
-    /// the next call. Blocks.
+    /// Empties the log if secret rows were deleted since the last call. Pages that a slow reader holds are left for the next call. Blocks.
     pub fn forget_deleted(&self) -> Result<(), Error> {
         let deleted = &self.residue().0.deleted;
         if !deleted.swap(false, Ordering::AcqRel) {
@@ -65,12 +64,12 @@ impl Control {
     fn empty_log(&self) -> Result<bool, Error> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(self.path(), flags)?;
-        connection.busy_timeout(PATIENCE)?;
+        connection.busy_timeout(CHECKPOINT_BUSY_TIMEOUT)?;
         Ok(empty_log(&connection)?)
     }
 }
 
-/// Brings the log into the database and cuts it to nothing; returns whether nobody was in the way.
+/// Checkpoints the log and truncates it; returns whether no reader prevented that.
 pub(super) fn empty_log(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
         row.get::<_, bool>(0).map(|busy| !busy)

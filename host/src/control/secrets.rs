@@ -1,4 +1,4 @@
-//! The installation's own keys: made at first start, kept in the control database, never shown.
+//! The installation's own keys: generated at the first start, stored in the control database, never shown.
 
 use ring::hmac;
 use rusqlite::{OptionalExtension, params};
@@ -15,7 +15,7 @@ macro_rules! secrets {
         }
 
         impl Secrets {
-            /// Reads the keys, making those that are missing.
+            /// Reads the keys, and generates those that are missing.
             ///
             /// # Errors
             /// When the control database cannot be written or there is no randomness.
@@ -37,9 +37,9 @@ secrets! {
     unlock,
     /// Compares the bodies of requests with one idempotency key, without keeping them.
     idempotency,
-    /// Makes the key that seals sign-ins which are under way.
+    /// Derives the key that encrypts the state of sign-ins in progress.
     sign_in,
-    /// Names who holds a quick share, for counting, without saying who that is.
+    /// Pseudonymizes the holders of quick shares, for counting.
     holders,
 }
 

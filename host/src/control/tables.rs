@@ -1,34 +1,31 @@
 //! Tables of the control database and of the counters: the owner of each, and which file it is in.
 //!
-//! A table is written by its owner alone (`tests/http/tidy_tables.rs`). The control database is one file with one writer, so
-//! that a transaction may change any of its tables: a kept answer, an entry of the audit, a purge and a report are durable, and
-//! backed up, with what they are about. What is counted has a file of its own, which another machine need not have.
+//! A table is written by its owner alone (`tests/http/tidy_tables.rs`). The control database is one file with one writer, so that a
+//! transaction may change any of its tables: a stored answer, an audit entry, a purge and a report are durable, and backed up,
+//! together with their subject. Counters have a file of their own, which another machine need not have.
 
 /// File of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum File {
+pub enum TableFile {
     /// The control database: what the installation is, wherever it runs.
     Control,
     /// The counters: changed with every visit, and in no transaction of the control database.
     Counters,
 }
 
-/// A table.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// Name of the table.
     pub name: &'static str,
-    /// The part of the host that writes it.
+    /// The part of the host that alone writes it.
     pub owner: &'static str,
-    /// File that has it.
-    pub file: File,
+    pub file: TableFile,
 }
 
 macro_rules! tables {
     ($($file:ident { $($owner:literal: $($name:literal)+;)+ })+) => {
         /// Every table of the control database and of the counters.
         pub const TABLES: &[Table] = &[$($($(
-            Table { name: $name, owner: $owner, file: File::$file },
+            Table { name: $name, owner: $owner, file: TableFile::$file },
         )+)+)+];
     };
 }

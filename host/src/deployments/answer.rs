@@ -10,7 +10,7 @@ use super::publish::PublishError;
 use super::serve::RawSource;
 use super::{Deployments, forms};
 use crate::config::Config;
-use crate::content::{Digest, Encoding, encoded_quickly};
+use crate::content::{Digest, Encoding, gzip_quickly};
 use crate::http::NOSNIFF;
 use crate::http::document;
 use crate::http::problem::Problem;
@@ -46,7 +46,7 @@ pub(super) fn page(
     now: Timestamp,
     request: &HeaderMap,
 ) -> Result<Response, Problem> {
-    let best = document::preferred(&page.variants, request, |variant| variant.encoding);
+    let best = document::preferred_variant(&page.variants, request, |variant| variant.encoding);
     let Some(variant) = best else {
         return Err(Problem::internal(&format!(
             "page {} has no variants",
@@ -117,7 +117,7 @@ impl Deployments {
         let kind = HeaderValue::from_static(page.content_type.media_type());
         headers.insert(header::CONTENT_TYPE, kind);
         let encodings = [Encoding::Gzip, Encoding::Identity];
-        let liked = document::preferred(&encodings, request, |encoding| *encoding).copied();
+        let liked = document::preferred_variant(&encodings, request, |encoding| *encoding).copied();
         let encoding = liked
             .filter(|_| source.bytes.len() >= WORTH)
             .unwrap_or(Encoding::Identity);
@@ -127,13 +127,13 @@ impl Deployments {
                 let encoding = self
                     .sandbox
                     .pages()
-                    .run(move |_| encoded_quickly(&source.bytes));
+                    .run(move |_| gzip_quickly(&source.bytes));
                 let encoded = encoding.await.map_err(PublishError::from)?;
                 encoded.map_err(|error| Problem::internal(&error))?
             }
         };
         let etag = document::etag(&source.digest, encoding);
-        document::describe(&mut headers, &etag, encoding);
+        document::add_variant_headers(&mut headers, &etag, encoding);
         document::respond(headers, &etag, &bytes, request)
     }
 }

@@ -9,9 +9,9 @@ use futures_util::future::join_all;
 
 use super::publication::{Address, announce};
 use super::{Deployments, frontends, sharing, store};
-use crate::content::{Digest, Hold};
+use crate::content::{ContentLock, Digest};
 use crate::control;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
 use crate::projects;
 use svc_base::ids::ProjectId;
 
@@ -126,7 +126,7 @@ impl Deployments {
             }
             // What a backup copies stays until it has; the next collection comes soon enough.
             let data = self.config.data.clone();
-            let hold = tokio::task::spawn_blocking(move || Hold::take(&data)).await??;
+            let hold = tokio::task::spawn_blocking(move || ContentLock::exclusive(&data)).await??;
             if hold.is_none() {
                 break;
             }
@@ -207,7 +207,7 @@ impl Deployments {
     pub async fn begin_project_end(
         &self,
         project: ProjectId,
-        act: Option<Act>,
+        act: Option<AuditAction>,
     ) -> Result<(), control::Error> {
         let (config, now) = (Arc::clone(&self.config), self.clock.now());
         self.control
@@ -216,9 +216,9 @@ impl Deployments {
                 if let Some(act) = act
                     && projects::is_live(tx, &project, now)?
                 {
-                    projects::did(tx, &project, act, &project, now)?;
+                    projects::record_audit(tx, &project, act, &project, now)?;
                 }
-                let Some(label) = projects::begin_end(tx, &project, now)? else {
+                let Some(label) = projects::begin_deletion(tx, &project, now)? else {
                     return Ok(());
                 };
                 for slug in frontends::mark_deleting(tx, &project)? {

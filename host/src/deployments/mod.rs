@@ -37,9 +37,9 @@ use std::sync::Arc;
 use prometheus_client::registry::Registry;
 
 use crate::config::Config;
-use crate::content::{Content, OnceFiles};
+use crate::content::{Content, OneTimeFiles};
 use crate::control::{Control, Secrets};
-use crate::telemetry::Reading;
+use crate::telemetry::PolledGauge;
 use svc_base::clock::Clock;
 use svc_base::random::Random;
 use svc_sandbox::Sandbox;
@@ -49,7 +49,7 @@ use svc_sandbox::Sandbox;
 pub struct Deployments {
     pub(crate) control: Control,
     pub(crate) content: Content,
-    pub(crate) once: OnceFiles,
+    pub(crate) once: OneTimeFiles,
     pub(crate) sandbox: Sandbox,
     pub(crate) clock: Clock,
     pub(crate) random: Random,
@@ -80,14 +80,14 @@ impl Deployments {
             pages.misses.clone(),
         );
         let held = Arc::clone(pages);
-        let bytes = Reading::new(
+        let bytes = PolledGauge::new(
             "svc_page_cache_bytes",
             "Bytes of pages in memory",
             move || held.size().1,
         );
         registry.register_collector(Box::new(bytes));
         let held = Arc::clone(pages);
-        let entries = Reading::new("svc_page_cache_pages", "Pages in memory", move || {
+        let entries = PolledGauge::new("svc_page_cache_pages", "Pages in memory", move || {
             held.size().0 as u64
         });
         registry.register_collector(Box::new(entries));

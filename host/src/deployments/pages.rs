@@ -210,7 +210,7 @@ impl ReadyVariant {
         let whole = |policy: &HeaderMap| {
             let mut headers = policy.clone();
             headers.insert(header::CONTENT_TYPE, HTML);
-            document::describe(&mut headers, &etag, encoding);
+            document::add_variant_headers(&mut headers, &etag, encoding);
             headers
         };
         Self {
@@ -249,7 +249,7 @@ fn headers_of(cache: HeaderValue, sandbox: Option<HeaderValue>, hidden: bool) ->
 }
 
 /// How many parts the cache has: each must hold the heaviest page, with encodings that are as large as it together.
-/// What weighs more, as what does not compress may, is not kept; its readers share it (`content/held.rs`).
+/// What weighs more, as what does not compress may, is not kept; its readers share it (`content/shared_objects.rs`).
 fn shards(bytes: u64, page_bytes: u64) -> usize {
     let heaviest = page_bytes.saturating_mul(2).saturating_add(ENTRY_BYTES);
     let fits = |shards: &usize| bytes / *shards as u64 >= heaviest;
@@ -282,7 +282,7 @@ impl Pages {
             .unwrap_or(usize::MAX)
             .clamp(16, 1 << 20);
         let shards = shards(bytes, page_bytes);
-        let cache = memory_cache::weighted(items, bytes, shards, ByBytes);
+        let cache = memory_cache::weighted_cache(items, bytes, shards, ByBytes);
         Self {
             cache,
             hits: Counter::default(),

@@ -146,7 +146,7 @@ pub(in crate::deployments) fn announce(
     match &address.host_label {
         Some(host_label) if config.edge.is_some() => prefixes(config, host_label, &address.slug)
             .iter()
-            .try_for_each(|prefix| edge::enqueue(tx, prefix, now)),
+            .try_for_each(|prefix| edge::enqueue_purge(tx, prefix, now)),
         _ => Ok(()),
     }
 }

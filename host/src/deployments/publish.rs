@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use svc_base::names::{numbered, with_suffix};
+use svc_base::names::{numbered_slugs, with_suffix};
 
 use super::model::is_reserved;
 pub use super::page_source::PageSource;
@@ -14,7 +14,7 @@ pub(super) use super::page_source::Placement;
 use super::timings::Stage;
 use super::views::Warning;
 use super::{Deployments, runtime, store};
-use crate::access::{Abandoned, while_awaited};
+use crate::access::{ClientGone, while_client_waits};
 use crate::config::CapReached;
 use crate::content::{self, Artifact, Digest, Pin};
 use crate::control;
@@ -55,7 +55,7 @@ pub enum PublishError {
     Cap(#[from] CapReached),
     /// The client has hung up, and nothing was stored.
     #[error(transparent)]
-    Abandoned(#[from] Abandoned),
+    Abandoned(#[from] ClientGone),
     /// Everything else, for the log.
     #[error(transparent)]
     Internal(anyhow::Error),
@@ -207,7 +207,7 @@ impl Deployments {
             {
                 return Ok(reserved);
             }
-            for slug in numbered(wanted) {
+            for slug in numbered_slugs(wanted) {
                 if let Some(reserved) = self.try_reserve(slug).await? {
                     return Ok(reserved);
                 }
@@ -313,7 +313,7 @@ impl Deployments {
         };
         let name = source.runtime.as_ref().map(|_| runtime::newest());
         // Its future is large, and part of those of many routes.
-        let rendering = Box::pin(while_awaited(self.sandbox.render(source)));
+        let rendering = Box::pin(while_client_waits(self.sandbox.render(source)));
         let rendered = self.timings.time(Stage::Render, rendering).await??;
         Ok(RenderedPage {
             html: rendered.html,
@@ -346,7 +346,7 @@ impl Deployments {
             let digests = (Digest::of(&source), Digest::of(&object));
             Ok::<_, std::io::Error>((digests, source, object))
         };
-        let compressing = while_awaited(self.sandbox.pages().run(work));
+        let compressing = while_client_waits(self.sandbox.page_lane().run(work));
         let compressed = self.timings.time(Stage::Compress, compressing).await??;
         let (digests, source, object) = compressed?;
         let bytes = (source.len() + object.len()) as u64;

@@ -10,8 +10,8 @@ use super::sharing::DeleteToken;
 use super::timings::Stage;
 use super::views::{Deployed, Warning};
 use super::{Deployments, store};
-use crate::access::while_awaited;
-use crate::control::answers::Keep;
+use crate::access::while_client_waits;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::control::{self, Change};
 use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
@@ -53,7 +53,7 @@ impl Deployments {
         &self,
         share: NewShare,
         by: Publisher,
-        keep: Keep<Deployed>,
+        keep: AnswerKeeper<Deployed>,
     ) -> Result<Deployed, PublishError> {
         self.check_share_room(&by).await?;
         let slug = self.reserve_slug(share.name.as_deref()).await?;
@@ -104,7 +104,7 @@ impl Deployments {
             deployment.artifact = Some(published.artifact);
             let holder = room.for_share(tx, &by, published.bytes)?;
             store::insert(tx, &deployment, &published.by, &holder, published.bytes)?;
-            keep.keep(tx, &deployed)?;
+            keep.store(tx, &deployed)?;
             Ok(deployed)
         })
         .await
@@ -137,7 +137,7 @@ impl Deployments {
         &self,
         once: OneTime,
         deployed: Deployed,
-        keep: Keep<Deployed>,
+        keep: AnswerKeeper<Deployed>,
     ) -> Result<Deployed, PublishError> {
         let OneTime {
             deployment,
@@ -149,7 +149,7 @@ impl Deployments {
         let committing = self.control.write(move |tx| {
             let holder = room.for_share(tx, &by, bytes)?;
             store::insert(tx, &deployment, &page.by, &holder, bytes)?;
-            keep.keep(tx, &deployed)?;
+            keep.store(tx, &deployed)?;
             Ok(deployed)
         });
         let added = self.timings.time(Stage::Commit, committing).await;
@@ -185,7 +185,7 @@ impl Deployments {
             .sandbox
             .checks()
             .run(move |_| password::hash(&password, &salt));
-        let hash = while_awaited(hashing).await??;
+        let hash = while_client_waits(hashing).await??;
         hash.map_err(PublishError::Internal)
     }
 

@@ -17,7 +17,7 @@ use super::serve::LookupError;
 use super::views::Deployed;
 use super::{Deployments, forms};
 use crate::access::MaybeCaller;
-use crate::access::idempotency::{Repeatable, Route};
+use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::http::context::Context;
 use crate::http::extract::UnreadBody;
 use crate::http::hosts::Host;
@@ -38,13 +38,13 @@ use crate::http::problem::{Code, Problem};
 pub async fn deploy(
     State(deployments): State<Arc<Deployments>>,
     context: Context,
-    request: Repeatable,
+    request: IdempotentRequest,
     MaybeCaller(caller): MaybeCaller,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.json::<DeployRequest>().await?;
     let publisher = Publisher::new(context.client.network(), caller.clone());
-    let route = Route {
+    let route = IdempotencyScope {
         name: "deploy",
         parent: "",
     };
@@ -54,7 +54,7 @@ pub async fn deploy(
     };
     let by = caller.as_ref();
     request
-        .once(by, route, &body.raw, StatusCode::CREATED, work)
+        .run_once(by, route, &body.raw, StatusCode::CREATED, work)
         .await
 }
 
@@ -162,7 +162,7 @@ pub async fn reveal(
         .header(header::ALLOW, HeaderValue::from_static("GET, HEAD")));
     }
     // A form's body says nothing here, and one that is refused must not burn the page.
-    let (Parts { headers, .. }, _) = body.raw().await?;
+    let (Parts { headers, .. }, _) = body.read_with_head().await?;
     check_origin(&deployments.config, &context, &headers)?;
     check_navigation(&headers)?;
     if !deployments.is_unlocked(&page, unlock_tokens(&headers)) {

@@ -152,7 +152,7 @@ impl Deployments {
 
     /// A stored page.
     pub(super) async fn artifact(&self, digest: Digest) -> anyhow::Result<(Digest, Artifact)> {
-        let object = self.content.serve(&digest).await?;
+        let object = self.content.get_shared(&digest).await?;
         let artifact = object.as_ref().and_then(Artifact::from_object);
         let artifact =
             artifact.ok_or_else(|| anyhow::anyhow!("artifact {digest} is missing or damaged"))?;
@@ -209,7 +209,7 @@ impl Deployments {
         let Guard::Password(hash) = &page.guard else {
             return Err(LookupError::NotFound.into());
         };
-        if !verify(self.sandbox.checks(), password, hash.clone()).await? {
+        if !verify(self.sandbox.check_lane(), password, hash.clone()).await? {
             return Err(UnlockError::Wrong);
         }
         let until = self.clock.now().plus_seconds(password::UNLOCKED_SECONDS);
@@ -225,7 +225,7 @@ impl Deployments {
         let digest = page.source.ok_or(LookupError::NotFound)?;
         let bytes = self
             .content
-            .serve(&digest)
+            .get_shared(&digest)
             .await
             .map_err(anyhow::Error::from)?;
         let bytes = bytes.ok_or_else(|| anyhow::anyhow!("source {digest} is missing"))?;

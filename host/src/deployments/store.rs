@@ -21,7 +21,7 @@ const SELECT: &str = "SELECT d.id, d.slug, d.content_type, d.title, d.one_time, 
 const RESOLVES: &str = "d.state = 'active' AND p.state = 'active'";
 
 fn deployment(row: &Row<'_>) -> rusqlite::Result<Deployment> {
-    let row = Columns::of(row);
+    let row = Columns::new(row);
     Ok(Deployment {
         id: row.get("id")?,
         slug: row.get("slug")?,
@@ -92,7 +92,7 @@ pub(super) fn count_shares(
         "SELECT count(*) FILTER (WHERE is_owners = 0), count(*) FILTER (WHERE holder = ?2), sum(bytes),
             sum(bytes) FILTER (WHERE is_owners = 0), sum(bytes) FILTER (WHERE holder = ?2)
          FROM deployments WHERE project_id = '{}' AND expires_at > ?1",
-        ProjectId::FREE
+        ProjectId::QUICK_SHARES
     ))?
     .query_row(params![now, holder.hash], |row| {
         let number = |column| row.get::<_, Option<i64>>(column).map(|n| n.unwrap_or(0).unsigned_abs());
@@ -113,7 +113,7 @@ fn of_workspaces(workspaces: &[WorkspaceId]) -> rusqlite::Result<(String, String
     let condition = format!(
         "d.project_id <> '{}' AND d.project_id IN
             (SELECT p.id FROM json_each(?1) w JOIN projects p ON p.workspace_id = w.value)",
-        ProjectId::FREE
+        ProjectId::QUICK_SHARES
     );
     Ok((condition, list))
 }
@@ -236,7 +236,7 @@ pub(super) fn has_expired(
     c.prepare_cached(
         "SELECT EXISTS (SELECT 1 FROM deployments WHERE id = ?1 AND expires_at <= ?2 AND project_id = ?3)",
     )?
-    .query_row(params![id, now, ProjectId::FREE], |row| row.get(0))
+    .query_row(params![id, now, ProjectId::QUICK_SHARES], |row| row.get(0))
 }
 
 /// Quick shares whose time is over, `most` at most; frontends end with their project.
@@ -248,7 +248,7 @@ pub(super) fn expired(
     c.prepare_cached(&format!(
         "{SELECT} WHERE d.expires_at <= ?1 AND d.project_id = ?2 ORDER BY d.expires_at LIMIT ?3"
     ))?
-    .query_map(params![now, ProjectId::FREE, most], deployment)?
+    .query_map(params![now, ProjectId::QUICK_SHARES, most], deployment)?
     .collect()
 }
 

@@ -120,7 +120,7 @@ impl Deployments {
     pub async fn forget_visits(&self) -> Result<(), Error> {
         let counters = self.control.counters();
         // Before the look at who is there: a view is counted after its deployment is.
-        let counted = counters.counted();
+        let counted = counters.counted_deployments();
         let there = operators::ids(&self.control).await?;
         let gone: Vec<_> = counted
             .into_iter()

@@ -1,16 +1,15 @@
-//! The edge: a cache in front of us that is told what to forget.
+//! The edge: a cache in front of the server, and the purges that it is sent.
 //!
-//! Purges are queued in the transaction of the change that makes them necessary, so that a crash forgets none,
-//! and sent behind it, so that none delays or fails a publish. Each is sent twice: an old answer may have been
-//! under way to the edge while the first was.
+//! Purges are queued in the transaction of their change, so that a crash loses none, and sent after it, so that none delays or fails a
+//! publish. Each is sent twice: the edge may have received an old answer during the first.
 
 mod purge;
 mod store;
 
 pub use purge::Purger;
-pub use store::enqueue;
+pub use store::enqueue_purge;
 
-/// The host of an origin, with its port where that is not the scheme's.
+/// Returns the host of an origin, with its port unless that is the scheme's default.
 pub fn host_of(origin: &str) -> &str {
     origin.split_once("://").map_or(origin, |(_, host)| host)
 }

@@ -11,12 +11,12 @@ pub(super) struct Purge {
     pub(super) prefix: String,
     pub(super) attempts: u32,
     pub(super) repeats: u32,
-    /// Tells a newer request for the same prefix apart.
+    /// Number that a newer request for the same prefix increments.
     pub(super) generation: i64,
 }
 
-/// Queues a prefix, now and once more; what is queued already begins anew.
-pub fn enqueue(tx: &Tx<'_>, prefix: &str, now: Timestamp) -> Result<(), Error> {
+/// Queues a prefix, to be purged twice; one that is queued already starts again.
+pub fn enqueue_purge(tx: &Tx<'_>, prefix: &str, now: Timestamp) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO purges (prefix, due_at, repeats) VALUES (?1, ?2, 1)
          ON CONFLICT (prefix) DO UPDATE SET due_at = ?2, repeats = 1, attempts = 0,
@@ -43,8 +43,8 @@ pub(super) fn due(c: &Connection, now: Timestamp, most: u32) -> rusqlite::Result
     .collect()
 }
 
-/// Puts a purge off, unless it was asked for anew meanwhile.
-pub(super) fn put_off(
+/// Postpones a purge, unless it was queued again meanwhile.
+pub(super) fn reschedule(
     tx: &Tx<'_>,
     purge: &Purge,
     until: Timestamp,
@@ -65,8 +65,8 @@ pub(super) fn put_off(
     Ok(())
 }
 
-/// Forgets a purge that is done, unless it was asked for anew meanwhile.
-pub(super) fn done(tx: &Tx<'_>, purge: &Purge) -> Result<(), Error> {
+/// Deletes a finished purge, unless it was queued again meanwhile.
+pub(super) fn delete(tx: &Tx<'_>, purge: &Purge) -> Result<(), Error> {
     tx.prepare_cached("DELETE FROM purges WHERE prefix = ?1 AND generation = ?2")?
         .execute(params![purge.prefix, purge.generation])?;
     Ok(())

@@ -1,4 +1,4 @@
-//! Operations on a project with all that is in it.
+//! Operations on a project with its contents.
 
 use super::Teardown;
 use super::views::ProjectDetail;
@@ -35,7 +35,7 @@ pub async fn update(
 /// returns.
 pub async fn delete(envelope: Teardown, at: Option<ProjectScope<Editor>>) -> Result<(), Problem> {
     match at {
-        Some(at) => Ok(envelope.end(at.project.id).await?),
+        Some(at) => Ok(envelope.delete_project(at.project.id).await?),
         None => Ok(()),
     }
 }

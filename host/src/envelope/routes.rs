@@ -1,4 +1,4 @@
-//! The routes of a project as a whole.
+//! The routes of a project with its contents.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -70,7 +70,10 @@ pub async fn delete(
     Path(id): Path<String>,
     query: UnreadQuery,
 ) -> Result<StatusCode, Problem> {
-    let at = envelope.projects().to_delete(&caller, &id).await?;
+    let at = envelope
+        .projects()
+        .scoped_for_deletion(&caller, &id)
+        .await?;
     if at.is_some() {
         query.none()?;
     }

@@ -1,7 +1,7 @@
 //! Changes of a project with what is in it; and its end, and that of a workspace with all of its own: what it has stops to resolve at once, and is then removed step by step.
 //!
-//! The order is frontends, then the backend, then its visitors and payments, then the project's row, and a workspace's after all of its projects'. Each step is a transaction, and each begins by looking at
-//! what is left, so that a teardown which a crash interrupts goes on where it was.
+//! The order: frontends, backend, visitors, payments, the row of the project, and after all of its projects the row of the workspace.
+//! Each step is a transaction that begins by looking at what is left, so that an interrupted teardown continues where it was.
 
 use std::sync::Arc;
 
@@ -32,7 +32,6 @@ pub struct Teardown {
 }
 
 impl Teardown {
-    /// Of these services.
     pub fn new(
         (control, clock): (Control, Clock),
         workspaces: Workspaces,
@@ -54,12 +53,10 @@ impl Teardown {
         }
     }
 
-    /// The projects.
     pub fn projects(&self) -> &Projects {
         &self.projects
     }
 
-    /// Returns the service of the pages that are published in projects.
     pub fn deployments(&self) -> &Deployments {
         &self.deployments
     }
@@ -92,37 +89,42 @@ impl Teardown {
         self.begin_by(project, None).await
     }
 
-    async fn begin_by(&self, project: ProjectId, act: Option<Act>) -> anyhow::Result<()> {
+    async fn make_unreachable_as(
+        &self,
+        project: ProjectId,
+        act: Option<AuditAction>,
+    ) -> anyhow::Result<()> {
         self.deployments.begin_project_end(project, act).await?;
         fault::point("teardown.begun");
         Ok(())
     }
 
-    /// Makes a project unreachable now, for whoever acts, and lets the rest of its end follow behind the answer.
-    pub async fn end(&self, project: ProjectId) -> Result<(), ProjectError> {
-        self.begin_by(project, Some(Act::ProjectDelete)).await?;
+    /// Makes a project unreachable, as an action of the current actor; the rest of the deletion follows in the background.
+    pub async fn delete_project(&self, project: ProjectId) -> Result<(), ProjectError> {
+        self.make_unreachable_as(project, Some(AuditAction::ProjectDelete))
+            .await?;
         let teardown = self.clone();
         tokio::spawn(async move {
             if let Err(error) = teardown.finish(project).await {
-                // The background task goes on with it.
+                // The background task will continue.
                 tracing::warn!(%project, error = format!("{error:#}"), "a teardown was interrupted");
             }
         });
         Ok(())
     }
 
-    /// Makes every project unreachable whose end has begun, or should: of a workspace that is being deleted, too.
-    pub async fn begin_all(&self) -> anyhow::Result<()> {
-        for project in self.projects.ending().await? {
-            self.begin(project).await?;
+    /// Makes every project unreachable that is in deletion or expired, or whose workspace is in deletion.
+    pub async fn make_all_unreachable(&self) -> anyhow::Result<()> {
+        for project in self.projects.list_ending().await? {
+            self.make_unreachable(project).await?;
         }
         Ok(())
     }
 
-    /// Removes what is left of a project whose end has begun.
+    /// Removes the contents and the row of a project in deletion.
     ///
     /// # Errors
-    /// The database's; calling again goes on.
+    /// Errors of the database; calling again continues.
     pub async fn finish(&self, project: ProjectId) -> anyhow::Result<()> {
         while self.deployments.remove_members(project).await? {
             fault::point("teardown.step");
@@ -139,13 +141,13 @@ impl Teardown {
         Ok(())
     }
 
-    /// Begins and finishes the end of every project whose time is over, and finishes those that a crash interrupted; then that of workspaces.
+    /// Deletes every expired project, continues interrupted deletions, and then removes workspaces in deletion.
     ///
     /// # Errors
-    /// The database's; calling again goes on.
+    /// Errors of the database; calling again continues.
     pub async fn run(&self) -> anyhow::Result<()> {
-        for project in self.projects.ending().await? {
-            self.begin(project).await?;
+        for project in self.projects.list_ending().await? {
+            self.make_unreachable(project).await?;
             self.finish(project).await?;
         }
         self.workspaces.remove_ended().await?;

@@ -1,4 +1,4 @@
-//! A project with what is in it, as it is answered.
+//! Views of a project with its contents.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -58,7 +58,7 @@ impl From<MemberSummary> for Member {
 }
 
 impl ProjectDetail {
-    /// A project with its members as it is answered.
+    /// Returns the view of a project with its members.
     pub fn new(project: &Project, members: Vec<MemberSummary>, config: &Config) -> Self {
         let members: Vec<Member> = members.into_iter().map(Member::from).collect();
         let total = members.iter().map(|member| member.visits).sum();

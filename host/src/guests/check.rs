@@ -1,4 +1,4 @@
-//! Whether a component may serve: what it is, what it asks for, and whether it stands the corpus.
+//! Check of a component before it may serve: its imports, its interface, and its answers to the corpus.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,35 +9,36 @@ use serde::Serialize;
 use super::contract;
 use super::corpus::{self, GateCase, RenderCase};
 use svc_sandbox::{
-    Choice, Choices, Foot, GateFailure, GuestLimits, Inspection, Origin, RenderFailure,
-    RuntimeScript, Sandbox, SandboxConfig, Source, Statement, World, inspect,
+    Foot, GateFailure, GuestChoice, GuestChoices, GuestLimits, GuestOrigin, Inspection,
+    RenderFailure, RuntimeScript, Sandbox, SandboxConfig, Source, Statement, World,
+    inspect_component,
 };
 
-/// How many failures are listed.
-const LISTED: usize = 20;
+/// Maximum number of failures in a report.
+const MAX_LISTED_FAILURES: usize = 20;
 
-/// Where guests are compiled and run that are not yet, or not here, to serve.
+/// Settings for running guests that do not serve (yet).
 #[derive(Clone, Debug)]
-pub struct Bench {
-    /// Where compiled guests are kept.
+pub struct GuestTester {
+    /// Directory of compiled guests.
     pub cache: PathBuf,
     /// Budgets of a call.
     pub limits: GuestLimits,
-    /// The largest page, in bytes.
+    /// Size limit of a page, in bytes.
     pub page_bytes: usize,
 }
 
-impl Bench {
-    /// A sandbox with a choice for one world and nothing for the other.
+impl GuestTester {
+    /// Starts a sandbox with a guest for one world and none for the other.
     ///
     /// # Errors
-    /// The cache's or the engine's.
-    pub fn sandbox(&self, world: World, choice: Choice) -> anyhow::Result<Sandbox> {
-        let nothing = Choice {
+    /// An error of the cache or the engine.
+    pub fn sandbox(&self, world: World, choice: GuestChoice) -> anyhow::Result<Sandbox> {
+        let nothing = GuestChoice {
             origins: Vec::new(),
             on_trial: false,
         };
-        let mut guests = Choices {
+        let mut guests = GuestChoices {
             render: nothing.clone(),
             gate: nothing,
         };
@@ -50,17 +51,17 @@ impl Bench {
     }
 }
 
-/// Findings of a check.
+/// Findings about a component.
 #[derive(Clone, Debug, Serialize)]
-pub struct Checked {
-    /// The component.
+pub struct ComponentCheck {
+    /// Description of the component.
     #[serde(flatten)]
     pub component: Inspection,
-    /// How it did; absent where it may not serve anyway.
-    pub corpus: Option<Stood>,
+    /// Result of the corpus; absent if the component is refused before.
+    pub corpus: Option<CorpusResult>,
 }
 
-impl Checked {
+impl ComponentCheck {
     /// Whether it may serve.
     pub fn passed(&self) -> bool {
         self.component.refused.is_empty()
@@ -68,43 +69,43 @@ impl Checked {
     }
 }
 
-/// How a component did on the corpus.
+/// Result of running a component on the corpus.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Stood {
-    /// Questions asked.
+pub struct CorpusResult {
+    /// Number of cases.
     pub cases: usize,
-    /// Those that it failed.
+    /// Number of failed cases.
     pub failed: usize,
-    /// The first of them: what was asked, and what is wrong with the answer.
-    pub failures: Vec<Failure>,
+    /// The first failures.
+    pub failures: Vec<CaseFailure>,
 }
 
-/// A question that was not answered as it has to be.
+/// A failed case.
 #[derive(Clone, Debug, Serialize)]
-pub struct Failure {
-    /// The name of the question.
+pub struct CaseFailure {
+    /// Name of the case.
     pub case: String,
     /// Description of the fault.
     pub detail: String,
 }
 
-/// How far something is: done, of all.
-pub type Watch<'w> = &'w (dyn Fn(u64, u64) + Sync);
+/// Callback for progress: done, of all.
+pub type ProgressSink<'w> = &'w (dyn Fn(u64, u64) + Sync);
 
-/// Checks the component in a file, whose bytes are these: compiles it, looks at it, and asks it the questions of the corpus.
+/// Checks a component: compiles it, inspects it, and runs the corpus. `file` is where `bytes` were read from.
 ///
 /// # Errors
-/// What has nothing to do with the component: the cache's, the engine's.
-pub async fn check(
-    bench: &Bench,
+/// Errors of the cache or of the engine, which say nothing about the component.
+pub async fn check_component(
+    tester: &GuestTester,
     file: &Path,
     bytes: Arc<Vec<u8>>,
-    watch: Watch<'_>,
-) -> anyhow::Result<Checked> {
-    let (cache, limits) = (bench.cache.clone(), bench.limits);
-    let looked = tokio::task::spawn_blocking(move || inspect(&cache, limits, &bytes));
+    watch: ProgressSink<'_>,
+) -> anyhow::Result<ComponentCheck> {
+    let (cache, limits) = (tester.cache.clone(), tester.limits);
+    let looked = tokio::task::spawn_blocking(move || inspect_component(&cache, limits, &bytes));
     let component = looked.await??;
-    let mut checked = Checked {
+    let mut checked = ComponentCheck {
         component,
         corpus: None,
     };
@@ -112,32 +113,32 @@ pub async fn check(
         checked.component.refused.is_empty(),
         checked.component.world,
     ) {
-        let candidate = bench.sandbox(world, candidate(file, &checked.component))?;
-        checked.corpus = Some(questioned(bench, &candidate, world, watch).await?);
+        let candidate = tester.sandbox(world, candidate_choice(file, &checked.component))?;
+        checked.corpus = Some(run_corpus(tester, &candidate, world, watch).await?);
     }
     Ok(checked)
 }
 
-/// Asks the guest of a sandbox the questions of the corpus.
+/// Runs the corpus on the guest of a sandbox.
 ///
 /// # Errors
-/// What has nothing to do with the guest: the cache's, the engine's.
-pub async fn questioned(
-    bench: &Bench,
+/// Errors of the cache or of the engine, which say nothing about the guest.
+pub async fn run_corpus(
+    tester: &GuestTester,
     candidate: &Sandbox,
     world: World,
-    watch: Watch<'_>,
-) -> anyhow::Result<Stood> {
+    watch: ProgressSink<'_>,
+) -> anyhow::Result<CorpusResult> {
     Ok(match world {
-        World::Render => renders(candidate, bench.page_bytes, watch).await,
-        World::Gate => judges(bench, candidate, watch).await?,
+        World::Render => run_render_cases(candidate, tester.page_bytes, watch).await,
+        World::Gate => run_gate_cases(tester, candidate, watch).await?,
     })
 }
 
-/// The component of a file and no other.
-pub fn candidate(file: &Path, component: &Inspection) -> Choice {
-    Choice {
-        origins: vec![Origin::File {
+/// Returns the choice of one component's file and no other.
+pub fn candidate_choice(file: &Path, component: &Inspection) -> GuestChoice {
+    GuestChoice {
+        origins: vec![GuestOrigin::File {
             path: file.to_owned(),
             digest: Some(component.digest),
         }],
@@ -145,24 +146,24 @@ pub fn candidate(file: &Path, component: &Inspection) -> Choice {
     }
 }
 
-impl Stood {
-    fn of(cases: usize, failures: Vec<Failure>) -> Self {
+impl CorpusResult {
+    fn from_failures(cases: usize, failures: Vec<CaseFailure>) -> Self {
         Self {
             cases,
             failed: failures.len(),
-            failures: failures.into_iter().take(LISTED).collect(),
+            failures: failures.into_iter().take(MAX_LISTED_FAILURES).collect(),
         }
     }
 }
 
-/// As many questions at once as calls can run.
-async fn ask<C, F>(
+/// Runs as many cases at once as calls can run.
+async fn run_cases<C, F>(
     cases: Vec<C>,
-    watch: Watch<'_>,
+    watch: ProgressSink<'_>,
     question: impl Fn(C) -> F,
-) -> (usize, Vec<Failure>)
+) -> (usize, Vec<CaseFailure>)
 where
-    F: Future<Output = Option<Failure>>,
+    F: Future<Output = Option<CaseFailure>>,
 {
     let all = cases.len();
     let mut answers = stream::iter(cases)
@@ -177,25 +178,29 @@ where
     (all, failures)
 }
 
-/// Each source with a runtime and without, and a second time.
-async fn renders(candidate: &Sandbox, page_bytes: usize, watch: Watch<'_>) -> Stood {
-    let cases = corpus::RENDER.iter();
+/// Renders each source with a runtime and without, twice each.
+async fn run_render_cases(
+    candidate: &Sandbox,
+    page_bytes: usize,
+    watch: ProgressSink<'_>,
+) -> CorpusResult {
+    let cases = corpus::RENDER_CASES.iter();
     let cases = cases
         .flat_map(|case| [(case, false), (case, true)])
         .collect();
-    let (all, failures) = ask(cases, watch, |(case, live)| async move {
-        let source = source(case, live, page_bytes);
+    let (all, failures) = run_cases(cases, watch, |(case, live)| async move {
+        let source = source_of_case(case, live, page_bytes);
         let detail = render_fault(candidate, source, case.broken).await?;
-        Some(Failure {
+        Some(CaseFailure {
             case: case.name.to_owned(),
             detail,
         })
     })
     .await;
-    Stood::of(all, failures)
+    CorpusResult::from_failures(all, failures)
 }
 
-fn source(case: &RenderCase, live: bool, page_bytes: usize) -> Source {
+fn source_of_case(case: &RenderCase, live: bool, page_bytes: usize) -> Source {
     Source {
         content_type: case.content_type,
         title: Some(corpus::TITLE.to_owned()),
@@ -215,7 +220,7 @@ fn source(case: &RenderCase, live: bool, page_bytes: usize) -> Source {
     }
 }
 
-/// Asks a renderer, and describes the fault in its answer.
+/// Renders a source, and describes the fault in the answer.
 async fn render_fault(candidate: &Sandbox, source: Source, broken: bool) -> Option<String> {
     let page = match candidate.render(source.clone()).await {
         Ok(page) => page,
@@ -225,7 +230,7 @@ async fn render_fault(candidate: &Sandbox, source: Source, broken: bool) -> Opti
     let Ok(text) = std::str::from_utf8(&page.html) else {
         return Some("the page is not UTF-8".to_owned());
     };
-    let faults = contract::faults(&source, text);
+    let faults = contract::find_faults(&source, text);
     if !faults.is_empty() {
         return Some(faults.join("; "));
     }
@@ -235,19 +240,23 @@ async fn render_fault(candidate: &Sandbox, source: Source, broken: bool) -> Opti
     }
 }
 
-/// Each piece of SQL to the candidate and to the gate that is built in: what one allows and what the other allows is the same.
-async fn judges(bench: &Bench, candidate: &Sandbox, watch: Watch<'_>) -> anyhow::Result<Stood> {
-    let ours = bench.sandbox(World::Gate, Choice::default())?;
+/// Judges each SQL text with the candidate and with the built-in gate: both must allow the same.
+async fn run_gate_cases(
+    tester: &GuestTester,
+    candidate: &Sandbox,
+    watch: ProgressSink<'_>,
+) -> anyhow::Result<CorpusResult> {
+    let ours = tester.sandbox(World::Gate, GuestChoice::default())?;
     let ours = &ours;
-    let (all, failures) = ask(corpus::gate(), watch, |case| async move {
+    let (all, failures) = run_cases(corpus::gate_cases(), watch, |case| async move {
         let detail = gate_fault(ours, candidate, &case).await?;
-        Some(Failure {
+        Some(CaseFailure {
             case: case.name,
             detail,
         })
     })
     .await;
-    Ok(Stood::of(all, failures))
+    Ok(CorpusResult::from_failures(all, failures))
 }
 
 async fn gate_fault(ours: &Sandbox, candidate: &Sandbox, case: &GateCase) -> Option<String> {

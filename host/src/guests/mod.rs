@@ -1,8 +1,8 @@
-//! Guests as operators see them: looked at, tried on what is stored, installed, rolled back, and watched while they serve.
+//! Guests as operators see them: checked, replayed on stored content, installed, rolled back, and watched while they serve.
 //!
-//! [`record`] is what an operator chose, on the disk. [`watch`] is the server's side: it follows the record while calls run, keeps what
-//! the sandbox decided by itself, and says in [`status`] what it did. [`check`] and [`replay`] are what
-//! a component has to stand before it may be chosen.
+//! [`record`] is the operator's choice, on the disk. [`watch`] is the server's side: it follows the record while calls run,
+//! persists what the sandbox decided by itself, and writes the [`status`] file. [`check`] and [`replay`] are the tests before an
+//! installation.
 
 pub mod check;
 mod components;
@@ -13,4 +13,4 @@ pub mod replay;
 pub mod status;
 pub mod watch;
 
-pub use record::{Folder, Record, RecordError, choices};
+pub use record::{Folder, Record, RecordError, read_choices};

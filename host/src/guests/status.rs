@@ -1,5 +1,5 @@
-//! Status of a server's guests, for the commands beside it: a small file in the data directory, and a lock that tells
-//! whether a server runs at all.
+//! Status of a server's guests, for commands beside it: a small file in the data directory, and a lock that shows whether a
+//! server runs.
 
 use std::fs::{File, Permissions};
 use std::io;
@@ -12,34 +12,34 @@ use serde::{Deserialize, Serialize};
 use svc_base::clock::Timestamp;
 use svc_base::disk;
 use svc_base::file_lock::FileLock;
-use svc_sandbox::{GuestDigest, Usage, World};
+use svc_sandbox::{GuestDigest, GuestUsage, World};
 
-/// The name of the file; what is in it is of use while its server runs, and a look back after.
-const FILE: &str = "guests.status";
-/// The name of the lock: a server holds it exclusively, and whoever looks shares it for a moment.
-const LOCK: &str = "serving.lock";
-/// Both are their owner's alone.
-const MODE: u32 = 0o600;
-/// How often a server tries to get the lock, and how long it rests in between: a second in all.
-const TRIES: u32 = 200;
-const PAUSE: Duration = Duration::from_millis(5);
+/// Name of the file. After its server has ended, it shows the last state.
+const STATUS_FILE: &str = "guests.status";
+/// Name of the lock: the server holds it exclusively, and readers share it for a moment.
+const LOCK_FILE: &str = "serving.lock";
+/// Mode of both files.
+const PRIVATE_MODE: u32 = 0o600;
+/// A server tries this often to get the lock, with a pause in between: a second in all.
+const LOCK_ATTEMPTS: u32 = 200;
+const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(5);
 
 /// Status of a server's guests.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Said {
-    /// When it said so.
+pub struct GuestStatusFile {
+    /// Time of writing.
     pub at: Timestamp,
-    /// Where it has its guests.
-    pub paths: Paths,
+    /// Directories of the guests.
+    pub paths: GuestPaths,
     /// Status of the renderer.
-    pub render: Serves,
+    pub render: WorldStatus,
     /// Status of the gate.
-    pub gate: Serves,
+    pub gate: WorldStatus,
 }
 
-impl Said {
-    /// Of one world.
-    pub fn of(&self, world: World) -> &Serves {
+impl GuestStatusFile {
+    /// Returns the status of one world.
+    pub fn of_world(&self, world: World) -> &WorldStatus {
         match world {
             World::Render => &self.render,
             World::Gate => &self.gate,
@@ -47,22 +47,22 @@ impl Said {
     }
 }
 
-/// Where guests are, with links followed: how commands and the server tell that they mean the same.
+/// Directories of guests with links resolved: commands and the server compare them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Paths {
-    /// Those that are installed.
+pub struct GuestPaths {
+    /// Directory of installed guests.
     pub guests: String,
-    /// Those that are compiled.
+    /// Directory of compiled guests.
     pub cache: String,
 }
 
-impl Paths {
-    /// Of the directories of installed and of compiled guests.
+impl GuestPaths {
+    /// Resolves the directories of installed and of compiled guests.
     ///
     /// # Errors
-    /// A directory without a name.
-    pub fn of(guests: &Path, cache: &Path) -> io::Result<Self> {
-        let name = |path| disk::resolved(path).map(|path| path.display().to_string());
+    /// A path is empty.
+    pub fn resolve(guests: &Path, cache: &Path) -> io::Result<Self> {
+        let name = |path| disk::resolve_path(path).map(|path| path.display().to_string());
         Ok(Self {
             guests: name(guests)?,
             cache: name(cache)?,
@@ -72,81 +72,89 @@ impl Paths {
 
 /// Status of the guest of one world.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Serves {
-    /// Which change of the record it has followed.
+pub struct WorldStatus {
+    /// Sequence number of the record that the server has applied.
     pub sequence: u64,
     /// Digest of the guest that serves; absent while it is being loaded.
     pub digest: Option<GuestDigest>,
-    /// Why those that were rather to serve do not: empty as a rule.
+    /// Reasons why newer guests of the record do not serve; usually empty.
     pub failures: Vec<String>,
-    /// Work of the guest since it was loaded.
-    pub usage: Usage,
+    /// Calls of the guest since it was loaded.
+    pub usage: GuestUsage,
 }
 
-/// Reads what the server, or the last one, said. What another version of this program has written says nothing.
-pub fn read(data: &Path) -> io::Result<Option<Said>> {
-    match std::fs::read(data.join(FILE)) {
+/// Reads the status of the server, or of the last one. A file of another version of this program counts as missing.
+pub fn read_status_file(data: &Path) -> io::Result<Option<GuestStatusFile>> {
+    match std::fs::read(data.join(STATUS_FILE)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         text => Ok(serde_json::from_slice(&text?).ok()),
     }
 }
 
-/// Says for a backup where the server has its guests, if that is not in its data directory.
-pub fn elsewhere(data: &Path) -> io::Result<Option<String>> {
-    let ours = disk::resolved(&data.join("guests"))?;
-    let folder = read(data)?.map(|said| said.paths.guests);
+/// Returns a note for a backup if the server's guests are outside of its data directory.
+pub fn location_note(data: &Path) -> io::Result<Option<String>> {
+    let ours = disk::resolve_path(&data.join("guests"))?;
+    let folder = read_status_file(data)?.map(|said| said.paths.guests);
     let folder = folder.filter(|folder| Path::new(folder) != ours);
     Ok(folder.map(|folder| {
         format!("guests are installed in {folder}, which is not in this backup: copy it, too")
     }))
 }
 
-/// Writes it down. Nobody relies on it after a power cut, so it is not synced; whoever reads finds the old or the new.
-pub fn write(data: &Path, said: &Said) -> anyhow::Result<()> {
-    Ok(disk::refresh(data, FILE, &serde_json::to_vec(said)?)?)
+/// Writes the status. It is not synced: nobody needs it after a power cut.
+pub fn write_status_file(data: &Path, said: &GuestStatusFile) -> anyhow::Result<()> {
+    Ok(disk::replace_file_unsynced(
+        data,
+        STATUS_FILE,
+        &serde_json::to_vec(said)?,
+    )?)
 }
 
-/// Forgets what an earlier server said.
-pub fn forget(data: &Path) -> io::Result<()> {
-    match std::fs::remove_file(data.join(FILE)) {
+/// Removes the status of an earlier server.
+pub fn remove_status_file(data: &Path) -> io::Result<()> {
+    match std::fs::remove_file(data.join(STATUS_FILE)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
 }
 
-/// Says that a server runs, until it is dropped.
+/// Shows that a server runs, until it is dropped.
 #[derive(Debug)]
-pub struct Presence {
-    _locked: FileLock,
+pub struct ServerPresence {
+    _lock: FileLock,
 }
 
-impl Presence {
-    /// That of the server of a data directory. Commands that look have the lock for a moment, so it is tried for some time.
+impl ServerPresence {
+    /// Takes the lock for the server of a data directory. It is tried for some time, because commands share the lock for a
+    /// moment.
     ///
     /// # Errors
-    /// The disk's, or somebody who keeps the lock.
+    /// The disk's errors, or another process that keeps the lock.
     pub fn announce(data: &Path) -> io::Result<Self> {
-        for _ in 0..TRIES {
-            let file = FileLock::file(&data.join(LOCK))?;
-            file.set_permissions(Permissions::from_mode(MODE))?;
-            if let Some(_locked) = FileLock::alone(file)? {
-                return Ok(Self { _locked });
+        for _ in 0..LOCK_ATTEMPTS {
+            let file = FileLock::open_file(&data.join(LOCK_FILE))?;
+            file.set_permissions(Permissions::from_mode(PRIVATE_MODE))?;
+            if let Some(_lock) = FileLock::try_exclusive(file)? {
+                return Ok(Self { _lock });
             }
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(LOCK_RETRY_PAUSE);
         }
-        let why = format!("another process keeps {} locked", data.join(LOCK).display());
+        let why = format!(
+            "another process keeps {} locked",
+            data.join(LOCK_FILE).display()
+        );
         Err(io::Error::new(io::ErrorKind::WouldBlock, why))
     }
 }
 
-/// Whether a server runs on a data directory. Any number may look at once, and none takes another for the server.
-pub fn is_served(data: &Path) -> io::Result<bool> {
-    // Only servers make the file: one that a command had made would be that command's user's.
-    let file = match File::open(data.join(LOCK)) {
+/// Whether a server runs on a data directory. Several commands may look at once.
+pub fn is_server_running(data: &Path) -> io::Result<bool> {
+    // Only servers create the file: a command of another user would own it.
+    let file = match File::open(data.join(LOCK_FILE)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         file => file?,
     };
-    Ok(FileLock::shared(file)?.is_none())
+    Ok(FileLock::try_shared(file)?.is_none())
 }
 
 #[cfg(test)]
@@ -158,24 +166,27 @@ mod tests {
     #[test]
     fn a_server_is_seen_while_it_runs() {
         let data = tempfile::tempdir().unwrap();
-        assert!(!is_served(data.path()).unwrap());
-        let presence = Presence::announce(data.path()).unwrap();
-        assert!(is_served(data.path()).unwrap());
-        assert!(is_served(data.path()).unwrap(), "looking changes nothing");
+        assert!(!is_server_running(data.path()).unwrap());
+        let presence = ServerPresence::announce(data.path()).unwrap();
+        assert!(is_server_running(data.path()).unwrap());
+        assert!(
+            is_server_running(data.path()).unwrap(),
+            "looking changes nothing"
+        );
         drop(presence);
-        assert!(!is_served(data.path()).unwrap());
+        assert!(!is_server_running(data.path()).unwrap());
     }
 
     #[test]
     fn who_looks_is_no_server_and_keeps_none_from_starting() {
         let data = tempfile::tempdir().unwrap();
-        drop(Presence::announce(data.path()).unwrap());
-        let looks = File::open(data.path().join(LOCK)).unwrap();
+        drop(ServerPresence::announce(data.path()).unwrap());
+        let looks = File::open(data.path().join(LOCK_FILE)).unwrap();
         looks.try_lock_shared().unwrap();
-        assert!(!is_served(data.path()).unwrap());
+        assert!(!is_server_running(data.path()).unwrap());
         std::thread::scope(|scope| {
-            let starts = scope.spawn(|| Presence::announce(data.path()));
-            std::thread::sleep(PAUSE);
+            let starts = scope.spawn(|| ServerPresence::announce(data.path()));
+            std::thread::sleep(LOCK_RETRY_PAUSE);
             drop(looks);
             assert!(starts.join().unwrap().is_ok());
         });
@@ -184,41 +195,41 @@ mod tests {
     #[test]
     fn a_lock_that_somebody_keeps_does_not_hang_a_start() {
         let data = tempfile::tempdir().unwrap();
-        let first = Presence::announce(data.path()).unwrap();
-        let second = Presence::announce(data.path()).unwrap_err();
-        assert!(second.to_string().contains(LOCK), "{second}");
+        let first = ServerPresence::announce(data.path()).unwrap();
+        let second = ServerPresence::announce(data.path()).unwrap_err();
+        assert!(second.to_string().contains(LOCK_FILE), "{second}");
         drop(first);
     }
 
     #[test]
     fn what_was_said_is_read() {
         let data = tempfile::tempdir().unwrap();
-        assert!(read(data.path()).unwrap().is_none());
-        let said = Said {
+        assert!(read_status_file(data.path()).unwrap().is_none());
+        let said = GuestStatusFile {
             at: Timestamp(1_795_176_000_000),
-            paths: Paths::of(data.path(), &data.path().join("cache")).unwrap(),
-            render: Serves::default(),
-            gate: Serves {
+            paths: GuestPaths::resolve(data.path(), &data.path().join("cache")).unwrap(),
+            render: WorldStatus::default(),
+            gate: WorldStatus {
                 sequence: 3,
                 digest: Some(GuestDigest::of(b"gate")),
                 failures: vec!["why".to_owned()],
-                usage: Usage {
+                usage: GuestUsage {
                     calls: 7,
-                    ..Usage::default()
+                    ..GuestUsage::default()
                 },
             },
         };
-        write(data.path(), &said).unwrap();
-        drop(Presence::announce(data.path()).unwrap());
-        for name in [FILE, LOCK] {
+        write_status_file(data.path(), &said).unwrap();
+        drop(ServerPresence::announce(data.path()).unwrap());
+        for name in [STATUS_FILE, LOCK_FILE] {
             let mode = std::fs::metadata(data.path().join(name)).unwrap().mode();
-            assert_eq!(mode & 0o777, MODE, "{name}");
+            assert_eq!(mode & 0o777, PRIVATE_MODE, "{name}");
         }
-        let found = read(data.path()).unwrap().unwrap();
+        let found = read_status_file(data.path()).unwrap().unwrap();
         assert_eq!((found.at, &found.gate), (said.at, &said.gate));
         for other in ["", "{", r#"{"serving":"render"}"#] {
-            std::fs::write(data.path().join(FILE), other).unwrap();
-            assert!(read(data.path()).unwrap().is_none(), "{other}");
+            std::fs::write(data.path().join(STATUS_FILE), other).unwrap();
+            assert!(read_status_file(data.path()).unwrap().is_none(), "{other}");
         }
     }
 }

@@ -1,11 +1,11 @@
 //! The guides of `docs/` and a reference of the API, as pages below `/_svc/docs/`, where no slug can be.
 //!
-//! Each is rendered as Markdown that somebody shares is, by the guest that serves: at the first request for it, and again
-//! when another guest serves. Where the guest is not loaded yet or fails, the text is answered as it is written.
+//! Each is rendered like shared Markdown, by the serving guest: at the first request for it, and again when another guest serves.
+//! While the guest is not loaded, or if it fails, the Markdown is answered.
 
 mod reference;
+mod rewriting;
 pub mod routes;
-mod served;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,22 +20,22 @@ use crate::http::document::{Document, REVALIDATE};
 use crate::openapi::Description;
 use svc_sandbox::{ContentType, Flow, GuestDigest, RenderFailure, Sandbox, Source};
 
-/// The name of the page that describes every call.
+/// Name of the page of the API's reference.
 const REFERENCE: &str = "api-reference";
-/// The name of the page that lists the others: it is at the folder itself.
+/// Name of the list of pages, which is at the folder itself.
 const INDEX: &str = "";
 
-/// A page may do nothing but show itself.
+/// Content-Security-Policy of the pages: no scripts, no requests.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 );
 
-/// A guide as it lies in `docs/`.
+/// A guide of `docs/`.
 #[derive(Clone, Copy, Debug)]
 pub struct Guide {
-    /// The name of its file without the ending, and of its page.
+    /// Name of its page, and of its file without the extension.
     pub name: &'static str,
-    /// For whom it is.
+    /// Sentence that says for whom it is.
     pub about: &'static str,
     text: &'static str,
 }
@@ -91,41 +91,41 @@ impl Guide {
     }
 }
 
-/// All pages of an installation.
+/// The pages of an installation.
 #[derive(Debug)]
 pub struct Guides {
     sandbox: Sandbox,
-    entries: LazyLock<Entries, Box<dyn FnOnce() -> Entries + Send>>,
+    entries: LazyLock<GuidePages, Box<dyn FnOnce() -> GuidePages + Send>>,
     images: [OnceCell<Document>; IMAGES.len()],
 }
 
-type Entries = BTreeMap<&'static str, Entry>;
+type GuidePages = BTreeMap<&'static str, GuidePage>;
 
-/// A page, and the text that it is made of.
+/// A page with its Markdown.
 #[derive(Debug)]
-struct Entry {
+struct GuidePage {
     text: String,
     written: OnceCell<Document>,
-    page: Mutex<Option<Kept>>,
+    page: Mutex<Option<RenderedPage>>,
 }
 
-/// A page with the guest that served when it was made; none, if that guest cannot make it.
+/// A rendered page with the guest that rendered it; without a document if that guest failed.
 #[derive(Debug)]
-struct Kept {
+struct RenderedPage {
     by: GuestDigest,
     document: Option<Arc<Document>>,
 }
 
 /// The answer for a page.
 #[derive(Debug)]
-enum Shown<'a> {
+enum PageAnswer<'a> {
     Page(Arc<Document>),
-    /// The text as it is written, which stands in for the page until that can be made.
+    /// The Markdown, while the page cannot be rendered.
     Text(&'a str),
 }
 
 impl Guides {
-    /// The pages of an installation, none of which is made yet.
+    /// Makes the pages of an installation, none of which is rendered yet.
     pub fn new(sandbox: Sandbox, config: Arc<Config>, description: Arc<Description>) -> Self {
         let make = move || entries(&config, &description);
         Self {
@@ -135,39 +135,42 @@ impl Guides {
         }
     }
 
-    /// The page of a name, if there is one.
+    /// Returns a page, if there is one of that name.
     ///
     /// # Errors
     /// Only when a compressor fails.
-    async fn page(&self, name: &str) -> io::Result<Option<Shown<'_>>> {
+    async fn page(&self, name: &str) -> io::Result<Option<PageAnswer<'_>>> {
         let Some(entry) = self.entries.get(name) else {
             return Ok(None);
         };
-        let text = Shown::Text(&entry.text);
-        let Some(guest) = self.sandbox.renderer() else {
+        let text = PageAnswer::Text(&entry.text);
+        let Some(guest) = self.sandbox.renderer_digest() else {
             return Ok(Some(text));
         };
         let mut kept = entry.page.lock().await;
         if let Some(kept) = kept.as_ref().filter(|kept| kept.by == guest) {
             let page = kept.document.as_ref().map(Arc::clone);
-            return Ok(Some(page.map_or(text, Shown::Page)));
+            return Ok(Some(page.map_or(text, PageAnswer::Page)));
         }
-        let document = match self.rendered(served::whole(name, &entry.text)).await {
-            Ok(page) => Some(Arc::new(compressed(page, page_headers()).await?)),
+        let document = match self
+            .render_text(rewriting::page_source(name, &entry.text))
+            .await
+        {
+            Ok(page) => Some(Arc::new(compress(page, page_headers()).await?)),
             Err(RenderFailure::Busy | RenderFailure::Preparing) => return Ok(Some(text)),
             Err(error) => {
                 tracing::warn!(guide = name, %error, "a guide cannot be rendered, and is served as it is written");
                 None
             }
         };
-        *kept = Some(Kept {
+        *kept = Some(RenderedPage {
             by: guest,
             document: document.clone(),
         });
-        Ok(Some(document.map_or(text, Shown::Page)))
+        Ok(Some(document.map_or(text, PageAnswer::Page)))
     }
 
-    /// A picture of the guides, if there is one.
+    /// Returns a picture of the guides, if there is one of that name.
     ///
     /// # Errors
     /// Only when a compressor fails.
@@ -181,12 +184,12 @@ impl Guides {
         };
         let make = || {
             let headers = headers(HeaderValue::from_static("image/webp"), REVALIDATE);
-            compressed(Bytes::from_static(bytes), headers)
+            compress(Bytes::from_static(bytes), headers)
         };
         image.get_or_try_init(make).await.map(Some)
     }
 
-    /// The Markdown of a page, if there is one.
+    /// Returns the Markdown of a page, if there is one of that name.
     ///
     /// # Errors
     /// Only when a compressor fails.
@@ -196,12 +199,12 @@ impl Guides {
         };
         let make = || {
             let kind = HeaderValue::from_static("text/markdown; charset=utf-8");
-            compressed(Bytes::from(entry.text.clone()), headers(kind, REVALIDATE))
+            compress(Bytes::from(entry.text.clone()), headers(kind, REVALIDATE))
         };
         entry.written.get_or_try_init(make).await.map(Some)
     }
 
-    async fn rendered(&self, text: String) -> Result<Bytes, RenderFailure> {
+    async fn render_text(&self, text: String) -> Result<Bytes, RenderFailure> {
         let source = Source {
             content_type: ContentType::Markdown,
             title: None,
@@ -212,13 +215,13 @@ impl Guides {
             foot: None,
             is_private: false,
         };
-        // It is ours, whoever is the first to look at it.
+        // Rendered as the server's own work, whoever requests it first.
         let rendering = Flow::Server.scope(self.sandbox.render(source));
         Ok(rendering.await?.html)
     }
 }
 
-impl Entry {
+impl GuidePage {
     fn new(text: String) -> Self {
         Self {
             text,
@@ -228,19 +231,22 @@ impl Entry {
     }
 }
 
-async fn compressed(bytes: Bytes, headers: HeaderMap) -> io::Result<Document> {
+async fn compress(bytes: Bytes, headers: HeaderMap) -> io::Result<Document> {
     let compressing = tokio::task::spawn_blocking(move || Document::new(bytes, &headers));
     compressing.await.map_err(io::Error::other)?
 }
 
-fn entries(config: &Config, description: &Description) -> Entries {
-    let guides = GUIDES
-        .iter()
-        .map(|guide| (guide.name, Entry::new(served::guide(guide.text, config))));
+fn entries(config: &Config, description: &Description) -> GuidePages {
+    let guides = GUIDES.iter().map(|guide| {
+        (
+            guide.name,
+            GuidePage::new(rewriting::rewrite_guide(guide.text, config)),
+        )
+    });
     let reference = reference::markdown(description.value(), &config.base_url);
     let others = [
-        (INDEX, Entry::new(served::index())),
-        (REFERENCE, Entry::new(reference)),
+        (INDEX, GuidePage::new(rewriting::index())),
+        (REFERENCE, GuidePage::new(reference)),
     ];
     guides.chain(others).collect()
 }

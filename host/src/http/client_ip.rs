@@ -1,4 +1,4 @@
-//! Address of the client: behind proxies that the operator trusts, and counted by the network that one client owns.
+//! Address of the client, behind trusted proxies, and the networks that limits count by.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -10,8 +10,8 @@ use ipnet::IpNet;
 pub struct ClientIp(pub IpAddr);
 
 impl ClientIp {
-    /// The right-most address of `X-Forwarded-For` that is no trusted proxy, if the peer is one; else the peer.
-    pub fn of(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> Self {
+    /// Returns the right-most address of `X-Forwarded-For` that is not a trusted proxy, if the peer is one; else the peer.
+    pub fn resolve(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> Self {
         let mut client = peer.to_canonical();
         let is_trusted = |address: &IpAddr| trusted.iter().any(|net| net.contains(address));
         if trusted.is_empty() || !is_trusted(&client) {
@@ -23,7 +23,7 @@ impl ClientIp {
             .filter_map(|v| v.to_str().ok())
             .collect();
         for hop in lines.iter().rev().flat_map(|line| line.rsplit(',')) {
-            // What no proxy of ours wrote is worth nothing: the last hop that can be read is the client.
+            // Entries before an unreadable one are not trustworthy: the last readable hop is the client.
             let Ok(address) = hop.trim().parse::<IpAddr>() else {
                 break;
             };
@@ -69,7 +69,7 @@ mod tests {
             headers.append("x-forwarded-for", line.parse().unwrap());
         }
         let trusted = ["10.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()];
-        ClientIp::of(peer.parse().unwrap(), &headers, &trusted)
+        ClientIp::resolve(peer.parse().unwrap(), &headers, &trusted)
             .0
             .to_string()
     }

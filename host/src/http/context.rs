@@ -1,4 +1,4 @@
-//! Context that the front finds for a request, for extractors and handlers.
+//! Context of a request, which the front makes for extractors and handlers.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use super::client_ip::ClientIp;
 use super::hosts::Host;
 use super::problem::Problem;
 
-/// Client of a request, and the host of ours that it asked.
+/// Client of a request, and the host that it names.
 #[derive(Clone, Debug)]
 pub struct Context {
     /// Address of the client.
     pub client: ClientIp,
-    /// The host that was asked.
+    /// Kind of the named host.
     pub host: Host,
-    /// The `Host` itself, as it was sent.
+    /// The `Host` as it was sent.
     pub authority: Arc<str>,
     /// The request's id.
     pub request_id: Arc<str>,

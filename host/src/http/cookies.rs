@@ -1,8 +1,8 @@
 //! Cookies of the platform: their names, their attributes, and how they are read.
 //!
-//! A page can set a cookie for the whole domain above it, and a browser sends that one to siblings without saying who set it. Over https
-//! the names begin with `__Host-`, which browsers take from the very host alone. Over plain HTTP nobody can tell, so
-//! of several cookies of one name none counts.
+//! A page can set a cookie for its parent domain, and browsers send it to sibling hosts without its origin. Over https the names begin
+//! with `__Host-`, which browsers accept from the host itself alone. Over plain HTTP the origin is unknown, so several cookies of one
+//! name are ignored.
 
 use cookie::time::Duration;
 use cookie::{Cookie, SameSite};
@@ -10,7 +10,7 @@ use http::header::InvalidHeaderValue;
 use http::{HeaderMap, HeaderValue, header};
 
 /// Length of a token: 32 bytes in base 62.
-const TOKEN: usize = 43;
+const TOKEN_LENGTH: usize = 43;
 
 /// A cookie that only its own host may set, where browsers can enforce that.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,13 +21,13 @@ pub struct HostCookie {
 }
 
 impl HostCookie {
-    /// The cookie `name` of the page at `slug`; `secure` where visitors come over https.
-    pub fn of_page(name: &str, slug: &str, secure: bool) -> Self {
+    /// Makes the cookie `name` of the page at `slug`; `secure` if visitors use https.
+    pub fn for_page(name: &str, slug: &str, secure: bool) -> Self {
         Self::new(name, format!("/{slug}"), secure)
     }
 
-    /// The cookie `name` of a whole host.
-    pub fn of_host(name: &str, secure: bool) -> Self {
+    /// Makes the cookie `name` of a whole host.
+    pub fn for_host(name: &str, secure: bool) -> Self {
         Self::new(name, "/".to_owned(), secure)
     }
 
@@ -35,7 +35,7 @@ impl HostCookie {
         if secure {
             return Self {
                 name: format!("__Host-{name}"),
-                // The prefix demands it.
+                // `__Host-` requires the path `/`.
                 path: "/".to_owned(),
                 secure,
             };
@@ -47,7 +47,7 @@ impl HostCookie {
         }
     }
 
-    /// Returns the header that gives the cookie to a browser for some seconds; for none it takes the cookie away.
+    /// Returns the `Set-Cookie` header with a lifetime in seconds; 0 removes the cookie.
     ///
     /// # Errors
     /// The value is one that no header can hold.
@@ -73,7 +73,7 @@ pub fn host_token<'h>(headers: &'h HeaderMap, name: &str, secure: bool) -> Optio
     }
 }
 
-/// Returns the token in the only cookie of a name: several of one name, and what has not a token's form, are none.
+/// Returns the token in the only cookie of a name; `None` if there are several, or the value does not have a token's form.
 pub fn token<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let mut values = values(headers, name);
     match (values.next(), values.next()) {
@@ -82,7 +82,7 @@ pub fn token<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     }
 }
 
-/// Returns the values of all cookies of a name. Only for those that prove something by themselves, whoever set them.
+/// Returns the values of all cookies of a name, whose origin is unknown: for values that are signed.
 pub fn values<'h>(headers: &'h HeaderMap, name: &str) -> impl Iterator<Item = &'h [u8]> {
     let lines = headers.get_all(header::COOKIE).into_iter();
     let pairs = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));
@@ -95,7 +95,7 @@ pub fn values<'h>(headers: &'h HeaderMap, name: &str) -> impl Iterator<Item = &'
 }
 
 fn is_token(value: &[u8]) -> bool {
-    value.len() == TOKEN && value.iter().all(u8::is_ascii_alphanumeric)
+    value.len() == TOKEN_LENGTH && value.iter().all(u8::is_ascii_alphanumeric)
 }
 
 #[cfg(test)]
@@ -137,17 +137,24 @@ mod tests {
 
     #[test]
     fn over_https_only_the_host_itself_can_set_it() {
-        let given = |cookie: HostCookie| cookie.give("v", 60).unwrap().to_str().unwrap().to_owned();
+        let given = |cookie: HostCookie| {
+            cookie
+                .set_header("v", 60)
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .to_owned()
+        };
         assert_eq!(
-            given(HostCookie::of_page("n", "page", true)),
+            given(HostCookie::for_page("n", "page", true)),
             "__Host-n=v; HttpOnly; SameSite=Lax; Secure; Path=/; Max-Age=60"
         );
         assert_eq!(
-            given(HostCookie::of_page("n", "page", false)),
+            given(HostCookie::for_page("n", "page", false)),
             "n=v; HttpOnly; SameSite=Lax; Path=/page; Max-Age=60"
         );
         assert_eq!(
-            given(HostCookie::of_host("n", false)),
+            given(HostCookie::for_host("n", false)),
             "n=v; HttpOnly; SameSite=Lax; Path=/; Max-Age=60"
         );
     }

@@ -1,4 +1,4 @@
-//! Which of our hosts a request is for.
+//! The kinds of hosts, and the classification of a request's host.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,12 +7,12 @@ use url::Url;
 
 use crate::config::{Config, authority};
 
-/// The kinds of host.
+/// Kind of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
-    /// The API host, or the address listened on: everything.
+    /// The API host, or the listener's address: it serves everything.
     Api,
-    /// The sites host: everything, and what the edge keeps of frontends.
+    /// The sites host: it serves everything, and the edge caches its frontends.
     Sites,
     /// A project's origin, by its label.
     Project(String),
@@ -20,23 +20,23 @@ pub enum Host {
     Landing,
 }
 
-/// The names that this server answers for.
+/// The host names of this server.
 #[derive(Debug)]
 pub struct Hosts {
-    /// The sites host, which may be the API host too.
+    /// The sites host, which may be equal to the API host.
     sites: String,
-    /// The API host, and the address listened on.
+    /// The API host, and the listener's address.
     api: Vec<String>,
     /// `.` and the domain of the project origins.
     sites_suffix: Option<String>,
     landing: Option<String>,
-    /// On a wildcard address every literal IP with this port is ours.
+    /// Port of a listener on all interfaces: every IP address with this port is ours.
     any_ip: Option<u16>,
     scheme_port: u16,
 }
 
 impl Hosts {
-    /// The hosts of a configuration.
+    /// Reads the hosts of a configuration.
     pub fn new(config: &Config) -> Self {
         let host =
             |url: &str| Url::parse(url).map_or_else(|_| String::new(), |url| authority(&url));
@@ -62,7 +62,7 @@ impl Hosts {
         }
     }
 
-    /// Finds the kind of a host; `None` if it is none of ours.
+    /// Classifies a host; `None` if it is not ours.
     pub fn classify(&self, host: &str) -> Option<Host> {
         // The usual case, without an allocation.
         if self.sites == host {
@@ -81,7 +81,7 @@ impl Hosts {
         if self.api.iter().any(|ours| ours == host) || self.is_literal(host) {
             return Some(Host::Api);
         }
-        // It is configured as a name, so it answers on whatever port it is reached by.
+        // The landing host is configured without a port, so any port matches.
         if self.landing.as_deref().is_some_and(|landing| {
             host.strip_prefix(landing)
                 .is_some_and(|rest| rest.is_empty() || is_port(rest))
@@ -107,8 +107,8 @@ impl Hosts {
     }
 }
 
-/// Whether a request to a listener names it by an address that it listens on, or as `localhost`: a name that leads to it may be anybody's,
-/// whose page a browser would let read the answer. The port may be that of a tunnel.
+/// Whether a request to a listener names its address or `localhost`. Other names are refused against DNS rebinding: a foreign page
+/// could read the answer. The port may be that of a tunnel.
 pub fn names_listener(host: &str, listen: SocketAddr) -> bool {
     let Ok(authority) = host.parse::<Authority>() else {
         return false;
@@ -124,7 +124,7 @@ pub fn names_listener(host: &str, listen: SocketAddr) -> bool {
     }
 }
 
-/// Whether this is a colon and a port's digits.
+/// Whether a text is a colon and a port.
 fn is_port(text: &str) -> bool {
     text.strip_prefix(':')
         .is_some_and(|port| port.parse::<u16>().is_ok())

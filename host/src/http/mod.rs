@@ -1,7 +1,8 @@
-//! The protocol, and nothing of a domain: errors, bodies, queries, documents, hosts and rate limits.
+//! HTTP without any domain: errors, bodies, queries, documents, hosts and rate limits.
 
 mod capacity;
 pub mod client_ip;
+pub mod client_timeout;
 pub mod context;
 pub mod cookies;
 pub mod document;
@@ -20,7 +21,7 @@ pub mod websocket;
 
 use ::http::{HeaderName, HeaderValue, header};
 
-/// Header that has browsers believe the type of an answer.
+/// Header that has browsers trust the `Content-Type`.
 pub const NOSNIFF: (HeaderName, HeaderValue) = (
     header::X_CONTENT_TYPE_OPTIONS,
     HeaderValue::from_static("nosniff"),

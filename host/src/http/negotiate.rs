@@ -1,5 +1,4 @@
-//! Negotiation: which encodings a client accepts, which representation it has, and which range it wants (RFC 9110,
-//! sections 12.5, 13 and 14).
+//! Negotiation: accepted encodings, conditional requests and ranges (RFC 9110, sections 12.5, 13 and 14).
 
 use std::ops::Range;
 
@@ -8,18 +7,18 @@ use http_range_header::{RangeUnsatisfiableError, StartPosition};
 
 use crate::content::Encoding;
 
-/// The encodings that `Accept-Encoding` allows, as the quality of each; absent means identity alone.
+/// Qualities of the encodings by `Accept-Encoding`; without the header, identity alone is accepted.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Accepted {
+pub struct AcceptedEncodings {
     br: f32,
     zstd: f32,
     gzip: f32,
     identity: f32,
 }
 
-impl Accepted {
+impl AcceptedEncodings {
     /// Reads the header.
-    pub fn of(headers: &HeaderMap) -> Self {
+    pub fn from_headers(headers: &HeaderMap) -> Self {
         let (mut br, mut zstd, mut gzip, mut rest) = (None, None, None, 0.0);
         let mut identity = 0.0;
         let lines = headers.get_all(header::ACCEPT_ENCODING).iter();
@@ -45,12 +44,12 @@ impl Accepted {
             br: br.unwrap_or(rest),
             zstd: zstd.unwrap_or(rest),
             gzip: gzip.unwrap_or(rest),
-            // It will always do, and where nobody asks for it, anything else that is allowed is better.
+            // Identity is always acceptable, with the least quality unless it is named.
             identity: f32::max(identity, f32::MIN_POSITIVE),
         }
     }
 
-    /// How much the client likes an encoding; 0 is not at all.
+    /// Returns the quality of an encoding; 0 means not acceptable.
     pub fn quality(self, encoding: Encoding) -> f32 {
         match encoding {
             Encoding::Br => self.br,
@@ -62,7 +61,7 @@ impl Accepted {
 }
 
 /// Whether `If-None-Match` names `etag` (weak comparison).
-pub fn none_match(headers: &HeaderMap, etag: &str) -> bool {
+pub fn if_none_match_has(headers: &HeaderMap, etag: &str) -> bool {
     headers
         .get_all(header::IF_NONE_MATCH)
         .iter()
@@ -76,58 +75,58 @@ pub fn none_match(headers: &HeaderMap, etag: &str) -> bool {
 
 /// Range that a request asks for.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Wanted {
-    /// The whole: no range, one that is not understood, several, or one of another version.
+pub enum RequestedRange {
+    /// The whole body: no range, an unsupported one, several, or one for another version.
     Whole,
     /// These bytes.
     Part(Range<usize>),
-    /// Bytes that are not there.
+    /// A range outside of the body.
     Unsatisfiable,
 }
 
 /// Reads `Range` and `If-Range` for a body of `length` bytes with `etag`.
-pub fn range(headers: &HeaderMap, etag: &str, length: usize) -> Wanted {
+pub fn requested_range(headers: &HeaderMap, etag: &str, length: usize) -> RequestedRange {
     let Some(range) = headers.get(header::RANGE).and_then(|v| v.to_str().ok()) else {
-        return Wanted::Whole;
+        return RequestedRange::Whole;
     };
     if headers
         .get(header::IF_RANGE)
         .is_some_and(|held| held.as_bytes() != etag.as_bytes())
     {
-        return Wanted::Whole;
+        return RequestedRange::Whole;
     }
     let parsed = match http_range_header::parse_range_header(range) {
         Ok(parsed) => parsed,
-        // The last none of all bytes: understood, and never there (RFC 9110, section 14.1.2).
-        Err(RangeUnsatisfiableError::ZeroSuffix) => return Wanted::Unsatisfiable,
-        Err(_) => return Wanted::Whole,
+        // A suffix of 0 bytes is valid and never satisfiable (RFC 9110, section 14.1.2).
+        Err(RangeUnsatisfiableError::ZeroSuffix) => return RequestedRange::Unsatisfiable,
+        Err(_) => return RequestedRange::Whole,
     };
     let [only] = parsed.ranges.as_slice() else {
-        return Wanted::Whole;
+        return RequestedRange::Whole;
     };
-    // A suffix longer than the body is all of it (RFC 9110, section 14.1.2).
+    // A suffix longer than the body means the whole body (RFC 9110, section 14.1.2).
     if matches!(only.start, StartPosition::FromLast(last) if last > length as u64) && length > 0 {
-        return Wanted::Part(0..length);
+        return RequestedRange::Part(0..length);
     }
     match parsed.validate(length as u64).as_deref() {
         Ok([part]) => {
             let bounds = (usize::try_from(*part.start()), usize::try_from(*part.end()));
             let (Ok(start), Ok(end)) = bounds else {
-                return Wanted::Unsatisfiable;
+                return RequestedRange::Unsatisfiable;
             };
-            Wanted::Part(start..end.saturating_add(1).min(length))
+            RequestedRange::Part(start..end.saturating_add(1).min(length))
         }
-        _ => Wanted::Unsatisfiable,
+        _ => RequestedRange::Unsatisfiable,
     }
 }
 
-/// Whether the client is a browser that wants a page: its `Accept` names `text/html`.
+/// Whether the client is a browser: its `Accept` names `text/html`.
 pub fn wants_html(headers: &HeaderMap) -> bool {
-    names(headers, "text/html")
+    accepts_by_name(headers, "text/html")
 }
 
-/// Whether `Accept` names a media type, rather than allowing it among all, and does not name it to refuse it (`q=0`).
-pub fn names(headers: &HeaderMap, wanted: &str) -> bool {
+/// Whether `Accept` names a media type itself, not by a wildcard, and without `q=0`.
+pub fn accepts_by_name(headers: &HeaderMap, wanted: &str) -> bool {
     headers
         .get_all(header::ACCEPT)
         .iter()
@@ -141,7 +140,7 @@ pub fn names(headers: &HeaderMap, wanted: &str) -> bool {
         })
 }
 
-/// The quality among the parameters of an item; one that is no number is the least, and none at all the most.
+/// Returns the quality of an item's parameters: 0 if it is not a number, and 1 if there is none.
 fn quality<'a>(mut parameters: impl Iterator<Item = &'a str>) -> f32 {
     parameters
         .find_map(|p| p.strip_prefix("q=").or_else(|| p.strip_prefix("Q=")))
@@ -159,7 +158,7 @@ mod tests {
     #[test]
     fn encodings_by_quality() {
         let best = |value: &str| {
-            let accepted = Accepted::of(&with(header::ACCEPT_ENCODING, value));
+            let accepted = AcceptedEncodings::from_headers(&with(header::ACCEPT_ENCODING, value));
             let all = [
                 Encoding::Br,
                 Encoding::Zstd,
@@ -202,7 +201,11 @@ mod tests {
             ("", false),
         ] {
             let headers = with(header::ACCEPT, value);
-            assert_eq!(names(&headers, "text/event-stream"), named, "{value}");
+            assert_eq!(
+                accepts_by_name(&headers, "text/event-stream"),
+                named,
+                "{value}"
+            );
         }
     }
 
@@ -217,7 +220,7 @@ mod tests {
             ("a", false),
         ] {
             assert_eq!(
-                none_match(&with(header::IF_NONE_MATCH, value), "\"a\""),
+                if_none_match_has(&with(header::IF_NONE_MATCH, value), "\"a\""),
                 matches,
                 "{value}"
             );
@@ -227,25 +230,28 @@ mod tests {
     #[test]
     fn ranges() {
         for (value, expected) in [
-            ("bytes=0-9", Wanted::Part(0..10)),
-            ("bytes=90-", Wanted::Part(90..100)),
-            ("bytes=-5", Wanted::Part(95..100)),
-            ("bytes=-100", Wanted::Part(0..100)),
-            ("bytes=-100000", Wanted::Part(0..100)),
-            ("bytes=0-999", Wanted::Part(0..100)),
-            ("bytes=100-", Wanted::Unsatisfiable),
-            ("bytes=0-1,5-6", Wanted::Whole),
-            ("lines=0-1", Wanted::Whole),
-            ("bytes=x", Wanted::Whole),
+            ("bytes=0-9", RequestedRange::Part(0..10)),
+            ("bytes=90-", RequestedRange::Part(90..100)),
+            ("bytes=-5", RequestedRange::Part(95..100)),
+            ("bytes=-100", RequestedRange::Part(0..100)),
+            ("bytes=-100000", RequestedRange::Part(0..100)),
+            ("bytes=0-999", RequestedRange::Part(0..100)),
+            ("bytes=100-", RequestedRange::Unsatisfiable),
+            ("bytes=0-1,5-6", RequestedRange::Whole),
+            ("lines=0-1", RequestedRange::Whole),
+            ("bytes=x", RequestedRange::Whole),
         ] {
             assert_eq!(
-                range(&with(header::RANGE, value), "\"a\"", 100),
+                requested_range(&with(header::RANGE, value), "\"a\"", 100),
                 expected,
                 "{value}"
             );
         }
         let mut headers = with(header::RANGE, "bytes=0-9");
         headers.insert(header::IF_RANGE, "\"old\"".parse().unwrap());
-        assert_eq!(range(&headers, "\"a\"", 100), Wanted::Whole);
+        assert_eq!(
+            requested_range(&headers, "\"a\"", 100),
+            RequestedRange::Whole
+        );
     }
 }

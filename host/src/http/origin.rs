@@ -1,4 +1,4 @@
-//! Where a request comes from: a page of the very origin that it asks, or a person who opens a page.
+//! Checks of a request's origin: same-origin requests, and navigations.
 
 use http::{HeaderMap, header};
 
@@ -6,8 +6,8 @@ use super::context::Context;
 use super::problem::{Code, Problem};
 use crate::config::Config;
 
-/// Whether the `Origin` of a request, if it has one, is what it asks: a client that is no browser sends none, and `null` is foreign.
-pub fn is_own(scheme: &str, authority: &str, headers: &HeaderMap) -> bool {
+/// Whether the `Origin` of a request is its own host's, or absent, as for clients other than browsers. `null` is foreign.
+pub fn is_same_origin(scheme: &str, authority: &str, headers: &HeaderMap) -> bool {
     let Some(origin) = headers.get(header::ORIGIN) else {
         return true;
     };
@@ -15,7 +15,7 @@ pub fn is_own(scheme: &str, authority: &str, headers: &HeaderMap) -> bool {
     origin.as_bytes().eq_ignore_ascii_case(ours.as_bytes())
 }
 
-/// A form is believed only from a page of ours; a client that is no browser sends no `Origin`.
+/// Refuses a form from a page of another origin. Clients other than browsers send no `Origin`.
 ///
 /// # Errors
 /// `origin_refused`.
@@ -24,7 +24,7 @@ pub fn check_origin(
     context: &Context,
     headers: &HeaderMap,
 ) -> Result<(), Problem> {
-    if is_own(&config.scheme, &context.authority, headers) {
+    if is_same_origin(&config.scheme, &context.authority, headers) {
         return Ok(());
     }
     Err(Problem::new(
@@ -33,13 +33,13 @@ pub fn check_origin(
     ))
 }
 
-/// Whether a browser says that it opens the address as a page of its own (Fetch Metadata).
+/// Whether a browser navigates to the address (Fetch Metadata).
 pub fn is_navigation(headers: &HeaderMap) -> bool {
     let is = |name: &str, wanted: &[u8]| headers.get(name).is_some_and(|v| v.as_bytes() == wanted);
     is("sec-fetch-mode", b"navigate") && is("sec-fetch-dest", b"document")
 }
 
-/// Protected content is for a person who opens it, not for a script that fetches it (Fetch Metadata).
+/// Refuses requests of scripts for protected content, which is for navigations alone (Fetch Metadata).
 ///
 /// # Errors
 /// `origin_refused`.
@@ -75,7 +75,11 @@ mod tests {
             if let Some(origin) = origin {
                 headers.insert(header::ORIGIN, origin.parse().unwrap());
             }
-            assert_eq!(is_own("https", "a.example", &headers), own, "{origin:?}");
+            assert_eq!(
+                is_same_origin("https", "a.example", &headers),
+                own,
+                "{origin:?}"
+            );
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Errors on the wire: RFC 9457 problems, each with a stable code.
 //!
-//! A handler answers a [`Problem`]; the front (`front.rs`) writes it out, because only there are the base URL,
-//! the request's id and what the client accepts at hand. To add a code, add a line to the table below.
+//! A handler answers a [`Problem`]; the front (`front.rs`) writes its document, because it has the base URL, the request's id and the
+//! `Accept` header. To add a code, add a line to the table below.
 
 use axum::response::{IntoResponse, Response};
 use http::header::InvalidHeaderValue;
@@ -106,7 +106,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem of `code` with its detail.
+    /// Makes a problem.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
         Self {
             code,
@@ -117,7 +117,7 @@ impl Problem {
         }
     }
 
-    /// The 404 of everything that is not there: whatever the reason, nothing tells the cases apart.
+    /// Makes the 404 of everything that does not exist: the reasons cannot be told apart.
     pub fn not_found() -> Self {
         Self::new(
             Code::NotFound,
@@ -125,7 +125,7 @@ impl Problem {
         )
     }
 
-    /// The 405 of what exists for another method; the router adds for which.
+    /// Makes the 405; the router adds `Allow`.
     pub fn method_not_allowed() -> Self {
         Self::new(
             Code::MethodNotAllowed,
@@ -133,7 +133,7 @@ impl Problem {
         )
     }
 
-    /// A failure of ours: `error` goes to the log, never to the client.
+    /// Makes the 500 of an error of ours: `error` goes to the log, never to the client.
     pub fn internal(error: &(dyn std::fmt::Display + Send + Sync)) -> Self {
         let detail = "The service failed to answer this request. Try again; if it fails again, give the request id to the operator.";
         Self {
@@ -142,7 +142,7 @@ impl Problem {
         }
     }
 
-    /// Tells the log, if this is a failure of ours.
+    /// Logs the cause, if there is one.
     pub fn log(&self, request_id: &str) {
         if let Some(cause) = &self.cause {
             tracing::error!(request = request_id, cause, "internal error");
@@ -163,7 +163,7 @@ impl Problem {
         self
     }
 
-    /// The problem document.
+    /// Returns the problem document (RFC 9457).
     pub fn document(&self, base_url: &str, request_id: &str) -> Value {
         let mut document = Map::new();
         let code = self.code.as_str();
@@ -187,7 +187,7 @@ impl From<InvalidHeaderValue> for Problem {
 }
 
 impl IntoResponse for Problem {
-    /// An empty answer that carries the problem to the front.
+    /// Makes an empty answer that carries the problem to the front in its extensions.
     fn into_response(self) -> Response {
         let mut response = self.code.status().into_response();
         let headers = response.headers_mut();

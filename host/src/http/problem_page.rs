@@ -1,23 +1,23 @@
-//! The platform's own pages: errors, forms, and what a problem's `type` URL explains. One shell for all.
+//! The platform's own pages: errors, forms, and the pages at problems' `type` URLs. All have one layout.
 
 use http::{HeaderValue, StatusCode};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::problem::{Code, Problem};
 
-/// Policy of the platform's pages: they may load their own style, and send forms to their own origin.
+/// Content-Security-Policy of the platform's pages: inline style, and forms to the same origin.
 pub const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'",
 );
 
-/// The colours and typefaces of every page, the guest's and ours.
+/// Colours and typefaces of all pages, those of guests and ours.
 pub const TOKENS: &str = include_str!("../../../guest-render/assets/tokens.css");
-/// The elements of the platform's own pages.
+/// Styles of the platform's own pages.
 pub const STYLE: &str = include_str!("../../assets/platform.css");
 /// The frame of pages that say one thing, and of their forms.
 const NOTICE: &str = include_str!("../../assets/notice.css");
 
-/// A page of the platform that says one thing.
+/// Lays out a page of the platform.
 pub fn shell(title: &str, body: &Markup) -> Markup {
     html! {
         (DOCTYPE)
@@ -28,7 +28,7 @@ pub fn shell(title: &str, body: &Markup) -> Markup {
                 meta name="color-scheme" content="light dark";
                 meta name="robots" content="noindex";
                 title { (title) }
-                // Who shows a link to it shows no more than this.
+                // Link previews show no more than this.
                 meta name="description" content=(title);
                 meta property="og:title" content=(title);
                 meta property="og:description" content=(title);
@@ -40,7 +40,7 @@ pub fn shell(title: &str, body: &Markup) -> Markup {
     }
 }
 
-/// An error, for a browser. Where nothing is, a visitor is led to `start`: a URL of ours, never one of the request's.
+/// Makes the page of an error. A 404 links to `start`, which never comes from the request.
 pub fn error(problem: &Problem, request_id: &str, start: &str) -> Markup {
     let title = problem.code.title();
     let is_nothing = problem.code.status() == StatusCode::NOT_FOUND;

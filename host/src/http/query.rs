@@ -66,7 +66,7 @@ impl<S: Send + Sync> FromRequestParts<S> for NoQuery {
     }
 }
 
-/// Query parameters that are not looked at yet: the handler first finds out whether what it is for exists.
+/// Query parameters that are not parsed yet: the handler first checks that its target exists.
 #[derive(Clone, Debug)]
 pub struct UnreadQuery(Option<String>);
 
@@ -79,7 +79,7 @@ impl<S: Send + Sync> FromRequestParts<S> for UnreadQuery {
 }
 
 impl UnreadQuery {
-    /// Reads them.
+    /// Parses the parameters.
     ///
     /// # Errors
     /// `invalid_request`, naming the parameter.
@@ -87,7 +87,7 @@ impl UnreadQuery {
         read(self.0.as_deref())
     }
 
-    /// Refuses any.
+    /// Refuses any parameter.
     ///
     /// # Errors
     /// `invalid_request`, naming the first.

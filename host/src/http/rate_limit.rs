@@ -1,4 +1,4 @@
-//! Rate limits: token buckets, as route layers, so that a request is counted before anything else is done.
+//! Rate limits: token buckets, as route layers, so that a request is counted before any other work.
 
 use std::hash::Hash;
 use std::net::IpAddr;
@@ -23,22 +23,22 @@ use crate::config::Limits;
 use svc_base::clock::Clock;
 use svc_base::ids::DeploymentId;
 
-const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
-const STATE: HeaderName = HeaderName::from_static("ratelimit");
+const POLICY_HEADER: HeaderName = HeaderName::from_static("ratelimit-policy");
+const STATE_HEADER: HeaderName = HeaderName::from_static("ratelimit");
 
-/// Numbers of a bucket, and the settings that they come from.
+/// Size and refill of a bucket, and their settings' keys.
 #[derive(Clone, Copy, Debug)]
-struct Rate {
+struct BucketRate {
     per_minute: u64,
     burst: u64,
-    /// The settings' keys of both.
+    /// The settings' keys.
     keys: [&'static str; 2],
 }
 
-/// The rate of two settings.
+/// Makes the rate of two settings.
 macro_rules! rate {
     ($limits:ident.$per_minute:ident, $same:ident.$burst:ident) => {
-        Rate {
+        BucketRate {
             per_minute: $limits.$per_minute,
             burst: $limits.$burst,
             keys: [stringify!($per_minute), stringify!($burst)],
@@ -48,7 +48,7 @@ macro_rules! rate {
 
 macro_rules! rules {
     ($($(#[$doc:meta])* $rule:ident $name:literal $per_minute:ident $burst:ident;)+) => {
-        /// Which of the clients' buckets a route draws from.
+        /// Rate limit by client that a route has.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Rule {
             $($(#[$doc])* $rule,)+
@@ -65,15 +65,15 @@ macro_rules! rules {
 
 // Each is a row here, and two keys of the settings' `[limits]`.
 rules! {
-    /// Publishes a page.
+    /// Publishing pages.
     Deploy "deploy" deploy_per_minute deploy_burst;
-    /// Deleting shares, as often as one publishes.
+    /// Deleting shares, with the numbers of publishing.
     Delete "delete" deploy_per_minute deploy_burst;
-    /// Looking at what is yet to be published.
+    /// Previews of unpublished pages.
     Preview "preview" preview_per_minute preview_burst;
     /// Password attempts.
     Auth "auth" auth_per_minute auth_burst;
-    /// Visitors' sign-ins: begun, and come back from.
+    /// Steps of visitors' sign-ins.
     SignIn "sign_in" sign_in_per_minute sign_in_burst;
     /// Reports of abuse.
     Report "report" report_per_minute report_burst;
@@ -85,19 +85,19 @@ rules! {
     Checkout "checkout" checkout_per_minute checkout_burst;
 }
 
-/// All buckets.
+/// The buckets of all rate limits.
 #[derive(Debug)]
 pub struct RateLimits {
-    /// In the order of the rules.
+    /// Buckets by client, in the order of the rules.
     by_client: Vec<Buckets<IpAddr>>,
-    /// Calls of the backend behind a deployment, by deployment, whoever makes them.
+    /// Calls of a backend, by deployment, from all clients together.
     pub op_deployment: Buckets<DeploymentId>,
     /// Owner routes without a limit of their own, by caller.
     pub owner: Buckets<String>,
 }
 
 impl RateLimits {
-    /// Full buckets of the configured sizes.
+    /// Makes full buckets of the configured sizes.
     pub fn new(limits: &Limits, clock: &Clock) -> Self {
         Self {
             by_client: by_client(limits, clock),
@@ -116,56 +116,56 @@ impl RateLimits {
         }
     }
 
-    /// Forgets the buckets that are full again.
+    /// Removes the buckets that are full again.
     pub fn tidy(&self) {
         self.by_client.iter().for_each(Buckets::tidy);
         self.op_deployment.tidy();
         self.owner.tidy();
     }
 
-    /// The clients' buckets of a rule.
+    /// Returns the buckets of a rule, by client.
     pub fn by_client(&self, rule: Rule) -> &Buckets<IpAddr> {
         &self.by_client[rule as usize]
     }
 }
 
-/// A bucket for each key.
+/// Token buckets by key.
 #[derive(Debug)]
 pub struct Buckets<K: Clone + Hash + Eq> {
     name: &'static str,
-    limiter: RateLimiter<K, DashMapStateStore<K>, Ticks, StateInformationMiddleware>,
+    limiter: RateLimiter<K, DashMapStateStore<K>, GovernorTime, StateInformationMiddleware>,
     policy: HeaderValue,
-    /// Seconds until a spent token is back, rounded up.
+    /// Seconds until a token refills, rounded up.
     refill: u64,
-    /// Text of a refusal: the numbers, and how they are raised.
+    /// Text of a refusal, with the numbers and their settings.
     refusal: Arc<str>,
 }
 
-/// Outcome of a draw from a bucket.
+/// Outcome of taking a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Draw {
-    /// There was a token, and so many are left.
+    /// A token was taken, and so many are left.
     Left(u32),
-    /// There was none.
+    /// The bucket was empty.
     Empty,
 }
 
-/// Error of an empty bucket, as its text for the client.
+/// Error of an empty bucket, with its text for the client.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct Spent(Arc<str>);
+pub struct BucketEmpty(Arc<str>);
 
-impl From<Spent> for Problem {
-    fn from(Spent(refusal): Spent) -> Self {
+impl From<BucketEmpty> for Problem {
+    fn from(BucketEmpty(refusal): BucketEmpty) -> Self {
         Self::new(Code::RateLimited, &*refusal)
     }
 }
 
-/// Our clock, as the governor reads it.
+/// Adapter from our clock to the governor's.
 #[derive(Clone, Debug)]
-struct Ticks(Clock);
+struct GovernorTime(Clock);
 
-impl GovernorClock for Ticks {
+impl GovernorClock for GovernorTime {
     type Instant = Nanos;
     fn now(&self) -> Nanos {
         // An hour on, so that the arithmetic before the start does not saturate.
@@ -174,8 +174,8 @@ impl GovernorClock for Ticks {
 }
 
 impl<K: Clone + Hash + Eq> Buckets<K> {
-    fn new(name: &'static str, whose: &str, rate: Rate, clock: &Clock) -> Self {
-        let Rate {
+    fn new(name: &'static str, whose: &str, rate: BucketRate, clock: &Clock) -> Self {
+        let BucketRate {
             per_minute, burst, ..
         } = rate;
         let number = |n: u64| {
@@ -184,21 +184,25 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
         let quota = Quota::per_minute(number(per_minute)).allow_burst(number(burst));
         Self {
             name,
-            limiter: RateLimiter::new(quota, DashMapStateStore::default(), Ticks(clock.clone())),
+            limiter: RateLimiter::new(
+                quota,
+                DashMapStateStore::default(),
+                GovernorTime(clock.clone()),
+            ),
             policy: header(format!("\"{name}\";q={per_minute};w=60")),
             refill: 60_u64.div_ceil(per_minute),
             refusal: refusal(name, whose, rate).into(),
         }
     }
 
-    /// Runs a request if its bucket has a token, and says in its answer what is left.
-    pub async fn draw(&self, key: &K, request: Request, next: Next) -> Response {
+    /// Runs a request if its bucket has a token, and adds the bucket's state to the answer's headers.
+    pub async fn run_if_allowed(&self, key: &K, request: Request, next: Next) -> Response {
         let draw = self.take(key);
         let mut response = match draw {
             Draw::Left(_) => next.run(request).await,
             Draw::Empty => Problem::from(self.spent()).into_response(),
         };
-        self.announce(draw, response.headers_mut());
+        self.add_headers(draw, response.headers_mut());
         response
     }
 
@@ -210,7 +214,7 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
         }
     }
 
-    /// Takes `tokens` at once.
+    /// Takes `tokens` tokens, or none.
     ///
     /// # Errors
     /// [`Spent`] if there were fewer: none is taken then.
@@ -222,15 +226,15 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
         }
     }
 
-    /// Adds what a bucket allows, and what is left in it, to an answer's headers.
-    pub fn announce(&self, draw: Draw, headers: &mut HeaderMap) {
-        headers.append(POLICY, self.policy.clone());
+    /// Adds the headers `RateLimit-Policy` and `RateLimit` to an answer.
+    pub fn add_headers(&self, draw: Draw, headers: &mut HeaderMap) {
+        headers.append(POLICY_HEADER, self.policy.clone());
         let left = match draw {
             Draw::Left(left) => left,
             Draw::Empty => 0,
         };
         let state = format!("\"{}\";r={left};t={}", self.name, self.refill);
-        headers.append(STATE, header(state));
+        headers.append(STATE_HEADER, header(state));
     }
 
     /// Returns the error of a caller for whom there was no token.
@@ -244,8 +248,8 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
     }
 }
 
-fn refusal(name: &str, whose: &str, rate: Rate) -> String {
-    let Rate {
+fn refusal(name: &str, whose: &str, rate: BucketRate) -> String {
+    let BucketRate {
         per_minute,
         burst,
         keys: [per_minute_key, burst_key],
@@ -260,7 +264,7 @@ fn header(text: String) -> HeaderValue {
     HeaderValue::from_maybe_shared(Bytes::from(text)).unwrap_or(HeaderValue::from_static(""))
 }
 
-/// The layer by client: `post(handler).route_layer(from_fn_with_state((limits, rule), rate_limit::enforce))`.
+/// Layer of a rate limit by client: `post(handler).route_layer(from_fn_with_state((limits, rule), rate_limit::enforce))`.
 pub async fn enforce(
     State((limits, rule)): State<(Arc<RateLimits>, Rule)>,
     request: Request,
@@ -271,7 +275,12 @@ pub async fn enforce(
         .get::<Context>()
         .map(|context| context.client.bucket())
     {
-        Some(client) => limits.by_client(rule).draw(&client, request, next).await,
+        Some(client) => {
+            limits
+                .by_client(rule)
+                .run_if_allowed(&client, request, next)
+                .await
+        }
         None => Problem::internal(&"a request without a context").into_response(),
     }
 }

@@ -1,8 +1,8 @@
-//! Ids of requests.
+//! Generator of request ids.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Makes the ids of requests: unique in this process, and unlikely to meet those of another.
+/// Generates request ids: unique in this process, and unlikely to collide with those of another.
 #[derive(Debug)]
 pub struct RequestIds {
     prefix: u32,
@@ -10,7 +10,7 @@ pub struct RequestIds {
 }
 
 impl RequestIds {
-    /// Ids that begin with `prefix`.
+    /// Makes a generator of ids that begin with `prefix`.
     pub fn new(prefix: u32) -> Self {
         Self {
             prefix,
@@ -18,7 +18,7 @@ impl RequestIds {
         }
     }
 
-    /// The next id.
+    /// Returns the next id.
     pub fn next(&self) -> String {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let mut id = String::with_capacity(25);
@@ -29,7 +29,7 @@ impl RequestIds {
     }
 }
 
-/// Writes a number in at least eight hexadecimal digits: what `{:08x}` writes, at a tenth of its price.
+/// Writes a number in at least eight hexadecimal digits, as `{:08x}` at a tenth of its cost.
 fn push_hex(text: &mut String, number: u64) {
     let digits = (16 - number.leading_zeros() / 4).max(8);
     for digit in (0..digits).rev() {

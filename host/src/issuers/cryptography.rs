@@ -1,5 +1,5 @@
-//! The cryptography below tokens: ring, as everywhere else. `jsonwebtoken` calls it through these adapters, which know public keys only, but
-//! for the one kind of key with which tokens are made here.
+//! The cryptography of tokens: ring, as everywhere else. `jsonwebtoken` calls it through these adapters, which support public keys,
+//! and ES256 for signing.
 
 use std::sync::OnceLock;
 
@@ -13,21 +13,21 @@ use ring::signature::{self as ring_signature, EcdsaKeyPair, RsaPublicKeyComponen
 static PROVIDER: CryptoProvider = CryptoProvider {
     signer_factory: signer,
     verifier_factory: verifier,
-    // Nothing here turns keys into other keys.
+    // Key conversion is not needed.
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// Sets ring for the process, once.
+/// Installs ring as the provider of the process, once.
 pub(super) fn install() {
     static INSTALLED: OnceLock<()> = OnceLock::new();
     INSTALLED.get_or_init(|| {
-        // Nobody else in this process uses the library.
+        // Fails if another provider is installed: no other code of this process uses the library.
         let _ = PROVIDER.install_default();
     });
 }
 
 fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>> {
-    // No algorithm with a shared secret: its "public" key would let everybody sign.
+    // No HMAC algorithm: a public key taken as a shared secret would let anybody sign.
     let scheme: Scheme = match algorithm {
         Algorithm::RS256 => Scheme::Rsa(&ring_signature::RSA_PKCS1_2048_8192_SHA256),
         Algorithm::RS384 => Scheme::Rsa(&ring_signature::RSA_PKCS1_2048_8192_SHA384),
@@ -50,7 +50,7 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
     }))
 }
 
-/// How ring verifies a kind of signature.
+/// Parameters with which ring verifies a signature algorithm.
 enum Scheme {
     Rsa(&'static ring_signature::RsaParameters),
     Other(&'static dyn ring_signature::VerificationAlgorithm),
@@ -66,7 +66,7 @@ impl Verifier<Vec<u8>> for RingVerifier {
     fn verify(&self, message: &[u8], signed: &Vec<u8>) -> std::result::Result<(), Error> {
         let verified = match (&self.scheme, self.key.kind()) {
             (Scheme::Rsa(scheme), DecodingKeyKind::RsaModulusExponent { n, e }) => {
-                let (n, e) = (without_zeros(n), without_zeros(e));
+                let (n, e) = (strip_leading_zeros(n), strip_leading_zeros(e));
                 RsaPublicKeyComponents { n, e }.verify(scheme, message, signed)
             }
             (Scheme::Other(scheme), DecodingKeyKind::SecretOrDer(point)) => {
@@ -84,8 +84,8 @@ impl JwtVerifier for RingVerifier {
     }
 }
 
-/// A number without zeros before it, which some issuers write and ring refuses.
-fn without_zeros(number: &[u8]) -> &[u8] {
+/// Strips leading zeros, which some issuers write and ring refuses.
+fn strip_leading_zeros(number: &[u8]) -> &[u8] {
     let first = number.iter().position(|byte| *byte != 0);
     &number[first.unwrap_or(number.len())..]
 }

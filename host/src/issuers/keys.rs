@@ -1,27 +1,27 @@
-//! An issuer's keys (RFC 7517): those that can verify a signature, and which of them may for a token.
+//! An issuer's key set (RFC 7517), and which of its keys may verify a token.
 
 use jsonwebtoken::{Algorithm, DecodingKey};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The most keys that are kept of a set: real ones have a handful.
-const MOST: usize = 100;
+/// Most keys that are kept of a set: real ones have a handful.
+const MAX_KEYS: usize = 100;
 
-/// The keys of an issuer.
+/// The key set of an issuer.
 #[derive(Clone, Debug, Default)]
 pub struct Keys(Vec<Key>);
 
 #[derive(Clone, Debug)]
 struct Key {
     id: Option<String>,
-    /// Algorithms that it may verify.
+    /// Algorithms that the key may verify.
     algorithms: Vec<Algorithm>,
-    /// The issuer that it signs for, where the set says so.
+    /// The issuer that the key signs for, where the set says so.
     issuer: Option<String>,
     key: DecodingKey,
 }
 
-/// A key of a set, as it is written.
+/// A key in JSON.
 #[derive(Deserialize)]
 struct Jwk {
     kty: String,
@@ -44,24 +44,24 @@ struct Set {
 }
 
 impl Keys {
-    /// Reads a set. Keys that verify nothing are left out: a set may have keys for what is yet to be invented.
+    /// Reads a set. Keys of unknown types and those not for signatures are left out.
     ///
     /// # Errors
-    /// Why it is no set of keys.
+    /// A text that says why it is not a key set.
     pub fn parse(document: &[u8]) -> Result<Self, String> {
         let set: Set = serde_json::from_slice(document).map_err(|error| error.to_string())?;
         let keys = set.keys.into_iter();
         let keys = keys.filter_map(|key| Key::read(serde_json::from_value(key).ok()?));
-        Ok(Self(keys.take(MOST).collect()))
+        Ok(Self(keys.take(MAX_KEYS).collect()))
     }
 
-    /// How many there are.
+    /// Returns the number of keys.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// The keys that may have signed what says that it is signed by `id` with `algorithm`, each with the issuer that it signs for.
-    pub(super) fn fitting<'a>(
+    /// Returns the keys that may have signed a token with this key id and algorithm, each with the issuer that it signs for.
+    pub(super) fn candidates<'a>(
         &'a self,
         id: Option<&'a str>,
         algorithm: Algorithm,
@@ -137,9 +137,9 @@ mod tests {
 
     use super::*;
 
-    fn fitting(keys: &Value, id: Option<&str>, algorithm: Algorithm) -> usize {
+    fn candidates(keys: &Value, id: Option<&str>, algorithm: Algorithm) -> usize {
         let keys = Keys::parse(json!({ "keys": keys }).to_string().as_bytes()).unwrap();
-        keys.fitting(id, algorithm).count()
+        keys.candidates(id, algorithm).count()
     }
 
     #[test]
@@ -203,6 +203,6 @@ mod tests {
         assert!(Keys::parse(b"{}").is_err());
         let many = vec![json!({"kty": "OKP", "crv": "Ed25519", "x": "AA"}); 500];
         let many = Keys::parse(json!({ "keys": many }).to_string().as_bytes());
-        assert_eq!(many.unwrap().count(), MOST);
+        assert_eq!(many.unwrap().count(), MAX_KEYS);
     }
 }

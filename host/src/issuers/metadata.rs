@@ -1,44 +1,44 @@
-//! Metadata of an issuer: the document of OpenID Connect Discovery, read and checked.
+//! Metadata of an issuer: the document of OpenID Connect Discovery, parsed and checked.
 
 use serde::Deserialize;
 use url::Url;
 
-use crate::config::{Address, AddressError};
+use crate::config::{AddressError, IssuerAddress};
 
-/// The place of a tenant's id in an issuer that stands for many tenants, as Microsoft writes it.
+/// Placeholder for a tenant's id in the issuer name of a multi-tenant issuer, as Microsoft writes it.
 const TENANT: &str = "{tenantid}";
 
 /// Metadata of an issuer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metadata {
-    /// Name in tokens; with [`TENANT`] in it, that of each of its tenants.
+    /// Issuer name in tokens; a template if it contains [`TENANT`].
     issuer: String,
-    /// Where its keys are.
+    /// URL of the key set.
     pub jwks_uri: Url,
-    /// Where people sign in.
+    /// URL of the sign-in page.
     pub authorization_endpoint: Option<Url>,
-    /// Where codes become tokens.
+    /// URL where a code is exchanged for tokens.
     pub token_endpoint: Option<Url>,
-    /// Where it tells more of who has signed in.
+    /// URL of the user's profile.
     pub userinfo_endpoint: Option<Url>,
-    /// Whether every answer to a sign-in names the issuer (RFC 9207).
-    pub names_itself: bool,
-    /// Whether the client's secret goes into the body of a request for tokens, because the issuer takes it nowhere else.
+    /// Whether authorization responses have the parameter `iss` (RFC 9207).
+    pub answers_name_issuer: bool,
+    /// Whether the client secret is sent in the body of token requests, because the issuer does not accept HTTP Basic.
     pub secret_in_body: bool,
 }
 
-/// A document that does not describe the issuer that was asked.
+/// Error of a discovery document.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MetadataError {
-    /// It is no such document.
+    /// The document cannot be parsed.
     #[error("its discovery document cannot be read: {0}")]
     Unreadable(String),
-    /// It describes another issuer.
+    /// The document describes another issuer.
     #[error(
         "its discovery document is that of {0:?}: set `issuer` to exactly that, if it is meant"
     )]
     OtherIssuer(String),
-    /// It names an address that is not asked.
+    /// The document names an endpoint that is not allowed.
     #[error("`{0}` of its discovery document {1}")]
     Endpoint(&'static str, AddressError),
 }
@@ -60,10 +60,10 @@ impl Metadata {
     ///
     /// # Errors
     /// [`MetadataError`].
-    pub fn parse(address: &Address, document: &[u8]) -> Result<Self, MetadataError> {
+    pub fn parse(address: &IssuerAddress, document: &[u8]) -> Result<Self, MetadataError> {
         let document: Document = serde_json::from_slice(document)
             .map_err(|error| MetadataError::Unreadable(error.to_string()))?;
-        if !is_of(address.as_str(), &document.issuer) {
+        if !describes_issuer(address.as_str(), &document.issuer) {
             return Err(MetadataError::OtherIssuer(document.issuer));
         }
         let endpoint = |name, text: &str| {
@@ -82,14 +82,13 @@ impl Metadata {
             )?,
             token_endpoint: optional("token_endpoint", document.token_endpoint)?,
             userinfo_endpoint: optional("userinfo_endpoint", document.userinfo_endpoint)?,
-            names_itself: document.authorization_response_iss_parameter_supported,
+            answers_name_issuer: document.authorization_response_iss_parameter_supported,
             secret_in_body: takes("client_secret_post") && !takes("client_secret_basic"),
             issuer: document.issuer,
         })
     }
 
-    /// Returns the issuer's name in a token; that of the tenant which the token names, where the issuer stands for
-    /// many.
+    /// Returns the issuer name expected in a token; for a multi-tenant issuer, that of the token's tenant.
     pub(super) fn issuer_of(&self, tenant: Option<&str>) -> Option<String> {
         if !self.issuer.contains(TENANT) {
             return Some(self.issuer.clone());
@@ -99,7 +98,7 @@ impl Metadata {
             .map(|tenant| self.issuer.replace(TENANT, tenant))
     }
 
-    /// Whether `name` is the issuer's own, or that of a tenant of it.
+    /// Whether `name` is the issuer's name, or that of one of its tenants.
     pub fn is_issuer(&self, name: &str) -> bool {
         match self.issuer.split_once(TENANT) {
             None => self.issuer == name,
@@ -110,14 +109,14 @@ impl Metadata {
         }
     }
 
-    /// Whether a key that belongs to `issuer` signs for the one named `name`.
+    /// Whether a key of `issuer` may sign tokens of the issuer named `name`.
     pub(super) fn may_sign(issuer: Option<&str>, name: &str) -> bool {
         issuer.is_none_or(|issuer| issuer == name || issuer.contains(TENANT))
     }
 }
 
-/// Whether a document that names `issuer` is the one of the issuer that was asked at `asked`. A slash at the end makes no other issuer of it.
-fn is_of(asked: &str, issuer: &str) -> bool {
+/// Whether a document that names `issuer` describes the issuer at the address `asked`. A trailing slash makes no difference.
+fn describes_issuer(asked: &str, issuer: &str) -> bool {
     let plain = |text: &str| text.trim_end_matches('/').to_owned();
     if plain(asked) == plain(issuer) {
         return true;
@@ -131,7 +130,7 @@ fn is_of(asked: &str, issuer: &str) -> bool {
     asked.is_some_and(|group| matches!(group.as_str(), "common" | "organizations" | "consumers"))
 }
 
-/// Whether this can be a tenant's id: letters, digits and hyphens, so that no other address comes of it.
+/// Whether a text can be a tenant's id: letters, digits and hyphens, so that it cannot change the address.
 fn is_tenant(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
@@ -143,7 +142,7 @@ mod tests {
     use super::*;
 
     fn parse(address: &str, document: &Value) -> Result<Metadata, MetadataError> {
-        let address = Address::parse(address).unwrap();
+        let address = IssuerAddress::parse(address).unwrap();
         Metadata::parse(&address, document.to_string().as_bytes())
     }
 

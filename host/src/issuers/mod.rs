@@ -1,7 +1,7 @@
-//! Issuers of tokens: what an OpenID Connect issuer says of itself, its keys, and whether a token is one of its tokens.
+//! Issuers of tokens: the metadata and keys of an OpenID Connect issuer, and the verification of its tokens.
 //!
-//! Everything that decides is pure: [`Metadata`], [`Keys`] and [`Token`] read what came and compare it with what was expected. [`Issuer`]
-//! fetches, remembers, and asks again within bounds.
+//! The decisions are pure: [`Metadata`], [`Keys`] and [`Token`] parse and compare. [`Issuer`] fetches, caches, and refreshes within
+//! bounds.
 
 mod cryptography;
 mod issuer;
@@ -10,11 +10,11 @@ mod metadata;
 mod signing;
 mod tokens;
 
-pub use crate::config::{Address, AddressError};
+pub use crate::config::{AddressError, IssuerAddress};
 pub use issuer::{CALL_TIME, Issuer, IssuerError};
 pub use keys::Keys;
 pub use metadata::{Metadata, MetadataError};
-pub use signing::{NoKey, SigningKey};
+pub use signing::{SigningError, SigningKey};
 pub use tokens::{AccessClaims, Audience, IdClaims, Profile, Token, TokenError};
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Making tokens: what the issuer inside the server does, and issuers of tests.
+//! Signing of tokens, for the issuer inside the server and for tests.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::cryptography;
 
-/// A key with which tokens are made, for the issuer inside the server and for tests.
+/// A private key that signs tokens.
 #[derive(Clone)]
 pub struct SigningKey {
     id: String,
@@ -26,21 +26,22 @@ impl fmt::Debug for SigningKey {
     }
 }
 
-/// The system gave no key.
+/// Key generation or signing failed.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("no key could be made")]
-pub struct NoKey;
+pub struct SigningError;
 
 impl SigningKey {
-    /// Makes a new key for ES256.
+    /// Generates a key for ES256.
     ///
     /// # Errors
     /// When the system has no randomness.
-    pub fn generate(id: &str) -> Result<Self, NoKey> {
+    pub fn generate(id: &str) -> Result<Self, SigningError> {
         cryptography::install();
         let (random, scheme) = (SystemRandom::new(), &ECDSA_P256_SHA256_FIXED_SIGNING);
-        let pkcs8 = EcdsaKeyPair::generate_pkcs8(scheme, &random).map_err(|_| NoKey)?;
-        let pair = EcdsaKeyPair::from_pkcs8(scheme, pkcs8.as_ref(), &random).map_err(|_| NoKey)?;
+        let pkcs8 = EcdsaKeyPair::generate_pkcs8(scheme, &random).map_err(|_| SigningError)?;
+        let pair =
+            EcdsaKeyPair::from_pkcs8(scheme, pkcs8.as_ref(), &random).map_err(|_| SigningError)?;
         Ok(Self {
             id: id.to_owned(),
             key: EncodingKey::from_ec_der(pkcs8.as_ref()),
@@ -48,8 +49,8 @@ impl SigningKey {
         })
     }
 
-    /// Returns the public half, as a member of a set of keys.
-    pub fn public(&self) -> Value {
+    /// Returns the public key as a JWK.
+    pub fn public_jwk(&self) -> Value {
         let (x, y) = self.point[1..].split_at(32);
         json!({
             "kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256", "kid": self.id,
@@ -57,14 +58,14 @@ impl SigningKey {
         })
     }
 
-    /// Makes a token of these claims.
+    /// Signs a token with these claims.
     ///
     /// # Errors
     /// When they are no JSON object, or the system has no randomness.
-    pub fn sign(&self, claims: &impl Serialize) -> Result<String, NoKey> {
+    pub fn sign(&self, claims: &impl Serialize) -> Result<String, SigningError> {
         let mut header = Header::new(Algorithm::ES256);
         header.kid = Some(self.id.clone());
-        jsonwebtoken::encode(&header, claims, &self.key).map_err(|_| NoKey)
+        jsonwebtoken::encode(&header, claims, &self.key).map_err(|_| SigningError)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Tokens: signed claims (RFC 7519), and whether they are an issuer's for us, now.
+//! JSON Web Tokens (RFC 7519): parsing, and the verification of signature, issuer, audience and time.
 
 use std::fmt;
 
@@ -12,33 +12,33 @@ use super::keys::Keys;
 use super::metadata::Metadata;
 use svc_base::clock::Timestamp;
 
-/// How far clocks may be apart, in seconds.
+/// Accepted difference of clocks, in seconds.
 const LEEWAY: f64 = 60.0;
-/// The most bytes of a subject (OpenID Connect Core, section 2).
-const SUBJECT: usize = 255;
+/// Most bytes of a subject (OpenID Connect Core, section 2).
+const MAX_SUBJECT_BYTES: usize = 255;
 
-/// Why a token is not taken. Its text has nothing of the token but what names the reason.
+/// Reason for refusing a token. The text contains nothing of the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// It is no token, or has claims of other types.
+    /// The token cannot be parsed.
     #[error("it cannot be read")]
     Malformed,
-    /// The algorithm has no private and public key.
+    /// The algorithm is not supported: it is not a public-key signature.
     #[error("its algorithm is not one that is taken")]
     Algorithm,
-    /// No key of the issuer is the one that it names.
+    /// The issuer has no key that the token may be signed with.
     #[error("it names a key that the issuer does not have")]
     UnknownKey,
-    /// The issuer did not sign it.
+    /// The signature is invalid.
     #[error("its signature is not the issuer's")]
     Signature,
-    /// It is of another issuer.
+    /// The token is from another issuer.
     #[error("its `iss` is another issuer's")]
     Issuer,
-    /// It is for somebody else.
+    /// The token is for another audience.
     #[error("its `aud` is somebody else")]
     Audience,
-    /// It was given to another client.
+    /// The token was issued to another client.
     #[error("its `azp` is another client")]
     AuthorizedParty,
     /// The token has expired.
@@ -47,15 +47,15 @@ pub enum TokenError {
     /// The token is not valid yet.
     #[error("it is not valid yet")]
     NotYet,
-    /// It is of another sign-in.
+    /// The token belongs to another sign-in.
     #[error("its `nonce` is that of another sign-in")]
     Nonce,
-    /// It lacks a claim that it must have.
+    /// A required claim is missing.
     #[error("it has no usable `{0}`")]
     Missing(&'static str),
 }
 
-/// Audience of a token: one, or several.
+/// Audience claim of a token.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum Audience {
@@ -66,7 +66,6 @@ pub enum Audience {
 }
 
 impl Audience {
-    /// Whether `name` is among them.
     pub fn has(&self, name: &str) -> bool {
         match self {
             Self::One(one) => one == name,
@@ -79,43 +78,43 @@ impl Audience {
     }
 }
 
-/// Claims of a checked ID token about who signed in.
+/// Claims of a verified ID token about the person who signed in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdClaims {
-    /// The issuer's name, of the tenant where it has several.
+    /// Issuer name, that of the tenant for a multi-tenant issuer.
     pub issuer: String,
-    /// Subject: the issuer's own name for the person.
+    /// Subject: the issuer's id of the person.
     pub subject: String,
     /// E-mail address of the person.
     pub email: Option<String>,
-    /// Whether the issuer has made sure that the address is theirs.
+    /// Whether the issuer has verified the address.
     pub email_verified: bool,
     /// Name of the person.
     pub name: Option<String>,
-    /// The address of a picture of them.
+    /// URL of a picture of the person.
     pub picture: Option<String>,
     /// Language of the person.
     pub locale: Option<String>,
 }
 
-/// Claims of a checked access token.
+/// Claims of a verified access token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessClaims {
-    /// The issuer's name, of the tenant where it has several.
+    /// Issuer name, that of the tenant for a multi-tenant issuer.
     pub issuer: String,
-    /// Subject: the issuer's own name for the person.
+    /// Subject: the issuer's id of the person.
     pub subject: String,
     /// E-mail address of the person, if the issuer has verified it.
     pub email: Option<String>,
-    /// The program that it was given to.
+    /// Client that the token was issued to.
     pub client_id: Option<String>,
     /// Scopes of the token, separated by spaces.
     pub scope: Option<String>,
-    /// From when on it is not taken any more.
+    /// Time from which the token is refused.
     pub until: Timestamp,
 }
 
-/// Claims of tokens, unchecked.
+/// Claims of a token, not verified yet.
 #[derive(Clone, Debug, Deserialize)]
 struct Claims {
     iss: Option<String>,
@@ -133,19 +132,19 @@ struct Claims {
     profile: Profile,
 }
 
-/// Profile of a person, in a token or from the issuer. What has another type than it should have is left out.
+/// Profile of a person, in a token or from the issuer. Members of a wrong type are left out.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Profile {
     /// E-mail address of the person.
     #[serde(default, deserialize_with = "text")]
     pub email: Option<String>,
-    /// Whether the issuer has made sure that the address is theirs: some write a text.
+    /// Whether the issuer has verified the address; some issuers write a text.
     #[serde(default, deserialize_with = "truth")]
     pub email_verified: bool,
     /// Name of the person.
     #[serde(default, deserialize_with = "text")]
     pub name: Option<String>,
-    /// The address of a picture of them.
+    /// URL of a picture of the person.
     #[serde(default, deserialize_with = "text")]
     pub picture: Option<String>,
     /// Language of the person.
@@ -166,7 +165,7 @@ fn truth<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     Ok(value == Value::Bool(true) || value.as_str() == Some("true"))
 }
 
-/// A token whose form was read, and nothing was checked of it.
+/// A token whose header was parsed, and whose claims are not verified yet.
 #[derive(Clone)]
 pub struct Token<'a> {
     text: &'a str,
@@ -175,7 +174,7 @@ pub struct Token<'a> {
 }
 
 impl fmt::Debug for Token<'_> {
-    /// Shows nothing that could be used.
+    /// Leaves out the token itself.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Token")
             .field("algorithm", &self.algorithm)
@@ -184,13 +183,13 @@ impl fmt::Debug for Token<'_> {
 }
 
 impl<'a> Token<'a> {
-    /// Reads a token's form.
+    /// Parses a token's header.
     ///
     /// # Errors
     /// [`TokenError::Malformed`] or [`TokenError::Algorithm`].
     pub fn parse(text: &'a str) -> Result<Self, TokenError> {
         let header = jsonwebtoken::decode_header(text).map_err(|error| match error.kind() {
-            // An algorithm that the library has no name for, such as `none`.
+            // An algorithm that the library does not know, such as `none`.
             ErrorKind::Json(error) if error.to_string().contains("variant") => {
                 TokenError::Algorithm
             }
@@ -202,7 +201,7 @@ impl<'a> Token<'a> {
         ) {
             return Err(TokenError::Algorithm);
         }
-        // What must be understood is not.
+        // Critical extensions are not supported.
         if header.crit.is_some() {
             return Err(TokenError::Malformed);
         }
@@ -213,17 +212,17 @@ impl<'a> Token<'a> {
         })
     }
 
-    /// Whether the set has a key that may have signed it.
-    pub fn fits(&self, keys: &Keys) -> bool {
-        let mut fitting = keys.fitting(self.key_id.as_deref(), self.algorithm);
+    /// Whether the set has a key that may have signed the token.
+    pub fn has_candidate_key(&self, keys: &Keys) -> bool {
+        let mut fitting = keys.candidates(self.key_id.as_deref(), self.algorithm);
         fitting.next().is_some()
     }
 
-    /// Checks it as the answer to our own sign-in, as OpenID Connect Core, section 3.1.3.7, has it.
+    /// Verifies the token as an ID token of our own sign-in (OpenID Connect Core, section 3.1.3.7).
     ///
     /// # Errors
     /// [`TokenError`].
-    pub fn id(
+    pub fn verify_id(
         &self,
         metadata: &Metadata,
         keys: &Keys,
@@ -231,7 +230,7 @@ impl<'a> Token<'a> {
         nonce: &str,
         now: Timestamp,
     ) -> Result<IdClaims, TokenError> {
-        let claims = self.checked(metadata, keys, client_id, now)?;
+        let claims = self.verify(metadata, keys, client_id, now)?;
         claims.iat.ok_or(TokenError::Missing("iat"))?;
         let several = claims.aud.as_ref().is_some_and(Audience::is_several);
         match claims.azp.as_deref() {
@@ -253,18 +252,18 @@ impl<'a> Token<'a> {
         })
     }
 
-    /// Checks it as a token that a program calls us with.
+    /// Verifies the token as an access token of a request.
     ///
     /// # Errors
     /// [`TokenError`].
-    pub fn access(
+    pub fn verify_access(
         &self,
         metadata: &Metadata,
         keys: &Keys,
         audience: &str,
         now: Timestamp,
     ) -> Result<AccessClaims, TokenError> {
-        let claims = self.checked(metadata, keys, audience, now)?;
+        let claims = self.verify(metadata, keys, audience, now)?;
         let profile = claims.profile;
         Ok(AccessClaims {
             issuer: claims.iss.unwrap_or_default(),
@@ -276,8 +275,8 @@ impl<'a> Token<'a> {
         })
     }
 
-    /// The claims, if the issuer signed them, for `audience`, and they hold now.
-    fn checked(
+    /// Returns the claims, if the issuer signed them for `audience` and they are valid now.
+    fn verify(
         &self,
         metadata: &Metadata,
         keys: &Keys,
@@ -285,8 +284,8 @@ impl<'a> Token<'a> {
         now: Timestamp,
     ) -> Result<Claims, TokenError> {
         let mut refusal = TokenError::UnknownKey;
-        for (key, signs_for) in keys.fitting(self.key_id.as_deref(), self.algorithm) {
-            match self.signed_by(key) {
+        for (key, signs_for) in keys.candidates(self.key_id.as_deref(), self.algorithm) {
+            match self.verify_signature(key) {
                 Ok(claims) => {
                     check_issuer(&claims, metadata, signs_for)?;
                     check_claims(&claims, audience, now)?;
@@ -298,10 +297,10 @@ impl<'a> Token<'a> {
         Err(refusal)
     }
 
-    fn signed_by(&self, key: &DecodingKey) -> Result<Claims, TokenError> {
+    fn verify_signature(&self, key: &DecodingKey) -> Result<Claims, TokenError> {
         cryptography::install();
         let mut validation = Validation::new(self.algorithm);
-        // The library looks at the machine's clock; what follows looks at ours.
+        // The library would use the machine's clock; `check_claims` uses ours.
         validation.validate_exp = false;
         validation.validate_aud = false;
         validation.required_spec_claims.clear();
@@ -317,7 +316,7 @@ impl<'a> Token<'a> {
     }
 }
 
-/// From when on a token with this `exp` is not taken any more.
+/// Returns the time from which a token with this `exp` is refused.
 #[allow(
     clippy::cast_possible_truncation,
     reason = "a float beyond the integers becomes the nearest of them"
@@ -357,7 +356,7 @@ fn check_claims(claims: &Claims, audience: &str, now: Timestamp) -> Result<(), T
         return Err(TokenError::NotYet);
     }
     match claims.sub.as_deref() {
-        Some(sub) if !sub.is_empty() && sub.len() <= SUBJECT => Ok(()),
+        Some(sub) if !sub.is_empty() && sub.len() <= MAX_SUBJECT_BYTES => Ok(()),
         _ => Err(TokenError::Missing("sub")),
     }
 }

@@ -26,7 +26,7 @@ use crate::config::Config;
 use crate::http::NOSNIFF;
 use crate::http::document::{Document, REVALIDATE};
 use svc_database::FUNCTIONS;
-use svc_sandbox::Preparing;
+use svc_sandbox::GuestCompilation;
 
 /// The origin that stands in the texts of `host/assets`, which show commands as people run them at home.
 const SAMPLE_ORIGIN: &str = "http://localhost:8080";
@@ -37,10 +37,10 @@ const SQL_FUNCTIONS: &str = "SQL_FUNCTIONS";
 const ROBOTS: &str = include_str!("../../assets/robots.txt");
 const ICON_SVG: &str = include_str!("../../assets/favicon.svg");
 const ICON_ICO: &[u8] = include_bytes!("../../assets/favicon.ico");
-const STAGE: &str = include_str!("../../assets/stage.js");
+const STAGE_SCRIPT: &str = include_str!("../../assets/stage.js");
 
-/// How long browsers may keep icons and pictures without asking.
-const DAY: HeaderValue = HeaderValue::from_static("public, max-age=86400");
+/// `Cache-Control` of icons and pictures.
+const CACHE_A_DAY: HeaderValue = HeaderValue::from_static("public, max-age=86400");
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
@@ -51,13 +51,13 @@ pub struct Landing {
     documents: OnceCell<Documents>,
 }
 
-/// Finished bytes.
+/// The finished documents.
 #[derive(Debug)]
 pub struct Documents {
     /// The landing page on a host that serves the API.
     pub page: Document,
     /// The landing page on the landing host, whose form calls the API host.
-    pub page_elsewhere: Document,
+    pub page_of_landing_host: Document,
     /// The guide for agents.
     pub guide: Document,
     /// The rules for crawlers.
@@ -73,7 +73,7 @@ pub struct Documents {
 }
 
 impl Landing {
-    /// The landing page of an installation.
+    /// Makes the landing page of an installation.
     pub fn new(config: Arc<Config>) -> Self {
         Self {
             config,
@@ -81,11 +81,11 @@ impl Landing {
         }
     }
 
-    /// The landing page of a server whose guests are still being compiled: its form says how far that is.
-    pub fn while_preparing(&self, is_elsewhere: bool, preparing: &Preparing) -> Response {
+    /// Answers the landing page while the guests are being compiled, with their progress in the form.
+    pub fn while_preparing(&self, is_elsewhere: bool, preparing: &GuestCompilation) -> Response {
         let api = match is_elsewhere {
-            true => page::Api::Elsewhere,
-            false => page::Api::Here,
+            true => page::ApiHost::OtherHost,
+            false => page::ApiHost::ThisHost,
         };
         let page = page::landing(&self.config, api);
         let note = html! {
@@ -99,7 +99,7 @@ impl Landing {
         (headers, page.html.replacen(send, &noted, 1)).into_response()
     }
 
-    /// The documents, made at the first call: a start need not wait for their compression.
+    /// Returns the documents, which are made at the first call: a start need not wait for their compression.
     ///
     /// # Errors
     /// Only when a compressor fails, or the process ends meanwhile.
@@ -119,23 +119,23 @@ impl Documents {
         let page = |api| {
             let page = page::landing(config, api);
             let headers = page_headers(page.policy, REVALIDATE);
-            // What a stranger waits for fits into the first flight of a connection.
-            Document::dense(Bytes::from(page.html), &headers)
+            // Compressed densely, so that the page fits into the first flight of a connection.
+            Document::compressed_densely(Bytes::from(page.html), &headers)
         };
-        let guide = at_origin(&config.limits.said(GUIDE), &config.base_url);
+        let guide = at_origin(&config.limits.fill_in(GUIDE), &config.base_url);
         let guide = guide.replace(SQL_FUNCTIONS, &FUNCTIONS.join(", "));
         let robots = Bytes::from_static(ROBOTS.as_bytes());
         let svg = Bytes::from_static(ICON_SVG.as_bytes());
         let kind = HeaderValue::from_static;
         Ok(Self {
-            page: page(page::Api::Here)?,
-            page_elsewhere: page(page::Api::Elsewhere)?,
+            page: page(page::ApiHost::ThisHost)?,
+            page_of_landing_host: page(page::ApiHost::OtherHost)?,
             guide: Document::new(guide.into(), &headers(TEXT, REVALIDATE, None))?,
-            robots: Document::new(robots, &headers(TEXT, DAY, None))?,
-            icon_svg: Document::new(svg, &headers(kind("image/svg+xml"), DAY, None))?,
+            robots: Document::new(robots, &headers(TEXT, CACHE_A_DAY, None))?,
+            icon_svg: Document::new(svg, &headers(kind("image/svg+xml"), CACHE_A_DAY, None))?,
             icon_ico: Document::new(
                 Bytes::from_static(ICON_ICO),
-                &headers(kind("image/x-icon"), DAY, None),
+                &headers(kind("image/x-icon"), CACHE_A_DAY, None),
             )?,
             stage: stage(config)?,
             pictures: pictures::documents()?,
@@ -143,12 +143,11 @@ impl Documents {
     }
 }
 
-/// A text of ours with the installation's address in place of the sample's.
+/// Replaces the sample's origin in a text with the installation's.
 fn at_origin(text: &str, base_url: &str) -> String {
     text.replace(SAMPLE_ORIGIN, base_url)
 }
 
-/// Headers of the landing page.
 fn page_headers(policy: HeaderValue, cache: HeaderValue) -> HeaderMap {
     let mut headers = headers(HTML, cache, Some(policy));
     // Without scripts the form's POST must carry its origin, which `no-referrer` would turn into `null`.
@@ -174,7 +173,7 @@ fn headers(kind: HeaderValue, cache: HeaderValue, policy: Option<HeaderValue>) -
     headers
 }
 
-/// The stage is an origin of its own, and only the landing page may hold it.
+/// Makes the frame of previews: an opaque origin, which only the landing page may embed.
 fn stage(config: &Config) -> io::Result<Document> {
     let page = html! {
         (DOCTYPE)
@@ -182,14 +181,14 @@ fn stage(config: &Config) -> io::Result<Document> {
             head {
                 meta charset="utf-8";
                 title { "Preview" }
-                script { (PreEscaped(STAGE)) }
+                script { (PreEscaped(STAGE_SCRIPT)) }
             }
             body {}
         }
     };
     let mut ancestors = String::from("'self'");
     if let Some(host) = &config.landing_host {
-        // It answers on whatever port it is reached by.
+        // The landing host answers on any port.
         ancestors.push_str(&format!(" {}://{host}:*", config.scheme));
     }
     let policy = format!("sandbox allow-scripts; frame-ancestors {ancestors}");

@@ -1,4 +1,4 @@
-//! The landing page itself: what this is, a form to share something at once, and how agents and owners begin.
+//! The landing page: an introduction, the form, and the first steps of agents and owners.
 
 use std::sync::LazyLock;
 
@@ -11,15 +11,15 @@ use ring::digest::{SHA256, digest};
 use super::at_origin;
 use super::form::share;
 use super::pictures::gallery;
-use crate::config::{Config, lifetime};
+use crate::config::{Config, format_duration};
 use crate::http::problem_page::{STYLE, TOKENS};
 use svc_sandbox::ContentType;
 
 const OWN_STYLE: &str = include_str!("../../assets/landing.css");
 /// The script as it is served.
-static SCRIPT: LazyLock<String> = LazyLock::new(|| lean(PARTS));
-/// Parts of the script, which are one scope.
-const PARTS: &str = concat!(
+static SCRIPT: LazyLock<String> = LazyLock::new(|| strip_comments(SCRIPT_PARTS));
+/// Parts of the script, which share one scope.
+const SCRIPT_PARTS: &str = concat!(
     include_str!("../../assets/landing/form.js"),
     include_str!("../../assets/landing/preview.js"),
     include_str!("../../assets/landing/files.js"),
@@ -36,19 +36,19 @@ const CURSOR_JSON: &str = include_str!("../../assets/connect/cursor.json");
 const OWNER_CLAUDE_CODE: &str = include_str!("../../assets/connect/owner-claude-code.sh");
 const OWNER_MCP_JSON: &str = include_str!("../../assets/connect/owner-mcp.json");
 const OWNER_CURSOR_JSON: &str = include_str!("../../assets/connect/owner-cursor.json");
-/// Style that hides what is for scripts alone, where there are none.
+/// Style that hides elements for scripts, where scripts are off.
 const UNSCRIPTED: &str = ".scripted{display:none}";
 
 const TITLE: &str = "svc: publish a page, get a link";
 const DESCRIPTION: &str = "Publish {{content_types}}, and pass the link on. No account needed. Agents and owners publish by API, with a database for what lasts.";
 
-/// Where the page finds the API.
+/// Host of the API for the page.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Api {
-    /// On the host that serves the page, under any of its names.
-    Here,
-    /// On the API host.
-    Elsewhere,
+pub(super) enum ApiHost {
+    /// The host that serves the page.
+    ThisHost,
+    /// The API host, for a page of the landing host.
+    OtherHost,
 }
 
 /// The page, and its Content-Security-Policy.
@@ -63,10 +63,10 @@ pub(super) fn landing(config: &Config, api: Api) -> Page {
     let style = [STYLE, OWN_STYLE].concat();
     let style = used_tokens(&style) + &style;
     let api = match api {
-        Api::Here => "",
-        Api::Elsewhere => config.base_url.as_str(),
+        ApiHost::ThisHost => "",
+        ApiHost::OtherHost => config.base_url.as_str(),
     };
-    // Else owners' pages are of the same origin, and what is kept there is theirs.
+    // Otherwise owners' pages have the same origin, and could read what is stored.
     let keeps = !api.is_empty() || config.sites_domain.is_some();
     let page = html! {
         (DOCTYPE)
@@ -77,7 +77,7 @@ pub(super) fn landing(config: &Config, api: Api) -> Page {
                     h1 { "Publish a page, get a link" }
                     p.lead {
                         "Paste " (ContentType::list(ContentType::phrase)) ", and pass the link on. No account needed. What you share lives for "
-                        (lifetime(config.limits.quick_share_seconds))
+                        (format_duration(config.limits.quick_share_seconds))
                         "; it can have a password, and it can self-destruct after one view."
                     }
                 }
@@ -113,7 +113,7 @@ fn used_tokens(style: &str) -> String {
 
 /// Returns a script without its comments and indentation, which are a fifteenth of what a visitor would wait for. A comment has its lines to
 /// itself, and no string goes over lines.
-fn lean(script: &str) -> String {
+fn strip_comments(script: &str) -> String {
     let is_comment = |line: &str| line.starts_with("//") || line.starts_with("/** ");
     let lines = script.lines().map(str::trim_start);
     let mut lean: String = lines
@@ -125,8 +125,8 @@ fn lean(script: &str) -> String {
     lean
 }
 
-/// Composes the policy of the page: its own style and script by their digests, calls, previews and codes of the API,
-/// the form's own way, and nothing else.
+/// Composes the page's Content-Security-Policy: its style and script by their digests, the API's calls, previews and QR codes, and the
+/// form.
 fn policy(style: &str, api: &str) -> HeaderValue {
     let (api, images) = match api {
         "" => ("'self'", "'self'".to_owned()),
@@ -142,7 +142,7 @@ fn policy(style: &str, api: &str) -> HeaderValue {
     HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
 }
 
-/// A text as a source of a Content-Security-Policy.
+/// Returns the hash source of a text for a Content-Security-Policy.
 fn source(text: &str) -> String {
     let digest = STANDARD.encode(digest(&SHA256, text.as_bytes()));
     format!("sha256-{digest}")
@@ -161,7 +161,7 @@ fn head(config: &Config, style: &str) -> Markup {
             meta name="theme-color" content="#ffffff" media="(prefers-color-scheme: light)";
             meta name="theme-color" content="#14161a" media="(prefers-color-scheme: dark)";
             title { (TITLE) }
-            meta name="description" content=(config.limits.said(DESCRIPTION));
+            meta name="description" content=(config.limits.fill_in(DESCRIPTION));
             link rel="canonical" href=(home);
             link rel="icon" href="/favicon.svg" type="image/svg+xml";
             link rel="icon" href="/favicon.ico" sizes="32x32";
@@ -171,7 +171,7 @@ fn head(config: &Config, style: &str) -> Markup {
     }
 }
 
-/// Texts that connect one kind of client: without a credential, and with one.
+/// Setup texts of an MCP client: without a credential, and with one.
 struct Connection {
     name: &'static str,
     anyone: &'static str,
@@ -230,7 +230,7 @@ fn owners(base_url: &str, api: &str) -> Markup {
     }
 }
 
-/// Content that is shown once its summary is opened.
+/// Makes content that is shown when its summary is opened.
 fn folded(summary: &str, content: &Markup) -> Markup {
     html! { details.folded { summary { (summary) } (content) } }
 }
@@ -248,7 +248,7 @@ fn footer(config: &Config, api: &str) -> Markup {
     }
 }
 
-/// A text of ours below its heading, which can be copied.
+/// Makes a text with a heading and a button that copies it.
 pub(super) fn snippet(heading: &Markup, label: &str, text: &str, base_url: &str) -> Markup {
     html! {
         div.snippet {
@@ -276,16 +276,16 @@ mod tests {
 
     #[test]
     fn the_script_loses_nothing_but_comments() {
-        for line in PARTS.lines().map(str::trim_start) {
+        for line in SCRIPT_PARTS.lines().map(str::trim_start) {
             // Else a line could be the inside of a string or of a comment.
             assert_eq!(line.matches('`').count() % 2, 0, "{line}");
             assert!(!line.starts_with('*') && !line.ends_with('\\'), "{line}");
             assert_eq!(line.contains("/*"), line.ends_with("*/"), "{line}");
         }
         assert_eq!(
-            lean("// a\n/** b */\n  let c = '// d'; // e\n\n  /x/.test(c);\n"),
+            strip_comments("// a\n/** b */\n  let c = '// d'; // e\n\n  /x/.test(c);\n"),
             "let c = '// d'; // e\n/x/.test(c);"
         );
-        assert!(SCRIPT.len() < PARTS.len() * 9 / 10);
+        assert!(SCRIPT.len() < SCRIPT_PARTS.len() * 9 / 10);
     }
 }

@@ -1,4 +1,4 @@
-//! Pictures of what can be made, for the landing page: real pages of this service, which `just screenshots` takes anew.
+//! Screenshots of examples for the landing page: real pages of this service, which `just screenshots` takes.
 
 use std::io;
 
@@ -6,13 +6,13 @@ use bytes::Bytes;
 use http::HeaderValue;
 use maud::{Markup, html};
 
-use super::{DAY, headers};
+use super::{CACHE_A_DAY, headers};
 use crate::http::document::Document;
 
 /// Size of each picture, in CSS pixels.
 const SIZE: (u32, u32) = (640, 400);
 
-/// Something that can be made.
+/// An example with its pictures.
 struct Example {
     /// Name of its pictures.
     name: &'static str,
@@ -78,7 +78,7 @@ const EXAMPLES: [Example; 3] = [
     },
 ];
 
-/// Shows all examples; `api` is where the guides are.
+/// Makes the section of examples; `api` is the base URL of the guides.
 pub(super) fn gallery(api: &str) -> Markup {
     html! {
         section aria-labelledby="makes" {
@@ -108,7 +108,7 @@ pub(super) fn gallery(api: &str) -> Markup {
 /// # Errors
 /// Only when a compressor fails.
 pub(super) fn documents() -> io::Result<Vec<(String, Document)>> {
-    let headers = headers(HeaderValue::from_static("image/webp"), DAY, None);
+    let headers = headers(HeaderValue::from_static("image/webp"), CACHE_A_DAY, None);
     let pictures = EXAMPLES.iter().flat_map(|example| {
         [
             (file(example, false), example.light),

@@ -1,24 +1,24 @@
-//! The code of a link, for phones: made on the server, so that the page needs no library and none is needed without scripts.
+//! QR codes of links, made on the server, so that the page needs no library, and works without scripts.
 
 use std::fmt::Write as _;
 
 use qrcodegen::{DataTooLong, QrCode, QrCodeEcc};
 
-/// Light modules around the code, so that readers find it (ISO/IEC 18004).
-const QUIET: i32 = 4;
+/// Width of the light border in modules, which readers need (ISO/IEC 18004).
+const QUIET_ZONE: i32 = 4;
 
-/// A text as a QR code, drawn as one SVG: dark on light in every scheme, because that is what readers expect.
+/// Draws a text as a QR code in SVG: dark on light in every colour scheme, because readers expect that.
 ///
 /// # Errors
 /// When the text is longer than a code holds.
 pub(super) fn svg(text: &str) -> Result<String, DataTooLong> {
     let code = QrCode::encode_text(text, QrCodeEcc::Medium)?;
-    let side = code.size() + 2 * QUIET;
+    let side = code.size() + 2 * QUIET_ZONE;
     let mut path = String::new();
     for y in 0..code.size() {
         for x in (0..code.size()).filter(|x| code.get_module(*x, y)) {
             // Writing to a string does not fail.
-            let _ = write!(path, "M{} {}h1v1h-1z", x + QUIET, y + QUIET);
+            let _ = write!(path, "M{} {}h1v1h-1z", x + QUIET_ZONE, y + QUIET_ZONE);
         }
     }
     Ok(format!(

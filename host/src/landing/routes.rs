@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{DAY, Documents, Landing};
+use super::{CACHE_A_DAY, Documents, Landing};
 use crate::deployments::Deployments;
 use crate::deployments::publish::PageSource;
 use crate::deployments::requests::{TITLE, check_content};
@@ -61,12 +61,12 @@ pub async fn page(
     context: Context,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    if let Some(preparing) = sandbox.preparing() {
+    if let Some(preparing) = sandbox.compilation() {
         return Ok(landing.while_preparing(context.host == Host::Landing, &preparing));
     }
     let documents = documents(&landing).await?;
     match context.host {
-        Host::Landing => documents.page_elsewhere.answer(&headers),
+        Host::Landing => documents.page_of_landing_host.answer(&headers),
         Host::Api | Host::Sites | Host::Project(_) => documents.page.answer(&headers),
     }
 }
@@ -168,7 +168,11 @@ pub async fn picture(
 
 /// Answers a browser that asks a project's origin for an icon: there is none, and nothing is wrong with that.
 pub async fn no_icon() -> Response {
-    (StatusCode::NO_CONTENT, [(header::CACHE_CONTROL, DAY)]).into_response()
+    (
+        StatusCode::NO_CONTENT,
+        [(header::CACHE_CONTROL, CACHE_A_DAY)],
+    )
+        .into_response()
 }
 
 /// The stage that previews play on

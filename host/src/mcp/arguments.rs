@@ -1,35 +1,35 @@
-//! Arguments of a call: each is taken by its name, and what is left over is an error that names it.
+//! Arguments of a tool call: each is taken by its name, and a leftover argument is an error that names it.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::members::Members;
+use super::json_members::JsonMembers;
 use crate::deployments::frontends::Target;
 use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
 
-/// Action of a tool, named by its argument `action`.
-pub(super) trait Action: Copy + Sized + 'static {
-    /// All of them.
+/// Actions of a tool, as its argument `action` names them.
+pub(super) trait ToolAction: Copy + Sized + 'static {
+    /// All actions.
     const ALL: &'static [Self];
 
     /// Returns the name.
     fn name(self) -> &'static str;
 
-    /// All names, for the tool's schema.
+    /// Returns all names, for the tool's schema.
     fn names() -> Vec<&'static str> {
         Self::ALL.iter().map(|action| action.name()).collect()
     }
 }
 
-/// An enum of actions with their names.
+/// Defines an enum of actions with their names.
 macro_rules! actions {
     ($name:ident { $($variant:ident $text:literal,)+ }) => {
         #[derive(Clone, Copy, Debug)]
         pub(in crate::mcp) enum $name { $($variant,)+ }
 
-        impl crate::mcp::arguments::Action for $name {
+        impl crate::mcp::arguments::ToolAction for $name {
             const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
             fn name(self) -> &'static str {
@@ -40,24 +40,24 @@ macro_rules! actions {
 }
 pub(super) use actions;
 
-/// Arguments that no action has taken yet, each as it was written, so that a tool refuses what REST refuses.
+/// Arguments that are not taken yet, as unparsed JSON, so that a tool refuses what REST refuses.
 #[derive(Debug, Default)]
 pub(super) struct Arguments {
-    given: Members,
-    /// Arguments that were given as null.
+    given: JsonMembers,
+    /// Names of arguments that were null.
     nulls: Vec<String>,
 }
 
 impl Arguments {
-    /// The arguments of a call. A `null` of one that the tool takes is an absence, as in REST's bodies.
+    /// Reads the arguments of a call. A `null` of a known argument counts as absent, as in REST's bodies.
     ///
     /// # Errors
-    /// `invalid_request`, naming an argument that is there twice; `invalid_json`.
+    /// `invalid_request` for a repeated argument; `invalid_json`.
     pub(super) fn read(
         arguments: &RawValue,
         takes: impl Fn(&str) -> bool,
     ) -> Result<Self, Problem> {
-        let mut given: Members = parse(arguments.get())?;
+        let mut given: JsonMembers = parse(arguments.get())?;
         let nulls = given.0.iter().filter(|(_, value)| value.get() == "null");
         let nulls = nulls.map(|(name, _)| name.clone());
         let nulls: Vec<String> = nulls.filter(|name| takes(name)).collect();
@@ -72,29 +72,29 @@ impl Arguments {
         self.given.0.contains_key(name)
     }
 
-    /// Whether an argument was given as a null.
+    /// Whether an argument was null.
     pub(super) fn has_null(&self, name: &str) -> bool {
         self.nulls.iter().any(|null| null == name)
     }
 
-    /// Gives an argument, as if the caller had.
-    pub(super) fn give(&mut self, name: &str, value: &impl Serialize) -> Result<(), Problem> {
+    /// Sets an argument, as if the caller had sent it.
+    pub(super) fn set(&mut self, name: &str, value: &impl Serialize) -> Result<(), Problem> {
         let json = to_raw_value(value).map_err(|error| Problem::internal(&error))?;
         self.given.0.insert(name.to_owned(), json);
         Ok(())
     }
 
-    /// Takes an argument as it was written.
+    /// Takes an argument as unparsed JSON.
     fn take(&mut self, name: &str) -> Option<Box<RawValue>> {
         self.given.0.remove(name)
     }
 
     /// Takes the action.
-    pub(super) fn action<A: Action>(&mut self) -> Result<A, Problem> {
+    pub(super) fn action<A: ToolAction>(&mut self) -> Result<A, Problem> {
         let names = || A::names().join(", ");
         let name = match self.take("action") {
             None => {
-                return Err(wrong(&format!(
+                return Err(invalid_arguments(&format!(
                     "missing field `action`: it is one of {}",
                     names()
                 )));
@@ -106,7 +106,7 @@ impl Arguments {
             .iter()
             .find(|action| text.as_deref() == Some(action.name()));
         known.copied().ok_or_else(|| {
-            wrong(&format!(
+            invalid_arguments(&format!(
                 "`action` is one of {}, and {name} is none of them",
                 names()
             ))
@@ -114,11 +114,11 @@ impl Arguments {
     }
 
     /// Takes a required string.
-    pub(super) fn text(&mut self, name: &str) -> Result<String, Problem> {
+    pub(super) fn required_text(&mut self, name: &str) -> Result<String, Problem> {
         match self.take(name) {
             Some(json) => serde_json::from_str(json.get())
-                .map_err(|_| wrong(&format!("`{name}` must be a string"))),
-            None => Err(wrong(&format!("missing field `{name}`"))),
+                .map_err(|_| invalid_arguments(&format!("`{name}` must be a string"))),
+            None => Err(invalid_arguments(&format!("missing field `{name}`"))),
         }
     }
 
@@ -127,17 +127,17 @@ impl Arguments {
         match self.take(name) {
             None => Ok(false),
             Some(json) => serde_json::from_str(json.get())
-                .map_err(|_| wrong(&format!("`{name}` must be true or false"))),
+                .map_err(|_| invalid_arguments(&format!("`{name}` must be true or false"))),
         }
     }
 
-    /// Takes an optional count.
+    /// Takes an optional whole number.
     pub(super) fn count(&mut self, name: &str) -> Result<Option<usize>, Problem> {
-        self.given(name, "a whole number from 0")
+        self.optional(name, "a whole number from 0")
     }
 
     /// Takes an optional argument; `what` names the expected type in an error.
-    pub(super) fn given<T: DeserializeOwned>(
+    pub(super) fn optional<T: DeserializeOwned>(
         &mut self,
         name: &str,
         what: &str,
@@ -145,50 +145,50 @@ impl Arguments {
         let given = self.take(name).map(|json| serde_json::from_str(json.get()));
         given
             .transpose()
-            .map_err(|_| wrong(&format!("`{name}` must be {what}")))
+            .map_err(|_| invalid_arguments(&format!("`{name}` must be {what}")))
     }
 
     /// Takes the frontend's slug or id.
     pub(super) fn frontend(&mut self) -> Result<Target, Problem> {
         let name = match (self.has("slug"), self.has("id")) {
             (true, true) => {
-                return Err(wrong(
+                return Err(invalid_arguments(
                     "`slug` and `id` both name the frontend: send one of them",
                 ));
             }
             (_, true) => "id",
             (true, false) => "slug",
             (false, false) => {
-                return Err(wrong(
+                return Err(invalid_arguments(
                     "missing field `slug`: name the frontend by its `slug` or its `id`",
                 ));
             }
         };
-        Ok(Target::from(self.text(name)?.as_str()))
+        Ok(Target::from(self.required_text(name)?.as_str()))
     }
 
     /// Parses the remaining arguments as the body of the REST call.
-    pub(super) fn rest<T: DeserializeOwned>(self) -> Result<T, Problem> {
+    pub(super) fn parse_rest<T: DeserializeOwned>(self) -> Result<T, Problem> {
         let body = serde_json::to_string(&self.given).map_err(|error| Problem::internal(&error))?;
         parse(&body)
     }
 
     /// Refuses arguments that are left over.
-    pub(super) fn none(self) -> Result<(), Problem> {
+    pub(super) fn expect_none_left(self) -> Result<(), Problem> {
         match self.given.0.keys().next() {
-            Some(name) => Err(wrong(&format!("this action takes no `{name}`"))),
+            Some(name) => Err(invalid_arguments(&format!("this action takes no `{name}`"))),
             None => Ok(()),
         }
     }
 }
 
-/// Reads JSON that is known to be well-formed, as far as that needs no value of a text or a number.
+/// Parses JSON that is known to be well-formed.
 pub(super) fn parse<T: DeserializeOwned>(json: &str) -> Result<T, Problem> {
     let mut reader = serde_json::Deserializer::from_str(json);
     serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();
         let error = error.into_inner();
-        // The place is one in a text that the caller never wrote.
+        // The position refers to a text that the caller did not write, so it is removed.
         let place = format!(" at line {} column {}", error.line(), error.column());
         let why = error.to_string();
         let why = why.strip_suffix(&place).unwrap_or(&why);
@@ -196,17 +196,17 @@ pub(super) fn parse<T: DeserializeOwned>(json: &str) -> Result<T, Problem> {
             "." => why.to_owned(),
             path => format!("`{path}`: {why}"),
         };
-        // JSON has no largest number; what an argument takes has.
+        // A number out of range is valid JSON.
         if error.is_syntax() && !why.ends_with("number out of range") {
             return Problem::new(
                 Code::InvalidJson,
                 format!("The arguments are not valid JSON: {why}."),
             );
         }
-        wrong(&why)
+        invalid_arguments(&why)
     })
 }
 
-fn wrong(why: &str) -> Problem {
+fn invalid_arguments(why: &str) -> Problem {
     invalid(format!("In the arguments: {why}."))
 }

@@ -1,15 +1,15 @@
-//! Authority of the caller at the tool endpoint. One function decides, for the transport and for the tools.
+//! Authentication and authorization at the tool endpoint. One function decides, for the transport and for the tools.
 
 use http::{HeaderMap, HeaderValue, header};
 
-use super::{Tools, tools};
+use super::{ToolState, tools};
 use crate::access::{Identity, credential_invalid};
 use crate::http::problem::{Code, Problem};
 use crate::workspaces::Caller;
 
-/// Caller behind a message.
+/// Sender of a message.
 #[derive(Clone, Debug)]
-pub(super) enum Client {
+pub(super) enum ClientIdentity {
     /// No credential was sent.
     Anonymous,
     /// The credential is valid.
@@ -18,43 +18,55 @@ pub(super) enum Client {
     Refused(Problem),
 }
 
-/// Form of a refusal.
+/// How a refusal is answered.
 #[derive(Clone, Debug)]
 pub(super) enum Refusal {
     /// An HTTP status, before any tool is called.
     Transport(Problem),
-    /// A result of the tool.
+    /// A tool result.
     Result(Problem),
 }
 
 /// Identifies the caller by the credential in the headers.
-pub(super) async fn identify(services: &Tools, headers: &HeaderMap) -> Client {
-    match services.callers.identify(headers).await {
-        Ok(Identity::Nobody) => Client::Anonymous,
-        Ok(Identity::Known(caller)) => Client::Known(caller),
-        Ok(Identity::Invalid) => Client::Refused(challenged(services, credential_invalid(), true)),
-        Err(problem) => Client::Refused(problem),
+pub(super) async fn identify(services: &ToolState, headers: &HeaderMap) -> ClientIdentity {
+    match services.authenticator.identify(headers).await {
+        Ok(Identity::Nobody) => ClientIdentity::Anonymous,
+        Ok(Identity::Known(caller)) => ClientIdentity::Known(caller),
+        Ok(Identity::Invalid) => {
+            ClientIdentity::Refused(with_challenge(services, credential_invalid(), true))
+        }
+        Err(problem) => ClientIdentity::Refused(problem),
     }
 }
 
-/// Decides, as the only place, whether a caller may call a tool or, without a tool, use the endpoint: `None` means yes.
-pub(super) fn refusal(services: &Tools, client: &Client, tool: Option<&str>) -> Option<Refusal> {
+/// Decides whether a sender may call a tool or, without a tool, use the endpoint: `None` means yes. No other function decides this.
+pub(super) fn refusal(
+    services: &ToolState,
+    client: &ClientIdentity,
+    tool: Option<&str>,
+) -> Option<Refusal> {
     match client {
-        Client::Known(_) => None,
-        Client::Refused(problem) => Some(Refusal::Transport(problem.clone())),
-        Client::Anonymous => match tool {
-            // Clients begin to sign in on a 401 alone.
-            Some(tool) if !tools::is_open(tool) && services.callers.tokens().is_some() => Some(
-                Refusal::Transport(challenged(services, anonymous(tool), false)),
-            ),
-            Some(tool) if !tools::is_open(tool) => Some(Refusal::Result(anonymous(tool))),
+        ClientIdentity::Known(_) => None,
+        ClientIdentity::Refused(problem) => Some(Refusal::Transport(problem.clone())),
+        ClientIdentity::Anonymous => match tool {
+            // Clients start to sign in only after a 401.
+            Some(tool) if !tools::is_public(tool) && services.authenticator.tokens().is_some() => {
+                Some(Refusal::Transport(with_challenge(
+                    services,
+                    credential_required(tool),
+                    false,
+                )))
+            }
+            Some(tool) if !tools::is_public(tool) => {
+                Some(Refusal::Result(credential_required(tool)))
+            }
             _ => None,
         },
     }
 }
 
-/// Adds to a 401 where clients learn how to get a credential (RFC 9728, section 5.1); `invalid` means that they sent one.
-fn challenged(services: &Tools, mut problem: Problem, invalid: bool) -> Problem {
+/// Adds the `WWW-Authenticate` header, which leads clients to a credential (RFC 9728, section 5.1); `invalid` means that they sent one.
+fn with_challenge(services: &ToolState, mut problem: Problem, invalid: bool) -> Problem {
     let error = if invalid {
         "error=\"invalid_token\", "
     } else {
@@ -69,8 +81,8 @@ fn challenged(services: &Tools, mut problem: Problem, invalid: bool) -> Problem 
     problem
 }
 
-/// Refuses a caller without a credential at a tool that needs one.
-pub(super) fn anonymous(tool: &str) -> Problem {
+/// Returns the problem of a tool call that needs a credential and has none.
+pub(super) fn credential_required(tool: &str) -> Problem {
     Problem::new(
         Code::Unauthorized,
         format!(

@@ -1,4 +1,4 @@
-//! Answers to the protocol's library: who we are, which tools there are, and how to call one.
+//! Answers the MCP library: the server's description, its tools, and calls of them.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::value::RawValue;
 use tracing::Instrument;
 
-use super::Tools;
+use super::ToolState;
 use super::arguments::Arguments;
-use super::auth::{self, Client, Refusal};
+use super::auth::{self, ClientIdentity, Refusal};
 use super::results;
-use super::tools::{self, Outcome};
+use super::tools::{self, CallOutcome};
 use super::tools_only::tools_only;
-use crate::control::audit::{Doer, carried};
+use crate::control::audit::{Actor, carry_actor};
 use crate::http::context::Context;
 use crate::workspaces::Caller;
 use svc_sandbox::Flow;
@@ -26,23 +26,23 @@ use svc_sandbox::Flow;
 /// Instructions for a model that has never seen this service.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
 
-/// The handler of one request.
+/// Handler of one request.
 #[derive(Clone, Debug)]
 pub(super) struct Handler {
-    services: Tools,
-    client: Client,
+    services: ToolState,
+    client: ClientIdentity,
     network: IpAddr,
-    /// Flow of a call without a credential.
-    stranger: Flow,
+    /// Scheduling flow of a call without a credential.
+    anonymous_flow: Flow,
     request_id: Arc<str>,
-    /// Of a call of a tool; the library has been given none.
+    /// Arguments of a tool call; the library gets none.
     arguments: Option<Arc<RawValue>>,
 }
 
 impl Handler {
     pub(super) fn new(
-        services: Tools,
-        client: Client,
+        services: ToolState,
+        client: ClientIdentity,
         context: &Context,
         arguments: Option<Box<RawValue>>,
     ) -> Self {
@@ -50,35 +50,35 @@ impl Handler {
             services,
             client,
             network: context.client.network(),
-            stranger: Flow::stranger(context.client.0),
+            anonymous_flow: Flow::stranger(context.client.0),
             request_id: Arc::clone(&context.request_id),
             arguments: arguments.map(Arc::from),
         }
     }
 
-    async fn run(&self, tool: tools::Tool) -> Outcome {
+    async fn run(&self, tool: tools::Tool) -> CallOutcome {
         if let Some(Refusal::Transport(problem) | Refusal::Result(problem)) =
             auth::refusal(&self.services, &self.client, Some(tool.name()))
         {
-            return Outcome::refused(problem);
+            return CallOutcome::refused(problem);
         }
         let caller = match &self.client {
-            Client::Known(caller) => Some(caller.clone()),
+            ClientIdentity::Known(caller) => Some(caller.clone()),
             _ => None,
         };
         let arguments = match self.arguments.as_deref().map(|given| tool.arguments(given)) {
             None => Arguments::default(),
             Some(Ok(arguments)) => arguments,
-            Some(Err(problem)) => return Outcome::refused(problem),
+            Some(Err(problem)) => return CallOutcome::refused(problem),
         };
-        let doer = caller
+        let actor = caller
             .as_ref()
-            .map(|caller| Doer::new(caller.principal(), &self.request_id));
+            .map(|caller| Actor::new(caller.id(), &self.request_id));
         let flow = caller
             .as_ref()
-            .map_or_else(|| self.stranger.clone(), Caller::flow);
+            .map_or_else(|| self.anonymous_flow.clone(), Caller::flow);
         let call = tool.call(&self.services, self.network, caller, arguments);
-        Box::pin(flow.scope(carried(doer, call))).await
+        Box::pin(flow.scope(carry_actor(actor, call))).await
     }
 }
 
@@ -89,7 +89,7 @@ impl ServerHandler for Handler {
         ServerConfig::new(capabilities)
             .with_protocol_version(ProtocolVersion::V_2025_11_25)
             .with_server_info(name)
-            .with_instructions(self.services.config.limits.said(INSTRUCTIONS))
+            .with_instructions(self.services.config.limits.fill_in(INSTRUCTIONS))
     }
 
     async fn list_tools(
@@ -97,7 +97,7 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tools::listed(
+        Ok(ListToolsResult::with_all_items(tools::list_tools(
             &self.services.config.limits,
         )))
     }
@@ -107,7 +107,7 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(tool) = tools::Tool::named(&request.name) else {
+        let Some(tool) = tools::Tool::by_name(&request.name) else {
             let names = tools::NAMES.join(", ");
             let message = format!(
                 "There is no tool `{}`. The tools are {names}.",
@@ -123,7 +123,7 @@ impl ServerHandler for Handler {
             tool = tool.name(),
             action = tracing::field::Empty
         );
-        // The library goes on where the client has hung up, and says so by this token alone.
+        // The library continues after the client has hung up; only this token tells.
         let running = self.run(tool).instrument(span.clone());
         let Some(outcome) = context.ct.run_until_cancelled(running).await else {
             return Err(ErrorData::internal_error("the client has hung up", None));

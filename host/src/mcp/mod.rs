@@ -1,15 +1,15 @@
 //! The tool endpoint, `POST /mcp`: a thin shell over the services that REST calls, in both eras of the protocol.
 //!
 //! `routes.rs` handles the HTTP part of a request, `rmcp` speaks the protocol, `handler.rs` answers it, and
-//! `tools/` has a file for each tool: which arguments an action takes, which service it calls, what it answers. `app/` is the
-//! other endpoint, `POST /{slug}/mcp`, whose tools are an app's own.
+//! `tools/` has a file for each tool: the arguments of its actions, the services that it calls, and its results. `app/` is the
+//! other endpoint, `POST /{slug}/mcp`, with the tools of an app.
 
 pub mod app;
 mod arguments;
 mod auth;
 mod framing;
 mod handler;
-mod members;
+mod json_members;
 mod results;
 pub mod routes;
 pub mod tools;
@@ -18,7 +18,7 @@ mod transport;
 
 use std::sync::Arc;
 
-use crate::access::Callers;
+use crate::access::Authenticator;
 use crate::accounts::Accounts;
 use crate::backends::Backends;
 use crate::config::Config;
@@ -31,31 +31,19 @@ use crate::telemetry::Metrics;
 use crate::visitors::Visitors;
 use svc_base::clock::Clock;
 
-/// Services that tools are shells over.
+/// Services that the tools call.
 #[derive(Clone, Debug)]
-pub struct Tools {
-    /// Resolves credentials to callers.
-    pub callers: Callers,
-    /// Workspaces with all that they own.
+pub struct ToolState {
+    pub authenticator: Authenticator,
     pub accounts: Accounts,
-    /// Envelopes of frontends.
     pub projects: Projects,
-    /// Projects with all that is in them.
     pub envelope: Teardown,
-    /// Pages at their slugs.
     pub deployments: Arc<Deployments>,
-    /// Visitors' sign-in and their profiles.
     pub visitors: Arc<Visitors>,
-    /// Projects' databases and their actions.
     pub backends: Arc<Backends>,
-    /// Rooms in which pages talk to each other.
     pub realtime: Arc<Realtime>,
-    /// Prices that projects sell, and payments of visitors.
     pub payments: Arc<Payments>,
-    /// Metrics for operators.
     pub metrics: Arc<Metrics>,
-    /// The time.
     pub clock: Clock,
-    /// The effective settings.
     pub config: Arc<Config>,
 }

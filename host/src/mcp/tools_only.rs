@@ -1,20 +1,20 @@
-//! Answers of an endpoint that offers tools and nothing else: methods of other capabilities are unknown.
+//! Answers for an endpoint that offers only tools: methods of other capabilities are unknown.
 
 use rmcp::ErrorData;
 use rmcp::RoleServer;
 use rmcp::model::{CustomRequest, ErrorCode};
 use rmcp::service::RequestContext;
 
-/// Methods of every era: a request of theirs that the library could not parse has invalid params.
-const OURS: [&str; 3] = ["server/discover", "tools/list", "tools/call"];
+/// Methods of every era: if the library could not parse such a request, its params are invalid.
+const MODERN_METHODS: [&str; 3] = ["server/discover", "tools/list", "tools/call"];
 /// Methods of the era with `initialize`.
-const LEGACY: [&str; 2] = ["initialize", "ping"];
+const LEGACY_METHODS: [&str; 2] = ["initialize", "ping"];
 
 /// Refuses a request that the library could not parse or does not know.
 pub(super) fn refusal(request: CustomRequest, context: &RequestContext<RoleServer>) -> ErrorData {
     let method = request.method;
     let legacy = context.meta.protocol_version().is_none();
-    if OURS.contains(&&*method) || legacy && LEGACY.contains(&&*method) {
+    if MODERN_METHODS.contains(&&*method) || legacy && LEGACY_METHODS.contains(&&*method) {
         let message = format!("The params do not fit `{method}`.");
         return ErrorData::invalid_params(message, None);
     }
@@ -22,7 +22,7 @@ pub(super) fn refusal(request: CustomRequest, context: &RequestContext<RoleServe
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
 }
 
-/// The methods of a handler that offers tools alone; the library would answer some of them by default.
+/// Defines the methods of a handler that offers only tools, because the library would answer some of them by default.
 macro_rules! tools_only {
     () => {
         async fn complete(

@@ -1,15 +1,15 @@
-//! Links: which operations take what an answer names, so that a program can walk from one to the next.
+//! Links of the description: the operations that can follow an answer, with the sources of their parameters.
 
 use serde_json::{Map, Value, json};
 
-/// The names of parameters or members, and where their values are.
+/// Names of parameters or members, each with the runtime expression of its value.
 type Values = &'static [(&'static str, &'static str)];
 
-/// Link from an answer of one operation to others.
+/// Link from an answer of an operation to others.
 struct Link {
-    /// From which operation, and with which status.
+    /// Operation and status of the answer.
     from: (&'static str, &'static str),
-    /// To which operations.
+    /// Ids of the target operations.
     to: &'static [&'static str],
     /// Sources of the parameters.
     parameters: Values,
@@ -148,8 +148,8 @@ const LINKS: &[Link] = &[
     },
 ];
 
-/// Adds to an operation's answers where they lead.
-pub(super) fn add(operation: &mut Map<String, Value>) {
+/// Adds the links to an operation's answers.
+pub(super) fn add_links(operation: &mut Map<String, Value>) {
     let id = operation["operationId"]
         .as_str()
         .unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The machine-readable description, from the code: routes from their handlers, problems from their table.
+//! The OpenAPI description, made from the code: routes from their handlers, problems from their table.
 
 mod examples;
 mod links;
@@ -20,9 +20,9 @@ use crate::config::Config;
 use crate::http::extract::Query;
 use crate::http::problem::Problem;
 
-pub use self::parts::{Description, WhichPart};
+pub use self::parts::{Description, DescriptionQuery};
 
-/// The least role that an operation takes, in the description.
+/// Extension with the minimum role of an operation.
 const ROLE: &str = "x-role";
 
 #[derive(utoipa::OpenApi)]
@@ -48,11 +48,11 @@ const ROLE: &str = "x-role";
     ),
     paths(serve)
 )]
-struct About;
+struct DescriptionBase;
 
-/// The description's head.
-pub fn about() -> OpenApi {
-    let mut about = About::openapi();
+/// Makes the head of the description.
+pub fn base() -> OpenApi {
+    let mut about = DescriptionBase::openapi();
     let mut bearer = Http::new(HttpAuthScheme::Bearer);
     bearer.description = Some("The key of a workspace, or the access token of a user.".into());
     let mut token = Http::new(HttpAuthScheme::Bearer);
@@ -89,7 +89,7 @@ pub fn finish(description: OpenApi, config: &Config, is_data: fn(&str) -> bool) 
     Description::new(&document, &config.limits)
 }
 
-/// Every operation, with its path.
+/// Iterates over all operations with their paths.
 fn operations(document: &mut Value) -> impl Iterator<Item = (&String, &mut Map<String, Value>)> {
     let paths = document["paths"].as_object_mut().into_iter().flatten();
     paths.flat_map(|(path, item)| {
@@ -103,7 +103,7 @@ fn operations(document: &mut Value) -> impl Iterator<Item = (&String, &mut Map<S
 /// All of it, or by `tag` the part of one tag with only the components that it uses: a description of its own.
 #[utoipa::path(
     get, path = "/api/v1/openapi.json", tag = "operation",
-    params(WhichPart),
+    params(DescriptionQuery),
     responses(
         (status = 200, description = "OpenAPI 3.1.", content_type = "application/json", body = Value),
         (status = 206, description = "The range that was asked for.", content((String = "application/json", example = json!("{\"components\":")))),
@@ -113,7 +113,7 @@ fn operations(document: &mut Value) -> impl Iterator<Item = (&String, &mut Map<S
 )]
 pub async fn serve(
     State(description): State<Arc<Description>>,
-    Query(which): Query<WhichPart>,
+    Query(which): Query<DescriptionQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let document = description.document(which.tag.as_deref()).await?;

@@ -1,4 +1,4 @@
-//! The description as it is answered: whole, or the part of one tag. Each is made and compressed at the first request for it.
+//! The documents of the description: the whole, and one for each tag. Each is made and compressed at its first request.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use crate::http::extract::invalid;
 use crate::http::problem::Problem;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-/// Where references to components begin.
+/// Prefix of references to components.
 const COMPONENTS: &str = "#/components/";
 
 /// Which part of the description.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct WhichPart {
+pub struct DescriptionQuery {
     /// A tag: only its operations, with the components that they use. All of them, if absent.
     pub tag: Option<String>,
 }
 
-/// The whole description and its parts.
+/// The description with its documents.
 #[derive(Debug)]
 pub struct Description {
     value: Arc<Value>,
@@ -35,9 +35,9 @@ pub struct Description {
 }
 
 impl Description {
-    /// A finished description, with the numbers of the settings in their places.
+    /// Takes a complete description, and fills in its placeholders.
     pub(super) fn new(value: &Value, limits: &Limits) -> Self {
-        let said = limits.said(&value.to_string());
+        let said = limits.fill_in(&value.to_string());
         let value: Value = serde_json::from_str(&said).unwrap_or_default();
         let tags = tags(&value).map(|tag| (tag.to_owned(), OnceCell::new()));
         Self {
@@ -47,15 +47,15 @@ impl Description {
         }
     }
 
-    /// The whole, as a value.
+    /// Returns the whole description as JSON.
     pub fn value(&self) -> &Value {
         &self.value
     }
 
-    /// The whole, or the part of a tag.
+    /// Returns the document of the whole description, or of a tag.
     ///
     /// # Errors
-    /// `invalid_request` for an unknown tag, naming those that there are.
+    /// `invalid_request` for an unknown tag, naming the known ones.
     pub(super) async fn document(&self, tag: Option<&str>) -> Result<&Document, Problem> {
         let cell = match tag {
             None => &self.whole,
@@ -63,10 +63,10 @@ impl Description {
         };
         let make = async || {
             let (value, tag) = (Arc::clone(&self.value), tag.map(str::to_owned));
-            // Compressing takes a while.
+            // Compression takes a while.
             let made = tokio::task::spawn_blocking(move || match tag {
-                None => written(&value),
-                Some(tag) => written(&of_tag(&value, &tag)),
+                None => to_document(&value),
+                Some(tag) => to_document(&filter_by_tag(&value, &tag)),
             });
             let made = made.await.map_err(|error| Problem::internal(&error))?;
             made.map_err(|error| Problem::internal(&error))
@@ -84,13 +84,13 @@ impl Description {
     }
 }
 
-/// The names of the tags, in their order.
+/// Lists the names of the tags, in their order.
 pub(super) fn tags(description: &Value) -> impl Iterator<Item = &str> {
     let tags = description["tags"].as_array().into_iter().flatten();
     tags.filter_map(|tag| tag["name"].as_str())
 }
 
-fn written(value: &Value) -> std::io::Result<Document> {
+fn to_document(value: &Value) -> std::io::Result<Document> {
     let headers = HeaderMap::from_iter([
         (header::CONTENT_TYPE, JSON),
         (header::CACHE_CONTROL, REVALIDATE),
@@ -98,8 +98,8 @@ fn written(value: &Value) -> std::io::Result<Document> {
     Document::new(value.to_string().into(), &headers)
 }
 
-/// The part of a tag: its operations, their links among each other, and the components that they use.
-fn of_tag(whole: &Value, tag: &str) -> Value {
+/// Filters the description by a tag: its operations, the links between them, and the components that they use.
+fn filter_by_tag(whole: &Value, tag: &str) -> Value {
     let mut part = whole.clone();
     let mut kept = BTreeSet::new();
     retain(&mut part["paths"], |_, item| {
@@ -128,7 +128,7 @@ fn of_tag(whole: &Value, tag: &str) -> Value {
     if let Some(tags) = part["tags"].as_array_mut() {
         tags.retain(|known| known["name"] == tag);
     }
-    let used = used(whole, &part["paths"]);
+    let used = used_components(whole, &part["paths"]);
     retain(&mut part["components"], |kind, components| {
         retain(components, |name, _| {
             used.contains(&format!("{COMPONENTS}{kind}/{name}"))
@@ -144,8 +144,8 @@ fn retain(object: &mut Value, mut stays: impl FnMut(&str, &mut Value) -> bool) {
     }
 }
 
-/// The components that these paths use, and those that they use in turn.
-fn used(whole: &Value, paths: &Value) -> BTreeSet<String> {
+/// Collects the components that these paths use, transitively.
+fn used_components(whole: &Value, paths: &Value) -> BTreeSet<String> {
     let mut used = BTreeSet::new();
     let mut unread = vec![paths];
     while let Some(value) = unread.pop() {
@@ -167,7 +167,7 @@ fn used(whole: &Value, paths: &Value) -> BTreeSet<String> {
     used
 }
 
-/// Lists what an object refers to: by reference, or as an operation to the schemes of its security.
+/// Lists the components that an object refers to: by `$ref`, or as the security schemes of an operation.
 fn references(object: &Map<String, Value>) -> Vec<String> {
     let reference = object.get("$ref").and_then(Value::as_str);
     let security = object.get("security").and_then(Value::as_array);

@@ -1,13 +1,13 @@
-//! Problems in the description: the codes that each operation answers, and their schema.
+//! Problems in the description: the error codes of each operation, and the schema.
 
 use serde_json::{Map, Value, json};
 
 use crate::http::problem::Code;
 
-/// Where a handler names the codes that it can answer; [`take`] reads it.
+/// Extension in which a handler names its error codes; [`take_codes`] removes it.
 const PROBLEMS: &str = "x-problems";
 
-/// Errors of every route: of another method, and of a header that is there twice and may be once.
+/// Errors of every route: of another method, and of a repeated header.
 const EVERYWHERE: &[Code] = &[Code::MethodNotAllowed, Code::InvalidRequest];
 /// Further errors of every route but the probes, which answer for any host.
 const ROUTED: &[Code] = &[Code::Misdirected, Code::Internal];
@@ -29,12 +29,11 @@ const BODY: &[Code] = &[
     Code::CapacityReached,
 ];
 
-/// The codes that an operation names, out of its description. A word that is neither a code nor a group of codes stays
-/// there, where a test finds it.
-pub(super) fn take(operation: &mut Map<String, Value>, path: &str) -> Vec<Code> {
+/// Takes the error codes out of an operation. An unknown word stays there, where a test finds it.
+pub(super) fn take_codes(operation: &mut Map<String, Value>, path: &str) -> Vec<Code> {
     let mut codes = EVERYWHERE.to_vec();
     let probe = matches!(path, "/healthz" | "/readyz");
-    // A path that has no canonical form leads nowhere.
+    // A path parameter without a canonical form is a 404.
     if path.contains('{') {
         codes.push(Code::NotFound);
     }
@@ -59,8 +58,8 @@ pub(super) fn take(operation: &mut Map<String, Value>, path: &str) -> Vec<Code> 
     codes
 }
 
-/// Describes the answers of these codes; `pages` says that a browser gets them as a page.
-pub(super) fn add(
+/// Adds the answers of these codes; with `pages`, browsers get them as HTML pages.
+pub(super) fn add_responses(
     operation: &mut Map<String, Value>,
     wanted: &[Code],
     base_url: &str,
@@ -88,7 +87,7 @@ pub(super) fn add(
             responses["headers"]["Allow"] = json!({ "schema": { "type": "string" }, "description": "The methods that are answered." });
         }
         if pages {
-            // A browser gets the same as a page.
+            // Browsers get the problem as a page.
             responses["content"]["text/html"]["schema"] = json!({ "type": "string" });
         }
         let content = &mut responses["content"]["application/problem+json"];
@@ -103,7 +102,7 @@ pub(super) fn add(
     }
 }
 
-/// The schema of a problem.
+/// Returns the schema of a problem.
 pub(super) fn schema() -> Value {
     let codes: Vec<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
     json!({

@@ -1,17 +1,17 @@
-//! Rules about requests that a type cannot say: members that depend on each other, texts of a form.
+//! Rules of requests that types cannot express: dependent members, and patterns of texts.
 
 use serde_json::{Value, json};
 
 use super::parts;
 use crate::access::idempotency;
-use crate::backends::calls::requests::OPS;
+use crate::backends::calls::requests::MAX_OPS;
 use crate::config::Limits;
 
 /// Pattern of a text that is not blank: a character that is no white space (Unicode's `White_Space`).
-const SAYS_SOMETHING: &str =
+const NON_BLANK: &str =
     "[^\\t-\\r \\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]";
 
-/// Adds the rules to the whole description.
+/// Adds the rules to the description.
 pub(super) fn apply(document: &mut Value, limits: &Limits) {
     let tags: Vec<String> = parts::tags(document).map(str::to_owned).collect();
     for (_, operation) in super::operations(document) {
@@ -36,16 +36,16 @@ pub(super) fn apply(document: &mut Value, limits: &Limits) {
     }
     let schemas = &mut document["components"]["schemas"];
     for (schema, member) in [("CreateProject", "name"), ("UpdateProject", "name")] {
-        schemas[schema]["properties"][member]["pattern"] = SAYS_SOMETHING.into();
+        schemas[schema]["properties"][member]["pattern"] = NON_BLANK.into();
     }
     schemas["DeployRequest"]["properties"]["expires_in"]["maximum"] =
         limits.quick_share_seconds.into();
-    // All of the schema and of its rule, as generated clients then have it, too.
-    schemas["CreateProject"]["allOf"] = json!([{ "oneOf": expiry() }]);
-    let changes = ["name", "description", "allowed_providers", "home"].map(given);
+    // `allOf` keeps the schema's own members for generated clients.
+    schemas["CreateProject"]["allOf"] = json!([{ "oneOf": expiry_alternatives() }]);
+    let changes = ["name", "description", "allowed_providers", "home"].map(non_null_member);
     schemas["UpdateProject"]["allOf"] = json!([{ "anyOf": changes }]);
-    schemas["UpdateBackend"]["allOf"] = json!([{ "oneOf": change_of_backend() }]);
-    schemas["CreateRevision"]["allOf"] = json!([{ "oneOf": source_of_draft() }]);
+    schemas["UpdateBackend"]["allOf"] = json!([{ "oneOf": backend_change_alternatives() }]);
+    schemas["CreateRevision"]["allOf"] = json!([{ "oneOf": draft_alternatives() }]);
     // An empty requested slug means none; an existing slug is kept.
     let wished = &mut schemas["CreateFrontend"]["properties"]["requested_slug"]["pattern"];
     if let Some(pattern) = wished
@@ -60,7 +60,7 @@ pub(super) fn apply(document: &mut Value, limits: &Limits) {
     schemas["GivenValue"] = sql_value(true);
 }
 
-/// A JSON-RPC request or notification. What the protocol's later versions add to it is left to them.
+/// Returns the schema of a JSON-RPC request or notification. Additions of later protocol versions are allowed.
 fn rpc_message() -> Value {
     json!({
         "description": "A JSON-RPC request or, without `id`, a notification.",
@@ -75,32 +75,32 @@ fn rpc_message() -> Value {
 }
 
 fn idempotency_key() -> Value {
-    json!({ "type": "string", "minLength": 1, "maxLength": idempotency::LENGTH, "pattern": "^[!-~]+$" })
+    json!({ "type": "string", "minLength": 1, "maxLength": idempotency::MAX_KEY_CHARS, "pattern": "^[!-~]+$" })
 }
 
-/// A member that is there and not null.
-fn given(member: &str) -> Value {
+/// Returns a schema that requires a member that is not null.
+fn non_null_member(member: &str) -> Value {
     json!({ "required": [member], "properties": { member: { "not": { "type": "null" } } } })
 }
 
-/// A project lives for good, or for as long as it says.
-fn expiry() -> Value {
+/// Returns the alternatives of a project's lifetime: permanent, or a time to live.
+fn expiry_alternatives() -> Value {
     json!([
         { "properties": { "ttl_seconds": { "type": "null" }, "permanent": { "enum": [true, null] } } },
         { "required": ["ttl_seconds"], "properties": { "ttl_seconds": { "type": "integer" }, "permanent": { "enum": [false, null] } } },
     ])
 }
 
-/// A whole source, or edits of the base's.
-fn source_of_draft() -> Value {
+/// Returns the alternatives of a draft's source: a whole source, or edits of the base's.
+fn draft_alternatives() -> Value {
     json!([
         { "required": ["content"], "properties": { "content": { "type": "string" }, "edits": { "type": "null" } } },
         { "required": ["edits"], "properties": { "edits": { "type": "array" }, "content": { "type": "null" } } },
     ])
 }
 
-/// A migration, or a switch alone.
-fn change_of_backend() -> Value {
+/// Returns the alternatives of a change of a backend: a migration, or one switch alone.
+fn backend_change_alternatives() -> Value {
     json!([
         { "required": ["ddl"], "properties": { "ddl": { "type": "string" }, "realtime": { "type": "null" }, "agents": { "type": "null" } } },
         { "required": ["realtime"], "properties": { "realtime": { "type": "boolean" }, "agents": { "type": "null" }, "ddl": { "type": "null" }, "note": { "type": "null" } } },
@@ -108,7 +108,7 @@ fn change_of_backend() -> Value {
     ])
 }
 
-/// A value of a row or a param; in a batch, also one that an earlier op answers.
+/// Returns the schema of a value of a row or a param; in a batch, also a reference to the result of an earlier op.
 fn sql_value(in_batch: bool) -> Value {
     let mut kinds = vec![
         json!({ "type": ["null", "string"] }),
@@ -126,13 +126,13 @@ fn sql_value(in_batch: bool) -> Value {
             "description": "What the first row of an earlier op has in a column.",
             "properties": { "from": {
                 "type": "array", "minItems": 2, "maxItems": 2, "items": false,
-                "prefixItems": [{ "type": "integer", "minimum": 0, "maximum": OPS - 2 }, { "type": "string" }],
+                "prefixItems": [{ "type": "integer", "minimum": 0, "maximum": MAX_OPS - 2 }, { "type": "string" }],
             } },
         }));
     }
     json!({ "description": "A value of a row or a param.", "anyOf": kinds })
 }
 
-/// Base64 with its padding, without bits that say nothing.
+/// Pattern of canonical base64 with padding.
 const BASE64: &str =
     "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";

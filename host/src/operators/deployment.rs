@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::installation::{Answer, Installation};
 use crate::deployments::operators;
-use crate::overview::{self, DeploymentFilter, Kind, sizes};
+use crate::overview::{self, DeploymentFilter, DeploymentKind, sizes};
 use crate::terminal::{or_dash, table};
 
 #[derive(Debug, clap::Subcommand, Serialize, Deserialize)]
@@ -41,32 +41,32 @@ pub enum Deployment {
 
 /// A deployment with its sizes.
 #[derive(Debug, Serialize)]
-struct Sized {
+struct DeploymentWithSizes {
     #[serde(flatten)]
     deployment: overview::Deployment,
-    /// Bytes of its source; a share that is read once has none.
+    /// Size of its source in bytes; a one-time share has none.
     source_bytes: Option<u64>,
-    /// Bytes of its page.
+    /// Size of its page in bytes.
     page_bytes: Option<u64>,
 }
 
-/// Everything about a deployment.
+/// Details of a deployment.
 #[derive(Debug, Serialize)]
-struct Shown {
+struct DeploymentDetail {
     #[serde(flatten)]
-    sized: Sized,
+    sized: DeploymentWithSizes,
     #[serde(flatten)]
-    history: overview::History,
+    history: overview::DeploymentHistory,
 }
 
-impl Sized {
-    fn of(data: &Path, deployment: overview::Deployment) -> anyhow::Result<Self> {
+impl DeploymentWithSizes {
+    fn measure(data: &Path, deployment: overview::Deployment) -> anyhow::Result<Self> {
         let page_bytes = match deployment.one_time {
-            true => Some(sizes::of_once(data, &deployment.id)?),
-            false => sizes::of_object(data, deployment.page.as_ref())?,
+            true => Some(sizes::one_time_share_bytes(data, &deployment.id)?),
+            false => sizes::object_bytes(data, deployment.page.as_ref())?,
         };
         Ok(Self {
-            source_bytes: sizes::of_object(data, deployment.source.as_ref())?,
+            source_bytes: sizes::object_bytes(data, deployment.source.as_ref())?,
             page_bytes,
             deployment,
         })
@@ -99,9 +99,11 @@ async fn list(
     };
     let found = overview::deployments(&at.control, at.clock.now(), filter).await?;
     let data = at.data.clone();
-    // A look at a file for each: nothing for a thread that serves.
+    // Reads a file's size for each, so it runs on a blocking thread.
     let sized = tokio::task::spawn_blocking(move || {
-        let sized = found.into_iter().map(|one| Sized::of(&data, one));
+        let sized = found
+            .into_iter()
+            .map(|one| DeploymentWithSizes::measure(&data, one));
         sized.collect::<anyhow::Result<Vec<_>>>()
     });
     let sized = sized.await??;
@@ -145,8 +147,8 @@ async fn show(at: &Installation, slug: String) -> anyhow::Result<Answer> {
         .next()
         .with_context(|| format!("nothing is deployed at `{slug}`"))?;
     let history = overview::history(&at.control, &one).await?;
-    let shown = Shown {
-        sized: Sized::of(&at.data, one)?,
+    let shown = DeploymentDetail {
+        sized: DeploymentWithSizes::measure(&at.data, one)?,
         history,
     };
     let one = &shown.sized.deployment;
@@ -185,17 +187,17 @@ async fn switch(at: &Installation, slug: &str, disabled: bool) -> anyhow::Result
     }
     let document = serde_json::json!({ "slug": slug, "disabled": disabled });
     let answer = Answer::new(&document, format!("{verb}d {slug}"))?;
-    Ok(answer.of_deed(format!("deployment {verb} {slug}")))
+    Ok(answer.logged_as(format!("deployment {verb} {slug}")))
 }
 
-fn kind(kind: Kind) -> &'static str {
+fn kind(kind: DeploymentKind) -> &'static str {
     match kind {
-        Kind::Share => "share",
-        Kind::Frontend => "frontend",
+        DeploymentKind::Share => "share",
+        DeploymentKind::Frontend => "frontend",
     }
 }
 
-/// Describes the unusual state of a deployment.
+/// Describes the special states of a deployment.
 fn state(one: &overview::Deployment) -> String {
     let special = [
         (one.disabled_at.is_some(), "disabled"),

@@ -1,4 +1,4 @@
-//! Operators' choice of who serves: `svc guest install` and `svc guest rollback`, once the component lies in its folder.
+//! The operators' choice of the serving guest: `svc guest install` and `svc guest rollback`, once the component is in its folder.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,43 +8,43 @@ use serde::{Deserialize, Serialize};
 
 use super::installation::{Answer, Installation};
 use crate::control::Error;
-use crate::control::audit::Act;
-use crate::guests::status::Serves;
+use crate::control::audit::AuditAction;
+use crate::guests::status::WorldStatus;
 use crate::guests::{Folder, Record, RecordError};
 use svc_base::clock::Timestamp;
 use svc_base::disk;
 use svc_sandbox::{GuestDigest, World, built_in};
 
-/// How often the server looks at what was chosen, until it has loaded its first guests: ten seconds.
-const LOOKS: u32 = 200;
-/// How long it waits between two looks.
-const LOOK: Duration = Duration::from_millis(50);
+/// Most looks of the server at the choice, until it has loaded its first guests: ten seconds.
+const MAX_POLLS: u32 = 200;
+/// Pause between two looks.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Has another guest serve.
+/// Operation that has another guest serve.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SwitchGuest {
     /// Directory of the installed guests: an absolute path.
     pub guests: PathBuf,
-    /// Which guest.
+    /// Kind of the guest.
     pub world: World,
     /// Change that is to be made.
-    pub change: Switch,
+    pub change: GuestChange,
 }
 
-/// Change of who serves.
+/// Change of the serving guest.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Switch {
-    /// A component of the folder is to serve.
+pub enum GuestChange {
+    /// Serve a component of the folder.
     Install {
         /// The component.
         digest: GuestDigest,
-        /// Where it came from.
+        /// Source of the component.
         from: String,
     },
-    /// The guest before it is to serve again.
+    /// Serve the previous guest again.
     RollBack {
-        /// The guest that loses its place: this one and no other.
+        /// The guest to be replaced: the change is refused if another one serves.
         from: GuestDigest,
     },
 }
@@ -52,14 +52,14 @@ pub enum Switch {
 /// Effect of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Effect {
-    /// It serves.
+pub enum SwitchEffect {
+    /// The guest serves.
     Switched,
-    /// No server runs: from the next start on.
+    /// No server runs: the guest serves from the next start on.
     NextStart,
-    /// The server has not said yet.
+    /// The server has not reported yet.
     Pending,
-    /// The server cannot follow, or another change came after it.
+    /// The server cannot load the guest, or another change came later.
     Failed,
     /// Nothing was changed.
     Refused,
@@ -67,49 +67,49 @@ pub enum Effect {
 
 /// Outcome of a change.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Switched {
-    /// Absent for a component that is no guest.
+pub struct SwitchOutcome {
+    /// Kind of the guest; absent for a component that is not a guest.
     pub world: Option<World>,
-    /// Digest of the guest that is to serve; of a component that was refused, its own.
+    /// Digest of the chosen guest, or of the refused component.
     pub digest: GuestDigest,
-    /// Whether that is the guest which this program carries.
+    /// Whether it is the built-in guest.
     pub built_in: bool,
-    /// Digest of the guest before it; absent where nothing was changed.
+    /// Digest of the previous guest; absent if nothing was changed.
     pub previous: Option<GuestDigest>,
     /// Time of the change.
     pub at: Option<Timestamp>,
-    /// Whether it serves.
-    pub effect: Effect,
-    /// Why it has no effect: a sentence each.
+    /// Effect of the change.
+    pub effect: SwitchEffect,
+    /// Reasons for having no effect: a sentence each.
     pub failures: Vec<String>,
 }
 
-/// A change that the record has.
+/// A recorded change.
 #[derive(Clone, Copy, Debug)]
-struct Changed {
+struct RecordedChange {
     world: World,
-    /// Digest of the guest that is to serve since.
+    /// Digest of the chosen guest.
     digest: GuestDigest,
     built_in: bool,
-    /// Digest of the guest before it.
+    /// Digest of the previous guest.
     previous: GuestDigest,
     at: Timestamp,
-    /// The number of the change.
+    /// Number of the change.
     sequence: u64,
 }
 
 impl SwitchGuest {
-    /// Changes the record; where a server runs, answers once it serves by that.
+    /// Changes the record; where a server runs, answers once it follows the record.
     pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
         if let Some(app) = &at.server {
-            is_followed(&app.config.guests, &self.guests)?;
+            check_guests_directory(&app.config.guests, &self.guests)?;
         }
         let (world, now) = (self.world, at.clock.now());
         let folder = Folder::new(&self.guests, world);
         let (changing, change) = (folder.clone(), self.change);
         let make = move || match change {
-            Switch::Install { digest, from } => install(&changing, world, (digest, from), now),
-            Switch::RollBack { from } => roll_back(&changing, world, from, now),
+            GuestChange::Install { digest, from } => install(&changing, world, (digest, from), now),
+            GuestChange::RollBack { from } => roll_back(&changing, world, from, now),
         };
         let (changed, deed) = match tokio::task::spawn_blocking(make).await?? {
             Ok(changed) => changed,
@@ -117,13 +117,13 @@ impl SwitchGuest {
         };
         let noted: Result<(), Error> = at
             .control
-            .write(move |tx| tx.did(Act::GuestSwitch, None, &world, now))
+            .write(move |tx| tx.record_audit(AuditAction::GuestSwitch, None, &world, now))
             .await;
-        let (effect, mut failures) = followed(at, &folder, &changed).await;
-        // The change is made, whatever becomes of the entry.
+        let (effect, mut failures) = wait_for_server(at, &folder, &changed).await;
+        // The change is made, even if the audit entry fails.
         let unnoted = noted.err();
         failures.extend(unnoted.map(|error| format!("the audit log does not have it: {error}")));
-        let outcome = Switched {
+        let outcome = SwitchOutcome {
             world: Some(world),
             digest: changed.digest,
             built_in: changed.built_in,
@@ -132,16 +132,16 @@ impl SwitchGuest {
             effect,
             failures,
         };
-        Ok(Answer::new(&outcome, "")?.of_deed(deed))
+        Ok(Answer::new(&outcome, "")?.logged_as(deed))
     }
 }
 
-/// Refuses a directory of guests that the server does not follow.
+/// Refuses a directory of guests that is not the server's.
 ///
 /// # Errors
-/// The text for the operator.
-pub fn is_followed(theirs: &Path, ours: &Path) -> anyhow::Result<()> {
-    let (theirs, ours) = (disk::resolved(theirs)?, disk::resolved(ours)?);
+/// A text for the operator.
+pub fn check_guests_directory(theirs: &Path, ours: &Path) -> anyhow::Result<()> {
+    let (theirs, ours) = (disk::resolve_path(theirs)?, disk::resolve_path(ours)?);
     if theirs != ours {
         bail!(
             "the server has its guests in {}, not in {}: name its directory with --guests",
@@ -152,26 +152,26 @@ pub fn is_followed(theirs: &Path, ours: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A change with its command for the log, or why nothing was changed.
-type Made = Result<(Changed, String), Switched>;
+/// A recorded change with its command for the log, or the outcome of a refused one.
+type ChangeResult = Result<(RecordedChange, String), SwitchOutcome>;
 
 fn install(
     folder: &Folder,
     world: World,
     (digest, from): (GuestDigest, String),
     now: Timestamp,
-) -> anyhow::Result<Made> {
+) -> anyhow::Result<ChangeResult> {
     let (record, previous) = match folder.choose(digest, from, now) {
-        // Whoever repeats a command wants what it does, and has it.
-        Err(RecordError::Serves) => (folder.read()?, digest),
+        // A repeated command succeeds: its effect is there already.
+        Err(RecordError::AlreadyServing) => (folder.read()?, digest),
         chosen => {
             let record = chosen?;
             let before = record.serving.iter().rev().nth(1);
-            let previous = before.map_or_else(|| own(world), |before| before.digest);
+            let previous = before.map_or_else(|| built_in_digest(world), |before| before.digest);
             (record, previous)
         }
     };
-    let changed = Changed {
+    let changed = RecordedChange {
         world,
         digest,
         built_in: false,
@@ -188,18 +188,18 @@ fn roll_back(
     world: World,
     from: GuestDigest,
     now: Timestamp,
-) -> anyhow::Result<Made> {
+) -> anyhow::Result<ChangeResult> {
     let record = match folder.roll_back(Some(from), now) {
-        Err(RecordError::Another | RecordError::NothingBefore(_)) => {
-            return Ok(Err(too_late(world, from, &folder.read()?)));
+        Err(RecordError::OtherGuestServes | RecordError::NoPreviousGuest(_)) => {
+            return Ok(Err(refused_outcome(world, from, &folder.read()?)));
         }
         rolled => rolled?,
     };
-    let digest = serves(&record, world);
-    let changed = Changed {
+    let digest = serving_digest(&record, world);
+    let changed = RecordedChange {
         world,
         digest,
-        built_in: record.top().is_none(),
+        built_in: record.current_guest().is_none(),
         previous: from,
         at: now,
         sequence: record.sequence,
@@ -208,75 +208,85 @@ fn roll_back(
     Ok(Ok((changed, deed)))
 }
 
-/// The outcome where a guest had lost its place already: nothing is changed.
-fn too_late(world: World, seen: GuestDigest, record: &Record) -> Switched {
+/// Returns the outcome of a rollback of a guest that does not serve any more: nothing is changed.
+fn refused_outcome(world: World, seen: GuestDigest, record: &Record) -> SwitchOutcome {
     let why = format!(
         "guest {seen} does not serve any more: {}",
-        record.told_latest()
+        record.describe_latest()
     );
-    Switched {
+    SwitchOutcome {
         world: Some(world),
-        digest: serves(record, world),
-        built_in: record.top().is_none(),
+        digest: serving_digest(record, world),
+        built_in: record.current_guest().is_none(),
         previous: None,
         at: None,
-        effect: Effect::Refused,
+        effect: SwitchEffect::Refused,
         failures: vec![why],
     }
 }
 
-/// The guest that is built in.
-fn own(world: World) -> GuestDigest {
+/// Returns the digest of the built-in guest.
+fn built_in_digest(world: World) -> GuestDigest {
     GuestDigest::of(built_in(world))
 }
 
 /// Returns the guest that serves by a record.
-fn serves(record: &Record, world: World) -> GuestDigest {
-    record.top().map_or_else(|| own(world), |top| top.digest)
+fn serving_digest(record: &Record, world: World) -> GuestDigest {
+    record
+        .top()
+        .map_or_else(|| built_in_digest(world), |top| top.digest)
 }
 
-/// Has the server of this process follow the record, and waits until it has loaded what it is to serve; with why, where it
-/// cannot.
-async fn followed(at: &Installation, folder: &Folder, change: &Changed) -> (Effect, Vec<String>) {
-    let Some(looks) = &at.looks else {
-        return (Effect::NextStart, Vec::new());
+/// Has the server of this process follow the record, and waits until it has loaded the chosen guest; returns the effect and the
+/// reasons of a failure.
+async fn wait_for_server(
+    at: &Installation,
+    folder: &Folder,
+    change: &RecordedChange,
+) -> (SwitchEffect, Vec<String>) {
+    let Some(watcher) = &at.watcher else {
+        return (SwitchEffect::NextStart, Vec::new());
     };
-    for _ in 0..LOOKS {
-        let Some(said) = looks.look(change.world).await else {
-            // It is stopping.
-            return (Effect::NextStart, Vec::new());
+    for _ in 0..MAX_POLLS {
+        let Some(said) = watcher.request_status(change.world).await else {
+            // The server is stopping.
+            return (SwitchEffect::NextStart, Vec::new());
         };
         let record = match folder.read() {
             Ok(record) => record,
-            Err(error) => return (Effect::Failed, vec![error.to_string()]),
+            Err(error) => return (SwitchEffect::Failed, vec![error.to_string()]),
         };
-        if serves(&record, change.world) != change.digest {
-            let why = format!("changed again meanwhile: {}", record.told_latest());
-            return (Effect::Failed, vec![why]);
+        if serving_digest(&record, change.world) != change.digest {
+            let why = format!("changed again meanwhile: {}", record.describe_latest());
+            return (SwitchEffect::Failed, vec![why]);
         }
-        if let Some(done) = judged(change, record.sequence, &said) {
+        if let Some(done) = reported_effect(change, record.sequence, &said) {
             return done;
         }
-        // It looks at every record at once, and says where it cannot.
+        // The server reports a record that it cannot read.
         if !said.failures.is_empty() {
-            return (Effect::Failed, said.failures);
+            return (SwitchEffect::Failed, said.failures);
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
-    (Effect::Pending, Vec::new())
+    (SwitchEffect::Pending, Vec::new())
 }
 
 /// Returns the effect of `change` according to what the server says, where the record has come to the number `latest`
 /// since; `None` until the server has reported on it.
-fn judged(change: &Changed, latest: u64, serves: &Serves) -> Option<(Effect, Vec<String>)> {
+fn reported_effect(
+    change: &RecordedChange,
+    latest: u64,
+    serves: &WorldStatus,
+) -> Option<(SwitchEffect, Vec<String>)> {
     // A higher number is that of another record, such as one from before a restore.
     if !(change.sequence..=latest).contains(&serves.sequence) {
         return None;
     }
     if serves.digest == Some(change.digest) {
-        return Some((Effect::Switched, Vec::new()));
+        return Some((SwitchEffect::Switched, Vec::new()));
     }
-    (!serves.failures.is_empty()).then(|| (Effect::Failed, serves.failures.clone()))
+    (!serves.failures.is_empty()).then(|| (SwitchEffect::Failed, serves.failures.clone()))
 }
 
 #[cfg(test)]
@@ -286,7 +296,7 @@ mod tests {
     #[test]
     fn only_what_is_said_of_a_change_counts() {
         let [new, old] = [b"new", b"old"].map(|bytes| GuestDigest::of(bytes));
-        let change = Changed {
+        let change = RecordedChange {
             world: World::Render,
             digest: new,
             built_in: false,
@@ -294,7 +304,7 @@ mod tests {
             at: Timestamp(0),
             sequence: 5,
         };
-        let switched = Some(Effect::Switched);
+        let switched = Some(SwitchEffect::Switched);
         for (sequence, digest, failure, expected) in [
             (4, Some(old), None, None),
             (4, Some(new), None, None),
@@ -303,20 +313,20 @@ mod tests {
             (5, Some(new), Some("the other world's"), switched),
             (5, None, None, None),
             (5, Some(old), None, None),
-            (5, Some(old), Some("it is gone"), Some(Effect::Failed)),
+            (5, Some(old), Some("it is gone"), Some(SwitchEffect::Failed)),
             (6, Some(new), None, switched),
             (7, Some(new), None, None),
             (7, Some(old), Some("before a restore"), None),
         ] {
-            let serves = Serves {
+            let serves = WorldStatus {
                 sequence,
                 digest,
                 failures: failure.map(str::to_owned).into_iter().collect(),
-                ..Serves::default()
+                ..WorldStatus::default()
             };
-            let found = judged(&change, 6, &serves);
+            let found = reported_effect(&change, 6, &serves);
             let why = found.as_ref().map_or(&[][..], |(_, why)| why);
-            let named = expected == Some(Effect::Failed);
+            let named = expected == Some(SwitchEffect::Failed);
             assert_eq!(why.is_empty(), !named, "{serves:?}");
             assert_eq!(found.map(|(effect, _)| effect), expected, "{serves:?}");
         }

@@ -1,4 +1,4 @@
-//! An installation as operations find it, and what they answer.
+//! The installation that operations work on, and their answers.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,78 +9,77 @@ use tokio::sync::watch;
 
 use crate::app::SharedApp;
 use crate::backup::Stage;
-use crate::control::events::{self, Deed};
+use crate::control::events::{self, CommandRecord};
 use crate::control::{Control, Error};
-use crate::guests::watch::Looks;
+use crate::guests::watch::WatcherHandle;
 use crate::overview;
 use crate::workspaces::Workspaces;
 use svc_base::clock::Clock;
 use svc_base::ids::ProjectId;
 use svc_base::random::Random;
 
-/// An installation: that of the server in this process, or the files of one that no server has.
+/// An installation: that of the server in this process, or the files of one without a running server.
 #[derive(Debug)]
 pub struct Installation {
     /// The data directory.
     pub data: PathBuf,
     /// The control database.
     pub control: Control,
-    /// The time.
     pub clock: Clock,
-    /// Where ids and secrets come from.
+    /// Source of ids and secrets.
     pub random: Random,
     /// The server, if one runs.
     pub server: Option<SharedApp>,
-    /// Whether that server is stopping.
+    /// Signal that the server is stopping.
     pub(super) stopped: Option<watch::Receiver<bool>>,
-    /// Has that server look at its guests.
-    pub(super) looks: Option<Looks>,
-    /// Listener to the progress of an operation.
-    pub(super) progress: Told,
+    /// Sender of requests to look at the guests.
+    pub(super) watcher: Option<WatcherHandle>,
+    /// Receiver of the operation's progress.
+    pub(super) progress: ProgressSink,
 }
 
 /// Progress of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
+pub struct ProgressStep {
     /// Stage of the work.
     pub stage: Stage,
-    /// Amount that is done of the stage,
+    /// Finished amount of the stage.
     pub done: u64,
-    /// of this amount.
+    /// Total amount of the stage.
     pub all: u64,
 }
 
-/// Somebody who is told how far an operation is, or nobody.
+/// Callback for the progress of an operation, or none.
 #[derive(Clone, Default)]
-pub struct Told(Option<Arc<dyn Fn(Step) + Send + Sync>>);
+pub struct ProgressSink(Option<Arc<dyn Fn(ProgressStep) + Send + Sync>>);
 
-impl Told {
-    /// Has `told` hear of every step.
-    pub fn new(told: impl Fn(Step) + Send + Sync + 'static) -> Self {
+impl ProgressSink {
+    /// Makes a sink that calls `told` for every step.
+    pub fn new(told: impl Fn(ProgressStep) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(told)))
     }
 
-    /// Tells of a step.
-    pub fn tell(&self, stage: Stage, done: u64, all: u64) {
+    /// Reports a step.
+    pub fn report(&self, stage: Stage, done: u64, all: u64) {
         if let Some(told) = &self.0 {
-            told(Step { stage, done, all });
+            told(ProgressStep { stage, done, all });
         }
     }
 }
 
-impl std::fmt::Debug for Told {
+impl std::fmt::Debug for ProgressSink {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Told").finish_non_exhaustive()
+        f.debug_struct("ProgressSink").finish_non_exhaustive()
     }
 }
 
 impl Installation {
-    /// The installation of the server in this process.
-    pub(super) fn served(
+    /// Makes the installation of the server in this process.
+    pub(super) fn of_server(
         app: &SharedApp,
         stopped: watch::Receiver<bool>,
-        looks: Looks,
-        progress: Told,
+        watcher: WatcherHandle,
+        progress: ProgressSink,
     ) -> Self {
         Self {
             data: app.config.data.clone(),
@@ -89,12 +88,12 @@ impl Installation {
             random: app.deployments.random.clone(),
             server: Some(app.clone()),
             stopped: Some(stopped),
-            looks: Some(looks),
+            watcher: Some(watcher),
             progress,
         }
     }
 
-    /// Accounts and their keys.
+    /// Returns the service of workspaces and their keys.
     pub(super) fn workspaces(&self) -> Workspaces {
         Workspaces::new(
             self.control.clone(),
@@ -103,7 +102,7 @@ impl Installation {
         )
     }
 
-    /// The project that an operator names.
+    /// Finds the project that an operator names.
     pub(super) async fn project(&self, named: &str) -> anyhow::Result<ProjectId> {
         let projects = overview::projects(&self.control, self.clock.now(), None).await?;
         let mut projects = projects.into_iter();
@@ -113,16 +112,16 @@ impl Installation {
         Ok(found.id)
     }
 
-    /// Writes into the server's log what an operator did: at its next start, if none runs.
-    pub(super) async fn log(&self, deed: Deed) -> anyhow::Result<()> {
+    /// Writes an operator's command into the server's log; without a running server, at its next start.
+    pub(super) async fn log(&self, deed: CommandRecord) -> anyhow::Result<()> {
         if self.server.is_some() {
-            events::log(&deed);
+            events::log_command(&deed);
             return Ok(());
         }
         let now = self.clock.now();
         let told: Result<(), Error> = self
             .control
-            .write(move |tx| events::tell(tx, &events::Event::Noted(deed), now))
+            .write(move |tx| events::record(tx, &events::Event::CommandRun(deed), now))
             .await;
         Ok(told?)
     }
@@ -135,15 +134,15 @@ pub struct Answer {
     pub document: String,
     /// The answer for people; empty where there is nothing to list.
     pub text: String,
-    /// The command for the log, if it changed something; it names no secret.
+    /// Command for the log, if it changed something; without secrets.
     pub deed: Option<String>,
 }
 
 impl Answer {
-    /// The answer of an operation that changed nothing.
+    /// Makes the answer of an operation that changed nothing.
     ///
     /// # Errors
-    /// A document that is no JSON.
+    /// A document that cannot be written as JSON.
     pub fn new(document: &impl Serialize, text: impl AsRef<str>) -> anyhow::Result<Self> {
         Ok(Self {
             document: serde_json::to_string(document)?,
@@ -152,9 +151,9 @@ impl Answer {
         })
     }
 
-    /// Has the log name the change that the operation made.
+    /// Has the command be written into the log.
     #[must_use]
-    pub fn of_deed(self, command: String) -> Self {
+    pub fn logged_as(self, command: String) -> Self {
         Self {
             deed: Some(command),
             ..self

@@ -28,20 +28,20 @@ pub enum Payments {
 #[derive(Debug, Serialize)]
 struct Rebuilt {
     project: ProjectId,
-    /// How many sessions the project has.
+    /// Number of the project's sessions.
     sessions: usize,
-    /// How many of them said something else before.
+    /// Number of sessions whose state changed.
     changed: usize,
 }
 
 /// An event of the ledger.
 #[derive(Debug, Serialize)]
-struct Told {
+struct ProviderEvent {
     session: SessionId,
     id: String,
     #[serde(rename = "type")]
     kind: String,
-    /// When it happened, by the provider's clock.
+    /// Time of the event by the provider's clock.
     at: Timestamp,
     received_at: Timestamp,
     fact: Fact,
@@ -66,13 +66,13 @@ async fn rebuild(at: &Installation, named: &str) -> anyhow::Result<Answer> {
     };
     let text = format!("{sessions} sessions, {changed} of which said something else before");
     let answer = Answer::new(&rebuilt, text)?;
-    Ok(answer.of_deed(format!("payments rebuild {project}")))
+    Ok(answer.logged_as(format!("payments rebuild {project}")))
 }
 
 async fn events(at: &Installation, named: &str) -> anyhow::Result<Answer> {
     let project = at.project(named).await?;
     let found = payments::Payments::events(&at.control, project).await?;
-    let events = found.into_iter().map(|(session, entry)| Told {
+    let events = found.into_iter().map(|(session, entry)| ProviderEvent {
         session,
         id: entry.event.id,
         kind: entry.event.kind,
@@ -80,14 +80,14 @@ async fn events(at: &Installation, named: &str) -> anyhow::Result<Answer> {
         received_at: entry.received_at,
         fact: entry.event.fact,
     });
-    let events: Vec<Told> = events.collect();
+    let events: Vec<ProviderEvent> = events.collect();
     let rows = events.iter().map(|event| {
         [
             event.received_at.to_string(),
             event.at.to_string(),
             event.kind.clone(),
             event.session.to_string(),
-            // What a provider wrote must not steer the terminal.
+            // Escaped: text of a provider must not control the terminal.
             event.id.escape_debug().to_string(),
         ]
     });

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::installation::{Answer, Installation};
 use crate::overview::{self, DeploymentFilter, sizes};
 use crate::terminal::{or_dash, table};
-use svc_base::counted;
+use svc_base::pluralize;
 
 /// Looks at projects: the part of `svc project` that works on an installation.
 #[derive(Debug, Serialize, Deserialize)]
@@ -24,9 +24,9 @@ pub enum Project {
     },
 }
 
-/// Everything about a project.
+/// Details of a project.
 #[derive(Debug, Serialize)]
-struct Shown {
+struct ProjectDetail {
     #[serde(flatten)]
     project: overview::Project,
     /// Frontends, newest first.
@@ -40,9 +40,9 @@ struct Shown {
 struct Backend {
     #[serde(flatten)]
     backend: overview::Backend,
-    /// Bytes of the database with its log.
+    /// Size of the database with its log, in bytes.
     bytes: u64,
-    /// Bytes of its history.
+    /// Size of the history, in bytes.
     history_bytes: u64,
 }
 
@@ -107,7 +107,7 @@ async fn show(at: &Installation, named: &str) -> anyhow::Result<Answer> {
     };
     let backend = match backend {
         Some(backend) => {
-            let (bytes, history_bytes) = sizes::of_backend(&at.data, &backend.id)?;
+            let (bytes, history_bytes) = sizes::backend_bytes(&at.data, &backend.id)?;
             Some(Backend {
                 backend,
                 bytes,
@@ -116,7 +116,7 @@ async fn show(at: &Installation, named: &str) -> anyhow::Result<Answer> {
         }
         None => None,
     };
-    let shown = Shown {
+    let shown = ProjectDetail {
         project,
         members,
         backend,
@@ -124,15 +124,15 @@ async fn show(at: &Installation, named: &str) -> anyhow::Result<Answer> {
     Answer::new(&shown, text(&shown))
 }
 
-fn text(shown: &Shown) -> String {
+fn text(shown: &ProjectDetail) -> String {
     let project = &shown.project;
     let backend = shown.backend.as_ref().map(|one| {
         format!(
             "{} and {} of history; {}, {}",
-            counted(one.bytes, "byte"),
+            pluralize(one.bytes, "byte"),
             one.history_bytes,
-            counted(one.backend.migrations, "migration"),
-            counted(one.backend.actions, "action")
+            pluralize(one.backend.migrations, "migration"),
+            pluralize(one.backend.actions, "action")
         )
     });
     let lines = [

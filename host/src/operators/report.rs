@@ -48,7 +48,7 @@ async fn list(at: &Installation, all: bool) -> anyhow::Result<Answer> {
         }
         for (name, said) in [("details", &report.details), ("contact", &report.contact)] {
             if let Some(said) = said {
-                // What a stranger wrote must not steer the terminal.
+                // Escaped: text of a stranger must not control the terminal.
                 writeln!(text, "    {name}: {}", said.escape_debug())?;
             }
         }
@@ -64,5 +64,5 @@ async fn close(at: &Installation, id: &str) -> anyhow::Result<Answer> {
         .with_context(none)?;
     let document = serde_json::json!({ "id": report, "closed_at": closed_at });
     let answer = Answer::new(&document, format!("closed {id}"))?;
-    Ok(answer.of_deed(format!("report close {id}")))
+    Ok(answer.logged_as(format!("report close {id}")))
 }

@@ -1,17 +1,17 @@
-//! The part of `svc guest rerender` that the control database keeps.
+//! The operation of `svc guest rerender`, whose state is in the control database.
 
 use serde::{Deserialize, Serialize};
 
 use super::installation::{Answer, Installation};
 use crate::deployments::rerender;
 
-/// Asks for a rerender, or how far it is.
+/// Requests a rerender, or its progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rerender {
-    /// Begins one.
+    /// Request a rerender.
     Begin,
-    /// Says how far the latest one is.
+    /// Return the progress of the latest one.
     Look,
 }
 
@@ -20,7 +20,7 @@ impl Rerender {
         match self {
             Self::Begin => {
                 let begun = rerender::request(&at.control, &at.clock).await?;
-                Ok(Answer::new(&Some(begun), "")?.of_deed("guest rerender".to_owned()))
+                Ok(Answer::new(&Some(begun), "")?.logged_as("guest rerender".to_owned()))
             }
             Self::Look => Answer::new(&rerender::progress(&at.control).await?, ""),
         }

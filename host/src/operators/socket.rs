@@ -1,5 +1,5 @@
-//! The socket in the data directory, over which a running server takes operations: one a connection, as JSON. While one takes
-//! long, the server says how far it is.
+//! The Unix socket in the data directory, over which a running server takes operations: one a connection, as JSON. The server reports
+//! the progress of long ones.
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -16,45 +16,45 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::installation::{Answer, Installation, Step, Told};
+use super::installation::{Answer, Installation, ProgressSink, ProgressStep};
 use super::{Operation, reach};
 use crate::app::SharedApp;
-use crate::guests::watch::Looks;
+use crate::guests::watch::WatcherHandle;
 
 /// The name of the socket in the data directory.
 pub const FILE: &str = "operators.sock";
-/// It is its owner's alone.
+/// Mode of the socket: for its owner alone.
 const MODE: u32 = 0o600;
-/// The longest path that every system takes for a socket, in bytes.
+/// Longest path of a socket that every system supports, in bytes.
 const PATH_BYTES: usize = 100;
 /// The longest request, in bytes.
 const REQUEST_BYTES: u64 = 64 * 1024;
-/// How many steps of an operation wait to be told; further ones are left out.
-const STEPS: usize = 4;
-/// How long a request or its answer may take on the way.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Most progress steps that are queued; further ones are dropped.
+const MAX_QUEUED_STEPS: usize = 4;
+/// Timeout of sending a request or its answer.
+const TRANSFER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A request as it is written.
+/// A request to be sent.
 #[derive(Debug, Serialize)]
-struct Asked<'a> {
+struct OutgoingRequest<'a> {
     version: &'a str,
     actor: &'a str,
     operation: &'a Operation,
 }
 
-/// A request as it is read: an operation of another version may have another form.
+/// A received request: the operation is parsed after the version was compared.
 #[derive(Debug, Deserialize)]
-struct Request {
+struct IncomingRequest {
     version: String,
     actor: String,
     operation: Box<RawValue>,
 }
 
-/// Reply of the server, a line each: how far it is, and at last the outcome.
+/// A line of the server's answer: progress, or at last the outcome.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Reply {
-    Step(Step),
+    Step(ProgressStep),
     Answer(Answer),
     Error(String),
 }
@@ -67,7 +67,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens in a data directory whose lock the caller holds, in the place of whoever had it before.
+    /// Listens in a data directory whose lock the caller holds; replaces the socket of an earlier server.
     ///
     /// # Errors
     /// The system's.
@@ -79,21 +79,26 @@ impl Listener {
             }
             _ => {}
         }
-        let listener = at(data, |path| UnixListener::bind(path))
+        let listener = with_socket_path(data, |path| UnixListener::bind(path))
             .with_context(|| format!("listening for commands on {}", path.display()))?;
         fs::set_permissions(&path, Permissions::from_mode(MODE))
             .with_context(|| format!("closing {} to others", path.display()))?;
         Ok(Self { listener, path })
     }
 
-    /// Answers operations until `stop` becomes true, and finishes those that have begun.
-    pub async fn serve(self, app: SharedApp, looks: Looks, mut stop: watch::Receiver<bool>) {
+    /// Answers operations until `stop` becomes true, then finishes the running ones.
+    pub async fn serve(
+        self,
+        app: SharedApp,
+        watcher: WatcherHandle,
+        mut stop: watch::Receiver<bool>,
+    ) {
         let mut connections = JoinSet::new();
         loop {
             tokio::select! {
                 accepted = self.listener.accept() => match accepted {
                     Ok((stream, _)) => {
-                        let at = (app.clone(), looks.clone(), stop.clone());
+                        let at = (app.clone(), watcher.clone(), stop.clone());
                         connections.spawn(answer(stream, at));
                     }
                     Err(error) => {
@@ -105,7 +110,7 @@ impl Listener {
                 () = stopped(&mut stop) => break,
             }
         }
-        // A command that comes now finds no socket, and waits for the lock.
+        // Later commands find no socket, and wait for the lock.
         if let Err(error) = fs::remove_file(&self.path) {
             tracing::warn!(%error, "the socket for commands is left behind");
         }
@@ -123,18 +128,18 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 /// Answers the one request of a connection.
 async fn answer(
     mut stream: UnixStream,
-    (app, looks, stopped): (SharedApp, Looks, watch::Receiver<bool>),
+    (app, watcher, stopped): (SharedApp, WatcherHandle, watch::Receiver<bool>),
 ) {
     let reply = match read(&mut stream).await {
         Ok((operation, actor)) => {
-            let (steps, mut told) = mpsc::channel(STEPS);
-            let progress = Told::new(move |step| {
-                // Where the last one is not told yet, the next is soon enough.
+            let (steps, mut told) = mpsc::channel(MAX_QUEUED_STEPS);
+            let progress = ProgressSink::new(move |step| {
+                // If the queue is full, the step is dropped.
                 let _ = steps.try_send(step);
             });
             let mut done = tokio::spawn(async move {
-                let at = Installation::served(&app, stopped, looks, progress);
-                reach::run(operation, &at, actor).await
+                let at = Installation::of_server(&app, stopped, watcher, progress);
+                dispatch::run(operation, &at, actor).await
             });
             let done = loop {
                 tokio::select! {
@@ -145,7 +150,7 @@ async fn answer(
             match done {
                 Ok(Ok(answer)) => Reply::Answer(answer),
                 Ok(Err(error)) => Reply::Error(format!("{error:#}")),
-                // The panic has said so in the log.
+                // The panic is in the log.
                 Err(_) => Reply::Error("the server failed: its log says why".to_owned()),
             }
         }
@@ -154,14 +159,17 @@ async fn answer(
     write(&mut stream, &reply).await;
 }
 
-/// Writes a line of the answer; whoever does not take it is not waited for.
+/// Writes a line of the answer, with a timeout.
 async fn write(stream: &mut UnixStream, reply: &Reply) {
     let written = async {
         let mut bytes = serde_json::to_vec(reply)?;
         bytes.push(b'\n');
         stream.write_all(&bytes).await
     };
-    if !matches!(tokio::time::timeout(PATIENCE, written).await, Ok(Ok(()))) {
+    if !matches!(
+        tokio::time::timeout(TRANSFER_TIMEOUT, written).await,
+        Ok(Ok(()))
+    ) {
         tracing::debug!("a command did not take its answer");
     }
 }
@@ -178,10 +186,10 @@ async fn read(stream: &mut UnixStream) -> anyhow::Result<(Operation, String)> {
     let mut bytes = Vec::new();
     let mut limited = stream.take(REQUEST_BYTES);
     let reading = limited.read_to_end(&mut bytes);
-    tokio::time::timeout(PATIENCE, reading)
+    tokio::time::timeout(TRANSFER_TIMEOUT, reading)
         .await
         .context("the request did not arrive in time")??;
-    let request: Request =
+    let request: IncomingRequest =
         serde_json::from_slice(&bytes).context("the request is none of this server's")?;
     let version = env!("CARGO_PKG_VERSION");
     if request.version != version {
@@ -195,7 +203,7 @@ async fn read(stream: &mut UnixStream) -> anyhow::Result<(Operation, String)> {
     Ok((operation, request.actor))
 }
 
-/// Sends an operation to the server that listens in a data directory; `None` if nobody does.
+/// Sends an operation to the server that listens in a data directory; `None` if there is none.
 ///
 /// # Errors
 /// The operation's, or a server that ended before it answered.
@@ -203,9 +211,9 @@ pub(super) async fn send(
     data: &Path,
     operation: &Operation,
     actor: &str,
-    told: &Told,
+    told: &ProgressSink,
 ) -> anyhow::Result<Option<Answer>> {
-    let stream = at(data, |path| std::os::unix::net::UnixStream::connect(path));
+    let stream = with_socket_path(data, |path| std::os::unix::net::UnixStream::connect(path));
     let stream = match stream {
         Ok(stream) => stream,
         Err(error)
@@ -221,7 +229,7 @@ pub(super) async fn send(
     stream.set_nonblocking(true)?;
     let mut stream = UnixStream::from_std(stream)?;
     let version = env!("CARGO_PKG_VERSION");
-    let asked = Asked {
+    let asked = OutgoingRequest {
         version,
         actor,
         operation,
@@ -234,7 +242,7 @@ pub(super) async fn send(
     let mut lines = BufReader::new(stream).lines();
     while let Some(line) = lines.next_line().await.context(ended)? {
         match serde_json::from_str(&line).context(ended)? {
-            Reply::Step(Step { stage, done, all }) => told.tell(stage, done, all),
+            Reply::Step(ProgressStep { stage, done, all }) => told.report(stage, done, all),
             Reply::Answer(answer) => return Ok(Some(answer)),
             Reply::Error(error) => bail!("{error}"),
         }
@@ -242,8 +250,8 @@ pub(super) async fn send(
     bail!(ended)
 }
 
-/// Does something with the path of the socket, by a shorter one where it is too long for a socket's address.
-fn at<T>(data: &Path, work: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
+/// Runs `work` with the path of the socket, or a shorter one by `/proc` if it is too long for a socket's address.
+fn with_socket_path<T>(data: &Path, work: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
     let path = data.join(FILE);
     if path.as_os_str().len() <= PATH_BYTES {
         return work(&path);

@@ -1,7 +1,7 @@
-//! Overview of an installation for its operators: what it has, whose it is, how large it is, and how the server does.
+//! Overview of an installation for operators: its resources, their owners and sizes, and the server's status.
 
-pub mod running;
 pub mod sizes;
+pub mod status_file;
 
 mod store;
 
@@ -13,16 +13,16 @@ use crate::control::{Control, Error};
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, DeploymentId, ProjectId};
 
-/// How many there are of everything that is counted.
+/// Numbers of resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Shares and frontends, as their cap counts them.
+    /// Number of shares and frontends, as their cap counts them.
     pub deployments: u64,
     /// Number of shares.
     pub shares: u64,
     /// Number of frontends.
     pub frontends: u64,
-    /// Those that are taken down.
+    /// Number of disabled shares and frontends.
     pub disabled: u64,
     /// Number of databases.
     pub backends: u64,
@@ -30,27 +30,27 @@ pub struct Counts {
     pub projects: u64,
     /// Number of namespaces.
     pub namespaces: u64,
-    /// Open reports.
+    /// Number of open reports.
     pub open_reports: u64,
 }
 
-/// Counts everything.
+/// Counts the resources.
 pub async fn counts(control: &Control, now: Timestamp) -> Result<Counts, Error> {
     control.read(move |c| store::counts(c, now)).await
 }
 
-/// A number and the cap that it must not pass.
+/// Use of a cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Used {
+pub struct CapUse {
     /// Number in use.
     pub used: u64,
-    /// Most that may be in use.
+    /// Largest number that may be in use.
     pub cap: u64,
 }
 
-/// Lists the use of every cap of the server's, by the name of its limit.
-pub fn caps(counts: &Counts, limits: &Limits) -> [(&'static str, Used); 2] {
-    let used = |used, cap| Used { used, cap };
+/// Lists the use of the server's caps, by the names of their limits.
+pub fn cap_uses(counts: &Counts, limits: &Limits) -> [(&'static str, CapUse); 2] {
+    let used = |used, cap| CapUse { used, cap };
     [
         (
             "active_deployments",
@@ -63,53 +63,53 @@ pub fn caps(counts: &Counts, limits: &Limits) -> [(&'static str, Used); 2] {
 /// Filter of a list of deployments.
 #[derive(Clone, Debug, Default)]
 pub struct DeploymentFilter {
-    /// Those of one namespace.
+    /// Only those of one namespace.
     pub namespace: Option<String>,
-    /// Those that are taken down.
+    /// Number of disabled shares and frontends.
     pub disabled: bool,
-    /// The one at this slug.
+    /// Only the one at this slug.
     pub slug: Option<String>,
 }
 
 /// Kind of a deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum DeploymentKind {
     /// A quick share, which has no owner.
     Share,
     /// A project's frontend.
     Frontend,
 }
 
-/// A deployment, as a list has it.
+/// A deployment in a list.
 #[derive(Clone, Debug, Serialize)]
 pub struct Deployment {
     /// Identifier of the deployment.
     pub id: DeploymentId,
-    /// Where it answers.
+    /// Slug of the deployment.
     pub slug: String,
-    /// Whether it has an owner.
-    pub kind: Kind,
+    /// Kind of the deployment.
+    pub kind: DeploymentKind,
     /// Type of the source.
     #[serde(rename = "type")]
     pub content_type: String,
-    /// Title; empty for a share that is read once.
+    /// Title; empty for a one-time share.
     pub title: String,
     /// Namespace that owns it.
     pub namespace: Option<String>,
-    /// In which project.
+    /// Project of a frontend.
     pub project_id: Option<ProjectId>,
-    /// Whether its first reader is its last.
+    /// Whether it is a one-time share.
     pub one_time: bool,
     /// Whether it has a password.
     pub protected: bool,
-    /// Since when it is taken down.
+    /// Time at which it was disabled.
     pub disabled_at: Option<Timestamp>,
-    /// Views that are written down.
+    /// Number of stored views.
     pub visits: u64,
-    /// When it was published.
+    /// Time of its publication.
     pub created_at: Timestamp,
-    /// When it stops to resolve.
+    /// Time of its expiry.
     pub expires_at: Option<Timestamp>,
     /// Digest of the source in the content store.
     #[serde(skip)]
@@ -119,7 +119,7 @@ pub struct Deployment {
     pub page: Option<Digest>,
 }
 
-/// Deployments that answer, or would if they were not taken down; newest first.
+/// Lists the deployments that have not expired, disabled ones included; newest first.
 pub async fn deployments(
     control: &Control,
     now: Timestamp,
@@ -133,22 +133,22 @@ pub async fn deployments(
 
 /// Further details of a deployment.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct History {
-    /// States of its content that are kept.
+pub struct DeploymentHistory {
+    /// Number of revisions.
     pub revisions: u64,
-    /// How often something became live.
+    /// Number of releases.
     pub releases: u64,
-    /// Open reports of it.
+    /// Number of open reports.
     pub open_reports: u64,
 }
 
 /// Reads further details of a deployment.
-pub async fn history(control: &Control, of: &Deployment) -> Result<History, Error> {
+pub async fn history(control: &Control, of: &Deployment) -> Result<DeploymentHistory, Error> {
     let (id, slug) = (of.id, of.slug.clone());
     control.read(move |c| store::history(c, &id, &slug)).await
 }
 
-/// A project, as a list has it.
+/// A project in a list.
 #[derive(Clone, Debug, Serialize)]
 pub struct Project {
     /// Identifier of the project.
@@ -159,19 +159,19 @@ pub struct Project {
     pub host_label: String,
     /// Namespace that owns the project.
     pub namespace: String,
-    /// How many frontends it has.
+    /// Number of frontends.
     pub frontends: u64,
-    /// Number of views that are written down.
+    /// Number of stored views.
     pub visits: u64,
     /// Identifier of the backend.
     pub backend_id: Option<BackendId>,
-    /// When it was made.
+    /// Time of its creation.
     pub created_at: Timestamp,
-    /// When it ends.
+    /// Time of its expiry.
     pub expires_at: Option<Timestamp>,
 }
 
-/// Projects that live, oldest first; those of one namespace, if it is named.
+/// Lists the active projects, oldest first; with `namespace`, only its own.
 pub async fn projects(
     control: &Control,
     now: Timestamp,
@@ -183,20 +183,20 @@ pub async fn projects(
         .await
 }
 
-/// Content of a backend.
+/// A backend with the numbers of its definitions.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Backend {
     /// Identifier of the backend.
     pub id: BackendId,
-    /// Scripts that made its schema.
+    /// Number of migrations.
     pub migrations: u64,
-    /// Actions, the newest version of each.
+    /// Number of actions, without their earlier versions.
     pub actions: u64,
-    /// When it was made.
+    /// Time of its creation.
     pub created_at: Timestamp,
 }
 
-/// Reads the content of a backend.
+/// Reads a backend.
 pub async fn backend(control: &Control, id: BackendId) -> Result<Option<Backend>, Error> {
     control.read(move |c| store::backend(c, &id)).await
 }

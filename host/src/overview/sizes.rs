@@ -1,4 +1,4 @@
-//! How much disk an installation takes, and how much there is.
+//! Disk usage of an installation, and free space.
 
 use std::io;
 use std::path::Path;
@@ -6,43 +6,43 @@ use std::path::Path;
 use cap_std::fs::Dir;
 use serde::Serialize;
 
-use crate::content::{Digest, Place, Shelf};
+use crate::content_directory::{ContentLocation, Digest, ObjectDirectory};
 use svc_base::disk;
 use svc_base::ids::{BackendId, DeploymentId};
-use svc_database::Files;
+use svc_database::DatabaseFiles;
 
-/// Bytes on the disk.
+/// Sizes on the disk, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sizes {
     /// The control database with its log.
     pub control: u64,
     /// Sources and pages.
     pub content: u64,
-    /// Shares that are read once.
+    /// Private files of one-time shares.
     pub once: u64,
     /// Projects' databases with their logs.
     pub databases: u64,
     /// Size of the databases' histories, in bytes.
     pub history: u64,
-    /// Everything in the data directory, whatever it is.
+    /// Everything in the data directory.
     pub total: u64,
     /// Free bytes where the data directory is.
     pub free: u64,
 }
 
-/// The sizes of an installation, beside a server that may be at work. Blocks.
-pub fn of(data: &Path) -> io::Result<Sizes> {
-    let dir = disk::open(data)?;
+/// Measures an installation, also beside a running server. Blocks.
+pub fn measure(data: &Path) -> io::Result<Sizes> {
+    let dir = disk::open_directory(data)?;
     let mut sizes = Sizes {
-        free: disk::free(data)?,
+        free: disk::free_bytes(data)?,
         ..Sizes::default()
     };
     for entry in dir.entries()? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let bytes = match entry.open_dir() {
-            Ok(inner) => below(&inner)?,
-            Err(_) => length(&dir, &name)?,
+            Ok(inner) => bytes_below(&inner)?,
+            Err(_) => file_bytes(&dir, &name)?,
         };
         sizes.total += bytes;
         match name.as_str() {
@@ -52,64 +52,68 @@ pub fn of(data: &Path) -> io::Result<Sizes> {
             _ => {}
         }
     }
-    sizes.content = match content(data)? {
-        Some(content) => below(&content)?,
+    sizes.content = match content_directory(data)? {
+        Some(content) => bytes_below(&content)?,
         None => 0,
     };
     if dir.is_dir("backends") {
-        let files = Files::open(&data.join("backends"))?;
+        let files = DatabaseFiles::open(&data.join("backends"))?;
         for id in files.list()? {
-            sizes.databases += database(&files, &id)?;
+            sizes.databases += database_bytes(&files, &id)?;
         }
         sizes.history = sizes.history.saturating_sub(sizes.databases);
     }
     Ok(sizes)
 }
 
-/// The bytes of a database with its log; of one that has just gone, none.
-fn database(files: &Files, id: &BackendId) -> io::Result<u64> {
-    match files.bytes(id) {
+/// Returns the size of a database with its log; 0 if it was just deleted.
+fn database_bytes(files: &DatabaseFiles, id: &BackendId) -> io::Result<u64> {
+    match files.disk_bytes(id) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
         bytes => bytes,
     }
 }
 
-/// The bytes of a backend: of its database, and of its history.
-pub fn of_backend(data: &Path, id: &BackendId) -> io::Result<(u64, u64)> {
-    let files = Files::open(&data.join("backends"))?;
-    let bytes = database(&files, id)?;
-    let all = below(&files.directory(id)?)?;
+/// Returns the sizes of a backend's database and of its history.
+pub fn backend_bytes(data: &Path, id: &BackendId) -> io::Result<(u64, u64)> {
+    let files = DatabaseFiles::open(&data.join("backends"))?;
+    let bytes = database_bytes(&files, id)?;
+    let all = bytes_below(&files.directory(id)?)?;
     Ok((bytes, all.saturating_sub(bytes)))
 }
 
-/// The bytes of an object, if it is there.
-pub fn of_object(data: &Path, digest: Option<&Digest>) -> io::Result<Option<u64>> {
+/// Returns the size of an object, if it is there.
+pub fn object_bytes(data: &Path, digest: Option<&Digest>) -> io::Result<Option<u64>> {
     let Some(digest) = digest else {
         return Ok(None);
     };
-    content(data)?.map_or(Ok(None), |dir| Shelf::new(dir).bytes(digest))
+    content_directory(data)?.map_or(Ok(None), |dir| ObjectDirectory::new(dir).bytes(digest))
 }
 
-/// The directory of content, if content is in one.
-fn content(data: &Path) -> io::Result<Option<Dir>> {
-    let place = Place::noted(data).map_err(io::Error::other)?;
-    match place.directory().map(|at| disk::open(&at)).transpose() {
+/// Opens the directory of content, if content is in one.
+fn content_directory(data: &Path) -> io::Result<Option<Dir>> {
+    let place = ContentLocation::read_recorded(data).map_err(io::Error::other)?;
+    match place
+        .directory()
+        .map(|at| disk::open_directory(&at))
+        .transpose()
+    {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         directory => directory,
     }
 }
 
-/// The bytes of the page of a share that is read once.
-pub fn of_once(data: &Path, id: &DeploymentId) -> io::Result<u64> {
-    length(&disk::open(&data.join("once"))?, &id.to_string())
+/// Returns the size of a one-time share's page.
+pub fn one_time_share_bytes(data: &Path, id: &DeploymentId) -> io::Result<u64> {
+    file_bytes(&disk::open_directory(&data.join("once"))?, &id.to_string())
 }
 
-fn below(dir: &Dir) -> io::Result<u64> {
+fn bytes_below(dir: &Dir) -> io::Result<u64> {
     let mut bytes = 0;
     for entry in dir.entries()? {
         let entry = entry?;
         bytes += match entry.open_dir() {
-            Ok(inner) => below(&inner)?,
+            Ok(inner) => bytes_below(&inner)?,
             Err(_) => match entry.metadata() {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
                 found => found?.len(),
@@ -119,8 +123,8 @@ fn below(dir: &Dir) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// The length of a file; of one that has just gone, none.
-fn length(dir: &Dir, name: &str) -> io::Result<u64> {
+/// Returns the length of a file; 0 if it was just deleted.
+fn file_bytes(dir: &Dir, name: &str) -> io::Result<u64> {
     match dir.symlink_metadata(name) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
         found => found.map(|found| found.len()),

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::{Backend, Counts, Deployment, DeploymentFilter, History, Kind, Project};
+use super::{
+    Backend, Counts, Deployment, DeploymentFilter, DeploymentHistory, DeploymentKind, Project,
+};
 use crate::control::Counters;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, DeploymentId, ProjectId};
@@ -27,7 +29,7 @@ pub(super) fn counts(c: &Connection, now: Timestamp) -> rusqlite::Result<Counts>
             (SELECT count(*) FROM workspaces WHERE state = 'active') AS namespaces
          FROM held",
         )?
-        .query_row(params![now, ProjectId::FREE], |row| {
+        .query_row(params![now, ProjectId::QUICK_SHARES], |row| {
             Ok(Counts {
                 deployments: number(row, "deployments")?,
                 shares: number(row, "shares")?,
@@ -76,11 +78,11 @@ pub(super) fn deployments(
         params![now, filter.namespace, filter.disabled, filter.slug],
         |row| {
             let (id, project): (_, ProjectId) = (row.get("id")?, row.get("project_id")?);
-            let project = (project != ProjectId::FREE).then_some(project);
+            let project = (project != ProjectId::QUICK_SHARES).then_some(project);
             Ok(Deployment {
                 id,
                 slug: row.get("slug")?,
-                kind: project.map_or(Kind::Share, |_| Kind::Frontend),
+                kind: project.map_or(DeploymentKind::Share, |_| DeploymentKind::Frontend),
                 namespace: row.get("namespace")?,
                 project_id: project,
                 content_type: row.get("content_type")?,
@@ -100,13 +102,17 @@ pub(super) fn deployments(
 }
 
 /// Reads further details of a deployment.
-pub(super) fn history(c: &Connection, id: &DeploymentId, slug: &str) -> rusqlite::Result<History> {
+pub(super) fn history(
+    c: &Connection,
+    id: &DeploymentId,
+    slug: &str,
+) -> rusqlite::Result<DeploymentHistory> {
     c.query_row(
         "SELECT (SELECT count(*) FROM revisions WHERE deployment_id = ?1),
             (SELECT count(*) FROM releases WHERE deployment_id = ?1)",
         [id],
         |row| {
-            Ok(History {
+            Ok(DeploymentHistory {
                 revisions: number(row, 0)?,
                 releases: number(row, 1)?,
                 open_reports: open_reports(c, Some(slug))?,
@@ -115,7 +121,7 @@ pub(super) fn history(c: &Connection, id: &DeploymentId, slug: &str) -> rusqlite
     )
 }
 
-/// Projects that live, oldest first.
+/// Lists the active projects, oldest first.
 pub(super) fn projects(
     c: &Connection,
     counters: &Counters,
@@ -155,7 +161,7 @@ pub(super) fn projects(
     .collect()
 }
 
-/// Reads the content of a backend.
+/// Reads a backend.
 pub(super) fn backend(c: &Connection, id: &BackendId) -> rusqlite::Result<Option<Backend>> {
     let made = c
         .query_row(

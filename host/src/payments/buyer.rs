@@ -1,4 +1,4 @@
-//! The buyer of a request, for checkouts and for the list of payments.
+//! Identifies the buyer of a request, for checkouts and for the list of payments.
 
 use http::HeaderMap;
 use ring::digest::{SHA256, digest};
@@ -10,30 +10,30 @@ use crate::http::hosts::Host;
 use crate::visitors::{Identity, Visitors};
 use svc_base::ids::DeploymentId;
 
-/// A visitor of a page that sells, as far as is known.
+/// Visitor of a page that sells, as far as the request identifies one.
 #[derive(Clone, Debug, Default)]
 pub struct Buyer {
-    /// The visitor, if signed in.
+    /// The signed-in visitor, if any.
     pub user: Option<Identity>,
-    /// The checkout cookie's value, which nobody has looked up yet.
+    /// Value of the checkout cookie; not looked up yet.
     pub token: Option<String>,
-    /// The value of the cookie under its name without a prefix, where visitors come over https: what a browser was given before names had
-    /// prefixes. A sibling may have set it, so it only shows what was bought with it then.
+    /// Value of the cookie under its name without a prefix, on an https server. Browsers got such cookies before names had
+    /// prefixes. A sibling origin could set one, so it only shows purchases that were made with it.
     pub former_token: Option<String>,
-    /// Whether visitors come over https, so that nobody else can have set `token`.
+    /// Whether visitors use https, so that no other origin can have set `token`.
     pub secure: bool,
 }
 
 impl Buyer {
-    /// Finds the buyer of a request to a page.
-    pub async fn of(
+    /// Identifies the buyer of a request to a page.
+    pub async fn identify(
         visitors: &Visitors,
         host: &Host,
         page: &Page,
         headers: &HeaderMap,
     ) -> Result<Self, control::Error> {
-        let session = visitors.caller(host, page, headers).await?;
-        let (name, secure) = (cookie_name(&page.id), visitors.is_secure());
+        let session = visitors.caller_session(host, page, headers).await?;
+        let (name, secure) = (cookie_name(&page.id), visitors.uses_https());
         let former = if secure { token(headers, &name) } else { None };
         Ok(Self {
             user: session.map(|session| session.identity()),
@@ -52,16 +52,16 @@ impl Buyer {
 }
 
 /// Returns the checkout cookie of the frontend at `slug`.
-pub(super) fn cookie(page: &DeploymentId, slug: &str, secure: bool) -> HostCookie {
-    HostCookie::of_page(&cookie_name(page), slug, secure)
+pub(super) fn checkout_cookie(page: &DeploymentId, slug: &str, secure: bool) -> HostCookie {
+    HostCookie::for_page(&cookie_name(page), slug, secure)
 }
 
 fn cookie_name(page: &DeploymentId) -> String {
     format!("svc_checkout_{page}")
 }
 
-/// Hashes a cookie's value for the database.
-pub(super) fn hash(token: &str) -> [u8; 32] {
+/// Hashes a cookie's value, as the database stores it.
+pub(super) fn hash_token(token: &str) -> [u8; 32] {
     let mut bytes = [0; 32];
     bytes.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
     bytes

@@ -1,13 +1,13 @@
-//! Sends a visitor to the provider's page: the session is stored first, so that none can be paid that we do not know.
+//! Sends a visitor to the provider's page. The session is stored first, so that a payment always finds its session.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use url::Url;
 
-use super::buyer::{Buyer, hash};
+use super::buyer::{Buyer, hash_token};
 use super::model::{COOKIE_SECONDS, PaymentError, Price, Session, Status};
-use super::service::{Payments, settle};
+use super::service::{Payments, apply_verdict};
 use super::store;
 use super::views::CheckoutView;
 use crate::control;
@@ -20,42 +20,41 @@ use svc_base::clock::Timestamp;
 use svc_base::fault;
 use svc_base::ids::SessionId;
 
-/// How long a second click on the same button means the same purchase, in seconds.
-const DOUBLE_CLICK: i64 = 60;
+/// Within this time a second click on the same button means the same purchase, in seconds.
+const DOUBLE_CLICK_SECONDS: i64 = 60;
 
-/// A visitor's request for a checkout.
+/// Request of a visitor to begin a checkout.
 #[derive(Clone, Debug)]
 pub struct CheckoutRequest {
-    /// The price's id.
     pub price: String,
-    /// The page's address on the host that was asked: an origin and a path.
+    /// URL of the page on the requested host: an origin and a path.
     pub return_to: Url,
 }
 
-/// A checkout that was begun.
+/// Checkout that has begun.
 #[derive(Debug)]
 pub struct Checkout {
-    /// Where the visitor pays.
+    /// Address of the hosted checkout, and the session.
     pub view: CheckoutView,
-    /// The value of the checkout cookie.
+    /// Value of the checkout cookie.
     pub token: String,
 }
 
-/// Locks of the sessions whose hosted checkout is being made: a second click waits for the first.
+/// Locks of sessions whose hosted checkout is being created: a second click waits for the first.
 #[derive(Debug, Default)]
 pub(super) struct CheckoutLocks(Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>);
 
 impl CheckoutLocks {
-    fn of(&self, id: SessionId) -> Arc<tokio::sync::Mutex<()>> {
+    fn lock_for(&self, id: SessionId) -> Arc<tokio::sync::Mutex<()>> {
         let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // The map alone knows the others.
+        // A lock that only the map holds is not in use.
         locks.retain(|_, lock| Arc::strong_count(lock) > 1);
         Arc::clone(locks.entry(id).or_default())
     }
 }
 
 impl Payments {
-    /// The configured provider.
+    /// Returns the configured provider.
     ///
     /// # Errors
     /// `Unconfigured`.
@@ -63,11 +62,11 @@ impl Payments {
         self.stripe.as_ref().ok_or(PaymentError::Unconfigured)
     }
 
-    /// Begins a checkout. Callers run it to its end, whether or not the visitor hangs up.
+    /// Begins a checkout. Callers run it to completion, even if the visitor hangs up.
     ///
     /// # Errors
     /// [`PaymentError`].
-    pub async fn begin(
+    pub async fn begin_checkout(
         self: Arc<Self>,
         page: Arc<Page>,
         buyer: Buyer,
@@ -77,10 +76,10 @@ impl Payments {
         let project = self.project_of(&page).await?;
         let price = self.price(project, request.price.clone()).await?;
         if !price.active {
-            return Err(PaymentError::Inactive);
+            return Err(PaymentError::PriceInactive);
         }
         let (now, deployment) = (self.clock.now(), page.id);
-        let fresh = credential::secret(&self.random)?;
+        let fresh = credential::random_secret(&self.random)?;
         let email = buyer.user.as_ref().and_then(|user| user.email.clone());
         let session = Session {
             id: SessionId::new(&self.clock, &self.random)?,
@@ -93,7 +92,7 @@ impl Payments {
             recurring: price.recurring,
             return_to: request.return_to.to_string(),
             user_id: buyer.user.map(|user| user.user_id),
-            cookie: hash(&fresh),
+            cookie: hash_token(&fresh),
             host_cookie: buyer.secure,
             provider_id: None,
             provider_url: None,
@@ -116,8 +115,8 @@ impl Payments {
         Ok(Checkout { view, token })
     }
 
-    /// The hosted checkout of a session: the one that it has, or a new one.
-    async fn hosted(
+    /// Returns the hosted checkout of a session, and creates it if there is none.
+    async fn hosted_checkout(
         &self,
         stripe: &Stripe,
         stored: Stored,
@@ -143,15 +142,15 @@ impl Payments {
         }
         let new = NewCheckout {
             session: id.to_string(),
-            purchase: purchase(price),
+            purchase: describe_purchase(price),
             email,
             success_url: outcome_url(return_to, "success"),
             cancel_url: outcome_url(return_to, "canceled"),
         };
         let key = format!("svc-checkout-{id}-{}", session.attempt);
-        let hosted = match stripe.checkout(&new, &key).await {
+        let hosted = match stripe.create_checkout(&new, &key).await {
             Ok(hosted) => hosted,
-            Err(error) => return Err(self.note_failure(id, error).await),
+            Err(error) => return Err(self.record_failure(id, error).await),
         };
         fault::point("checkout.answered");
         let (url, now) = (hosted.url.clone(), self.clock.now());
@@ -170,18 +169,18 @@ impl Payments {
         Ok(view(url))
     }
 
-    /// Notes a failure of the provider in the session; returns the error for the visitor.
-    async fn note_failure(&self, id: SessionId, error: StripeError) -> PaymentError {
+    /// Records a failure of the provider in the session; returns the error for the visitor.
+    async fn record_failure(&self, id: SessionId, error: StripeError) -> PaymentError {
         let (nothing, failed) = (
-            error.made_nothing(),
+            error.created_nothing(),
             matches!(error, StripeError::Failed(_)),
         );
         let noted = self.control.write(move |tx| {
             if nothing {
-                return store::forget_session(tx, &id);
+                return store::delete_session(tx, &id);
             }
             match store::by_id(tx, &id)? {
-                Some(session) => store::set_doubtful(tx, &session, failed),
+                Some(session) => store::mark_outcome_unknown(tx, &session, failed),
                 None => Ok(()),
             }
         });
@@ -189,7 +188,7 @@ impl Payments {
             tracing::warn!(%error, session = %id, "a checkout that failed stays as it was");
         }
         match error {
-            StripeError::Amount(words) => PaymentError::Amount(words),
+            StripeError::AmountRefused(words) => PaymentError::AmountRefused(words),
             other => PaymentError::Unavailable(other.to_string()),
         }
     }
@@ -290,7 +289,7 @@ fn store_session(
 }
 
 /// Describes the purchase on the provider's page.
-fn purchase(price: &Price) -> Purchase {
+fn describe_purchase(price: &Price) -> Purchase {
     let description = match &price.product.description {
         Some(about) => format!("{} · {about}", price.label),
         None => price.label.clone(),
@@ -304,7 +303,7 @@ fn purchase(price: &Price) -> Purchase {
     }
 }
 
-/// Returns the address that the provider leads a visitor back to, with the outcome that it claims, which proves nothing.
+/// Returns the URL that the provider leads the visitor back to. It contains the claimed outcome, which proves nothing.
 fn outcome_url(return_to: &Url, outcome: &str) -> String {
     const NAME: &str = "checkout";
     let mut url = return_to.clone();
@@ -320,10 +319,10 @@ fn outcome_url(return_to: &Url, outcome: &str) -> String {
     url.into()
 }
 
-/// The address that `return_to` means, on the host that was asked: a path at or below the page's own; `None` if it is no such path.
+/// Resolves `return_to` on the requested host: a path at or below the page's own; `None` for any other text.
 pub(super) fn return_address(origin: &str, slug: &str, return_to: Option<&str>) -> Option<Url> {
     let home = format!("/{slug}");
-    let path = return_to::checked(origin, slug, return_to.unwrap_or(&home))?;
+    let path = return_to::validated_path(origin, slug, return_to.unwrap_or(&home))?;
     Url::parse(&format!("{origin}{path}")).ok()
 }
 

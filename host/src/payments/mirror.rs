@@ -1,7 +1,7 @@
-//! The table `svc_payments` in a project's own database follows the sessions here, in the order in which they changed.
+//! Copies sessions into the table `svc_payments` of the project's own database, in the order in which they changed.
 //!
-//! The table is written first, and how far it follows is noted after that: a crash between the two writes the same rows
-//! again, which changes nothing. Each backend is followed on its own, so that one that is busy or full keeps no other waiting.
+//! The table is written first, and its position is recorded after that: a crash between the two writes the same rows
+//! again, which changes nothing. Each backend has its own mirror, so that a busy or full one does not delay the others.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,46 +9,46 @@ use std::time::Duration;
 
 use super::Payments;
 use super::model::{Session, Status};
-use super::store::{self, Lagging};
+use super::store::{self, LaggingMirror};
 use crate::backends::Backends;
 use crate::control::Control;
 use svc_base::clock::Clock;
 use svc_base::fault;
 use svc_base::ids::BackendId;
-use svc_database::Payment;
+use svc_database::PaymentRow;
 
-/// How many rows are written in one transaction.
-const ROWS: u32 = 500;
-/// The longest wait before a table that could not be written is tried again.
-const WAIT_MOST: Duration = Duration::from_secs(5);
-const WAIT_FIRST: Duration = Duration::from_millis(500);
+/// Number of rows that one transaction writes.
+const BATCH_ROWS: u32 = 500;
+/// Longest delay before a failed mirror is tried again.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(500);
 
-/// State of the mirrors that are being followed.
+/// State of all mirrors.
 #[derive(Debug, Default)]
-pub(super) struct Mirrors(Mutex<State>);
+pub(super) struct Mirrors(Mutex<MirrorState>);
 
 #[derive(Debug, Default)]
-struct State {
-    /// Those that are being written.
+struct MirrorState {
+    /// Backends whose mirror is being written.
     busy: HashSet<BackendId>,
-    /// Those that could not be.
-    behind: HashMap<BackendId, Behind>,
+    /// Backends whose mirror could not be written.
+    behind: HashMap<BackendId, RetryState>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Behind {
     wait: Duration,
-    /// By the clock's count since it was made.
+    /// Time of the next attempt, by the clock's count since its start.
     again: Duration,
 }
 
 impl Mirrors {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MirrorState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a backend, if nobody has it and it is not to be left alone for a while.
-    fn take(&self, backend: BackendId, now: Duration) -> bool {
+    /// Claims a backend, unless its mirror is being written or its retry is not due yet.
+    fn claim(&self, backend: BackendId, now: Duration) -> bool {
         let mut state = self.state();
         let rests = state
             .behind
@@ -83,14 +83,14 @@ impl Payments {
             .retain(|backend, _| lags(backend));
         backends.retain_lags(lags);
         for one in lagging {
-            if !self.mirrors.take(one.backend, self.clock.elapsed()) {
+            if !self.mirrors.claim(one.backend, self.clock.elapsed()) {
                 continue;
             }
             let (mirrors, control) = (Arc::clone(&self.mirrors), self.control.clone());
             let (backends, clock): (_, Clock) = (Arc::clone(backends), self.clock.clone());
             tokio::spawn(async move {
                 let backend = one.backend;
-                let failed = bring_up(&control, &backends, one).await.err();
+                let failed = update_mirror(&control, &backends, one).await.err();
                 let failed = failed.map(|error| {
                     tracing::warn!(%backend, error = format!("{error:#}"), "svc_payments is behind");
                     error.to_string()
@@ -104,17 +104,17 @@ impl Payments {
     }
 }
 
-/// Writes what a table lacks.
-async fn bring_up(
+/// Writes the missing rows of a mirror.
+async fn update_mirror(
     control: &Control,
     backends: &Backends,
-    mut lagging: Lagging,
+    mut lagging: LaggingMirror,
 ) -> anyhow::Result<()> {
     loop {
         let (project, position) = (lagging.project, lagging.position);
-        let most = position.map(|_| ROWS);
+        let most = position.map(|_| BATCH_ROWS);
         let found = control
-            .read(move |c| store::changed(c, &project, position.unwrap_or(0), most))
+            .read(move |c| store::sessions_changed_since(c, &project, position.unwrap_or(0), most))
             .await?;
         let more = most.is_some_and(|most| found.len() >= most as usize);
         let last = found.last().map_or(0, |(change, _)| *change);
@@ -140,7 +140,7 @@ async fn bring_up(
     }
 }
 
-impl From<Session> for Payment {
+impl From<Session> for PaymentRow {
     fn from(session: Session) -> Self {
         Self {
             session_id: session.id.to_string(),

@@ -1,13 +1,13 @@
-//! Payments: what projects sell, and who has paid.
+//! Payments: what projects sell, and which visitors have paid.
 //!
-//! The catalog is ours, and needs no provider. A visitor pays on the provider's page. The provider's webhooks alone say the outcome,
-//! as [`verdict`](verdict::verdict)s, which are functions of the ledger (`stripe/ledger.rs`). A project's own
-//! database has a copy of its sessions, which follows (`mirror.rs`).
+//! The catalog is stored here and needs no provider. A visitor pays on the provider's page. Only the provider's webhooks decide the outcome:
+//! [`verdict`](verdict::verdict)s are pure functions of the ledger (`stripe/ledger.rs`). A project's own
+//! database gets a copy of its sessions (`mirror.rs`).
 
 mod buyer;
+mod cancellations;
 mod catalog;
 mod checkout;
-mod endings;
 mod mirror;
 pub mod model;
 pub mod operations;

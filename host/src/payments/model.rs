@@ -3,26 +3,26 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::verdict::Terms;
+use super::verdict::SessionTerms;
 use crate::control;
 use crate::deployments::serve::LookupError;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, ProjectId, SessionId};
 use svc_base::random::NoRandomness;
 
-/// The longest name of a product, and label of a price, in characters.
-pub const NAME: usize = 200;
-/// The longest description of a product, in characters.
-pub const DESCRIPTION: usize = 2_000;
-/// The largest amount: what every JSON reader takes for the same number.
-pub const AMOUNT: u64 = 9_007_199_254_740_991;
-/// The most prices of a project.
-pub const PRICES: u64 = 1_000;
-/// Sessions that are listed by default.
-pub const SESSIONS: u64 = 100;
-/// Most sessions that can be listed.
-pub const SESSIONS_MOST: u64 = 1_000;
-/// How long a checkout cookie is recognised, in seconds.
+/// Maximum length of a product's name and of a price's label, in characters.
+pub const MAX_NAME_CHARS: usize = 200;
+/// Maximum length of a product's description, in characters.
+pub const MAX_DESCRIPTION_CHARS: usize = 2_000;
+/// Largest amount: the largest integer that every JSON reader represents exactly.
+pub const MAX_AMOUNT: u64 = 9_007_199_254_740_991;
+/// Maximum number of prices of a project.
+pub const MAX_PRICES: u64 = 1_000;
+/// Default number of listed sessions.
+pub const DEFAULT_SESSIONS: u64 = 100;
+/// Largest number of listed sessions.
+pub const MAX_SESSIONS: u64 = 1_000;
+/// Lifetime of a checkout cookie, in seconds.
 pub const COOKIE_SECONDS: i64 = 30 * 24 * 3600;
 
 /// Status of a session.
@@ -43,7 +43,6 @@ pub enum Status {
 }
 
 impl Status {
-    /// All of them.
     pub const ALL: [Self; 5] = [
         Self::Open,
         Self::Paid,
@@ -52,7 +51,6 @@ impl Status {
         Self::Refunded,
     ];
 
-    /// As it is written everywhere.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -64,102 +62,89 @@ impl Status {
     }
 }
 
-/// A product, of which there are prices.
 #[derive(Clone, Debug)]
 pub struct Product {
-    /// Identifier of the product.
     pub id: String,
-    /// Name for people.
     pub name: String,
-    /// Description of the product.
     pub description: Option<String>,
 }
 
-/// A price.
 #[derive(Clone, Debug)]
 pub struct Price {
-    /// Identifier of the price.
     pub id: String,
     /// Part of the product that the price is for, or its duration.
     pub label: String,
-    /// In minor units.
+    /// Amount in minor units.
     pub amount: i64,
-    /// In lower case.
+    /// Currency code in lower case.
     pub currency: String,
-    /// Whether it is paid every month.
+    /// Whether the price is paid every month.
     pub recurring: bool,
-    /// Whether it can be bought.
+    /// Whether the price can be bought.
     pub active: bool,
-    /// When it was made.
     pub created_at: Timestamp,
-    /// Product that the price belongs to.
     pub product: Product,
 }
 
-/// A price to make; its fields are within their bounds.
+/// Price to create; its fields are within their bounds.
 #[derive(Clone, Debug)]
 pub struct NewPrice {
-    /// The product's name.
     pub product_name: String,
-    /// Description of the product.
     pub description: Option<String>,
     /// Part of the product that the price is for.
     pub label: String,
-    /// In minor units.
+    /// Amount in minor units.
     pub amount: i64,
-    /// In lower case.
+    /// Currency code in lower case.
     pub currency: String,
-    /// Whether it is paid every month.
+    /// Whether the price is paid every month.
     pub recurring: bool,
 }
 
-/// The checkout that a visitor began.
+/// Checkout session of a visitor.
 #[derive(Clone, Debug)]
 pub struct Session {
-    /// Identifier of the session.
     pub id: SessionId,
     /// Project that sells.
     pub project: ProjectId,
-    /// The frontend that it was begun on.
+    /// Frontend on which the checkout began.
     pub deployment: DeploymentId,
-    /// The price, as it was then.
+    /// Identifier of the price.
     pub price: String,
-    /// Label of the price.
+    /// Label of the price when the checkout began.
     pub price_label: String,
-    /// In minor units.
+    /// Amount in minor units.
     pub amount: i64,
-    /// In lower case.
+    /// Currency code in lower case.
     pub currency: String,
-    /// Whether it is paid every month.
+    /// Whether the price is paid every month.
     pub recurring: bool,
-    /// Where the visitor comes back to.
+    /// URL that the provider leads the visitor back to.
     pub return_to: String,
-    /// The visitor, if signed in.
+    /// Identifier of the visitor, if signed in.
     pub user_id: Option<String>,
     /// SHA-256 of the checkout cookie's value.
     pub cookie: [u8; 32],
     /// Whether only the page's own host could set that cookie.
     pub host_cookie: bool,
-    /// The provider's hosted checkout.
+    /// The provider's id of the hosted checkout.
     pub provider_id: Option<String>,
-    /// Where the visitor pays.
+    /// URL of the hosted checkout.
     pub provider_url: Option<String>,
-    /// How often the provider has failed to make a hosted checkout.
+    /// Number of times that the provider failed to create a hosted checkout.
     pub attempt: u32,
-    /// Status of the session.
     pub status: Status,
-    /// The address that was collected.
+    /// E-mail address that the provider collected.
     pub email: Option<String>,
-    /// When it was begun.
     pub created_at: Timestamp,
-    /// When its status or address last changed.
+    /// When the status or the e-mail address last changed.
     pub updated_at: Timestamp,
 }
 
 impl Session {
     /// Returns the terms that events are compared with.
-    pub fn terms(&self) -> Terms {
-        Terms {
+    pub fn terms(&self) -> SessionTerms {
+        SessionTerms {
             id: self.id.to_string(),
             provider_id: self.provider_id.clone(),
             amount: self.amount,
@@ -168,43 +153,43 @@ impl Session {
     }
 }
 
-/// Returns an address as it is compared: people write it in either case. ASCII's alone, because a letter of another alphabet may be
-/// somebody else's: the lower case of the Kelvin sign is `k`.
-pub fn email_key(email: &str) -> String {
+/// Returns an e-mail address in the form in which addresses are compared. Only ASCII letters are folded, because another letter may belong to
+/// another person's address: the lower case of the Kelvin sign is `k`.
+pub fn normalized_email(email: &str) -> String {
     email.trim_ascii().to_ascii_lowercase()
 }
 
-/// Why something about payments cannot be had.
+/// Error of an operation on payments.
 #[derive(Debug, thiserror::Error)]
 pub enum PaymentError {
-    /// There is no such price in the project.
+    /// The project has no such price.
     #[error("there is no such price")]
     NoPrice,
-    /// It was taken off the catalog.
+    /// The price is no longer in the catalog.
     #[error("the price is inactive")]
-    Inactive,
-    /// The catalog has as many prices as it may.
+    PriceInactive,
+    /// The catalog has the maximum number of prices.
     #[error("the catalog is full")]
-    Full,
-    /// There is no provider.
+    CatalogFull,
+    /// No provider is configured.
     #[error("payments are not configured")]
     Unconfigured,
-    /// The provider takes no such amount, in its words.
+    /// The provider refuses the amount, with its message.
     #[error("the provider refused the amount: {0}")]
-    Amount(String),
+    AmountRefused(String),
     /// The provider failed, or did not answer.
     #[error("the provider is unavailable: {0}")]
     Unavailable(String),
-    /// The project is gone.
+    /// The project does not exist any more.
     #[error("the project is gone")]
     NoProject,
-    /// The page is not there, or disabled.
+    /// The page does not exist, or is disabled.
     #[error(transparent)]
     Page(#[from] LookupError),
-    /// The database's.
+    /// The control database failed.
     #[error(transparent)]
     Store(#[from] control::Error),
-    /// No id could be made.
+    /// No id could be generated.
     #[error(transparent)]
     Random(#[from] NoRandomness),
 }

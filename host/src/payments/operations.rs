@@ -6,11 +6,11 @@ use super::Payments;
 use super::requests::{AddPrice, ListSessions};
 use super::views::{CatalogView, PricedView, SessionList};
 use crate::access::{Editor, Viewer};
-use crate::control::answers::Keep;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::http::problem::Problem;
 use crate::projects::scope::ProjectScope;
 
-/// Lists what a project sells.
+/// Lists the catalog of a project.
 pub async fn catalog(
     payments: Arc<Payments>,
     at: ProjectScope<Viewer>,
@@ -19,7 +19,7 @@ pub async fn catalog(
     Ok(CatalogView::new(prices))
 }
 
-/// Puts a price into a project's catalog.
+/// Adds a price to a project's catalog.
 ///
 /// # Errors
 /// `invalid_request`.
@@ -27,15 +27,15 @@ pub async fn add_price(
     payments: Arc<Payments>,
     at: ProjectScope<Editor>,
     input: AddPrice,
-    keep: Keep<PricedView>,
+    keep: AnswerKeeper<PricedView>,
 ) -> Result<PricedView, Problem> {
     let new = input.checked()?;
-    let keep = keep.of(|price| PricedView::from(price));
+    let keep = keep.map_view(|price| PricedView::from(price));
     let price = payments.add_price(at.project.id, new, keep).await?;
     Ok(PricedView::from(&price))
 }
 
-/// Takes a price off a project's catalog.
+/// Deactivates a price of a project.
 ///
 /// # Errors
 /// `not_found`.

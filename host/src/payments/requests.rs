@@ -3,11 +3,13 @@
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
-use super::model::{AMOUNT, DESCRIPTION, NAME, NewPrice, SESSIONS, SESSIONS_MOST};
+use super::model::{
+    DEFAULT_SESSIONS, MAX_AMOUNT, MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, MAX_SESSIONS, NewPrice,
+};
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::Problem;
 use crate::stripe::currencies;
-use svc_base::numbers::{Whole, whole};
+use svc_base::numbers::{WholeNumber, optional_whole_number};
 
 /// A price to put into the catalog.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -38,7 +40,7 @@ pub struct AddPrice {
 #[into_params(parameter_in = Query)]
 pub struct ListSessions {
     /// How many at most.
-    #[serde(default, deserialize_with = "whole")]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     #[param(minimum = 1, maximum = 1000, default = 100)]
     pub limit: Option<u64>,
 }
@@ -56,17 +58,21 @@ pub struct BeginCheckout {
 }
 
 impl AddPrice {
-    /// The price that is asked for.
+    /// Returns the requested price.
     ///
     /// # Errors
     /// `invalid_request`.
     pub fn checked(self) -> Result<NewPrice, Problem> {
         check_name("product_name", &self.product_name)?;
-        check_characters("description", self.description.as_deref(), DESCRIPTION)?;
+        check_characters(
+            "description",
+            self.description.as_deref(),
+            MAX_DESCRIPTION_CHARS,
+        )?;
         check_name("label", &self.label)?;
         let amount = whole_amount(&self.amount)?;
         let currency = self.currency.to_ascii_lowercase();
-        if currencies::digits(&currency).is_none() {
+        if currencies::minor_unit_digits(&currency).is_none() {
             return Err(invalid(
                 "`currency` must be a currency of ISO 4217 that has a minor unit, such as `eur`.",
             ));
@@ -82,15 +88,15 @@ impl AddPrice {
     }
 }
 
-/// An amount, if it is a positive whole number, however JSON writes it.
+/// Returns an amount that is a positive whole number, in any notation of JSON.
 fn whole_amount(number: &serde_json::Number) -> Result<i64, Problem> {
     let wrong = || {
         invalid(format!(
-            "`amount` must be a whole number from 1 to {AMOUNT}, in minor units of the currency, such as cents."
+            "`amount` must be a whole number from 1 to {MAX_AMOUNT}, in minor units of the currency, such as cents."
         ))
     };
-    let Whole(amount) = Whole::deserialize(number).map_err(|_| wrong())?;
-    if !(1..=AMOUNT).contains(&amount) {
+    let WholeNumber(amount) = WholeNumber::deserialize(number).map_err(|_| wrong())?;
+    if !(1..=MAX_AMOUNT).contains(&amount) {
         return Err(wrong());
     }
     i64::try_from(amount).map_err(|_| wrong())
@@ -100,19 +106,19 @@ fn check_name(field: &str, text: &str) -> Result<(), Problem> {
     if text.trim().is_empty() {
         return Err(invalid(format!("`{field}` is empty: say what is sold.")));
     }
-    check_characters(field, Some(text), NAME)
+    check_characters(field, Some(text), MAX_NAME_CHARS)
 }
 
 impl ListSessions {
-    /// How many sessions are asked for.
+    /// Returns the number of sessions to list.
     ///
     /// # Errors
     /// `invalid_request`.
     pub fn checked(&self) -> Result<u64, Problem> {
-        let limit = self.limit.unwrap_or(SESSIONS);
-        if !(1..=SESSIONS_MOST).contains(&limit) {
+        let limit = self.limit.unwrap_or(DEFAULT_SESSIONS);
+        if !(1..=MAX_SESSIONS).contains(&limit) {
             return Err(invalid(format!(
-                "`limit` must be from 1 to {SESSIONS_MOST}."
+                "`limit` must be from 1 to {MAX_SESSIONS}."
             )));
         }
         Ok(limit)

@@ -1,4 +1,4 @@
-//! The routes of payments: the owner's catalog and sessions, and the visitor's way to pay.
+//! The routes of payments: catalog and sessions for owners, checkout and status for visitors.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::model::COOKIE_SECONDS;
 use super::requests::{AddPrice, BeginCheckout, ListSessions};
 use super::views::{CatalogView, CheckoutView, PaymentList, PricedView, SessionList};
 use super::{Payments, operations};
-use crate::access::idempotency::{Repeatable, Route};
+use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::access::{Editor, Viewer};
 use crate::config::Config;
 use crate::deployments::Deployments;
@@ -29,17 +29,13 @@ use crate::visitors::Visitors;
 /// Services that visitors' payments need.
 #[derive(Clone, Debug)]
 pub struct CheckoutState {
-    /// Service of payments.
     pub payments: Arc<Payments>,
-    /// Pages that they are begun on.
     pub deployments: Arc<Deployments>,
-    /// Service of visitors.
     pub visitors: Arc<Visitors>,
-    /// Settings in effect.
     pub config: Arc<Config>,
 }
 
-/// The price that a path names.
+/// Price that a path names.
 #[derive(Debug, Deserialize)]
 pub struct PricePath {
     pid: String,
@@ -82,19 +78,19 @@ pub async fn catalog(
 )]
 pub async fn add_price(
     State(payments): State<Arc<Payments>>,
-    request: Repeatable,
+    request: IdempotentRequest,
     at: ProjectScope<Editor>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.json::<AddPrice>().await?;
     let (caller, parent) = (at.authority.caller.clone(), at.project.id.to_string());
-    let route = Route {
+    let route = IdempotencyScope {
         name: "catalog",
         parent: &parent,
     };
     let work = |keep| operations::add_price(payments, at, body.value, keep);
     request
-        .once(Some(&caller), route, &body.raw, StatusCode::CREATED, work)
+        .run_once(Some(&caller), route, &body.raw, StatusCode::CREATED, work)
         .await
 }
 
@@ -172,8 +168,8 @@ pub async fn checkout(
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let page = frontend(&state, &context, &slug).await?;
-    // A page elsewhere could have the browser's cookie replaced.
-    if !origin::is_own(&state.config.scheme, &context.authority, &headers) {
+    // A page of another origin could replace the browser's cookie.
+    if !origin::is_same_origin(&state.config.scheme, &context.authority, &headers) {
         return Err(Problem::new(
             Code::OriginRefused,
             "The checkout was begun on a page of another origin. Begin it on the page itself.",
@@ -191,12 +187,12 @@ pub async fn checkout(
             ))
         })?,
     };
-    let buyer = Buyer::of(&state.visitors, &context.host, &page, &headers).await?;
-    let beginning = Arc::clone(&state.payments).begin(Arc::clone(&page), buyer, request);
+    let buyer = Buyer::identify(&state.visitors, &context.host, &page, &headers).await?;
+    let beginning = Arc::clone(&state.payments).begin_checkout(Arc::clone(&page), buyer, request);
     let begun = beginning.await?;
-    let cookie =
-        buyer::cookie(&page.id, &slug, state.config.secure).give(&begun.token, COOKIE_SECONDS)?;
-    let mut response = if negotiate::names(&headers, "application/json") {
+    let cookie = buyer::checkout_cookie(&page.id, &slug, state.config.secure)
+        .set_header(&begun.token, COOKIE_SECONDS)?;
+    let mut response = if negotiate::accepts_by_name(&headers, "application/json") {
         Json(begun.view).into_response()
     } else {
         (StatusCode::SEE_OTHER, [(header::LOCATION, begun.view.url)]).into_response()
@@ -225,15 +221,15 @@ pub async fn status(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let page = frontend(&state, &context, &slug).await?;
-    let buyer = Buyer::of(&state.visitors, &context.host, &page, &headers).await?;
-    let owned = state.payments.owned(&page, buyer).await?;
+    let buyer = Buyer::identify(&state.visitors, &context.host, &page, &headers).await?;
+    let owned = state.payments.paid_sessions(&page, buyer).await?;
     let mut response = Json(PaymentList::new(owned)).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, pages::PRIVATE);
     Ok(response)
 }
 
-/// The frontend at a slug: nothing is sold on a quick share.
+/// Returns the frontend at a slug; a quick share sells nothing.
 async fn frontend(
     state: &CheckoutState,
     context: &Context,

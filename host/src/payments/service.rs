@@ -1,32 +1,32 @@
-//! The service of payments: sessions, recognised buyers, and the ledger's effects.
+//! The service of payments: sessions, identified buyers, and the effects of the ledger.
 
 use std::sync::Arc;
 
 use super::buyer::Buyer;
+use super::cancellations;
 use super::checkout::CheckoutLocks;
-use super::endings;
 use super::mirror::Mirrors;
 use super::model::{COOKIE_SECONDS, PaymentError, Session};
 use super::store;
 use super::verdict::verdict;
 use super::views::MatchedBy;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
 use crate::control::{self, Control, Tx};
 use crate::deployments::pages::{Kind, Page};
 use crate::projects::{self, ProjectError, Projects};
-use crate::stripe::{Consumer, Found, Reference, Stripe, Subject, ledger};
+use crate::stripe::{EventConsumer, Reference, RelatedEvents, Stripe, Subject, ledger};
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::{ProjectId, SessionId};
 use svc_base::random::Random;
 
-/// How long an event waits for its session, in seconds: the provider itself forgets events after 30 days.
-const WAITS: i64 = 90 * 24 * 3600;
-/// How many of those are looked at in one transaction.
-const AT_ONCE: u32 = 100;
-/// How many sessions of an ended project are removed in one transaction.
-const SESSIONS_AT_ONCE: u32 = 100;
+/// How long an event without a session is kept, in seconds. The provider itself forgets events after 30 days.
+const UNCLAIMED_EVENT_SECONDS: i64 = 90 * 24 * 3600;
+/// Number of old events that one transaction deletes.
+const EVENT_BATCH: u32 = 100;
+/// Number of sessions that one transaction processes.
+const SESSION_BATCH: u32 = 100;
 
-/// The payments of an installation.
+/// Service of payments.
 #[derive(Debug)]
 pub struct Payments {
     pub(super) control: Control,
@@ -39,7 +39,7 @@ pub struct Payments {
 }
 
 impl Payments {
-    /// The payments in a control database, with a provider if one is configured.
+    /// Creates the service on a control database, with a provider if one is configured.
     pub fn new(
         control: Control,
         clock: Clock,
@@ -58,7 +58,7 @@ impl Payments {
         }
     }
 
-    /// The latest sessions of a project, newest first.
+    /// Lists the latest sessions of a project, newest first.
     pub async fn sessions(
         &self,
         project: ProjectId,
@@ -70,8 +70,8 @@ impl Payments {
         Ok(read.await?)
     }
 
-    /// Lists what a visitor of a page has paid for and has now: by their identity, by their address, by their browser.
-    pub async fn owned(
+    /// Lists the paid sessions of a page's visitor, found by identity, e-mail address or cookie.
+    pub async fn paid_sessions(
         &self,
         page: &Page,
         buyer: Buyer,
@@ -84,28 +84,28 @@ impl Payments {
         let since = self.clock.now().plus_seconds(-COOKIE_SECONDS);
         let read = self
             .control
-            .read(move |c| store::recognise(c, &project, &deployment, &buyer, since));
+            .read(move |c| store::find_paid_sessions(c, &project, &deployment, &buyer, since));
         Ok(read.await?)
     }
 
-    /// Has the sessions in the mirror whose checkout a crash has interrupted. Runs before any is begun.
+    /// Marks sessions whose checkout was interrupted by a crash, so that the mirror shows them. Runs before any checkout begins.
     ///
     /// # Errors
-    /// The database's.
-    pub async fn settle_begun(&self) -> Result<(), control::Error> {
+    /// Errors of the database.
+    pub async fn mark_interrupted_checkouts(&self) -> Result<(), control::Error> {
         let write = self.control.write(|tx| {
-            for session in store::begun_only(tx)? {
-                store::set_doubtful(tx, &session, false)?;
+            for session in store::interrupted_sessions(tx)? {
+                store::mark_outcome_unknown(tx, &session, false)?;
             }
             Ok(())
         });
         write.await
     }
 
-    /// The live project that a page is of.
+    /// Returns the live project that a page belongs to.
     ///
     /// # Errors
-    /// `NoProject` if it is of none: a quick share, or a project that has just ended.
+    /// `NoProject` for a quick share, or if the project has just ended.
     pub(super) async fn project_of(&self, page: &Page) -> Result<ProjectId, PaymentError> {
         let Kind::Frontend { host_label } = &page.kind else {
             return Err(PaymentError::NoProject);
@@ -118,8 +118,8 @@ impl Payments {
         project.map(|one| one.id).ok_or(PaymentError::NoProject)
     }
 
-    /// Derives everything about a project's sessions from the ledger anew, and has the mirror made anew. Returns how many sessions
-    /// there are, and how many said something else before.
+    /// Derives the verdicts of a project's sessions from the ledger again, and rebuilds the mirror. Returns the number of sessions,
+    /// and how many of them have changed.
     pub async fn rebuild(
         control: &Control,
         project: ProjectId,
@@ -130,12 +130,12 @@ impl Payments {
             .await?;
         let all = sessions.len();
         let mut changed = 0;
-        for some in sessions.chunks(SESSIONS_AT_ONCE as usize) {
+        for some in sessions.chunks(SESSION_BATCH as usize) {
             let some = some.to_vec();
             let write = control.write(move |tx| {
                 let mut changed = 0;
                 for id in some {
-                    changed += usize::from(settle(tx, &id, now)?);
+                    changed += usize::from(apply_verdict(tx, &id, now)?);
                 }
                 Ok::<_, control::Error>(changed)
             });
@@ -143,24 +143,24 @@ impl Payments {
         }
         control
             .write(move |tx| {
-                store::make_anew(tx, &project)?;
-                projects::did(tx, &project, Act::PaymentsRebuild, &project, now)
+                store::request_rebuild(tx, &project)?;
+                projects::record_audit(tx, &project, AuditAction::PaymentsRebuild, &project, now)
             })
             .await?;
         Ok((all, changed))
     }
 
-    /// Everything that the ledger has about a project's sessions, by arrival.
+    /// Lists the ledger's events about a project's sessions, by arrival.
     pub async fn events(
         control: &Control,
         project: ProjectId,
-    ) -> Result<Vec<(SessionId, ledger::Entry)>, control::Error> {
+    ) -> Result<Vec<(SessionId, ledger::LedgerEntry)>, control::Error> {
         control
             .read(move |c| {
                 let mut all = Vec::new();
                 for id in store::session_ids(c, &project)? {
                     if let Some(session) = store::by_id(c, &id)? {
-                        let found = ledger::find(c, names(&session))?;
+                        let found = ledger::find_related(c, event_references(&session))?;
                         all.extend(found.entries.into_iter().map(|entry| (id, entry)));
                     }
                 }
@@ -170,19 +170,19 @@ impl Payments {
             .await
     }
 
-    /// Removes what an ended project has sold, its sessions and their events included. What the provider is to end with them is
-    /// queued.
+    /// Removes the catalog, the sessions and the events of a deleted project. Subscriptions and open checkouts are queued
+    /// for cancellation.
     ///
     /// # Errors
-    /// The database's; calling again goes on.
+    /// Errors of the database; calling again continues.
     pub async fn remove(&self, project: ProjectId) -> Result<(), control::Error> {
         let now = self.clock.now();
         loop {
             let write = self.control.write(move |tx| {
-                let removed = store::remove_some(tx, &project, SESSIONS_AT_ONCE)?;
+                let removed = store::remove_batch(tx, &project, SESSION_BATCH)?;
                 for session in &removed {
-                    let found = ledger::find(tx, names(session))?;
-                    endings::enqueue(tx, session, &found, now)?;
+                    let found = ledger::find_related(tx, event_references(session))?;
+                    cancellations::enqueue(tx, session, &found, now)?;
                     ledger::remove(tx, &found)?;
                 }
                 Ok::<_, control::Error>(!removed.is_empty())
@@ -193,19 +193,19 @@ impl Payments {
         }
     }
 
-    /// Forgets events of the provider's that are about nothing of ours, and have waited long enough, and endings that are as old.
-    pub async fn forget_old(&self) -> Result<(), control::Error> {
-        let before = self.clock.now().plus_seconds(-WAITS);
+    /// Deletes events that belong to no session and are old, and finished cancellations of the same age.
+    pub async fn delete_old_events(&self) -> Result<(), control::Error> {
+        let before = self.clock.now().plus_seconds(-UNCLAIMED_EVENT_SECONDS);
         self.control
-            .write(move |tx| endings::forget(tx, before))
+            .write(move |tx| cancellations::delete_finished(tx, before))
             .await?;
         loop {
             let write = self.control.write(move |tx| {
-                let entries = ledger::unclaimed(tx, before, AT_ONCE)?;
+                let entries = ledger::unclaimed(tx, before, EVENT_BATCH)?;
                 let some = !entries.is_empty();
-                let found = Found {
+                let found = RelatedEvents {
                     entries,
-                    ..Found::default()
+                    ..RelatedEvents::default()
                 };
                 ledger::remove(tx, &found)?;
                 Ok::<_, control::Error>(some)
@@ -217,26 +217,35 @@ impl Payments {
     }
 }
 
-/// The names by which events of a session are found.
-fn names(session: &Session) -> Vec<Reference> {
+/// Returns the references by which events of a session are found.
+fn event_references(session: &Session) -> Vec<Reference> {
     let own = Reference::subject(&Subject::Session(session.id.to_string()));
     let hosted = session.provider_id.as_deref().map(Reference::object);
     std::iter::once(own).chain(hosted).collect()
 }
 
-/// Brings a session to what the ledger says of it; returns whether that is something new.
-pub(super) fn settle(tx: &Tx<'_>, id: &SessionId, now: Timestamp) -> Result<bool, control::Error> {
+/// Updates a session to the verdict of the ledger; returns whether it changed.
+pub(super) fn apply_verdict(
+    tx: &Tx<'_>,
+    id: &SessionId,
+    now: Timestamp,
+) -> Result<bool, control::Error> {
     let Some(session) = store::by_id(tx, id)? else {
         return Ok(false);
     };
-    let found = ledger::find(tx, names(&session))?;
+    let found = ledger::find_related(tx, event_references(&session))?;
     ledger::claim(tx, &found)?;
     let said = verdict(&session.terms(), found.events());
     store::set_verdict(tx, &session, &said, now)
 }
 
-impl Consumer for Payments {
-    fn consume(&self, tx: &Tx<'_>, found: &Found, now: Timestamp) -> Result<bool, control::Error> {
+impl EventConsumer for Payments {
+    fn consume(
+        &self,
+        tx: &Tx<'_>,
+        found: &RelatedEvents,
+        now: Timestamp,
+    ) -> Result<bool, control::Error> {
         let mut sessions: Vec<Session> = Vec::new();
         for reference in &found.references {
             let session = match (reference.as_session(), reference.as_object()) {
@@ -250,7 +259,7 @@ impl Consumer for Payments {
             sessions.extend(session);
         }
         if sessions.is_empty() {
-            endings::consume(tx, found, now)?;
+            cancellations::consume(tx, found, now)?;
         }
         for session in &sessions {
             let said = verdict(&session.terms(), found.events());

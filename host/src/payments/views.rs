@@ -195,7 +195,7 @@ impl From<&Price> for PricedView {
 }
 
 impl CatalogView {
-    /// Prices, in the order of their products, as they are answered.
+    /// Returns the view of a catalog; the prices must be in the order of their products.
     pub fn new(prices: Vec<Price>) -> Self {
         let mut products: Vec<ProductView> = Vec::new();
         for price in prices {
@@ -215,7 +215,7 @@ impl CatalogView {
 }
 
 impl SessionList {
-    /// Sessions as they are answered.
+    /// Returns the view of several sessions.
     pub fn new(sessions: Vec<Session>) -> Self {
         Self {
             sessions: sessions.into_iter().map(Into::into).collect(),
@@ -242,7 +242,7 @@ impl From<Session> for SessionView {
 }
 
 impl PaymentList {
-    /// Payments that a visitor is recognised by, as they are answered.
+    /// Returns the view of payments, each with how it was matched to the visitor.
     pub fn new(payments: Vec<(Session, MatchedBy)>) -> Self {
         let payments = payments
             .into_iter()

@@ -1,19 +1,23 @@
-//! Host labels: the name of a project's origin, from its own name and its workspace's.
+//! Host labels: the name of a project's origin, derived from the names of the project and of its workspace.
 
-use svc_base::names::{LENGTH, slugified};
+use svc_base::names::{SLUG_LENGTH, slugify};
 
-/// Label of a project whose name leaves nothing usable.
-const NAMELESS: &str = "project";
+/// Label of a project whose name contains no usable character.
+const FALLBACK_NAME: &str = "project";
 
-/// The label of a project: slug of its name, `-`, slug of its workspace. It never begins with `xn--`, because
-/// runs of hyphens are one.
+/// Returns the label of a project: slug of its name, `-`, slug of its workspace. It never begins with `xn--`, because
+/// runs of hyphens become one hyphen.
 pub fn host_label(name: &str, workspace: &str) -> String {
-    let name = slugified(name);
-    let name = if name.is_empty() { NAMELESS } else { &name };
-    cut(&format!("{name}-{}", slugified(workspace)), LENGTH).to_owned()
+    let name = slugify(name);
+    let name = if name.is_empty() {
+        FALLBACK_NAME
+    } else {
+        &name
+    };
+    truncate(&format!("{name}-{}", slugify(workspace)), SLUG_LENGTH).to_owned()
 }
 
-fn cut(label: &str, length: usize) -> &str {
+fn truncate(label: &str, length: usize) -> &str {
     label
         .get(..length.min(label.len()))
         .unwrap_or(label)

@@ -1,4 +1,4 @@
-//! Projects: durable envelopes, owned by a workspace, with one expiry clock for all that is in them.
+//! Projects, owned by a workspace, with one expiry for all that is in them.
 
 pub mod label;
 pub mod model;

@@ -1,41 +1,41 @@
-//! Operations on projects by themselves; those on what is in them are `envelope`'s.
+//! Operations on projects alone; those on their contents are in `envelope`.
 
 use std::sync::Arc;
 
 use super::Projects;
 use super::requests::{CreateProject, ListProjects};
 use super::views::{ProjectList, ProjectView};
-use crate::access::{Asking, Editor, Viewer};
-use crate::control::answers::Keep;
+use crate::access::{Editor, Viewer, WorkspaceChooser};
+use crate::control::kept_answers::AnswerKeeper;
 use crate::http::problem::Problem;
 
-/// Makes a project.
+/// Creates a project.
 ///
 /// # Errors
 /// `invalid_request`, `contradictory_expiry`, `plan_limit`; `not_found` or `forbidden` for the workspace.
 pub async fn create(
     projects: Projects,
-    by: Asking<Editor>,
+    by: WorkspaceChooser<Editor>,
     input: CreateProject,
-    keep: Keep<ProjectView>,
+    keep: AnswerKeeper<ProjectView>,
 ) -> Result<ProjectView, Problem> {
     let authority = by
         .workspace(projects.workspaces(), input.workspace.as_deref())
         .await?;
     let new = input.checked()?;
     let config = Arc::clone(projects.config());
-    let keep = keep.of(move |project| ProjectView::new(project, &config));
+    let keep = keep.map_view(move |project| ProjectView::new(project, &config));
     let project = projects.create(authority.workspace, new, keep).await?;
     Ok(ProjectView::new(&project, projects.config()))
 }
 
-/// Lists the projects of a workspace, or of all that the caller is in.
+/// Lists the projects of a workspace, or of all workspaces of the caller.
 ///
 /// # Errors
 /// `not_found` or `forbidden` for the workspace.
 pub async fn list(
     projects: Projects,
-    by: Asking<Viewer>,
+    by: WorkspaceChooser<Viewer>,
     input: ListProjects,
 ) -> Result<ProjectList, Problem> {
     let workspaces = by

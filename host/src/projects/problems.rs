@@ -1,8 +1,8 @@
-//! Errors of projects as problems.
+//! Maps errors of projects to problems.
 
 use super::ProjectError;
 use crate::http::problem::{Code, Problem};
-use svc_base::counted;
+use svc_base::pluralize;
 
 impl From<ProjectError> for Problem {
     fn from(error: ProjectError) -> Self {
@@ -12,7 +12,7 @@ impl From<ProjectError> for Problem {
                 Code::NotFound,
                 "There is no such project: it was deleted, has expired, or never was.",
             ),
-            ProjectError::NoId => Self::new(
+            ProjectError::InvalidId => Self::new(
                 Code::NotFound,
                 "There is no such project: this is not the id of one, and a project is not found by its name. List your projects (GET /api/v1/projects, or manage_project list) and send the `id` of the one that you mean.",
             ),
@@ -25,7 +25,7 @@ impl From<ProjectError> for Problem {
                 Code::PlanLimit,
                 format!(
                     "The plan of this workspace allows {}. Delete one, or ask for a larger plan.",
-                    counted(most, "project")
+                    pluralize(most, "project")
                 ),
             ),
             ProjectError::NoSuchHome(_) => Self::new(

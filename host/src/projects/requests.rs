@@ -3,10 +3,13 @@
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::model::{DESCRIPTION, NAME, NewProject, ProjectChanges, TTL_LEAST, TTL_MOST};
+use super::model::{
+    MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, MAX_TTL_SECONDS, MIN_TTL_SECONDS, NewProject,
+    ProjectChanges,
+};
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::{Code, Problem};
-use svc_base::numbers::whole;
+use svc_base::numbers::optional_whole_number;
 
 /// A project to make.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -19,7 +22,7 @@ pub struct CreateProject {
     #[schema(max_length = 2000)]
     pub description: Option<String>,
     /// How long it lives, in seconds; for good, if absent.
-    #[serde(default, deserialize_with = "whole")]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     #[schema(minimum = 60, maximum = 315_360_000)]
     pub ttl_seconds: Option<u64>,
     /// Whether it lives for good; the default.
@@ -55,13 +58,17 @@ pub struct ListProjects {
 }
 
 impl CreateProject {
-    /// The project that is asked for.
+    /// Returns the requested project.
     ///
     /// # Errors
     /// `invalid_request` or `contradictory_expiry`.
     pub fn checked(self) -> Result<NewProject, Problem> {
         check_name(&self.name)?;
-        check_characters("description", self.description.as_deref(), DESCRIPTION)?;
+        check_characters(
+            "description",
+            self.description.as_deref(),
+            MAX_DESCRIPTION_CHARS,
+        )?;
         let contradictory = match (self.ttl_seconds, self.permanent) {
             (Some(_), Some(true)) => {
                 Some("`ttl_seconds` and `permanent: true` contradict each other: send one of them.")
@@ -76,10 +83,10 @@ impl CreateProject {
         }
         if self
             .ttl_seconds
-            .is_some_and(|ttl| !(TTL_LEAST..=TTL_MOST).contains(&ttl))
+            .is_some_and(|ttl| !(MIN_TTL_SECONDS..=MAX_TTL_SECONDS).contains(&ttl))
         {
             return Err(invalid(format!(
-                "`ttl_seconds` must be from {TTL_LEAST} to {TTL_MOST}."
+                "`ttl_seconds` must be from {MIN_TTL_SECONDS} to {MAX_TTL_SECONDS}."
             )));
         }
         Ok(NewProject {
@@ -91,7 +98,7 @@ impl CreateProject {
 }
 
 impl UpdateProject {
-    /// The changes that are asked for.
+    /// Returns the requested changes.
     ///
     /// # Errors
     /// `nothing_to_update` or `invalid_request`.
@@ -111,7 +118,11 @@ impl UpdateProject {
         if let Some(name) = &self.name {
             check_name(name)?;
         }
-        check_characters("description", self.description.as_deref(), DESCRIPTION)?;
+        check_characters(
+            "description",
+            self.description.as_deref(),
+            MAX_DESCRIPTION_CHARS,
+        )?;
         Ok(ProjectChanges {
             name: self.name,
             description: self.description,
@@ -121,7 +132,7 @@ impl UpdateProject {
     }
 }
 
-/// Refuses an empty or long name.
+/// Refuses an empty name and one that is too long.
 ///
 /// # Errors
 /// `invalid_request`.
@@ -129,5 +140,5 @@ fn check_name(name: &str) -> Result<(), Problem> {
     if name.trim().is_empty() {
         return Err(invalid("`name` is empty: give the project a name."));
     }
-    check_characters("name", Some(name), NAME)
+    check_characters("name", Some(name), MAX_NAME_CHARS)
 }

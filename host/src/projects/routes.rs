@@ -8,8 +8,8 @@ use http::StatusCode;
 use super::requests::{CreateProject, ListProjects};
 use super::views::{ProjectList, ProjectView};
 use super::{Projects, operations};
-use crate::access::idempotency::{Repeatable, Route};
-use crate::access::{Asking, Editor, Viewer};
+use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
+use crate::access::{Editor, Viewer, WorkspaceChooser};
 use crate::http::extract::{DeclaredLength, Query, UnreadBody};
 use crate::http::problem::Problem;
 use crate::workspaces::WorkspaceError;
@@ -26,27 +26,27 @@ use crate::workspaces::WorkspaceError;
 )]
 pub async fn create(
     State(projects): State<Projects>,
-    request: Repeatable,
-    by: Asking<Editor>,
+    request: IdempotentRequest,
+    by: WorkspaceChooser<Editor>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.json::<CreateProject>().await?;
     let (caller, route) = (
         by.caller().clone(),
-        Route {
+        IdempotencyScope {
             name: "projects",
             parent: "",
         },
     );
-    // A role is read on every request, the repeated one too.
+    // Every request checks the role, a repeated one too.
     let named = body.value.workspace.as_deref();
     match by.workspace(projects.workspaces(), named).await {
-        Ok(_) | Err(WorkspaceError::Several(_)) => {}
+        Ok(_) | Err(WorkspaceError::Ambiguous(_)) => {}
         Err(error) => return Err(error.into()),
     }
     let work = |keep| operations::create(projects, by, body.value, keep);
     request
-        .once(Some(&caller), route, &body.raw, StatusCode::CREATED, work)
+        .run_once(Some(&caller), route, &body.raw, StatusCode::CREATED, work)
         .await
 }
 
@@ -61,7 +61,7 @@ pub async fn create(
 )]
 pub async fn list(
     State(projects): State<Projects>,
-    by: Asking<Viewer>,
+    by: WorkspaceChooser<Viewer>,
     _: DeclaredLength,
     Query(query): Query<ListProjects>,
 ) -> Result<Json<ProjectList>, Problem> {

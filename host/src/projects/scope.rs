@@ -1,4 +1,4 @@
-//! Authority over a project, by extractor: a handler that is given a [`ProjectScope`] acts for a caller who may.
+//! Extractor of authority over a project: a handler with a [`ProjectScope`] acts for a caller who has the required role.
 
 use std::sync::Arc;
 
@@ -8,21 +8,19 @@ use serde::Deserialize;
 
 use super::Projects;
 use super::model::Project;
-use crate::access::{Authenticated, Authority, Floor, HasFloor};
+use crate::access::{Authenticated, Authority, HasMinimumRole, MinimumRole};
 use crate::config::Config;
 use crate::http::extract;
 use crate::http::problem::Problem;
 
-/// A live project, and a caller whose role in its workspace is `F` or above.
+/// Live project, and a caller whose role in its workspace is `F` or above.
 #[derive(Clone, Debug)]
 pub struct ProjectScope<F> {
-    /// The caller's authority.
     pub authority: Authority<F>,
-    /// The project.
     pub project: Project,
 }
 
-impl<F: Floor> HasFloor for ProjectScope<F> {
+impl<F: MinimumRole> HasMinimumRole for ProjectScope<F> {
     const ROLE: crate::workspaces::Role = F::ROLE;
 }
 
@@ -31,7 +29,7 @@ struct ProjectPath {
     id: String,
 }
 
-impl<F: Floor, S> FromRequestParts<S> for ProjectScope<F>
+impl<F: MinimumRole, S> FromRequestParts<S> for ProjectScope<F>
 where
     S: Send + Sync,
     Projects: FromRef<S>,
@@ -39,7 +37,7 @@ where
 {
     type Rejection = Problem;
 
-    /// In the specification's order: credential, declared length, existence and ownership.
+    /// Checks in the specification's order: credential, declared length, existence and ownership.
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let Authenticated(caller) = Authenticated::from_request_parts(parts, state).await?;
         extract::check_length(&parts.headers, Arc::from_ref(state).limits.body_bytes)?;
@@ -47,6 +45,6 @@ where
             .await
             .map_err(|_| Problem::not_found())?;
         let projects = Projects::from_ref(state);
-        Ok(projects.named(&caller, &path.id).await?)
+        Ok(projects.find_scoped(&caller, &path.id).await?)
     }
 }

@@ -1,17 +1,17 @@
-//! Making, finding and changing projects.
+//! Creates, finds and changes projects.
 
 use std::sync::Arc;
 
-use svc_base::names::{numbered, with_suffix};
+use svc_base::names::{numbered_slugs, with_suffix};
 
 use super::label::host_label;
 use super::model::{NewProject, Project, ProjectChanges, ProjectError};
 use super::scope::ProjectScope;
 use super::store;
-use crate::access::{Authority, Floor};
+use crate::access::{Authority, MinimumRole};
 use crate::config::Config;
-use crate::control::answers::Keep;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::control::{Control, Error, Tx};
 use crate::workspaces::{Caller, Principal, WorkspaceError, WorkspaceRef, Workspaces};
 use svc_base::clock::{Clock, Timestamp};
@@ -29,7 +29,7 @@ pub struct Projects {
 }
 
 impl Projects {
-    /// The projects in a control database.
+    /// Creates the service on a control database.
     pub fn new(
         control: Control,
         clock: Clock,
@@ -46,17 +46,15 @@ impl Projects {
         }
     }
 
-    /// The settings.
     pub fn config(&self) -> &Arc<Config> {
         &self.config
     }
 
-    /// The workspaces that own projects.
     pub fn workspaces(&self) -> &Workspaces {
         &self.workspaces
     }
 
-    /// Makes a project in a workspace.
+    /// Creates a project in a workspace.
     ///
     /// # Errors
     /// [`ProjectError`].
@@ -64,14 +62,14 @@ impl Projects {
         &self,
         workspace: WorkspaceId,
         new: NewProject,
-        keep: Keep<Project>,
+        keep: AnswerKeeper<Project>,
     ) -> Result<Project, ProjectError> {
         let owner = self
             .workspaces
             .by_id(workspace)
             .await?
             .ok_or(ProjectError::Forbidden)?;
-        let most = owner.plan.projects(&self.config.limits);
+        let most = owner.plan.max_projects(&self.config.limits);
         let now = self.clock.now();
         let workspace = WorkspaceRef {
             id: owner.id,
@@ -88,7 +86,7 @@ impl Projects {
                 }
                 let wanted = host_label(&project.name, &project.workspace.slug);
                 let candidates = std::iter::once(wanted.clone())
-                    .chain(numbered(&wanted))
+                    .chain(numbered_slugs(&wanted))
                     .chain([with_suffix(&wanted, &spare)]);
                 for label in candidates {
                     let workspace = &project.workspace.id;
@@ -98,23 +96,29 @@ impl Projects {
                     }
                 }
                 store::insert(tx, &project)?;
-                store::did(tx, &project.id, Act::ProjectCreate, &project.id, now)?;
-                keep.keep(tx, &project)?;
+                store::record_audit(
+                    tx,
+                    &project.id,
+                    AuditAction::ProjectCreate,
+                    &project.id,
+                    now,
+                )?;
+                keep.store(tx, &project)?;
                 Ok(project)
             })
             .await
     }
 
-    /// A live project, for a caller whose role in its workspace suffices.
+    /// Returns a live project, for a caller whose role in its workspace suffices.
     ///
     /// # Errors
-    /// `NotFound` if nobody has it, `Forbidden` if it is another workspace's or nobody's, `Workspace` if the role does not suffice.
-    pub async fn scoped<F: Floor>(
+    /// `NotFound` if there is no such project, `Forbidden` if it belongs to another workspace or to none, `Workspace` if the role does not suffice.
+    pub async fn scoped<F: MinimumRole>(
         &self,
         caller: &Caller,
         id: ProjectId,
     ) -> Result<ProjectScope<F>, ProjectError> {
-        if id == ProjectId::FREE {
+        if id == ProjectId::QUICK_SHARES {
             return Err(ProjectError::Forbidden);
         }
         let now = self.clock.now();
@@ -124,43 +128,45 @@ impl Projects {
             .await?;
         let project = found.ok_or(ProjectError::NotFound)?;
         let owner = project.workspace.id;
-        match Authority::of(&self.workspaces, caller, owner, &project.workspace.slug).await {
+        match Authority::in_workspace(&self.workspaces, caller, owner, &project.workspace.slug)
+            .await
+        {
             Ok(authority) => Ok(ProjectScope { authority, project }),
             Err(WorkspaceError::Foreign(_)) => Err(ProjectError::Forbidden),
             Err(error) => Err(ProjectError::Workspace(error)),
         }
     }
 
-    /// A live project by its id as the caller wrote it.
+    /// Returns a live project by its id, as the caller wrote it.
     ///
     /// # Errors
-    /// Like [`Projects::scoped`]; a text that is no id names no project.
-    pub async fn named<F: Floor>(
+    /// Like [`Projects::scoped`], and `InvalidId`.
+    pub async fn find_scoped<F: MinimumRole>(
         &self,
         caller: &Caller,
         id: &str,
     ) -> Result<ProjectScope<F>, ProjectError> {
-        let id = id.parse().map_err(|_| ProjectError::NoId)?;
+        let id = id.parse().map_err(|_| ProjectError::InvalidId)?;
         self.scoped(caller, id).await
     }
 
-    /// A project that a caller wants to delete: `None` if it is gone already, or never was.
+    /// Returns a project that a caller wants to delete; `None` if it does not exist.
     ///
     /// # Errors
     /// `Forbidden`.
-    pub async fn to_delete<F: Floor>(
+    pub async fn scoped_for_deletion<F: MinimumRole>(
         &self,
         caller: &Caller,
         id: &str,
     ) -> Result<Option<ProjectScope<F>>, ProjectError> {
-        match self.named(caller, id).await {
+        match self.find_scoped(caller, id).await {
             Ok(scope) => Ok(Some(scope)),
-            Err(ProjectError::NotFound | ProjectError::NoId) => Ok(None),
+            Err(ProjectError::NotFound | ProjectError::InvalidId) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// The live project with a host label.
+    /// Finds the live project with a host label.
     pub async fn by_label(&self, label: &str) -> Result<Option<Project>, ProjectError> {
         let (label, now) = (label.to_owned(), self.clock.now());
         Ok(self
@@ -169,7 +175,7 @@ impl Projects {
             .await?)
     }
 
-    /// The owner of the live project with a host label.
+    /// Returns the principal that owns the live project with a host label.
     pub async fn owner_of_label(&self, label: String) -> Result<Option<Principal>, ProjectError> {
         let now = self.clock.now();
         let owner = self.control.read(move |c| {
@@ -181,7 +187,7 @@ impl Projects {
         Ok(owner.await?)
     }
 
-    /// The live projects of workspaces, oldest first.
+    /// Lists the live projects of workspaces, oldest first.
     pub async fn list(&self, workspaces: Vec<WorkspaceId>) -> Result<Vec<Project>, ProjectError> {
         let now = self.clock.now();
         Ok(self
@@ -205,13 +211,13 @@ impl Projects {
         Ok(())
     }
 
-    /// Projects whose end has begun, or should.
-    pub async fn ending(&self) -> Result<Vec<ProjectId>, Error> {
+    /// Lists projects that are in deletion, or expired.
+    pub async fn list_ending(&self) -> Result<Vec<ProjectId>, Error> {
         let now = self.clock.now();
-        self.control.read(move |c| store::ending(c, now)).await
+        self.control.read(move |c| store::list_ending(c, now)).await
     }
 
-    /// Removes what is left of a torn down project.
+    /// Removes the row of a project whose contents are removed.
     pub async fn remove(&self, id: ProjectId) -> Result<(), Error> {
         self.control.write(move |tx| store::remove(tx, &id)).await
     }

@@ -1,4 +1,4 @@
-//! Projects in the control database.
+//! Queries of projects in the control database.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -6,26 +6,26 @@ use std::fmt::Display;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::Project;
-use crate::control::audit::{Act, Ahead, Doer};
+use crate::control::audit::{Actor, AuditAction, AuditEntryAhead};
 use crate::control::{Columns, Control, Error, Tx};
 use crate::workspaces::WorkspaceRef;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{ProjectId, WorkspaceId};
 
-const SELECT: &str = "SELECT p.id, w.id AS workspace_id, w.slug AS workspace_slug, p.name, p.description, p.host_label, \
+const SELECT_PROJECT: &str = "SELECT p.id, w.id AS workspace_id, w.slug AS workspace_slug, p.name, p.description, p.host_label, \
     p.allowed_providers, p.created_at, p.updated_at, p.expires_at, \
     (SELECT b.id FROM backends b WHERE b.project_id = p.id) AS backend_id, p.home \
     FROM projects p JOIN workspaces w ON w.id = p.workspace_id";
-/// A project that is being torn down, or whose time is over, is nobody's any more.
-const LIVE: &str = "p.state = 'active' AND (p.expires_at IS NULL OR p.expires_at > ?1)";
+/// Condition for live projects: neither in deletion nor expired.
+const LIVE_CONDITION: &str = "p.state = 'active' AND (p.expires_at IS NULL OR p.expires_at > ?1)";
 
-/// How long the host label of a project without visitors rests, in seconds.
-const LABEL_REST: i64 = 30 * 24 * 3600;
-/// The most labels of a workspace that rest for a time: of more, the oldest are free.
-const LABELS_RESTING: i64 = 1_000;
+/// How long the host label of a deleted project without visitors stays reserved, in seconds.
+const LABEL_RESERVATION_SECONDS: i64 = 30 * 24 * 3600;
+/// Maximum number of labels of a workspace that are reserved for a time; beyond it, the oldest are released.
+const MAX_RESERVED_LABELS: i64 = 1_000;
 
-fn project(row: &Row<'_>) -> rusqlite::Result<Project> {
-    let row = Columns::of(row);
+fn project_from_row(row: &Row<'_>) -> rusqlite::Result<Project> {
+    let row = Columns::new(row);
     let providers: Option<String> = row.get("allowed_providers")?;
     Ok(Project {
         id: row.get("id")?,
@@ -45,29 +45,31 @@ fn project(row: &Row<'_>) -> rusqlite::Result<Project> {
     })
 }
 
-/// A live project.
 pub(super) fn by_id(
     c: &Connection,
     id: &ProjectId,
     now: Timestamp,
 ) -> rusqlite::Result<Option<Project>> {
-    c.prepare_cached(&format!("{SELECT} WHERE {LIVE} AND p.id = ?2"))?
-        .query_row(params![now, id], project)
-        .optional()
+    c.prepare_cached(&format!(
+        "{SELECT_PROJECT} WHERE {LIVE_CONDITION} AND p.id = ?2"
+    ))?
+    .query_row(params![now, id], project_from_row)
+    .optional()
 }
 
-/// The live project with a host label.
 pub(super) fn by_label(
     c: &Connection,
     label: &str,
     now: Timestamp,
 ) -> rusqlite::Result<Option<Project>> {
-    c.prepare_cached(&format!("{SELECT} WHERE {LIVE} AND p.host_label = ?2"))?
-        .query_row(params![now, label], project)
-        .optional()
+    c.prepare_cached(&format!(
+        "{SELECT_PROJECT} WHERE {LIVE_CONDITION} AND p.host_label = ?2"
+    ))?
+    .query_row(params![now, label], project_from_row)
+    .optional()
 }
 
-/// The live projects of workspaces, oldest first.
+/// Lists the live projects of workspaces, oldest first.
 pub(super) fn of_workspaces(
     c: &Connection,
     workspaces: &[WorkspaceId],
@@ -76,27 +78,27 @@ pub(super) fn of_workspaces(
     let workspaces = serde_json::to_string(workspaces)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
     c.prepare_cached(&format!(
-        "{SELECT} WHERE {LIVE} AND p.workspace_id IN (SELECT value FROM json_each(?2)) ORDER BY p.rowid"
+        "{SELECT_PROJECT} WHERE {LIVE_CONDITION} AND p.workspace_id IN (SELECT value FROM json_each(?2)) ORDER BY p.rowid"
     ))?
-    .query_map(params![now, workspaces], project)?
+    .query_map(params![now, workspaces], project_from_row)?
     .collect()
 }
 
-/// How many live projects a workspace has.
+/// Counts the live projects of a workspace.
 pub(super) fn count(
     c: &Connection,
     workspace: &WorkspaceId,
     now: Timestamp,
 ) -> rusqlite::Result<u64> {
     c.prepare_cached(&format!(
-        "SELECT count(*) FROM projects p WHERE {LIVE} AND p.workspace_id = ?2"
+        "SELECT count(*) FROM projects p WHERE {LIVE_CONDITION} AND p.workspace_id = ?2"
     ))?
     .query_row(params![now, workspace], |row| {
         row.get::<_, i64>(0).map(i64::unsigned_abs)
     })
 }
 
-/// Whether a workspace may not have a host label: a project has it, or it rests and was another workspace's.
+/// Whether a workspace cannot have a host label: a project uses it, or it is reserved for another workspace.
 pub(super) fn label_taken(
     c: &Connection,
     label: &str,
@@ -111,14 +113,14 @@ pub(super) fn label_taken(
     .query_row(params![label, workspace, now], |row| row.get(0))
 }
 
-/// Notes that a visitor has signed in to a project, which keeps its host label from others for good.
-pub fn note_visitor(tx: &Tx<'_>, id: &ProjectId) -> Result<(), Error> {
+/// Records that a visitor has signed in to a project. From then on its host label is never given to another workspace.
+pub fn mark_had_visitors(tx: &Tx<'_>, id: &ProjectId) -> Result<(), Error> {
     tx.prepare_cached("UPDATE projects SET had_visitors = 1 WHERE id = ?1 AND had_visitors = 0")?
         .execute([id])?;
     Ok(())
 }
 
-/// Adds a project, whose label must be free.
+/// Adds a project, whose label must be unused.
 pub(super) fn insert(tx: &Tx<'_>, new: &Project) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO projects
@@ -138,7 +140,7 @@ pub(super) fn insert(tx: &Tx<'_>, new: &Project) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes the fields that may change.
+/// Updates the fields that may change.
 pub(super) fn update(tx: &Tx<'_>, project: &Project) -> Result<(), Error> {
     let providers = project.allowed_providers.as_ref();
     let providers = providers.map(|list| serde_json::Value::from(list.clone()).to_string());
@@ -157,7 +159,7 @@ pub(super) fn update(tx: &Tx<'_>, project: &Project) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a project has a frontend at a slug, whatever its state.
+/// Whether a project has a frontend at a slug, in any state.
 pub(super) fn has_frontend(c: &Connection, id: &ProjectId, slug: &str) -> rusqlite::Result<bool> {
     c.prepare_cached(
         "SELECT EXISTS (SELECT 1 FROM deployments WHERE project_id = ?1 AND slug = ?2)",
@@ -165,16 +167,16 @@ pub(super) fn has_frontend(c: &Connection, id: &ProjectId, slug: &str) -> rusqli
     .query_row(params![id, slug], |row| row.get(0))
 }
 
-/// Whether a project still lives, for those who add something to it.
+/// Whether a project is live, for a transaction that adds something to it.
 pub fn is_live(c: &Connection, id: &ProjectId, now: Timestamp) -> Result<bool, Error> {
     Ok(c.prepare_cached(&format!(
-        "SELECT EXISTS (SELECT 1 FROM projects p WHERE {LIVE} AND p.id = ?2)"
+        "SELECT EXISTS (SELECT 1 FROM projects p WHERE {LIVE_CONDITION} AND p.id = ?2)"
     ))?
     .query_row(params![now, id], |row| row.get(0))?)
 }
 
-/// Every project that there is, whatever its state.
-pub async fn ids(control: &Control) -> Result<HashSet<ProjectId>, Error> {
+/// Lists the ids of all projects, in any state.
+pub async fn all_ids(control: &Control) -> Result<HashSet<ProjectId>, Error> {
     let read = control.read(|c| {
         c.prepare("SELECT id FROM projects")?
             .query_map([], |row| row.get(0))?
@@ -183,8 +185,8 @@ pub async fn ids(control: &Control) -> Result<HashSet<ProjectId>, Error> {
     read.await
 }
 
-/// Whether a project lives and offers a sign-in provider, for those who begin a session with it.
-pub fn offers(
+/// Whether a project is live and allows a sign-in provider, for a transaction that begins a session.
+pub fn offers_provider(
     c: &Connection,
     id: &ProjectId,
     provider: &str,
@@ -192,7 +194,7 @@ pub fn offers(
 ) -> Result<bool, Error> {
     let allowed: Option<Option<String>> = c
         .prepare_cached(&format!(
-            "SELECT p.allowed_providers FROM projects p WHERE {LIVE} AND p.id = ?2"
+            "SELECT p.allowed_providers FROM projects p WHERE {LIVE_CONDITION} AND p.id = ?2"
         ))?
         .query_row(params![now, id], |row| row.get(0))
         .optional()?;
@@ -204,57 +206,61 @@ pub fn offers(
     })
 }
 
-/// Says in the audit what was done to something of a project.
-pub fn did(
+/// Records an action on something of a project in the audit log.
+pub fn record_audit(
     tx: &Tx<'_>,
     project: &ProjectId,
-    act: Act,
+    act: AuditAction,
     target: &dyn Display,
     now: Timestamp,
 ) -> Result<(), Error> {
-    let owner = owner(tx, project)?;
-    tx.did(act, owner.as_ref(), target, now)
+    let owner = workspace_of(tx, project)?;
+    tx.record_audit(act, owner.as_ref(), target, now)
 }
 
-/// Notes an act of somebody other than the actor of this task.
-pub fn did_by(
+/// Records an action of another actor than this task's in the audit log.
+pub fn record_audit_as(
     tx: &Tx<'_>,
-    doer: &Doer,
+    actor: &Actor,
     project: &ProjectId,
-    act: Act,
+    act: AuditAction,
     target: &dyn Display,
     now: Timestamp,
 ) -> Result<(), Error> {
-    let owner = owner(tx, project)?;
-    tx.did_by(doer, act, owner.as_ref(), target, now)
+    let owner = workspace_of(tx, project)?;
+    tx.record_audit_as(actor, act, owner.as_ref(), target, now)
 }
 
-/// Says in the audit what is about to be done, in another database, to something of a project.
+/// Records in the audit log an action on something of a project that another database is about to commit.
 ///
 /// # Errors
-/// The database's.
-pub fn does(
+/// Errors of the database.
+pub fn record_audit_ahead(
     tx: &Tx<'_>,
     project: &ProjectId,
-    act: Act,
+    act: AuditAction,
     target: &dyn Display,
     now: Timestamp,
-) -> Result<Option<Ahead>, Error> {
-    let owner = owner(tx, project)?;
-    tx.does(act, owner.as_ref(), target, now)
+) -> Result<Option<AuditEntryAhead>, Error> {
+    let owner = workspace_of(tx, project)?;
+    tx.record_audit_ahead(act, owner.as_ref(), target, now)
 }
 
-/// The workspace of a project.
-fn owner(c: &Connection, project: &ProjectId) -> rusqlite::Result<Option<WorkspaceId>> {
+/// Returns the workspace of a project.
+fn workspace_of(c: &Connection, project: &ProjectId) -> rusqlite::Result<Option<WorkspaceId>> {
     c.prepare_cached("SELECT workspace_id FROM projects WHERE id = ?1")?
         .query_row([project], |row| row.get(0))
         .optional()
         .map(Option::flatten)
 }
 
-/// Begins the end of a project: from this commit on it does not resolve, and its host label rests. Returns the label the
-/// first time.
-pub fn begin_end(tx: &Tx<'_>, id: &ProjectId, now: Timestamp) -> Result<Option<String>, Error> {
+/// Starts the deletion of a project: from this commit on it does not resolve, and its host label is reserved. Returns the label,
+/// the first time only.
+pub fn begin_deletion(
+    tx: &Tx<'_>,
+    id: &ProjectId,
+    now: Timestamp,
+) -> Result<Option<String>, Error> {
     let label: Option<String> = tx
         .prepare_cached(
             "SELECT host_label FROM projects
@@ -263,7 +269,7 @@ pub fn begin_end(tx: &Tx<'_>, id: &ProjectId, now: Timestamp) -> Result<Option<S
         .query_row([id], |row| row.get(0))
         .optional()?;
     if label.is_some() {
-        rest_label(tx, id, now)?;
+        reserve_label(tx, id, now)?;
     }
     tx.prepare_cached(
         "UPDATE projects SET state = 'deleting', host_label = NULL
@@ -286,28 +292,28 @@ fn rest_label(tx: &Tx<'_>, id: &ProjectId, now: Timestamp) -> Result<(), Error> 
             until = CASE WHEN resting_labels.until IS NULL AND resting_labels.workspace_id = excluded.workspace_id
                 THEN NULL ELSE excluded.until END",
     )?
-    .execute(params![id, now, now.plus_seconds(LABEL_REST)])?;
+    .execute(params![id, now, now.plus_seconds(LABEL_RESERVATION_SECONDS)])?;
     tx.prepare_cached("DELETE FROM resting_labels WHERE until <= ?1")?
         .execute([now])?;
-    // Making and ending projects without end must not fill the disk.
+    // Creating and deleting many projects must not fill the disk.
     tx.prepare_cached(
         "DELETE FROM resting_labels WHERE host_label IN (
             SELECT l.host_label FROM resting_labels l
             WHERE l.until IS NOT NULL AND l.workspace_id = (SELECT workspace_id FROM projects WHERE id = ?1)
             ORDER BY l.ended_at DESC LIMIT -1 OFFSET ?2)",
     )?
-    .execute(params![id, LABELS_RESTING])?;
+    .execute(params![id, MAX_RESERVED_LABELS])?;
     Ok(())
 }
 
-/// Begins the end of all projects of a workspace; returns how many there are.
-pub fn begin_ends(tx: &Tx<'_>, workspace: &WorkspaceId) -> Result<usize, Error> {
+/// Starts the deletion of all projects of a workspace; returns how many there are.
+pub fn begin_deletions(tx: &Tx<'_>, workspace: &WorkspaceId) -> Result<usize, Error> {
     let sql = "UPDATE projects SET state = 'deleting' WHERE workspace_id = ?1 AND state = 'active'";
     Ok(tx.execute(sql, [workspace])?)
 }
 
-/// Projects whose end has begun, or should: their time is over, or their workspace is being deleted.
-pub(super) fn ending(c: &Connection, now: Timestamp) -> rusqlite::Result<Vec<ProjectId>> {
+/// Lists projects in deletion: marked so, expired, or of a workspace in deletion.
+pub(super) fn list_ending(c: &Connection, now: Timestamp) -> rusqlite::Result<Vec<ProjectId>> {
     c.prepare_cached(
         "SELECT id FROM projects WHERE state = 'deleting'
          UNION SELECT id FROM projects WHERE expires_at IS NOT NULL AND expires_at <= ?1
@@ -318,7 +324,7 @@ pub(super) fn ending(c: &Connection, now: Timestamp) -> rusqlite::Result<Vec<Pro
     .collect()
 }
 
-/// Removes the row: nothing of the project is left then.
+/// Removes the row of a project whose contents are removed.
 pub(super) fn remove(tx: &Tx<'_>, id: &ProjectId) -> Result<(), Error> {
     tx.prepare_cached("DELETE FROM projects WHERE id = ?1 AND state = 'deleting'")?
         .execute([id])?;

@@ -61,7 +61,7 @@ pub struct ProjectList {
 }
 
 impl ProjectView {
-    /// A project as it is answered.
+    /// Returns the view of a project.
     pub fn new(project: &Project, config: &Config) -> Self {
         Self {
             id: project.id,
@@ -82,7 +82,7 @@ impl ProjectView {
 }
 
 impl ProjectList {
-    /// Projects as they are answered.
+    /// Returns the view of several projects.
     pub fn new(projects: &[Project], config: &Config) -> Self {
         let projects = projects.iter();
         Self {

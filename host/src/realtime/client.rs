@@ -1,4 +1,4 @@
-//! A client of a room, as the others see it: its id, and who has signed in there.
+//! Client of a room, as the other members see it: its id, and its signed-in visitor.
 
 use std::ops::Deref;
 
@@ -6,16 +6,15 @@ use serde::Serialize;
 
 use crate::visitors::Session;
 
-/// A client.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Client {
-    /// Identifier of the client, a name.
+    /// Random identifier, safe to insert into JSON.
     id: Box<str>,
-    /// Visitor as JSON that follows another member: `,"user":{…}`, or nothing.
+    /// Visitor as a JSON member that follows another one: `,"user":{…}`, or empty.
     user: Box<str>,
 }
 
-/// Visitor as the other members see them.
+/// Visitor as the other members see it.
 #[derive(Serialize)]
 struct User<'a> {
     id: &'a str,
@@ -26,24 +25,24 @@ struct User<'a> {
 }
 
 impl Client {
-    /// A client of whom only the id is known.
-    pub(super) fn nameless(id: &str) -> Self {
+    /// Creates a client without a visitor.
+    pub(super) fn anonymous(id: &str) -> Self {
         Self {
             id: id.into(),
             user: "".into(),
         }
     }
 
-    /// Identifies the client as the visitor of a session.
+    /// Sets the visitor of the client from a session.
     #[must_use]
-    pub(super) fn known(self, session: Option<&Session>) -> Self {
+    pub(super) fn with_visitor(self, session: Option<&Session>) -> Self {
         let user = session.map(|session| {
             let user = User {
                 id: session.visitor.as_str(),
                 name: session.profile.name.as_deref(),
                 picture: session.profile.picture.as_deref(),
             };
-            // Texts always have a JSON form.
+            // The conversion of texts to JSON cannot fail.
             let user = serde_json::to_string(&user).unwrap_or_default();
             format!(",\"user\":{user}")
         });
@@ -53,7 +52,7 @@ impl Client {
         }
     }
 
-    /// Returns the visitor as JSON that follows another member.
+    /// Returns the visitor as a JSON member that follows another one.
     pub(super) fn user(&self) -> &str {
         &self.user
     }

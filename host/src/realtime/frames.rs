@@ -1,4 +1,4 @@
-//! Frames of clients: JSON objects whose members stay as they were written, in rooms and in live queries alike.
+//! Parses clients' frames, in rooms and in live queries: JSON objects whose members stay unparsed.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -33,28 +33,27 @@ pub enum FrameError {
 
 /// A frame's members beside `v` and `type`, which every frame has.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Form<const N: usize> {
-    /// Names of members that are read.
+pub(super) struct FrameSchema<const N: usize> {
+    /// Names of the members that are read.
     pub(super) names: [&'static str; N],
-    /// Names of members that a frame may have, and that say nothing.
+    /// Names of members that are allowed and ignored.
     pub(super) ignored: &'static [&'static str],
-    /// Text on which members there are, for whoever sends another.
+    /// Error text that lists the allowed members.
     pub(super) hint: &'static str,
 }
 
-/// Members of a frame.
 #[derive(Debug)]
-pub(super) struct Members<'a, const N: usize> {
+pub(super) struct FrameMembers<'a, const N: usize> {
     v: Option<&'a RawValue>,
     kind: Option<&'a RawValue>,
     /// Members in the order of the form's names.
     pub(super) others: [Option<&'a RawValue>; N],
-    /// Text on the first member that no frame has, or that is there twice.
-    odd: Option<String>,
+    /// Error about the first unknown or repeated member.
+    first_error: Option<String>,
 }
 
-impl<const N: usize> Form<N> {
-    /// Reads a frame.
+impl<const N: usize> FrameSchema<N> {
+    /// Parses a frame.
     ///
     /// # Errors
     /// The fault, where it is no JSON object.
@@ -62,31 +61,31 @@ impl<const N: usize> Form<N> {
         let mut json = serde_json::Deserializer::from_str(frame);
         let members = self.deserialize(&mut json);
         let members = members.and_then(|members| json.end().map(|()| members));
-        members.map_err(|error| unreadable(&error))
+        members.map_err(|error| parse_error(&error))
     }
 }
 
-impl<'de, const N: usize> DeserializeSeed<'de> for &Form<N> {
-    type Value = Members<'de, N>;
+impl<'de, const N: usize> DeserializeSeed<'de> for &FrameSchema<N> {
+    type Value = FrameMembers<'de, N>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_map(self)
     }
 }
 
-impl<'de, const N: usize> Visitor<'de> for &Form<N> {
-    type Value = Members<'de, N>;
+impl<'de, const N: usize> Visitor<'de> for &FrameSchema<N> {
+    type Value = FrameMembers<'de, N>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
-        let mut members = Members {
+        let mut members = FrameMembers {
             v: None,
             kind: None,
             others: [None; N],
-            odd: None,
+            first_error: None,
         };
         while let Some(name) = map.next_key::<Cow<'de, str>>()? {
             let place = self.names.iter().position(|known| *known == name);
@@ -96,36 +95,38 @@ impl<'de, const N: usize> Visitor<'de> for &Form<N> {
                 ("type", None) => &mut members.kind,
                 (other, None) => {
                     if !self.ignored.contains(&other) {
-                        members.odd.get_or_insert_with(|| self.unknown(other));
+                        members
+                            .first_error
+                            .get_or_insert_with(|| self.unknown_member(other));
                     }
                     map.next_value::<IgnoredAny>()?;
                     continue;
                 }
             };
             if member.replace(map.next_value()?).is_some() {
-                let odd = format!("`{name}` is there twice.");
-                members.odd.get_or_insert(odd);
+                let first_error = format!("`{name}` is there twice.");
+                members.first_error.get_or_insert(first_error);
             }
         }
         Ok(members)
     }
 }
 
-impl<const N: usize> Form<N> {
-    fn unknown(&self, name: &str) -> String {
-        let name: String = name.chars().take(NAME).collect();
+impl<const N: usize> FrameSchema<N> {
+    fn unknown_member(&self, name: &str) -> String {
+        let name: String = name.chars().take(MAX_NAME_CHARS).collect();
         format!("`{name}` is not known: {}", self.hint)
     }
 }
 
-impl<'a, const N: usize> Members<'a, N> {
-    /// Checks that each member is known and there once, and that the envelope's version is the one that there is.
+impl<'a, const N: usize> FrameMembers<'a, N> {
+    /// Checks that every member is known and appears once, and the version.
     ///
     /// # Errors
-    /// The text of what is wrong.
+    /// The error text.
     pub(super) fn check(&self) -> Result<(), String> {
-        if let Some(odd) = &self.odd {
-            return Err(odd.clone());
+        if let Some(first_error) = &self.first_error {
+            return Err(first_error.clone());
         }
         if self.v.is_none_or(|v| v.get() != "1") {
             return Err("`v` must be 1, the version of the envelope.".to_owned());
@@ -133,26 +134,26 @@ impl<'a, const N: usize> Members<'a, N> {
         Ok(())
     }
 
-    /// The frame's type, if it is a string.
+    /// Returns the frame's type, if it is a string.
     pub(super) fn kind(&self) -> Option<Cow<'a, str>> {
-        text(self.kind?.get()).ok()
+        parse_string(self.kind?.get()).ok()
     }
 }
 
-/// Returns a member if it is there and not null, which is its absence.
-pub(super) fn given(member: Option<&RawValue>) -> Option<&RawValue> {
+/// Returns a member unless it is null, which counts as absent.
+pub(super) fn non_null(member: Option<&RawValue>) -> Option<&RawValue> {
     member.filter(|member| member.get() != "null")
 }
 
-/// A string, borrowed where it has no escapes.
+/// String, borrowed if it has no escapes.
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// Reads a JSON string.
+/// Parses a JSON string.
 ///
 /// # Errors
-/// The parser's: it is another value.
-pub(super) fn text(json: &str) -> Result<Cow<'_, str>, serde_json::Error> {
+/// The parser's error, for any other value.
+pub(super) fn parse_string(json: &str) -> Result<Cow<'_, str>, serde_json::Error> {
     Ok(serde_json::from_str::<Text<'_>>(json)?.0)
 }
 

@@ -1,4 +1,4 @@
-//! All rooms of the server, by backend, in shards that do not wait for each other.
+//! All rooms of the server, by backend, in shards with separate locks.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::client::Client;
-use super::numbers::Numbers;
+use super::metrics::RoomMetrics;
 use super::protocol::Message;
-use super::quotas::{Most, Permit, Quotas, Reached};
-use super::room::{Awaited, Life, Member, Moment, Page, Room, Summary, Tally};
+use super::quotas::{Permit, QuotaReached, Quotas, SocketLimits};
+use super::room::{
+    CurrentTime, DeliveryTally, Liveness, Member, NeedsUpdate, Page, Room, RoomSummary,
+};
 use super::rounds;
 use crate::config::Limits;
 use crate::http::websocket::{Close, Outbox};
@@ -20,50 +22,50 @@ use svc_base::ids::BackendId;
 
 const SHARDS: usize = 16;
 
-/// All rooms.
+/// All rooms of the server.
 #[derive(Debug)]
 pub(super) struct Hub {
     clock: Clock,
     pub(super) limits: Limits,
-    shards: [Mutex<HashMap<BackendId, Arc<Rooms>>>; SHARDS],
+    shards: [Mutex<HashMap<BackendId, Arc<BackendRooms>>>; SHARDS],
     quotas: Arc<Quotas>,
-    pub(super) numbers: Arc<Numbers>,
-    /// Rooms whose members are yet to be told who came and went.
-    awaited: Mutex<Vec<Arc<Room>>>,
-    /// Pages with sockets that may have ended since somebody last looked.
-    suspects: Mutex<HashSet<Arc<str>>>,
-    /// How many sockets each page has.
+    pub(super) metrics: Arc<RoomMetrics>,
+    /// Rooms whose members must be told about joins and leaves later.
+    due_rooms: Mutex<Vec<Arc<Room>>>,
+    /// Pages whose sockets may have to be closed, since the last check.
+    pages_to_check: Mutex<HashSet<Arc<str>>>,
+    /// Number of sockets of each page.
     pages: Mutex<HashMap<Arc<str>, u64>>,
-    /// How many times the rooms of some backend have ended.
+    /// Number of times that the rooms of any backend were closed.
     ends: AtomicU64,
     stopped: AtomicBool,
 }
 
-/// The rooms of a backend.
+/// Rooms of one backend.
 #[derive(Debug)]
-struct Rooms {
+struct BackendRooms {
     backend: BackendId,
-    rooms: Mutex<HashMap<Arc<str>, Counted>>,
+    rooms: Mutex<HashMap<Arc<str>, CountedRoom>>,
 }
 
-/// A room, and how many sockets are in it or on their way.
-type Counted = (Arc<Room>, u64);
+/// Room, with the number of sockets that have joined or are about to.
+type CountedRoom = (Arc<Room>, u64);
 
-/// A page's being looked after, for as long as a socket or a stream of it is there.
+/// Registers a page for checks as long as a socket or stream of it exists.
 #[derive(Debug)]
-pub(super) struct PageHold {
+pub(super) struct PageWatch {
     hub: Arc<Hub>,
     slug: Arc<str>,
 }
 
-/// The place of a socket in a room, from before its upgrade to its very end.
+/// Membership of a socket in a room, from before the upgrade until the socket is closed.
 #[derive(Debug)]
-pub(super) struct Ticket {
+pub(super) struct RoomTicket {
     hub: Arc<Hub>,
-    rooms: Arc<Rooms>,
+    rooms: Arc<BackendRooms>,
     pub(super) room: Arc<Room>,
     pub(super) page: Page,
-    _hold: PageHold,
+    _hold: PageWatch,
     _permit: Permit,
 }
 
@@ -73,50 +75,50 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Hub {
     pub(super) fn new(clock: Clock, limits: Limits) -> Self {
-        let most = Most::new(&limits);
+        let most = SocketLimits::new(&limits);
         Self {
             clock,
             limits,
             shards: Default::default(),
             quotas: Arc::new(Quotas::new(most)),
-            numbers: Arc::default(),
-            awaited: Mutex::default(),
-            suspects: Mutex::default(),
+            metrics: Arc::default(),
+            due_rooms: Mutex::default(),
+            pages_to_check: Mutex::default(),
             pages: Mutex::default(),
             ends: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
         }
     }
 
-    pub(super) fn now(&self) -> Moment {
-        Moment {
+    pub(super) fn now(&self) -> CurrentTime {
+        CurrentTime {
             elapsed: self.clock.elapsed(),
             at: self.clock.now(),
         }
     }
 
-    fn shard(&self, backend: &BackendId) -> MutexGuard<'_, HashMap<BackendId, Arc<Rooms>>> {
+    fn shard(&self, backend: &BackendId) -> MutexGuard<'_, HashMap<BackendId, Arc<BackendRooms>>> {
         let mut hasher = DefaultHasher::new();
         backend.hash(&mut hasher);
         let shard = usize::try_from(hasher.finish() % SHARDS as u64).unwrap_or(0);
         lock(&self.shards[shard])
     }
 
-    /// Takes a place in a room for a socket that is yet to be upgraded. From here on it learns of every end.
+    /// Admits a socket to a room before its upgrade. From now on the socket is closed when the backend or the page ends.
     ///
     /// # Errors
-    /// The quota that is reached.
+    /// The quota that is exhausted.
     pub(super) fn admit(
         self: &Arc<Self>,
         backend: BackendId,
         client: IpAddr,
         room: &str,
         page: Page,
-    ) -> Result<Ticket, Reached> {
-        let permit = self.quotas.take(client, backend, false)?;
+    ) -> Result<RoomTicket, QuotaReached> {
+        let permit = self.quotas.acquire(client, backend, false)?;
         let mut shard = self.shard(&backend);
         let rooms = shard.entry(backend).or_insert_with(|| {
-            Arc::new(Rooms {
+            Arc::new(BackendRooms {
                 backend,
                 rooms: Mutex::default(),
             })
@@ -125,7 +127,7 @@ impl Hub {
         let mut open = lock(&rooms.rooms);
         let most = self.limits.rooms_per_backend;
         if !open.contains_key(room) && open.len() as u64 >= most {
-            return Err(Reached::Rooms(most));
+            return Err(QuotaReached::Rooms(most));
         }
         let (found, sockets) = open
             .entry(room.into())
@@ -134,81 +136,81 @@ impl Hub {
         let room = Arc::clone(found);
         drop(open);
         drop(shard);
-        Ok(Ticket {
+        Ok(RoomTicket {
             hub: Arc::clone(self),
             rooms,
             room,
-            _hold: self.hold(&page.slug),
+            _hold: self.watch_page(&page.slug),
             page,
             _permit: permit,
         })
     }
 
-    /// Has a page looked after.
-    pub(super) fn hold(self: &Arc<Self>, slug: &Arc<str>) -> PageHold {
+    /// Registers a page for checks.
+    pub(super) fn watch_page(self: &Arc<Self>, slug: &Arc<str>) -> PageWatch {
         *lock(&self.pages).entry(Arc::clone(slug)).or_default() += 1;
-        PageHold {
+        PageWatch {
             hub: Arc::clone(self),
             slug: Arc::clone(slug),
         }
     }
 
-    /// Takes a place for a connection that is in no room: a stream's is not waited for at a stop.
+    /// Admits a connection that joins no room. A server stop does not wait for streams.
     ///
     /// # Errors
-    /// The quota that is reached.
-    pub(super) fn place(
+    /// The quota that is exhausted.
+    pub(super) fn admit_connection(
         self: &Arc<Self>,
         backend: BackendId,
         client: IpAddr,
         slug: &Arc<str>,
         is_stream: bool,
-    ) -> Result<(Permit, PageHold), Reached> {
-        let permit = self.quotas.take(client, backend, is_stream)?;
-        Ok((permit, self.hold(slug)))
+    ) -> Result<(Permit, PageWatch), QuotaReached> {
+        let permit = self.quotas.acquire(client, backend, is_stream)?;
+        Ok((permit, self.watch_page(slug)))
     }
 
-    /// Has a room's members told later.
-    fn await_telling(&self, room: &Arc<Room>, Awaited(awaited): Awaited) {
+    /// Schedules a room's presence update.
+    fn schedule_update(&self, room: &Arc<Room>, NeedsUpdate(awaited): NeedsUpdate) {
         if awaited {
-            lock(&self.awaited).push(Arc::clone(room));
+            lock(&self.due_rooms).push(Arc::clone(room));
         }
     }
 
-    /// Does something with a room that may have its members told, and counts what came of it.
+    /// Runs an operation on a room, schedules its presence update if needed, and adds to the metrics.
     pub(super) fn with_room<T>(
         self: &Arc<Self>,
         room: &Arc<Room>,
-        work: impl FnOnce(Moment, &mut Tally) -> (T, Awaited),
+        work: impl FnOnce(CurrentTime, &mut DeliveryTally) -> (T, NeedsUpdate),
     ) -> T {
-        let mut tally = Tally::default();
+        let mut tally = DeliveryTally::default();
         let (done, awaited) = work(self.now(), &mut tally);
-        self.await_telling(room, awaited);
-        self.numbers.add(tally);
+        self.schedule_update(room, awaited);
+        self.metrics.add(tally);
         rounds::start(self, room);
         done
     }
 
-    /// Relays a message; returns its number, 0 if nobody is there.
+    /// Relays a message; returns its number, or 0 if the room is empty.
     pub(super) fn publish(
         self: &Arc<Self>,
         room: &Arc<Room>,
         message: &Message<'_>,
         sender: Option<&Arc<Client>>,
     ) -> u64 {
-        self.numbers.messages.inc();
+        self.metrics.messages.inc();
         self.with_room(room, |now, tally| room.publish(message, sender, now, tally))
     }
 
-    /// A room of a backend, if it is there.
+    /// Returns a room of a backend, if it exists.
     pub(super) fn room(&self, backend: &BackendId, room: &str) -> Option<Arc<Room>> {
         let rooms = self.shard(backend).get(backend).map(Arc::clone)?;
         let rooms = lock(&rooms.rooms);
         rooms.get(room).map(|(room, _)| Arc::clone(room))
     }
 
-    /// The rooms of a backend that somebody is in, by id.
-    pub(super) fn rooms(&self, backend: &BackendId) -> Vec<Summary> {
+    /// Lists the rooms of a backend that have members, by id.
+    pub(super) fn rooms(&self, backend: &BackendId) -> Vec<RoomSummary> {
         let Some(rooms) = self.shard(backend).get(backend).map(Arc::clone) else {
             return Vec::new();
         };
@@ -229,25 +231,25 @@ impl Hub {
         rooms.values().for_each(|(room, _)| room.end(close));
     }
 
-    /// How many times the rooms of some backend have ended.
-    pub(super) fn ends(&self) -> u64 {
+    /// Returns the number of times that the rooms of any backend were closed.
+    pub(super) fn close_count(&self) -> u64 {
         self.ends.load(Ordering::SeqCst)
     }
 
-    /// Has somebody look whether a page is still what its sockets were opened from.
-    pub(super) fn suspect(&self, slug: &str) {
+    /// Schedules a check whether a page's sockets must be closed.
+    pub(super) fn schedule_check(&self, slug: &str) {
         let pages = lock(&self.pages);
         if let Some((slug, _)) = pages.get_key_value(slug) {
-            lock(&self.suspects).insert(Arc::clone(slug));
+            lock(&self.pages_to_check).insert(Arc::clone(slug));
         }
     }
 
-    /// The pages to look at.
-    pub(super) fn suspects(&self) -> HashSet<Arc<str>> {
-        std::mem::take(&mut *lock(&self.suspects))
+    /// Takes the pages to check.
+    pub(super) fn take_scheduled_checks(&self) -> HashSet<Arc<str>> {
+        std::mem::take(&mut *lock(&self.pages_to_check))
     }
 
-    /// Closes the sockets of a page for which `why` has a reason.
+    /// Closes the sockets of a page for which `why` returns a close code.
     pub(super) fn close_page(self: &Arc<Self>, slug: &str, why: &dyn Fn(&Page) -> Option<Close>) {
         for room in self.all() {
             self.with_room(&room, |now, tally| {
@@ -256,7 +258,7 @@ impl Hub {
         }
     }
 
-    /// Every room that there is.
+    /// Lists all rooms.
     fn all(&self) -> Vec<Arc<Room>> {
         let mut all = Vec::new();
         for shard in &self.shards {
@@ -271,15 +273,15 @@ impl Hub {
         all
     }
 
-    /// Tells the members of rooms in which somebody came or went, where it is time.
-    pub(super) fn tell(self: &Arc<Self>) {
-        let awaited = std::mem::take(&mut *lock(&self.awaited));
+    /// Sends the presence updates that are due.
+    pub(super) fn send_updates(self: &Arc<Self>) {
+        let awaited = std::mem::take(&mut *lock(&self.due_rooms));
         for room in awaited {
-            self.with_room(&room, |now, tally| ((), room.tell(now, tally)));
+            self.with_room(&room, |now, tally| ((), room.send_updates(now, tally)));
         }
     }
 
-    /// Pings whose turn it is, and lets go who has not answered.
+    /// Pings the members that are due, and removes those that have not answered.
     pub(super) fn ping(self: &Arc<Self>) {
         let every = Duration::from_secs(self.limits.ping_seconds);
         let within = Duration::from_secs(self.limits.pong_seconds);
@@ -290,33 +292,33 @@ impl Hub {
         }
     }
 
-    /// Notes how many sockets and rooms there are.
+    /// Updates the gauges of sockets and rooms.
     pub(super) fn count(&self) {
         let rooms = self.all();
         let open = rooms.iter().filter(|room| room.summary().members > 0);
-        self.numbers.set(self.quotas.total(), open.count() as u64);
+        self.metrics.set(self.quotas.total(), open.count() as u64);
     }
 
-    /// Closes all sockets, and those that come; waits until they are gone.
+    /// Closes all sockets, present and future; waits until they are gone.
     pub(super) async fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
         for room in self.all() {
             room.end(Close::STOPPED);
         }
-        self.quotas.none_left().await;
+        self.quotas.wait_until_none().await;
     }
 }
 
-impl Ticket {
-    /// Goes into the room.
+impl RoomTicket {
+    /// Joins the room.
     ///
     /// # Errors
-    /// Why it has ended meanwhile.
+    /// The close code, if the room has ended meanwhile.
     pub(super) fn join(
         &self,
         id: Arc<Client>,
         outbox: &Arc<Outbox>,
-        life: &Arc<Life>,
+        life: &Arc<Liveness>,
     ) -> Result<(), Close> {
         let hub = &self.hub;
         let ping = Duration::from_secs(hub.limits.ping_seconds);
@@ -330,17 +332,17 @@ impl Ticket {
         let joined = hub.with_room(&self.room, |now, tally| {
             match self.room.join(member, now, tally) {
                 Ok(awaited) => (Ok(()), awaited),
-                Err(close) => (Err(close), Awaited(false)),
+                Err(close) => (Err(close), NeedsUpdate(false)),
             }
         });
         joined?;
-        hub.numbers.opened.inc();
-        // A stop that has looked at this room before did not see this socket.
+        hub.metrics.opened.inc();
+        // A stop that had visited this room before could not see this socket.
         if hub.stopped.load(Ordering::SeqCst) {
             return Err(Close::STOPPED);
         }
-        // What ended while the connection was upgraded is seen by this look.
-        hub.suspect(&self.page.slug);
+        // This check finds a page that ended while the connection was upgraded.
+        hub.schedule_check(&self.page.slug);
         Ok(())
     }
 
@@ -356,7 +358,7 @@ impl Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for RoomTicket {
     fn drop(&mut self) {
         let mut shard = self.hub.shard(&self.rooms.backend);
         let mut rooms = lock(&self.rooms.rooms);
@@ -367,14 +369,14 @@ impl Drop for Ticket {
             }
         }
         let backend = &self.rooms.backend;
-        let ours = |found: &Arc<Rooms>| Arc::ptr_eq(found, &self.rooms);
+        let ours = |found: &Arc<BackendRooms>| Arc::ptr_eq(found, &self.rooms);
         if rooms.is_empty() && shard.get(backend).is_some_and(ours) {
             shard.remove(backend);
         }
     }
 }
 
-impl Drop for PageHold {
+impl Drop for PageWatch {
     fn drop(&mut self) {
         let mut pages = lock(&self.hub.pages);
         if let Some(count) = pages.get_mut(&self.slug) {

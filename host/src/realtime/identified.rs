@@ -1,4 +1,4 @@
-//! Sockets that show who is signed in: each is closed soon after its session ends.
+//! Sockets that show a signed-in visitor: each is closed soon after its session ends.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,19 +8,19 @@ use crate::control;
 use crate::http::websocket::{Close, Outbox};
 use crate::visitors::{Session, Visitors};
 
-/// Sockets by their numbers.
+/// Sockets by number.
 type Sockets = HashMap<u64, (Arc<Session>, Arc<Outbox>)>;
 
-/// All sockets of rooms that were opened with a session.
+/// All sockets in rooms that were opened with a session.
 #[derive(Debug, Default)]
 pub(super) struct IdentifiedSockets {
     sockets: Mutex<Sockets>,
     next: AtomicU64,
 }
 
-/// A socket among them, until it is dropped.
+/// Registration of one such socket, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Identified {
+pub(super) struct SocketRegistration {
     all: Arc<IdentifiedSockets>,
     number: u64,
 }
@@ -30,20 +30,24 @@ impl IdentifiedSockets {
         self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a socket that was opened with a session.
-    pub(super) fn add(self: &Arc<Self>, session: Arc<Session>, outbox: &Arc<Outbox>) -> Identified {
+    /// Registers a socket that was opened with a session.
+    pub(super) fn add(
+        self: &Arc<Self>,
+        session: Arc<Session>,
+        outbox: &Arc<Outbox>,
+    ) -> SocketRegistration {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.lock().insert(number, (session, Arc::clone(outbox)));
-        Identified {
+        SocketRegistration {
             all: Arc::clone(self),
             number,
         }
     }
 
-    /// Closes the sockets whose session is over.
+    /// Closes the sockets whose session has ended.
     ///
     /// # Errors
-    /// The database's; the other sockets are looked at nevertheless.
+    /// Errors of the database; the other sockets are checked nevertheless.
     pub(super) async fn close_ended(&self, visitors: &Visitors) -> Result<(), control::Error> {
         let sockets: Vec<_> = self.lock().values().cloned().collect();
         let mut looked = Ok(());
@@ -58,7 +62,7 @@ impl IdentifiedSockets {
     }
 }
 
-impl Drop for Identified {
+impl Drop for SocketRegistration {
     fn drop(&mut self) {
         self.all.lock().remove(&self.number);
     }

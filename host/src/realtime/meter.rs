@@ -1,17 +1,17 @@
-//! How much a socket may send: a bucket of tokens that goes on below zero, so that whoever goes on sending is found out.
+//! Rate limit of a socket: a token bucket that continues below zero, so that a client that keeps sending is detected.
 
 use std::time::Duration;
 
-/// The least that a socket may send at once.
-const BURST: u64 = 20;
-/// Parts of a token, so that it refills evenly: one each nanosecond and message a second.
-const TOKEN: i128 = 1_000_000_000;
+/// Minimum burst of a socket.
+const MIN_BURST: u64 = 20;
+/// Units of a token, so that the bucket refills evenly: one unit per nanosecond and message a second.
+const UNITS_PER_TOKEN: i128 = 1_000_000_000;
 
-/// Budget that is left to a socket.
+/// Token bucket of a socket.
 #[derive(Debug)]
 pub(super) struct Meter {
     per_second: i128,
-    /// Full, in parts of a token; the bucket goes as far below zero.
+    /// Capacity in units; the level may be as far below zero.
     full: i128,
     left: i128,
     at: Duration,
@@ -19,19 +19,19 @@ pub(super) struct Meter {
 
 /// Decision about a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Draw {
-    /// It is taken.
-    Taken,
-    /// It is one too many for now.
+pub(super) enum MeterDecision {
+    /// The frame is accepted.
+    AcceptedUpgrade,
+    /// The frame is refused.
     Refused,
-    /// There were too many for too long.
+    /// The rate was exceeded for too long, so the socket is closed.
     Sustained,
 }
 
 impl Meter {
-    /// A full bucket.
+    /// Creates a full bucket.
     pub(super) fn new(per_second: u64, now: Duration) -> Self {
-        let full = i128::from(per_second.saturating_mul(2).max(BURST)) * TOKEN;
+        let full = i128::from(per_second.saturating_mul(2).max(MIN_BURST)) * UNITS_PER_TOKEN;
         Self {
             per_second: per_second.into(),
             full,
@@ -40,20 +40,20 @@ impl Meter {
         }
     }
 
-    /// Counts a frame, whatever becomes of it.
-    pub(super) fn draw(&mut self, now: Duration) -> Draw {
+    /// Counts a frame, accepted or not.
+    pub(super) fn count(&mut self, now: Duration) -> MeterDecision {
         let passed = now.saturating_sub(self.at).as_nanos();
         self.at = now;
         let refilled = i128::try_from(passed)
             .unwrap_or(i128::MAX)
             .saturating_mul(self.per_second);
-        self.left = self.left.saturating_add(refilled).min(self.full) - TOKEN;
+        self.left = self.left.saturating_add(refilled).min(self.full) - UNITS_PER_TOKEN;
         if self.left >= 0 {
-            Draw::Taken
+            MeterDecision::AcceptedUpgrade
         } else if self.left >= -self.full {
-            Draw::Refused
+            MeterDecision::Refused
         } else {
-            Draw::Sustained
+            MeterDecision::Sustained
         }
     }
 }
@@ -66,39 +66,44 @@ mod tests {
     fn ten_a_second_are_fine_for_ever() {
         let mut meter = Meter::new(10, Duration::ZERO);
         for n in 0..10_000 {
-            assert_eq!(meter.draw(Duration::from_millis(n * 100)), Draw::Taken);
+            assert_eq!(
+                meter.count(Duration::from_millis(n * 100)),
+                MeterDecision::AcceptedUpgrade
+            );
         }
     }
 
     #[test]
     fn a_flood_is_taken_then_refused_then_ended() {
         let mut meter = Meter::new(10, Duration::ZERO);
-        for expected in [Draw::Taken, Draw::Refused] {
+        for expected in [MeterDecision::AcceptedUpgrade, MeterDecision::Refused] {
             for _ in 0..20 {
-                assert_eq!(meter.draw(Duration::ZERO), expected);
+                assert_eq!(meter.count(Duration::ZERO), expected);
             }
         }
-        assert_eq!(meter.draw(Duration::ZERO), Draw::Sustained);
+        assert_eq!(meter.count(Duration::ZERO), MeterDecision::Sustained);
     }
 
     #[test]
     fn who_pauses_may_go_on() {
         let mut meter = Meter::new(10, Duration::ZERO);
         for _ in 0..30 {
-            meter.draw(Duration::ZERO);
+            meter.count(Duration::ZERO);
         }
-        // Ten below zero: a second later there is one token, then none.
+        // At ten below zero: a second later there is one token, then none.
         let later = Duration::from_millis(1_100);
-        assert_eq!(meter.draw(later), Draw::Taken);
-        assert_eq!(meter.draw(later), Draw::Refused);
+        assert_eq!(meter.count(later), MeterDecision::AcceptedUpgrade);
+        assert_eq!(meter.count(later), MeterDecision::Refused);
     }
 
     #[test]
     fn a_little_too_much_is_ended_in_time() {
         let mut meter = Meter::new(10, Duration::ZERO);
-        let draws = (0..).map(|n| meter.draw(Duration::from_millis(n * 66)));
-        let until = draws.take_while(|draw| *draw != Draw::Sustained).count();
-        // Fifteen a second lose five tokens a second of forty.
+        let draws = (0..).map(|n| meter.count(Duration::from_millis(n * 66)));
+        let until = draws
+            .take_while(|draw| *draw != MeterDecision::Sustained)
+            .count();
+        // Fifteen a second lose five of forty tokens each second.
         assert!((110..130).contains(&until), "{until}");
     }
 }

@@ -1,8 +1,8 @@
-//! Rooms: pages of one backend talk to each other over WebSockets, for as long as they are open. Live queries stand beside
-//! them, in a folder of their own.
+//! Rooms: pages of one backend exchange messages over WebSockets. Live queries are in a folder
+//! of their own.
 //!
-//! Nothing is kept. A room is there while somebody is in it, on the server that has its backend. What happens elsewhere and
-//! ends sockets (a backend deleted, realtime switched off, a page disabled) arrives as a change that its transaction noted.
+//! Nothing is stored. A room exists while it has members, on the server that has its backend. Events elsewhere that
+//! end sockets (a backend is deleted, realtime is switched off, a page is disabled) arrive as changes that their transactions note.
 
 mod client;
 mod frames;
@@ -10,7 +10,7 @@ mod hub;
 mod identified;
 pub mod live;
 mod meter;
-mod numbers;
+mod metrics;
 pub mod operations;
 mod problems;
 pub mod protocol;
@@ -24,25 +24,25 @@ mod service;
 mod socket;
 pub mod views;
 
-pub use room::Summary;
+pub use room::RoomSummary;
 pub use service::{Realtime, RoomError};
 
-/// The longest id of a room and the longest type of a message, in characters.
-const NAME: usize = 64;
+/// Maximum length of a room's id and of a message's type, in characters.
+const MAX_NAME_CHARS: usize = 64;
 
-/// Whether a text can be a room's id: `^[A-Za-z0-9][A-Za-z0-9._~-]{0,63}$`.
+/// Whether a text is a valid room id: `^[A-Za-z0-9][A-Za-z0-9._~-]{0,63}$`.
 pub fn is_room_id(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_alphanumeric()) && is_name(text)
 }
 
-/// Whether a text can be a message's type: `^[A-Za-z0-9._~-]{1,64}$`.
+/// Whether a text is a valid message type: `^[A-Za-z0-9._~-]{1,64}$`.
 pub fn is_message_type(text: &str) -> bool {
     !text.is_empty() && is_name(text)
 }
 
 fn is_name(text: &str) -> bool {
     let may = |byte: u8| byte.is_ascii_alphanumeric() || b"._~-".contains(&byte);
-    text.len() <= NAME && text.bytes().all(may)
+    text.len() <= MAX_NAME_CHARS && text.bytes().all(may)
 }
 
 #[cfg(test)]

@@ -10,15 +10,15 @@ use crate::access::{Editor, Viewer};
 use crate::http::extract::too_large;
 use crate::http::problem::Problem;
 
-/// Lists the rooms that somebody is in.
+/// Lists the rooms that have members.
 ///
 /// # Errors
-/// None: whoever has the scope may see them.
+/// None: every caller with this scope may see them.
 pub async fn list(realtime: Arc<Realtime>, at: RoomsScope<Viewer>) -> Result<RoomList, Problem> {
     Ok(realtime.rooms(&at.at.backend.id).into())
 }
 
-/// Says something in a room, in the name of the backend's owner.
+/// Sends a message into a room, in the name of the backend's owner.
 ///
 /// # Errors
 /// `payload_too_large`, `invalid_room`, `invalid_request`.
@@ -28,7 +28,7 @@ pub async fn send(
     (room, input): (String, SendMessage),
 ) -> Result<SentView, Problem> {
     let most = realtime.frame_bytes();
-    if input.bytes() > most {
+    if input.body_len() > most {
         return Err(too_large(most));
     }
     let room = room_id(&room)?;

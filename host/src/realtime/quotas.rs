@@ -1,7 +1,7 @@
-//! How many sockets there may be: of a client, of a network, of a backend, and of the server.
+//! Limits on the number of sockets: per client, network and backend, and for the server.
 //!
-//! A part of the server's sockets is kept for backends that have few: so visitors who fill those of some owners keep out
-//! nobody of the others'.
+//! A part of the server's sockets is reserved for backends that have few, so that visitors who use up those of some owners do not
+//! lock out the visitors of others.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,21 +11,21 @@ use crate::http::client_ip::ClientIp;
 use svc_base::Counts;
 use svc_base::ids::BackendId;
 
-/// The most sockets there may be.
+/// Maximum numbers of sockets.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Most {
+pub(super) struct SocketLimits {
     pub(super) of_client: u64,
-    /// Of an IPv6 /48, which has many clients in it.
+    /// For an IPv6 /48, which contains many clients.
     pub(super) of_network: u64,
     pub(super) of_backend: u64,
     pub(super) of_server: u64,
-    /// Number beyond which only backends get one that have fewer than `of_backend_kept`.
+    /// Number from which on only backends with fewer than `of_backend_reserved` sockets get another one.
     pub(super) open_to_all: u64,
-    pub(super) of_backend_kept: u64,
+    pub(super) of_backend_reserved: u64,
 }
 
-impl Most {
-    /// Reads the limits, and divides the server's sockets.
+impl SocketLimits {
+    /// Computes the limits, and divides the server's sockets.
     pub(super) fn new(limits: &Limits) -> Self {
         let cap = limits.cap("sockets_total", limits.sockets_total);
         let kept = cap.whole - cap.strangers;
@@ -35,36 +35,36 @@ impl Most {
             of_backend: limits.sockets_per_backend,
             of_server: cap.whole,
             open_to_all: cap.strangers,
-            of_backend_kept: (kept / limits.backends.max(1)).max(limits.cap_part_least),
+            of_backend_reserved: (kept / limits.backends.max(1)).max(limits.cap_part_least),
         }
     }
 }
 
-/// Which quota is reached.
+/// Quota that is exhausted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reached {
+pub(super) enum QuotaReached {
     Client(u64),
     Network(u64),
     Backend(u64),
-    /// Quota of the server: the rest of it is kept for backends that have fewer.
-    Kept,
+    /// Quota of the server: the rest is reserved for backends that have fewer.
+    Reserved,
     Server,
     Rooms(u64),
 }
 
-/// The sockets that there are, counted from before their upgrade to their very end.
+/// Counts of all sockets, from before the upgrade until they are closed.
 #[derive(Debug)]
 pub(super) struct Quotas {
-    most: Most,
-    held: Mutex<Held>,
-    /// Told when the last socket is gone.
+    most: SocketLimits,
+    counts: Mutex<SocketCounts>,
+    /// Notified when the last socket is gone.
     gone: tokio::sync::Notify,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct SocketCounts {
     total: u64,
-    /// How many of them are streams, which nobody waits for.
+    /// Number of streams, which a stop does not wait for.
     streams: u64,
     by_client: Counts<IpAddr>,
     /// Networks of IPv6 clients alone: the address of an IPv4 one is its network.
@@ -72,7 +72,7 @@ struct Held {
     by_backend: Counts<BackendId>,
 }
 
-/// The place of one socket; dropping it gives the place back.
+/// Permit of one socket; dropping it releases the quota.
 #[derive(Debug)]
 pub(super) struct Permit {
     quotas: Arc<Quotas>,
@@ -82,28 +82,28 @@ pub(super) struct Permit {
 }
 
 impl Quotas {
-    pub(super) fn new(most: Most) -> Self {
+    pub(super) fn new(most: SocketLimits) -> Self {
         Self {
             most,
-            held: Mutex::default(),
+            counts: Mutex::default(),
             gone: tokio::sync::Notify::new(),
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn counts(&self) -> MutexGuard<'_, SocketCounts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a place.
+    /// Takes a permit.
     ///
     /// # Errors
-    /// The quota that is reached.
-    pub(super) fn take(
+    /// The quota that is exhausted.
+    pub(super) fn acquire(
         self: &Arc<Self>,
         client: IpAddr,
         backend: BackendId,
         is_stream: bool,
-    ) -> Result<Permit, Reached> {
+    ) -> Result<Permit, QuotaReached> {
         let most = self.most;
         let mut held = self.held();
         if held.by_client.of(&client) >= most.of_client {
@@ -118,8 +118,8 @@ impl Quotas {
         if of_backend >= most.of_backend {
             return Err(Reached::Backend(most.of_backend));
         }
-        if held.total >= most.of_server {
-            return Err(Reached::Server);
+        if counts.total >= most.of_server {
+            return Err(QuotaReached::Server);
         }
         if held.total >= most.open_to_all && of_backend >= most.of_backend_kept {
             return Err(Reached::Kept);
@@ -140,16 +140,16 @@ impl Quotas {
         })
     }
 
-    /// How many sockets there are.
+    /// Returns the number of sockets and streams.
     pub(super) fn total(&self) -> u64 {
-        self.held().total
+        self.counts().total
     }
 
     /// Waits until there are no sockets; streams may be left.
-    pub(super) async fn none_left(&self) {
+    pub(super) async fn wait_until_none(&self) {
         loop {
             let gone = self.gone.notified();
-            if self.held().sockets() == 0 {
+            if self.counts().sockets() == 0 {
                 return;
             }
             gone.await;
@@ -173,13 +173,13 @@ impl Drop for Permit {
     }
 }
 
-impl Held {
+impl SocketCounts {
     fn sockets(&self) -> u64 {
         self.total.saturating_sub(self.streams)
     }
 }
 
-/// The network of an IPv6 client.
+/// Returns the network of an IPv6 client.
 fn network(client: IpAddr) -> Option<IpAddr> {
     client.is_ipv6().then(|| ClientIp(client).network())
 }
@@ -196,39 +196,39 @@ mod tests {
 
     #[test]
     fn each_quota_is_counted_and_given_back() {
-        let most = Most {
+        let most = SocketLimits {
             of_client: 2,
             of_network: 2,
             of_backend: 3,
             of_server: 4,
             open_to_all: 4,
-            of_backend_kept: 3,
+            of_backend_reserved: 3,
         };
         let quotas = Arc::new(Quotas::new(most));
         let (one, other) = (backend(), backend());
         let ip = |n: u8| IpAddr::from([192, 0, 2, n]);
-        let first = quotas.take(ip(1), one, false).unwrap();
-        let _second = quotas.take(ip(1), one, false).unwrap();
+        let first = quotas.acquire(ip(1), one, false).unwrap();
+        let _second = quotas.acquire(ip(1), one, false).unwrap();
         assert_eq!(
-            quotas.take(ip(1), other, false).unwrap_err(),
-            Reached::Client(2)
+            quotas.acquire(ip(1), other, false).unwrap_err(),
+            QuotaReached::Client(2)
         );
-        let _third = quotas.take(ip(2), one, false).unwrap();
+        let _third = quotas.acquire(ip(2), one, false).unwrap();
         assert_eq!(
-            quotas.take(ip(3), one, false).unwrap_err(),
-            Reached::Backend(3)
+            quotas.acquire(ip(3), one, false).unwrap_err(),
+            QuotaReached::Backend(3)
         );
-        let _fourth = quotas.take(ip(2), other, false).unwrap();
+        let _fourth = quotas.acquire(ip(2), other, false).unwrap();
         assert_eq!(
-            quotas.take(ip(3), other, false).unwrap_err(),
-            Reached::Server
+            quotas.acquire(ip(3), other, false).unwrap_err(),
+            QuotaReached::Server
         );
         drop(first);
         assert_eq!(quotas.total(), 3);
-        let again = quotas.take(ip(1), one, false).unwrap();
+        let again = quotas.acquire(ip(1), one, false).unwrap();
         drop(again);
         drop((_second, _third, _fourth));
-        let held = quotas.held();
+        let counts = quotas.counts();
         assert_eq!(
             (held.total, held.by_client.keys(), held.by_backend.keys()),
             (0, 0, 0)
@@ -237,20 +237,20 @@ mod tests {
 
     #[test]
     fn a_network_has_a_part_and_backends_with_few_sockets_another() {
-        let most = Most {
+        let most = SocketLimits {
             of_client: 2,
             of_network: 3,
             of_backend: 100,
             of_server: 6,
             open_to_all: 4,
-            of_backend_kept: 1,
+            of_backend_reserved: 1,
         };
         let quotas = Arc::new(Quotas::new(most));
         let (one, other) = (backend(), backend());
         let ip = |text: &str| text.parse::<IpAddr>().unwrap();
-        let mut held = Vec::new();
+        let mut counts = Vec::new();
         for client in ["2001:db8:1:1::", "2001:db8:1:1::", "2001:db8:1:2::"] {
-            held.push(quotas.take(ip(client), one, false).unwrap());
+            counts.push(quotas.acquire(ip(client), one, false).unwrap());
         }
         let third = quotas.take(ip("2001:db8:1:3::"), one, false);
         assert_eq!(third.unwrap_err(), Reached::Network(3));
@@ -270,8 +270,11 @@ mod tests {
 
     #[test]
     fn limits_are_divided() {
-        let most = Most::new(&Limits::default());
+        let most = SocketLimits::new(&Limits::default());
         let parts = (most.of_server, most.open_to_all, most.of_network);
-        assert_eq!((parts, most.of_backend_kept), ((25_000, 20_000, 2_500), 20));
+        assert_eq!(
+            (parts, most.of_backend_reserved),
+            ((25_000, 20_000, 2_500), 20)
+        );
     }
 }

@@ -24,8 +24,8 @@ pub struct SendMessage {
 }
 
 impl SendMessage {
-    /// How long it is as a body, at least: a tool's arguments have none of their own.
-    pub(super) fn bytes(&self) -> u64 {
+    /// Returns the length of the message as a JSON body, for tool calls, which have no body.
+    pub(super) fn body_len(&self) -> u64 {
         let data = self
             .data
             .as_ref()
@@ -33,7 +33,7 @@ impl SendMessage {
         (r#"{"type":""}"#.len() + self.kind.len() + data) as u64
     }
 
-    /// The message that is asked for.
+    /// Returns the checked message.
     ///
     /// # Errors
     /// `invalid_request`.
@@ -43,7 +43,7 @@ impl SendMessage {
     }
 }
 
-/// The id of a room, if it can be one.
+/// Checks the id of a room.
 ///
 /// # Errors
 /// `invalid_room`.

@@ -1,10 +1,10 @@
-//! One room: who is in it, what they are told, and in which order.
+//! One room: its members, its messages, and their order.
 //!
-//! A message goes to everybody at once: messages are gathered as one piece of shared bytes, which is put into the queues of all members and
-//! written in a round (`rounds.rs`). Who came and who went is told in pieces: at once in a small room, at most once a second
-//! in a large one. Everything that happened in between goes to each member as one piece of shared bytes with one count
-//! at its end, and a client that came is a member from that telling on. So a thousand people who reload within a second cost each of
-//! them a welcome and one piece, instead of a thousand joins and leaves each as they happen.
+//! Messages are gathered in one shared buffer, which is put into the queues of all members and
+//! written in a round (`rounds.rs`). Joins and leaves are sent at once in a small room, and at most once a second
+//! in a large one: all of them in one shared buffer with one member count
+//! at its end. A new client becomes a member with the next such update. So if a thousand people reload within a second, each of
+//! them gets a welcome and one update, instead of a thousand joins and leaves.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,159 +16,158 @@ use tokio::sync::Notify;
 
 use super::client::Client;
 use super::protocol::{self, Message};
-use crate::http::websocket::{Close, Full, Outbox, frame};
+use crate::http::websocket::{Close, Outbox, OutboxClosed, frame};
 use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
 
-/// A room of so many members is told at once.
-const SMALL: usize = 32;
-/// How much longer each member of a larger room lets it wait.
-const WAIT: Duration = Duration::from_millis(1);
-/// The longest wait; what is right "within two seconds" has one more for the rest of the way.
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
-/// Size of an event, about, in bytes.
-const EVENT: usize = 128;
-/// Messages that end the pause between two rounds.
-const MANY: usize = 64;
-/// Bytes that end it.
-const LARGE: usize = 32 << 10;
-/// Most messages in a piece, and most bytes but for its last message: what waits is put into the queues by the next sender where no round
-/// has got its turn.
-const MOST: (usize, usize) = (4 * MANY, 4 * LARGE);
+/// Rooms up to this number of members get presence updates at once.
+const SMALL_ROOM: usize = 32;
+/// Delay of presence updates per member of a larger room.
+const UPDATE_DELAY_PER_MEMBER: Duration = Duration::from_millis(1);
+/// Maximum delay; the specification allows two seconds, and the rest of the way takes some of that.
+const MAX_UPDATE_DELAY: Duration = Duration::from_secs(1);
+/// Approximate size of an event, in bytes.
+const EVENT_BYTES: usize = 128;
+/// Number of messages that ends the pause between two rounds.
+const URGENT_MESSAGES: usize = 64;
+/// Number of bytes that ends the pause.
+const URGENT_BYTES: usize = 32 << 10;
+/// Maximum number of messages in a buffer, and of bytes without the last message. Beyond it the next sender queues the buffer, if no round
+/// has done so.
+const MAX_GATHERED: (usize, usize) = (4 * URGENT_MESSAGES, 4 * URGENT_BYTES);
 
-/// Now: on the clock that never runs backwards, and on the wall.
+/// Current time, on the monotonic clock and on the wall clock.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moment {
+pub(super) struct CurrentTime {
     pub(super) elapsed: Duration,
     pub(super) at: Timestamp,
 }
 
-/// The page that a socket was opened from.
+/// Page that a socket was opened from.
 #[derive(Clone, Debug)]
 pub(super) struct Page {
     pub(super) slug: Arc<str>,
     pub(super) id: DeploymentId,
 }
 
-/// When a client last showed that it lives, in milliseconds of the clock that never runs backwards.
+/// Last sign of life of a client, in milliseconds of the monotonic clock.
 #[derive(Debug)]
-pub(super) struct Life(AtomicU64);
+pub(super) struct Liveness(AtomicU64);
 
-impl Life {
+impl Liveness {
     pub(super) fn new(now: Duration) -> Self {
         let life = Self(AtomicU64::new(0));
-        life.shown(now);
+        life.record_alive(now);
         life
     }
 
-    /// Notes a pong.
-    pub(super) fn shown(&self, now: Duration) {
+    /// Records a sign of life, such as a pong.
+    pub(super) fn record_alive(&self, now: Duration) {
         let millis = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
         self.0.store(millis, Ordering::Relaxed);
     }
 
-    pub(super) fn last(&self) -> Duration {
+    pub(super) fn last_alive(&self) -> Duration {
         Duration::from_millis(self.0.load(Ordering::Relaxed))
     }
 }
 
-/// A socket in a room.
+/// Socket in a room.
 #[derive(Debug)]
 pub(super) struct Member {
-    /// Member as the others see it.
+    /// Client as the other members see it.
     pub(super) id: Arc<Client>,
     pub(super) outbox: Arc<Outbox>,
     pub(super) page: Page,
-    pub(super) life: Arc<Life>,
-    /// When it is pinged next.
+    pub(super) life: Arc<Liveness>,
+    /// Time of the next ping.
     pub(super) next_ping: Duration,
 }
 
-/// A room as its owner sees it.
+/// Room as its owner sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Summary {
-    /// Identifier of the room.
+pub struct RoomSummary {
     pub id: Arc<str>,
-    /// How many sockets are in it.
+    /// Number of sockets in the room.
     pub members: usize,
-    /// The number of its last message.
+    /// Number of the last message.
     pub seq: u64,
 }
 
-/// Tally of telling members, for the numbers.
+/// Deliveries of an operation, for the metrics.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tally {
-    /// Messages that were put into a queue.
+pub(super) struct DeliveryTally {
+    /// Messages that were queued.
     pub(super) delivered: u64,
-    /// Number of messages that were thrown away because a queue was full.
+    /// Messages that were dropped because a queue was full.
     pub(super) dropped: u64,
-    /// The longest queue.
+    /// Length of the longest queue.
     pub(super) longest: usize,
 }
 
-/// A room; it is there while a socket is in it, or on its way in.
+/// Room, which exists while a socket is in it or about to join.
 #[derive(Debug)]
 pub(super) struct Room {
     pub(super) id: Arc<str>,
     state: Mutex<State>,
-    /// Told when much is gathered.
+    /// Notified when many messages are gathered.
     pub(super) urgent: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Why nobody comes in any more.
+    /// Close code, once the room has ended.
     ended: Option<Close>,
-    /// The number of the last message.
+    /// Number of the last message.
     seq: u64,
     members: Vec<Member>,
-    /// Members that have come, and of whom nobody is told yet: they themselves neither.
+    /// New clients that the next presence update makes members.
     coming: Vec<Member>,
-    /// Members that have gone, and of whose coming the others were told.
+    /// Members that have left since the last presence update.
     gone: Vec<Arc<Client>>,
-    /// When the members were last told.
+    /// Time of the last presence update.
     told: Duration,
-    /// How many there were then: a large room that everybody leaves to come back is large until it is told of that.
+    /// Number of members at that time, so that a large room that empties quickly still counts as large.
     size: usize,
-    /// Whether somebody will come and tell them.
+    /// Whether a presence update is scheduled.
     awaited: bool,
-    gathered: Gathered,
+    gathered: GatheredMessages,
     rounds: Rounds,
 }
 
-/// Messages that no queue has yet.
+/// Messages that are not queued yet.
 #[derive(Debug, Default)]
-struct Gathered {
-    /// Frames of the messages, one behind another.
+struct GatheredMessages {
+    /// Encoded frames, in order.
     frames: BytesMut,
     messages: usize,
-    /// Those of clients, which do not get their own.
-    own: Vec<Own>,
+    /// Messages of clients, which do not get their own.
+    own: Vec<OwnMessage>,
 }
 
-/// A client's message among those that are gathered.
+/// Message of a client in the buffer.
 #[derive(Debug)]
-struct Own {
+struct OwnMessage {
     client: Arc<Client>,
-    /// How many messages are before it.
+    /// Number of messages before it.
     number: usize,
-    /// Place of its frame.
+    /// Byte range of its frame.
     frame: Range<usize>,
 }
 
 /// State of the rounds in which queues are written.
 #[derive(Debug, Default)]
 struct Rounds {
-    /// Whether something was sent since the last round began.
+    /// Whether something was queued since the last round began.
     due: bool,
-    /// Whether a task makes rounds.
+    /// Whether a task runs rounds.
     under_way: bool,
 }
 
-/// Whether members are yet to be told, by whoever looks after that.
+/// Whether the caller must schedule a presence update.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Awaited(pub(super) bool);
+pub(super) struct NeedsUpdate(pub(super) bool);
 
 impl Room {
     pub(super) fn new(id: &str) -> Self {
@@ -183,49 +182,54 @@ impl Room {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets a socket in.
+    /// Adds a socket.
     ///
     /// # Errors
-    /// Why the room has ended.
+    /// The close code, if the room has ended.
     pub(super) fn join(
         &self,
         member: Member,
-        now: Moment,
-        tally: &mut Tally,
-    ) -> Result<Awaited, Close> {
+        now: CurrentTime,
+        tally: &mut DeliveryTally,
+    ) -> Result<NeedsUpdate, Close> {
         let mut state = self.state();
         if let Some(close) = state.ended {
             return Err(close);
         }
         state.coming.push(member);
-        Ok(state.changed(&self.id, now, tally))
+        Ok(state.update_or_schedule(&self.id, now, tally))
     }
 
-    /// Lets a socket go, if it is there still.
-    pub(super) fn leave(&self, id: &Arc<Client>, now: Moment, tally: &mut Tally) -> Awaited {
+    /// Removes a socket, if it is still in the room.
+    pub(super) fn leave(
+        &self,
+        id: &Arc<Client>,
+        now: CurrentTime,
+        tally: &mut DeliveryTally,
+    ) -> NeedsUpdate {
         let mut state = self.state();
         let is = |member: &Member| Arc::ptr_eq(&member.id, id);
         if let Some(at) = state.coming.iter().position(is) {
-            // Nobody knows that it came, so nobody needs to know that it went.
+            // The other members were not told of the client, so they are not told that it left.
             state.coming.swap_remove(at);
         } else if let Some(at) = state.members.iter().position(is) {
             state.members.swap_remove(at);
             state.gone.push(Arc::clone(id));
         }
-        state.changed(&self.id, now, tally)
+        state.update_or_schedule(&self.id, now, tally)
     }
 
-    /// Relays a message to everybody but its sender; returns its number, 0 if nobody is there.
+    /// Relays a message to all members except the sender; returns its number, or 0 if the room is empty.
     pub(super) fn publish(
         &self,
         message: &Message<'_>,
         sender: Option<&Arc<Client>>,
-        now: Moment,
-        tally: &mut Tally,
-    ) -> (u64, Awaited) {
+        now: CurrentTime,
+        tally: &mut DeliveryTally,
+    ) -> (u64, NeedsUpdate) {
         let mut state = self.state();
         if state.members.is_empty() {
-            return (0, Awaited(false));
+            return (0, NeedsUpdate(false));
         }
         state.seq += 1;
         let seq = state.seq;
@@ -234,56 +238,56 @@ impl Room {
         if state.gather(&text, sender) {
             self.urgent.notify_one();
         }
-        let Gathered {
+        let GatheredMessages {
             messages, frames, ..
         } = &state.gathered;
-        if *messages < MOST.0 && frames.len() < MOST.1 {
-            return (seq, Awaited(false));
+        if *messages < MAX_GATHERED.0 && frames.len() < MAX_GATHERED.1 {
+            return (seq, NeedsUpdate(false));
         }
         state.queue_gathered(tally);
-        (seq, state.follow_departures(&self.id, now, tally))
+        (seq, state.send_departures(&self.id, now, tally))
     }
 
-    /// Tells the members what they have not been told, if it is time; returns whether it is still to come.
-    pub(super) fn tell(&self, now: Moment, tally: &mut Tally) -> Awaited {
+    /// Sends the scheduled presence update, if it is due; returns whether it must be scheduled again.
+    pub(super) fn send_updates(&self, now: CurrentTime, tally: &mut DeliveryTally) -> NeedsUpdate {
         let mut state = self.state();
         state.awaited = false;
-        state.changed(&self.id, now, tally)
+        state.update_or_schedule(&self.id, now, tally)
     }
 
-    /// Pings those whose turn it is, and lets go those who have not answered.
+    /// Pings the members that are due, and removes those that have not answered.
     pub(super) fn ping(
         &self,
-        now: Moment,
+        now: CurrentTime,
         every: Duration,
         within: Duration,
-        tally: &mut Tally,
-    ) -> Awaited {
+        tally: &mut DeliveryTally,
+    ) -> NeedsUpdate {
         let mut state = self.state();
         let state = &mut *state;
         state.queue_gathered(tally);
         let gone = &mut state.gone;
         state.members.retain_mut(|member| {
-            if now.elapsed.saturating_sub(member.life.last()) >= within {
+            if now.elapsed.saturating_sub(member.life.last_alive()) >= within {
                 member.outbox.close(Close::SILENT);
                 gone.push(Arc::clone(&member.id));
                 return false;
             }
             if now.elapsed >= member.next_ping {
                 member.next_ping = now.elapsed + every;
-                // One that is closed is on its way out.
+                // A closed outbox drops the frame.
                 let _ = member.outbox.push(frame::ping());
             }
             true
         });
-        state.follow_departures(&self.id, now, tally)
+        state.send_departures(&self.id, now, tally)
     }
 
-    /// Ends the room: closes all its sockets, and lets nobody in any more.
+    /// Ends the room: closes all sockets, and refuses new ones.
     pub(super) fn end(&self, close: Close) {
         let mut state = self.state();
-        // What was sent before the end is on its way before it.
-        state.queue_gathered(&mut Tally::default());
+        // Messages that were sent before the end are still delivered.
+        state.queue_gathered(&mut DeliveryTally::default());
         state.ended = Some(close);
         state.gone.clear();
         let members = std::mem::take(&mut state.members).into_iter();
@@ -292,14 +296,14 @@ impl Room {
         members.chain(coming).for_each(|m| m.outbox.close(close));
     }
 
-    /// Closes the sockets of a page for which `why` has a reason.
+    /// Closes the sockets of a page for which `why` returns a close code.
     pub(super) fn close_page(
         &self,
         slug: &str,
         why: &dyn Fn(&Page) -> Option<Close>,
-        now: Moment,
-        tally: &mut Tally,
-    ) -> Awaited {
+        now: CurrentTime,
+        tally: &mut DeliveryTally,
+    ) -> NeedsUpdate {
         let mut state = self.state();
         let state = &mut *state;
         state.queue_gathered(tally);
@@ -317,21 +321,21 @@ impl Room {
             }
             !closed
         });
-        state.changed(&self.id, now, tally)
+        state.update_or_schedule(&self.id, now, tally)
     }
 
-    /// Whether something was sent for which nobody makes rounds yet: the caller must.
-    pub(super) fn starts_rounds(&self) -> bool {
+    /// Whether the caller must start rounds, because something was queued and no task runs.
+    pub(super) fn try_start_rounds(&self) -> bool {
         let rounds = &mut self.state().rounds;
         rounds.due && !std::mem::replace(&mut rounds.under_way, true)
     }
 
-    /// Begins a round: returns the outboxes to write, or `None` if nothing was sent, by which rounds end.
+    /// Begins a round: returns the outboxes to write, or `None` if nothing was queued, which ends the rounds.
     pub(super) fn begin_round(
         &self,
-        now: Moment,
-        tally: &mut Tally,
-    ) -> (Option<Vec<Arc<Outbox>>>, Awaited) {
+        now: CurrentTime,
+        tally: &mut DeliveryTally,
+    ) -> (Option<Vec<Arc<Outbox>>>, NeedsUpdate) {
         let mut state = self.state();
         // This round writes what is queued here: that asks for no other.
         state.queue_gathered(tally);
@@ -344,10 +348,10 @@ impl Room {
         (Some(outboxes.map(Arc::clone).collect()), awaited)
     }
 
-    /// The room as its owner sees it.
-    pub(super) fn summary(&self) -> Summary {
+    /// Returns the room as its owner sees it.
+    pub(super) fn summary(&self) -> RoomSummary {
         let state = self.state();
-        Summary {
+        RoomSummary {
             id: Arc::clone(&self.id),
             members: state.members.len() + state.coming.len(),
             seq: state.seq,
@@ -356,41 +360,48 @@ impl Room {
 }
 
 impl State {
-    /// Tells the members who came and who went, or has that wait for others.
-    fn changed(&mut self, room: &str, now: Moment, tally: &mut Tally) -> Awaited {
+    /// Sends a presence update, or schedules it.
+    fn update_or_schedule(
+        &mut self,
+        room: &str,
+        now: CurrentTime,
+        tally: &mut DeliveryTally,
+    ) -> NeedsUpdate {
         while !(self.coming.is_empty() && self.gone.is_empty()) {
             if self.members.is_empty() && self.coming.is_empty() {
-                // Its last member has gone, and the room and its numbers with it.
+                // The last member has left, and the room starts over.
                 self.gone.clear();
                 self.size = 0;
                 break;
             }
-            if now.elapsed < self.told + self.wait() {
-                // Whoever was told before looks after it.
-                return Awaited(!std::mem::replace(&mut self.awaited, true));
+            if now.elapsed < self.told + self.update_delay() {
+                // An update that is scheduled already will send this.
+                return NeedsUpdate(!std::mem::replace(&mut self.awaited, true));
             }
             self.told = now.elapsed;
-            self.tell(room, now.at, tally);
+            self.send_update(room, now.at, tally);
         }
         if self.members.is_empty() {
             self.seq = 0;
         }
-        Awaited(false)
+        NeedsUpdate(false)
     }
 
-    /// How long after a telling the next may come.
-    fn wait(&self) -> Duration {
+    /// Returns the least time between two presence updates.
+    fn update_delay(&self) -> Duration {
         let members = self.members.len() + self.coming.len();
         match u32::try_from(members.max(self.size)) {
-            Ok(members) if members as usize > SMALL => (WAIT * members).min(LONGEST_WAIT),
+            Ok(members) if members as usize > SMALL_ROOM => {
+                (UPDATE_DELAY_PER_MEMBER * members).min(MAX_UPDATE_DELAY)
+            }
             Ok(_) => Duration::ZERO,
-            Err(_) => LONGEST_WAIT,
+            Err(_) => MAX_UPDATE_DELAY,
         }
     }
 
-    /// Tells everybody what has happened; whoever cannot be told goes, too.
-    fn tell(&mut self, room: &str, ts: Timestamp, tally: &mut Tally) {
-        // What was sent before is for those who were there.
+    /// Sends a presence update to all members; removes members whose queue is full.
+    fn send_update(&mut self, room: &str, ts: Timestamp, tally: &mut DeliveryTally) {
+        // Earlier messages go only to the members at that time.
         self.queue_gathered(tally);
         let (coming, gone) = (
             std::mem::take(&mut self.coming),
@@ -399,7 +410,7 @@ impl State {
         let count = self.members.len() + coming.len();
         self.size = count;
         let presence = protocol::presence(count, room, ts);
-        let mut news = BytesMut::with_capacity((coming.len() + gone.len() + 1) * EVENT);
+        let mut news = BytesMut::with_capacity((coming.len() + gone.len() + 1) * EVENT_BYTES);
         for id in &gone {
             frame::append_text(&mut news, &protocol::leave(id, room, ts));
         }
@@ -410,7 +421,7 @@ impl State {
         let news = news.freeze();
         self.queue(tally, |outbox, _| outbox.queue(news.clone(), 1).map(|()| 0));
         for member in coming {
-            let mut hello = BytesMut::with_capacity(2 * EVENT);
+            let mut hello = BytesMut::with_capacity(2 * EVENT_BYTES);
             let welcome = protocol::welcome(&member.id, room, count, self.seq, ts);
             frame::append_text(&mut hello, &welcome);
             frame::append_text(&mut hello, &presence);
@@ -421,14 +432,14 @@ impl State {
         }
     }
 
-    /// Encodes a message behind those that are gathered; returns whether they have become many by it.
+    /// Appends a message to the buffer; returns whether the buffer has just reached the size that ends a pause.
     fn gather(&mut self, text: &str, sender: Option<&Arc<Client>>) -> bool {
         let gathered = &mut self.gathered;
         let (messages, start) = (gathered.messages, gathered.frames.len());
         frame::append_text(&mut gathered.frames, text);
         let end = gathered.frames.len();
         if let Some(sender) = sender {
-            gathered.own.push(Own {
+            gathered.own.push(OwnMessage {
                 client: Arc::clone(sender),
                 number: messages,
                 frame: start..end,
@@ -436,13 +447,14 @@ impl State {
         }
         gathered.messages += 1;
         self.rounds.due = true;
-        let is_much = |messages: usize, bytes: usize| messages >= MANY || bytes >= LARGE;
+        let is_much =
+            |messages: usize, bytes: usize| messages >= URGENT_MESSAGES || bytes >= URGENT_BYTES;
         !is_much(messages, start) && is_much(gathered.messages, end)
     }
 
-    /// Puts the gathered messages into the queues of all members, but for each member's own.
-    fn queue_gathered(&mut self, tally: &mut Tally) {
-        let Gathered {
+    /// Queues the gathered messages for all members, without each member's own.
+    fn queue_gathered(&mut self, tally: &mut DeliveryTally) {
+        let GatheredMessages {
             frames,
             messages,
             own,
@@ -457,11 +469,11 @@ impl State {
         });
     }
 
-    /// Has something put into the queue of every member by `put`, which returns how many messages that were; a member whose queue is full has gone.
+    /// Runs `put` for the queue of every member; it returns the number of queued messages. Removes members whose queue is full.
     fn queue(
         &mut self,
-        tally: &mut Tally,
-        put: impl Fn(&Outbox, &Arc<Client>) -> Result<usize, Full>,
+        tally: &mut DeliveryTally,
+        put: impl Fn(&Outbox, &Arc<Client>) -> Result<usize, OutboxClosed>,
     ) {
         let gone = &mut self.gone;
         self.members
@@ -479,22 +491,27 @@ impl State {
         self.rounds.due |= !self.members.is_empty();
     }
 
-    /// Tells the members who has gone, if anybody has.
-    fn follow_departures(&mut self, room: &str, now: Moment, tally: &mut Tally) -> Awaited {
+    /// Sends a presence update if members have left.
+    fn send_departures(
+        &mut self,
+        room: &str,
+        now: CurrentTime,
+        tally: &mut DeliveryTally,
+    ) -> NeedsUpdate {
         if self.gone.is_empty() {
-            return Awaited(false);
+            return NeedsUpdate(false);
         }
-        self.changed(room, now, tally)
+        self.update_or_schedule(room, now, tally)
     }
 }
 
-/// Queues messages but for a client's own, which are in their order; returns how many were queued.
+/// Queues messages without a client's own, which are in order; returns how many were queued.
 fn queue_others<'a>(
     outbox: &Outbox,
     frames: &Bytes,
     messages: usize,
-    own: impl Iterator<Item = &'a Own>,
-) -> Result<usize, Full> {
+    own: impl Iterator<Item = &'a OwnMessage>,
+) -> Result<usize, OutboxClosed> {
     let (mut start, mut number, mut queued) = (0, 0, 0);
     for own in own {
         if start < own.frame.start {

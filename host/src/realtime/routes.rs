@@ -1,4 +1,4 @@
-//! The routes of rooms: the upgrade for visitors, and what owners see and say.
+//! The routes of rooms: the upgrade for visitors, the list and sending for owners.
 
 use std::sync::Arc;
 
@@ -24,22 +24,16 @@ use crate::http::problem::{Code, Problem};
 use crate::http::websocket::Upgrade;
 use crate::visitors::Visitors;
 
-/// Services that sockets of visitors need.
 #[derive(Clone, Debug)]
-pub struct Rooms {
-    /// Service of rooms.
+pub struct RoomState {
     pub realtime: Arc<Realtime>,
-    /// Service of the backends that the rooms belong to.
     pub backends: Arc<Backends>,
-    /// Pages that sockets are opened from.
     pub deployments: Arc<Deployments>,
-    /// Visitors who are somebody.
     pub visitors: Arc<Visitors>,
-    /// Settings in effect.
     pub config: Arc<Config>,
 }
 
-/// The room that a path names.
+/// Room that a path names.
 #[derive(Debug, Deserialize)]
 pub struct RoomPath {
     room: String,
@@ -66,12 +60,12 @@ pub struct RoomPath {
     extensions(("x-problems" = json!("invalid_request invalid_room origin_refused disabled not_found rate_limited capacity_reached")))
 )]
 pub async fn join(
-    State(rooms): State<Rooms>,
+    State(rooms): State<RoomState>,
     context: Context,
     Path(slug): Path<String>,
     mut request: Request,
 ) -> Result<Response, Problem> {
-    let ends = rooms.realtime.ends();
+    let ends = rooms.realtime.close_count();
     let page = rooms.deployments.visited(&context.host, &slug).await?;
     let backend = page.backend.filter(|_| page.is_frontend());
     let backend = backend.ok_or(BackendError::NotFound)?;
@@ -79,34 +73,34 @@ pub async fn join(
         return Err(RoomError::Closed.into());
     }
     let headers = request.headers();
-    if !origin::is_own(&rooms.config.scheme, &context.authority, headers) {
+    if !origin::is_same_origin(&rooms.config.scheme, &context.authority, headers) {
         return Err(Problem::new(
             Code::OriginRefused,
             "The socket was opened from a page of another origin. Open it from the page itself.",
         ));
     }
     let room = room_of(request.uri().query())?;
-    let identify = identify(request.uri().query())?;
+    let identify = wants_identity(request.uri().query())?;
     let cookies = identify.then(|| request.headers().clone());
-    let upgrade = Upgrade::of(&mut request)?;
+    let upgrade = Upgrade::from_request(&mut request)?;
     let client = context.client.bucket();
     let ticket = rooms.realtime.admit(backend, client, &room, &slug, &page)?;
-    // From here on the ticket is told of every end; this looks for one that came before it.
-    if rooms.realtime.ends() != ends && !rooms.backends.is_realtime(backend).await? {
+    // From now on the ticket is closed with the backend; this finds a backend that ended before.
+    if rooms.realtime.close_count() != ends && !rooms.backends.is_realtime(backend).await? {
         return Err(RoomError::Closed.into());
     }
     let session = match cookies {
         Some(headers) => {
             rooms
                 .visitors
-                .caller(&context.host, &page, &headers)
+                .caller_session(&context.host, &page, &headers)
                 .await?
         }
         None => None,
     };
-    let client = rooms.realtime.client();
+    let client = rooms.realtime.new_client();
     let client = client.map_err(|error| Problem::internal(&error))?;
-    let id = Arc::new(client.known(session.as_deref()));
+    let id = Arc::new(client.with_visitor(session.as_deref()));
     let span =
         tracing::debug_span!("socket", request = %context.request_id, slug, room, client = &**id);
     let (response, accepted) = upgrade.accept();
@@ -115,7 +109,7 @@ pub async fn join(
     Ok(response)
 }
 
-/// The room that a query names, once.
+/// Returns the room id of a query string, which must have exactly one.
 fn room_of(query: Option<&str>) -> Result<String, Problem> {
     let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
     let mut named = pairs.filter(|(name, _)| name == "room");
@@ -128,8 +122,8 @@ fn room_of(query: Option<&str>) -> Result<String, Problem> {
     }
 }
 
-/// Whether a query asks that the visitor be named to the others.
-fn identify(query: Option<&str>) -> Result<bool, Problem> {
+/// Whether the query string requests that the visitor is shown to the others.
+fn wants_identity(query: Option<&str>) -> Result<bool, Problem> {
     let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
     let mut said = pairs.filter(|(name, _)| name == "identify");
     match (said.next().as_ref().map(|(_, value)| &**value), said.next()) {
@@ -176,12 +170,12 @@ pub async fn list(
     security(("bearer" = []))
 )]
 pub async fn send(
-    State(rooms): State<Rooms>,
+    State(rooms): State<RoomState>,
     at: RoomsScope<Editor>,
     Path(path): Path<RoomPath>,
     body: UnreadBody,
 ) -> Result<(StatusCode, Json<SentView>), Problem> {
-    let body = body.at_most(rooms.config.limits.frame_bytes)?;
+    let body = body.with_limit(rooms.config.limits.frame_bytes)?;
     let input = body.json::<SendMessage>().await?.value;
     let sent = operations::send(rooms.realtime, at, (path.room, input)).await?;
     Ok((StatusCode::ACCEPTED, Json(sent)))

@@ -1,4 +1,4 @@
-//! Authority over the rooms of a backend, by extractor: there is none where the backend has no rooms.
+//! Extractor of authority over the rooms of a backend; it fails if the backend has no rooms.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use axum::extract::{FromRef, FromRequestParts};
 use http::request::Parts;
 
 use super::RoomError;
-use crate::access::{Authenticated, Floor, HasFloor};
+use crate::access::{Authenticated, HasMinimumRole, MinimumRole};
 use crate::backends::Backends;
 use crate::backends::scope::BackendScope;
 use crate::config::Config;
@@ -15,15 +15,15 @@ use crate::http::problem::Problem;
 use crate::projects::Projects;
 use crate::workspaces::Role;
 
-/// The rooms of a backend, and a caller whose role in its workspace is `F` or above.
+/// Rooms of a backend, and a caller whose role in its workspace is `F` or above.
 #[derive(Clone, Debug)]
 pub struct RoomsScope<F> {
-    /// The caller's authority over the backend.
+    /// Authority over the backend.
     pub at: BackendScope<F>,
 }
 
-impl<F: Floor> RoomsScope<F> {
-    /// Finds the rooms of a backend.
+impl<F: MinimumRole> RoomsScope<F> {
+    /// Returns the rooms of a backend.
     ///
     /// # Errors
     /// `Closed`.
@@ -36,11 +36,11 @@ impl<F: Floor> RoomsScope<F> {
     }
 }
 
-impl<F: Floor> HasFloor for RoomsScope<F> {
+impl<F: MinimumRole> HasMinimumRole for RoomsScope<F> {
     const ROLE: Role = F::ROLE;
 }
 
-impl<F: Floor, S> FromRequestParts<S> for RoomsScope<F>
+impl<F: MinimumRole, S> FromRequestParts<S> for RoomsScope<F>
 where
     S: Send + Sync,
     Projects: FromRef<S>,
@@ -50,7 +50,7 @@ where
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        // A body goes into a frame, so its bound is a frame's: looked at before anything is looked up.
+        // The body becomes a frame, so its limit is that of a frame, which is checked before any look-up.
         Authenticated::from_request_parts(parts, state).await?;
         let config = Arc::<Config>::from_ref(state);
         check_length(&parts.headers, config.limits.frame_bytes)?;

@@ -1,4 +1,4 @@
-//! Rooms for routes, tools and the server.
+//! Service of rooms, for routes, tools and the server.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use prometheus_client::registry::Registry;
 use serde_json::value::RawValue;
 
 use super::client::Client;
-use super::hub::{Hub, Ticket};
+use super::hub::{Hub, RoomTicket};
 use super::identified::IdentifiedSockets;
-use super::live::{Listeners, Place};
+use super::live::{Admission, Listeners};
 use super::protocol::Message;
-use super::quotas::Reached;
+use super::quotas::QuotaReached;
 use super::requests::SendMessage;
 use super::room::{Page, Summary};
 use crate::backends::{Occupancy, RoomKeeper};
@@ -26,17 +26,15 @@ use crate::deployments::serve::LookupError;
 use crate::http::websocket::Close;
 use crate::visitors::Visitors;
 use svc_base::clock::Clock;
-use svc_base::counted;
 use svc_base::ids::BackendId;
+use svc_base::pluralize;
 use svc_base::random::{NoRandomness, Random};
 
-/// All rooms of the server.
 #[derive(Debug)]
 pub struct Realtime {
     hub: Arc<Hub>,
-    /// Connections of live queries.
     pub(super) listeners: Arc<Listeners>,
-    /// Sockets that show who is signed in.
+    /// Sockets that show a signed-in visitor.
     pub(super) identified: Arc<IdentifiedSockets>,
     random: Random,
     /// Pages that sockets are opened from.
@@ -46,37 +44,37 @@ pub struct Realtime {
 /// Why there is no room.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RoomError {
-    /// The backend has none.
+    /// The backend has no rooms.
     #[error("realtime is off")]
     Closed,
-    /// There are as many sockets, or rooms, as there may be.
+    /// A quota of sockets or rooms is exhausted.
     #[error("{0}")]
     Full(String),
 }
 
-impl From<Reached> for RoomError {
-    fn from(reached: Reached) -> Self {
+impl From<QuotaReached> for RoomError {
+    fn from(reached: QuotaReached) -> Self {
         Self::Full(match reached {
-            Reached::Client(most) => format!(
+            QuotaReached::Client(most) => format!(
                 "Your address has {} open, which is the most. Close one, or try again later.",
-                counted(most, "socket")
+                pluralize(most, "socket")
             ),
-            Reached::Network(most) => format!(
+            QuotaReached::Network(most) => format!(
                 "Your network has {} open, which is the most of `sockets_total` that one may have. Close one, or try again later.",
-                counted(most, "socket")
+                pluralize(most, "socket")
             ),
-            Reached::Kept => {
+            QuotaReached::Reserved => {
                 "What is left of the server's sockets (`sockets_total`) is kept for backends that have few. Try again later.".to_owned()
             }
-            Reached::Backend(most) => format!(
+            QuotaReached::Backend(most) => format!(
                 "The backend of this page has {} open, which is the most. Try again later.",
-                counted(most, "socket")
+                pluralize(most, "socket")
             ),
-            Reached::Rooms(most) => format!(
+            QuotaReached::Rooms(most) => format!(
                 "The backend of this page has {} in use, which is the most. Join one of them, or try again later.",
-                counted(most, "room")
+                pluralize(most, "room")
             ),
-            Reached::Server => {
+            QuotaReached::Server => {
                 "The server has as many sockets open as it may (`sockets_total`). Try again later.".to_owned()
             }
         })
@@ -100,11 +98,11 @@ impl Realtime {
         }
     }
 
-    /// Follows changes that end sockets.
+    /// Returns the listener for changes that end sockets.
     pub fn follower(&self) -> impl Fn(&Change) + Send + Sync + use<> {
         let (hub, listeners) = (Arc::clone(&self.hub), Arc::clone(&self.listeners));
         move |change| match change {
-            Change::Slug(slug) => hub.suspect(slug),
+            Change::Slug(slug) => hub.schedule_check(slug),
             Change::BackendEnded(backend) => {
                 hub.end(backend, Close::ENDED);
                 listeners.end(backend, Close::ENDED);
@@ -120,7 +118,7 @@ impl Realtime {
         self.hub.ends()
     }
 
-    /// Takes a place in a room for a socket that is yet to be upgraded.
+    /// Admits a socket to a room before its upgrade.
     pub(super) fn admit(
         &self,
         backend: BackendId,
@@ -128,7 +126,7 @@ impl Realtime {
         room: &str,
         slug: &str,
         page: &pages::Page,
-    ) -> Result<Ticket, RoomError> {
+    ) -> Result<RoomTicket, RoomError> {
         let page = Page {
             slug: slug.into(),
             id: page.id,
@@ -136,48 +134,50 @@ impl Realtime {
         Ok(self.hub.admit(backend, client, room, page)?)
     }
 
-    /// Takes a place for a connection that listens to live queries and is yet to be opened.
-    pub(super) fn place(
+    /// Admits a connection of live queries before it is opened.
+    pub(super) fn admit_connection(
         &self,
         backend: BackendId,
         client: IpAddr,
         slug: &Arc<str>,
         is_stream: bool,
-    ) -> Result<Place, RoomError> {
-        let (_permit, _page) = self.hub.place(backend, client, slug, is_stream)?;
-        Ok(Place { _permit, _page })
+    ) -> Result<Admission, RoomError> {
+        let (_permit, _page) = self
+            .hub
+            .admit_connection(backend, client, slug, is_stream)?;
+        Ok(Admission { _permit, _page })
     }
 
-    /// Has somebody look whether a page is still there.
-    pub(super) fn suspect(&self, slug: &str) {
-        self.hub.suspect(slug);
+    /// Schedules a check whether a page still exists.
+    pub(super) fn schedule_check(&self, slug: &str) {
+        self.hub.schedule_check(slug);
     }
 
-    /// The time since the start, by the clock that pings go by.
+    /// Returns the time since the start, on the clock of pings.
     pub(super) fn elapsed(&self) -> Duration {
         self.hub.now().elapsed
     }
 
-    /// A new client, whose id nobody can guess.
-    pub(super) fn client(&self) -> Result<Client, NoRandomness> {
+    /// Creates a client with an unguessable id.
+    pub(super) fn new_client(&self) -> Result<Client, NoRandomness> {
         let bytes: [u8; 16] = self.random.bytes()?;
-        Ok(Client::nameless(&format!(
+        Ok(Client::anonymous(&format!(
             "c_{}",
             URL_SAFE_NO_PAD.encode(bytes)
         )))
     }
 
-    /// The most that a message may have, in bytes.
+    /// Returns the maximum size of a message, in bytes.
     pub(super) fn frame_bytes(&self) -> u64 {
         self.hub.limits.frame_bytes
     }
 
-    /// The rooms of a backend that somebody is in, by id.
-    pub fn rooms(&self, backend: &BackendId) -> Vec<Summary> {
+    /// Lists the rooms of a backend that have members, by id.
+    pub fn rooms(&self, backend: &BackendId) -> Vec<RoomSummary> {
         self.hub.rooms(backend)
     }
 
-    /// Says something in a room in the name of the backend's owner; returns its number, 0 if nobody is there.
+    /// Sends a message into a room in the owner's name; returns its number, or 0 if the room is empty.
     pub fn send(&self, backend: &BackendId, room: &str, message: &SendMessage) -> u64 {
         let Some(room) = self.hub.room(backend, room) else {
             return 0;
@@ -190,7 +190,7 @@ impl Realtime {
         self.hub.publish(&room, &message, None)
     }
 
-    /// Tells members who came and went, and closes the sockets of pages that are no more. Runs ten times a second.
+    /// Sends presence updates that are due, and closes the sockets of pages that have ended. Runs ten times a second.
     ///
     /// # Errors
     /// The database's; pages that could not be looked at are looked at again.
@@ -209,7 +209,7 @@ impl Realtime {
                 Err(LookupError::Disabled) => Err(Close::DISABLED),
                 Err(LookupError::NotFound) => Ok(None),
                 Err(error) => {
-                    self.hub.suspect(&slug);
+                    self.hub.schedule_check(&slug);
                     return Err(error.into());
                 }
             };
@@ -228,15 +228,15 @@ impl Realtime {
         Ok(())
     }
 
-    /// Closes the sockets that show a visitor who is not signed in any more. Runs once a second.
+    /// Closes the sockets whose visitor's session has ended. Runs once a second.
     ///
     /// # Errors
-    /// The database's; sockets that could not be looked at are looked at again.
-    pub async fn look_at_sessions(&self, visitors: &Visitors) -> anyhow::Result<()> {
+    /// Errors of the database; the affected sockets are checked again later.
+    pub async fn check_sessions(&self, visitors: &Visitors) -> anyhow::Result<()> {
         Ok(self.identified.close_ended(visitors).await?)
     }
 
-    /// Pings whose turn it is, lets go who has not answered, and counts who is there.
+    /// Pings the connections that are due, closes those that have not answered, and updates the gauges.
     pub fn ping(&self) {
         self.hub.ping();
         let limits = &self.hub.limits;
@@ -246,16 +246,16 @@ impl Realtime {
         self.hub.count();
     }
 
-    /// Closes all sockets with 1001, and waits until they are gone.
+    /// Closes all sockets with code 1001, and waits until they are gone.
     pub async fn stop(&self) {
         self.listeners.stop();
         self.hub.stop().await;
     }
 
-    /// Has the numbers reported.
+    /// Registers the metrics.
     pub fn register(&self, registry: &mut Registry) {
-        self.hub.numbers.register(registry);
-        self.listeners.numbers.register(registry);
+        self.hub.metrics.register(registry);
+        self.listeners.metrics.register(registry);
     }
 }
 

@@ -1,4 +1,4 @@
-//! All routes, and the layers that each passes: a newcomer starts here.
+//! All routes and their layers: a newcomer starts here.
 //!
 //! Before a request comes here it has passed the front (`server/front.rs`): its id, its host, its path in canonical
 //! form. The order from there is the order of the specification: path and method by the router, the rate limit by
@@ -56,11 +56,11 @@ use crate::realtime::live::routes as live;
 use crate::realtime::routes as rooms;
 use crate::stripe::dev::routes as dev_payments;
 use crate::stripe::routes as webhooks;
-use crate::telemetry::Route;
+use crate::telemetry::MatchedRoute;
 use crate::visitors::dev::routes as issuer;
 use crate::visitors::routes as sign_in;
 
-/// The routers of the three kinds of host.
+/// The routers of the three kinds of hosts.
 #[derive(Clone, Debug)]
 pub struct Routers {
     api: Router,
@@ -69,7 +69,7 @@ pub struct Routers {
 }
 
 impl Routers {
-    /// All routes of an application.
+    /// Builds the routers of an application.
     pub fn new(app: &SharedApp) -> Self {
         let (api, mut description) = api(app).split_for_parts();
         let (pages, of_pages) = guides::router().split_for_parts();
@@ -86,14 +86,14 @@ impl Routers {
                 get(openapi::serve).with_state(description),
             )
             .merge(pages.with_state(Arc::new(guides)));
-        // Not described: it is there while somebody tries things out, and nowhere else.
+        // Not in the description: it exists in development alone.
         let api = match &app.dev_provider {
             Some(provider) => api.merge(dev_payments::routes(Arc::clone(provider))),
             None => api,
         };
         Self {
-            api: finish(api.route_layer(middleware::from_fn(name_route)), app),
-            project: finish(
+            api: with_fallbacks(api.route_layer(middleware::from_fn(name_route)), app),
+            project: with_fallbacks(
                 project(app).route_layer(middleware::from_fn(name_route)),
                 app,
             )
@@ -101,12 +101,12 @@ impl Routers {
                 app.clone(),
                 only_known_labels,
             )),
-            landing: finish(self::landing(app), app),
+            landing: with_fallbacks(self::landing(app), app),
         }
     }
 
-    /// The routes of a host.
-    pub fn of(&self, host: &Host) -> &Router {
+    /// Returns the router of a host.
+    pub fn get(&self, host: &Host) -> &Router {
         match host {
             Host::Api | Host::Sites => &self.api,
             Host::Project(_) => &self.project,
@@ -115,13 +115,13 @@ impl Routers {
     }
 }
 
-/// Whether a request is a page view, which `view` answers as the route `GET /{slug}` does.
+/// Whether a request is a page view, which [`view`] answers as the route `GET /{slug}` does.
 pub fn is_view(host: &Host, request: &Request) -> bool {
     let pages = matches!(host, Host::Api | Host::Sites | Host::Project(_));
     pages && request.method() == Method::GET && slug(request.uri()).is_some()
 }
 
-/// Answers a page view: by far the most requests, and the router's boxes would cost it as much as the page does.
+/// Answers a page view without the router: views are by far the most requests, and the router's boxed futures would double their cost.
 pub async fn view(app: &App, host: &Host, request: &Parts) -> Response {
     let slug = slug(&request.uri).unwrap_or_default();
     deployments::show(&app.deployments, host, slug, request)
@@ -129,26 +129,26 @@ pub async fn view(app: &App, host: &Host, request: &Parts) -> Response {
         .into_response()
 }
 
-/// Whether a request is a call of an action, which `call` answers as the route `POST /{slug}/api/op` does.
+/// Whether a request is a call of an action, which [`call`] answers as the route `POST /{slug}/api/op` does.
 pub fn is_call(host: &Host, request: &Request) -> bool {
     let pages = matches!(host, Host::Api | Host::Sites | Host::Project(_));
     pages && request.method() == Method::POST && called_slug(request.uri()).is_some()
 }
 
-/// Answers a call of an action, for the same reason.
+/// Answers a call of an action without the router, for the same reason.
 pub async fn call(app: &App, context: CallContext<'_>, request: Request) -> Response {
     let uri = request.uri().clone();
     let slug = called_slug(&uri).unwrap_or_default();
     calls::call(&app.calls, context, slug, request).await
 }
 
-/// The slug of the path of a call in its only form.
+/// Returns the slug of the canonical path of a call.
 fn called_slug(uri: &Uri) -> Option<&str> {
     let slug = uri.path().strip_prefix('/')?.strip_suffix("/api/op")?;
     (is_slug(slug) && !is_reserved(slug)).then_some(slug)
 }
 
-/// The path, if it is a slug in its only form and nothing else.
+/// Returns the slug, if the canonical path is nothing but a slug.
 fn slug(uri: &Uri) -> Option<&str> {
     let slug = uri.path().strip_prefix('/')?;
     (is_slug(slug) && !is_reserved(slug)).then_some(slug)
@@ -159,8 +159,8 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
     let limited = limited(app);
     Router::new()
         .route("/{slug}/api/op", post(calls::op))
-        .route("/{slug}/api/query", called(post(calls::query), app))
-        .route("/{slug}/api/schema", called(get(calls::schema), app))
+        .route("/{slug}/api/query", limit_calls(post(calls::query), app))
+        .route("/{slug}/api/schema", limit_calls(get(calls::schema), app))
         .route("/{slug}/ws", get(rooms::join))
         .route("/{slug}/api/live", get(live::listen))
         .route(
@@ -207,7 +207,7 @@ fn landing(app: &SharedApp) -> Router<SharedApp> {
         .route_layer(middleware::from_fn(finish_changes))
 }
 
-/// The layer of a rule, for routes that the description does not describe.
+/// Returns the rate limiting layer of a rule, for routes that are not in the description.
 fn limited(
     app: &SharedApp,
 ) -> impl Fn(Rule, MethodRouter<SharedApp>) -> MethodRouter<SharedApp> + use<> {
@@ -218,8 +218,8 @@ fn limited(
     }
 }
 
-/// The layer of calls of a backend: a token of the client's bucket, then one of the deployment's.
-fn called(routes: MethodRouter<SharedApp>, app: &SharedApp) -> MethodRouter<SharedApp> {
+/// Adds the rate limits of calls of a backend: the client's, then the deployment's.
+fn limit_calls(routes: MethodRouter<SharedApp>, app: &SharedApp) -> MethodRouter<SharedApp> {
     let calls = app.calls.clone();
     routes.route_layer(middleware::from_fn_with_state(calls, calls::limit))
 }
@@ -237,7 +237,7 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
     };
     let owned = {
         let admission = Admission {
-            callers: app.callers.clone(),
+            authenticator: app.authenticator.clone(),
             rate_limits: Arc::clone(&app.rate_limits),
         };
         move |routes: MethodRouter<SharedApp>| {
@@ -246,9 +246,9 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
     };
     let called = {
         let app = app.clone();
-        move |routes: MethodRouter<SharedApp>| called(routes, &app)
+        move |routes: MethodRouter<SharedApp>| limit_calls(routes, &app)
     };
-    OpenApiRouter::with_openapi(openapi::about())
+    OpenApiRouter::with_openapi(openapi::base())
         .routes(routes!(deployments::deploy).map(limited(Rule::Deploy)))
         .routes(routes!(sharing::put).map(limited(Rule::Deploy)))
         .routes(routes!(sharing::put_unnamed).map(limited(Rule::Deploy)))
@@ -321,7 +321,7 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(sign_in::logout))
         .routes(routes!(sign_in::list).map(&owned))
         .routes(routes!(sign_in::forget).map(&owned))
-        // The issuer inside the server, while developing: no part of the service, and of its description.
+        // The development issuer is not part of the service's description.
         .merge(OpenApiRouter::from(issuer::router()))
         .routes(routes!(probes::healthz))
         .routes(routes!(probes::readyz))
@@ -348,20 +348,20 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(reports::report_form_of_any))
         .routes(routes!(forms::security))
         .route_layer(middleware::from_fn(finish_changes))
-        // Tools have a runner of their own, which knows what a call does.
+        // Tools have a runner of their own, which knows whether a call changes something.
         .routes(routes!(mcp::serve).map(limited(Rule::Mcp)))
         .routes(routes!(app_tools::serve))
 }
 
-/// Adds the layers that every router ends with.
-fn finish(router: Router<SharedApp>, app: &SharedApp) -> Router {
+/// Adds the fallbacks and the state of every router.
+fn with_fallbacks(router: Router<SharedApp>, app: &SharedApp) -> Router {
     router
         .fallback(|| async { Problem::not_found() })
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
         .with_state(app.clone())
 }
 
-/// Refuses an origin that no live project has; every other host is known by its name alone.
+/// Refuses a project's origin whose label no live project has; other hosts always pass.
 ///
 /// # Errors
 /// `not_found`.
@@ -373,8 +373,8 @@ pub async fn check_label(app: &App, host: &Host) -> Result<(), Problem> {
     found.map(|_| ()).ok_or_else(Problem::not_found)
 }
 
-/// The layer around all of a project's origin, with its 404s and 405s. Page views look for themselves, and a page that memory holds vouches
-/// for its project.
+/// Layer around all routes of a project's origin, 404 and 405 included. Page views check the label themselves, and a cached page proves
+/// its project.
 async fn only_known_labels(
     State(app): State<SharedApp>,
     context: Context,
@@ -391,9 +391,9 @@ async fn only_known_labels(
     }
 }
 
-/// Tells the front which route answered, for its metrics.
+/// Adds the matched route to the answer, for the front's metrics.
 async fn name_route(route: MatchedPath, request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
-    response.extensions_mut().insert(Route(route));
+    response.extensions_mut().insert(MatchedRoute(route));
     response
 }

@@ -1,18 +1,18 @@
 //! Which paths are for programs, which for browsers, which are private to their page, and which are answered without an end.
 
-/// Whether a path is for programs alone: its errors are problems, whatever a client accepts.
-pub fn is_data(path: &str) -> bool {
+/// Whether a path is for programs alone: its errors are JSON problems, whatever the client accepts.
+pub fn is_for_programs(path: &str) -> bool {
     let (first, second) = first_segments(path);
     is_platform(first) || matches!(second, "api" | "mcp" | "raw")
 }
 
-/// Whether people send forms to a path of the API, from the platform's own pages.
+/// Whether the platform's own pages send forms to a path of the API.
 pub fn takes_forms(path: &str) -> bool {
     path == "/api/v1/reports" || path.starts_with("/api/v1/auth/")
 }
 
-/// Whether only pages of its own origin may read what a path answers.
-pub fn is_private(path: &str) -> bool {
+/// Whether only pages of the same origin may read the answers of a path.
+pub fn is_same_origin_only(path: &str) -> bool {
     let (first, second) = first_segments(path);
     !is_platform(first) && matches!(second, "auth" | "payments")
 }
@@ -29,7 +29,7 @@ fn first_segments(path: &str) -> (&str, &str) {
     )
 }
 
-/// Whether a path is that of live queries, whose answer may have no end.
-pub fn is_listening(path: &str) -> bool {
+/// Whether a path is that of live queries, whose answer may be an endless stream.
+pub fn is_live_query(path: &str) -> bool {
     path.ends_with("/api/live")
 }

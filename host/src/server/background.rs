@@ -1,4 +1,4 @@
-//! Work beside requests: views are written down, expired pages swept, guests followed.
+//! Background tasks: they store views, delete expired pages, and follow the installed guests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,29 +9,29 @@ use tokio::task::JoinHandle;
 use crate::app::{App, SharedApp};
 use crate::control::audit;
 use crate::deployments::rerender;
-use crate::guests::watch::{Asked, Watch};
-use crate::overview::running::StatusFile;
+use crate::guests::watch::{GuestWatcher, StatusRequest};
+use crate::overview::status_file::StatusFile;
 use crate::tls::Tls;
 use svc_sandbox::{GuestDigest, World};
 
-const FLUSH_VISITS: Duration = Duration::from_secs(2);
-const SWEEP: Duration = Duration::from_secs(1);
-const PURGE: Duration = Duration::from_millis(250);
-const TELL: Duration = Duration::from_millis(100);
-const COLLECT: Duration = Duration::from_secs(15);
-const TIDY: Duration = Duration::from_secs(60);
-const FORGET: Duration = Duration::from_secs(3600);
-/// Four times a second, so that a fall is noticed within one.
-const LISTEN: Duration = Duration::from_millis(250);
+const FLUSH_VISITS_INTERVAL: Duration = Duration::from_secs(2);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+const PURGE_INTERVAL: Duration = Duration::from_millis(250);
+const PRESENCE_INTERVAL: Duration = Duration::from_millis(100);
+const COLLECT_INTERVAL: Duration = Duration::from_secs(15);
+const TIDY_INTERVAL: Duration = Duration::from_secs(60);
+const FORGET_INTERVAL: Duration = Duration::from_secs(3600);
+/// Four times a second, so that a failed guest is noticed within one.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The application, and the end of it.
+/// The application, and the signal to stop.
 type Task = (SharedApp, watch::Receiver<bool>);
 
-/// Starts all of it; each ends when `stop` becomes true.
+/// Starts all background tasks; each ends when `stop` becomes true.
 pub(super) fn start(
     app: &SharedApp,
-    guests: (Watch, mpsc::Receiver<Asked>),
-    said: StatusFile,
+    guests: (GuestWatcher, mpsc::Receiver<StatusRequest>),
+    status: StatusFile,
     stop: &watch::Receiver<bool>,
 ) -> Vec<JoinHandle<()>> {
     let task = || (app.clone(), stop.clone());
@@ -41,38 +41,43 @@ pub(super) fn start(
     tasks.push(tokio::spawn(collect(task())));
     tasks.push(tokio::spawn(watch_guests(guests, task())));
     tasks.push(tokio::spawn(rerender(task())));
-    tasks.push(tokio::spawn(say(said, task())));
+    tasks.push(tokio::spawn(write_status(status, task())));
     tasks
 }
 
-/// Follows certificates: files that are replaced, and what is to be issued.
+/// Starts the task that reloads replaced certificates and renews expiring ones.
 pub(super) fn follow_certificates(
     tls: Arc<Tls>,
     app: &SharedApp,
     stop: &watch::Receiver<bool>,
 ) -> JoinHandle<()> {
-    let follow = async move |app: &App| tls.follow(app.clock.now()).await;
+    let follow = async move |app: &App| tls.refresh(app.clock.now()).await;
     let task = (app.clone(), stop.clone());
-    tokio::spawn(every(SWEEP, task, "following certificates", follow))
+    tokio::spawn(run_periodically(
+        SWEEP_INTERVAL,
+        task,
+        "following certificates",
+        follow,
+    ))
 }
 
 macro_rules! periodic {
     ($task:expr; $($period:ident $what:literal $work:expr;)+) => {
-        vec![$(tokio::spawn(every($period, $task(), $what, $work)),)+]
+        vec![$(tokio::spawn(run_periodically($period, $task(), $what, $work)),)+]
     };
 }
 
 /// Starts the periodic tasks: a line each.
 fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
     periodic! { task;
-        FLUSH_VISITS "writing views down" async |app| Ok(app.deployments.flush_visits().await?);
-        SWEEP "sweeping what has expired" async |app| app.deployments.sweep().await.map(|_| ());
-        SWEEP "forgetting what was deleted" async |app| {
+        FLUSH_VISITS_INTERVAL "writing views down" async |app| Ok(app.deployments.flush_visits().await?);
+        SWEEP_INTERVAL "sweeping what has expired" async |app| app.deployments.sweep().await.map(|_| ());
+        SWEEP_INTERVAL "forgetting what was deleted" async |app| {
             let control = app.control.clone();
             Ok(tokio::task::spawn_blocking(move || control.forget_deleted()).await??)
         };
-        SWEEP "ending projects" async |app| app.teardown.run().await;
-        PURGE "purging the edge" async |app| match &app.purger {
+        SWEEP_INTERVAL "ending projects" async |app| app.teardown.run().await;
+        PURGE_INTERVAL "purging the edge" async |app| match &app.purger {
             Some(purger) => purger.run().await,
             None => Ok(()),
         };
@@ -85,25 +90,25 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
             app.realtime.ping();
             Ok(())
         };
-        TIDY "forgetting what is old" async |app| {
+        TIDY_INTERVAL "forgetting what is old" async |app| {
             app.rate_limits.tidy();
             app.backends.tidy();
             app.visitors.sweep().await?;
             app.deployments.forget_old().await?;
-            app.payments.forget_old().await?;
+            app.payments.delete_old_events().await?;
             Ok(app.idempotency.forget_old().await?)
         };
-        FORGET "forgetting views of what is gone" async |app| Ok(app.deployments.forget_visits().await?);
-        FORGET "forgetting the audit" async |app| {
+        FORGET_INTERVAL "forgetting views of what is gone" async |app| Ok(app.deployments.forget_visits().await?);
+        FORGET_INTERVAL "forgetting the audit" async |app| {
             Ok(audit::forget_old(&app.control, app.clock.now()).await?)
         };
-        TIDY "ending subscriptions" async |app| app.accounts.end_orphans().await;
-        FORGET "forgetting history" async |app| app.backends.forget_old().await;
+        TIDY_INTERVAL "ending subscriptions" async |app| app.accounts.cancel_orphaned_subscriptions().await;
+        FORGET_INTERVAL "forgetting history" async |app| app.backends.forget_old().await;
     }
 }
 
-/// Does `work` again and again; a failure is logged and the work tried again in its turn.
-async fn every<F>(period: Duration, (app, mut stop): Task, what: &'static str, work: F)
+/// Runs `work` periodically; a failure is logged, and the next run tries again.
+async fn run_periodically<F>(period: Duration, (app, mut stop): Task, what: &'static str, work: F)
 where
     F: AsyncFn(&App) -> anyhow::Result<()>,
 {
@@ -120,17 +125,23 @@ where
     }
 }
 
-/// Collects content that nothing refers to; a server that stops does not wait for all of it.
+/// Deletes unreferenced content; a server that stops does not wait for all of it.
 async fn collect((app, stop): Task) {
     let stopping = stop.clone();
     let collect = async move |app: &App| {
         let stops = || *stopping.borrow();
         app.deployments.collect_until(stops).await.map(|_| ())
     };
-    every(COLLECT, (app, stop), "collecting unused content", collect).await;
+    run_periodically(
+        COLLECT_INTERVAL,
+        (app, stop),
+        "collecting unused content",
+        collect,
+    )
+    .await;
 }
 
-/// Marks what no row refers to, once. A store that does not answer is asked again.
+/// Marks orphaned content once. A store that does not answer is asked again.
 async fn mark_orphans((app, mut stop): Task) {
     loop {
         tokio::select! {
@@ -143,33 +154,33 @@ async fn mark_orphans((app, mut stop): Task) {
             _ = stop.wait_for(|stop| *stop) => return,
         }
         tokio::select! {
-            () = tokio::time::sleep(TIDY) => {}
+            () = tokio::time::sleep(TIDY_INTERVAL) => {}
             _ = stop.wait_for(|stop| *stop) => return,
         }
     }
 }
 
-/// Makes pages again where that was asked for, with rests in between that leave the threads to everybody else.
+/// Renders pages again on request, with pauses in between that leave the threads to other work.
 async fn rerender((app, mut stop): Task) {
-    let mut rest = LISTEN;
+    let mut rest = POLL_INTERVAL;
     loop {
         tokio::select! {
             () = tokio::time::sleep(rest) => {}
             _ = stop.wait_for(|stop| *stop) => return,
         }
         rest = match app.deployments.rerender_next().await {
-            Ok(next) => next.unwrap_or(LISTEN),
+            Ok(next) => next.unwrap_or(POLL_INTERVAL),
             Err(error) => {
                 tracing::error!(error = format!("{error:#}"), "rendering pages again failed");
-                SWEEP
+                SWEEP_INTERVAL
             }
         };
     }
 }
 
-/// Tells commands of new errors; once more at the end, of the last.
-async fn say(mut said: StatusFile, (app, mut stop): Task) {
-    let mut ticks = tokio::time::interval(SWEEP);
+/// Writes new errors into the status file, for commands; once more at the end.
+async fn write_status(mut status: StatusFile, (app, mut stop): Task) {
+    let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
     let mut stopping = false;
     while !stopping {
         tokio::select! {
@@ -178,29 +189,29 @@ async fn say(mut said: StatusFile, (app, mut stop): Task) {
         }
         let data = app.config.data.clone();
         let told = tokio::task::spawn_blocking(move || {
-            let told = said.say(&data);
-            (said, told)
+            let told = status.write_if_changed(&data);
+            (status, told)
         });
         let Ok((back, told)) = told.await else {
-            // A panic has said so in the log.
+            // The panic is in the log.
             return;
         };
-        said = back;
+        status = back;
         if let Err(error) = told {
             tracing::warn!(%error, "commands do not know of the latest errors");
         }
     }
 }
 
-/// Follows what operators choose of guests, on a thread that may block: in its turns, at once where a command asks, and once more
-/// at the end, to say what they did.
+/// Follows the operators' choice of guests on a blocking thread: periodically, at once when a command asks, and once more at the
+/// end, to report.
 async fn watch_guests(
-    (mut guests, mut asked): (Watch, mpsc::Receiver<Asked>),
+    (mut guests, mut asked): (GuestWatcher, mpsc::Receiver<StatusRequest>),
     (app, mut stop): Task,
 ) {
-    // Renderers that fell and whose rerender is not asked for again yet.
+    // Failed renderers whose pages are not requested to be rendered again yet.
     let mut remade = Vec::new();
-    let mut ticks = tokio::time::interval(LISTEN);
+    let mut ticks = tokio::time::interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut stopping = false;
     while !stopping {
@@ -210,20 +221,20 @@ async fn watch_guests(
             Some(one) = asked.recv() => asking = Some(one),
             _ = stop.wait_for(|stop| *stop) => stopping = true,
         }
-        let fallen = app.sandbox.take_fallen();
+        let fallen = app.sandbox.take_rolled_back();
         let renderers = fallen.iter().filter(|one| one.world == World::Render);
         remade.extend(renderers.map(|one| one.guest));
-        // Before the fall is written down, so that a crash between the two forgets neither.
-        make_again(&app, &mut remade).await;
+        // Before the failure is recorded, so that a crash between the two loses neither.
+        request_rerenders(&app, &mut remade).await;
         if let Some(asking) = &asking {
-            guests.try_again(asking);
+            guests.retry_failed(asking);
         }
         let looked = tokio::task::spawn_blocking(move || {
-            let looked = guests.look(fallen);
+            let looked = guests.poll(fallen);
             (guests, looked)
         });
         let Ok((watch, looked)) = looked.await else {
-            // A panic has said so in the log.
+            // The panic is in the log.
             return;
         };
         guests = watch;
@@ -239,19 +250,19 @@ async fn watch_guests(
     }
 }
 
-/// Follows what operators did while no server ran: the edge remembers what memory does not. What fails is tried again.
+/// Handles the events of commands that ran without a server, such as purges of the edge. Failures are retried.
 async fn follow_operators((app, mut stop): Task) {
     while let Err(error) = app.deployments.follow_operators().await {
         tracing::error!(%error, "what operators did before the start is not followed yet");
         tokio::select! {
-            () = tokio::time::sleep(SWEEP) => {}
+            () = tokio::time::sleep(SWEEP_INTERVAL) => {}
             _ = stop.wait_for(|stop| *stop) => return,
         }
     }
 }
 
-/// Asks for the pages again that guests made in a rerender before they fell; what fails stays in the list.
-async fn make_again(app: &App, fallen: &mut Vec<GuestDigest>) {
+/// Requests new renderings of the pages that failed guests made; a request that fails stays in the list.
+async fn request_rerenders(app: &App, fallen: &mut Vec<GuestDigest>) {
     while let Some(guest) = fallen.last() {
         let (control, clock) = (&app.control, &app.clock);
         if let Err(error) = rerender::request_without(control, clock, *guest).await {

@@ -1,4 +1,4 @@
-//! Connections: accepted, spoken with in HTTP/1.1 or HTTP/2, and ended in good order.
+//! Connections: accepted, served in HTTP/1.1 or HTTP/2, and closed gracefully.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -22,9 +22,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use super::admission::{Connections, Permit};
+use super::admission::{ConnectionPermit, Connections};
 use super::front;
-use super::handshakes::{Handshakes, Place};
+use super::handshakes::{HandshakeSlot, Handshakes};
 use crate::app::SharedApp;
 use crate::http::patience::{Answers, Begun, Patience};
 use crate::http::problem::Problem;
@@ -32,28 +32,28 @@ use crate::http::stall::Stalling;
 use crate::router::{Routers, paths};
 use crate::tls::Tls;
 
-/// How long a request's head may take to arrive.
+/// Timeout of a request's head.
 pub(super) const HEAD_TIME: Duration = Duration::from_secs(15);
-/// How long a client may take none of what is written to it.
+/// Timeout of a client that reads nothing of its answers.
 pub(super) const STALL_TIME: Duration = Duration::from_secs(30);
-/// How long a client of HTTP/2 may ask for nothing; in HTTP/1.1 it is as long as a head may take.
+/// Idle timeout of an HTTP/2 connection; in HTTP/1.1 the timeout of the next head takes its place.
 const IDLE_TIME: Duration = Duration::from_secs(75);
-/// How long requests may take to finish when the server stops.
+/// Time that requests have to finish when the server stops.
 const STOP_TIME: Duration = Duration::from_secs(10);
-/// How long a stream of events, which ends with the server, may take to be read to that end.
+/// Time that clients have to read the end of an event stream when the server stops.
 const STREAM_TIME: Duration = Duration::from_secs(1);
-/// How long to wait when no connection can be accepted, as when file descriptors have run out.
+/// Pause after a connection could not be accepted, as when file descriptors have run out.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
-/// Speakers of HTTP: in the version that a client begins with, or in the one that a handshake has agreed on.
+/// Builders of HTTP connections: for the version that a client begins with, or the one that ALPN has selected.
 #[derive(Clone, Debug)]
-struct Speakers {
+struct HttpBuilders {
     either: Builder<TokioExecutor>,
     http1: Builder<TokioExecutor>,
     http2: Builder<TokioExecutor>,
 }
 
-impl Speakers {
+impl HttpBuilders {
     fn new() -> Self {
         let mut either = Builder::new(TokioExecutor::new());
         either
@@ -81,7 +81,7 @@ pub(super) async fn serve(
     mut stop: watch::Receiver<bool>,
 ) {
     let routers = Arc::new(Routers::new(&app));
-    let speakers = Arc::new(Speakers::new());
+    let builders = Arc::new(HttpBuilders::new());
     let handshakes = tls.map(|tls| Arc::new(Handshakes::new(tls, &app.config.trusted_proxies)));
     let admission = Arc::new(Connections::new(
         &app.config.limits,
@@ -94,28 +94,28 @@ pub(super) async fn serve(
             tracing::debug!(peer = %peer.ip(), "a connection too many is closed");
             continue;
         };
-        // Answers are written whole: waiting to fill a segment only delays them. A socket that refuses works anyway.
+        // Answers are written whole, so Nagle's algorithm only delays them. A socket that refuses the option works anyway.
         let _ = stream.set_nodelay(true);
-        let stream = Stalling::new(stream, STALL_TIME);
+        let stream = StallTimeout::new(stream, STALL_TIME);
         let connection = Connection {
             app: app.clone(),
             routers: Arc::clone(&routers),
-            speakers: Arc::clone(&speakers),
+            builders: Arc::clone(&builders),
             peer: peer.ip(),
             stop: stop.clone(),
             watcher: graceful.watcher(),
             permit,
         };
         match &handshakes {
-            None => drop(tokio::spawn(connection.plain(stream))),
-            Some(handshakes) => match handshakes.place(peer.ip()) {
-                Some(place) => drop(tokio::spawn(connection.secure(stream, place))),
+            None => drop(tokio::spawn(connection.serve_plain(stream))),
+            Some(handshakes) => match handshakes.reserve_slot(peer.ip()) {
+                Some(slot) => drop(tokio::spawn(connection.serve_tls(stream, slot))),
                 None => tracing::debug!("too many handshakes are under way"),
             },
         }
     }
     drop(listener);
-    // Sockets are told first; requests finish meanwhile.
+    // WebSockets are closed while requests finish.
     let ended = async { tokio::join!(app.realtime.stop(), graceful.shutdown()) };
     if timeout(STOP_TIME, ended).await.is_err() {
         tracing::warn!("some requests or sockets did not finish in time");
@@ -142,61 +142,61 @@ pub(super) async fn accept(
     }
 }
 
-/// A connection that was accepted.
+/// An accepted connection.
 struct Connection {
     app: SharedApp,
     routers: Arc<Routers>,
-    speakers: Arc<Speakers>,
+    builders: Arc<HttpBuilders>,
     peer: IpAddr,
     stop: watch::Receiver<bool>,
     /// Held until the connection ends: the server's stop waits for it.
     watcher: Watcher,
-    /// Held until the connection ends or is a WebSocket, which has limits of its own.
-    permit: Permit,
+    /// Held until the connection ends or becomes a WebSocket, which has limits of its own.
+    permit: ConnectionPermit,
 }
 
-/// Knowledge of a connection's requests so far.
+/// State of a connection's requests, shared with the service.
 #[derive(Debug, Default)]
-struct Seen {
-    /// Whether there was one.
-    any: AtomicBool,
-    /// Whether the last is answered by a stream, and nothing else can be.
-    stream: AtomicBool,
+struct RequestState {
+    /// Whether a request has arrived.
+    has_requests: AtomicBool,
+    /// Whether the last request is answered by an event stream that occupies the connection.
+    is_stream: AtomicBool,
 }
 
-impl Seen {
-    fn note(&self, request: &Request<Incoming>) {
-        self.any.store(true, Ordering::Relaxed);
-        // In HTTP/2 others may be answered beside it.
+impl RequestState {
+    fn record(&self, request: &Request<Incoming>) {
+        self.has_requests.store(true, Ordering::Relaxed);
+        // HTTP/2 answers other requests beside it.
         let is_alone = request.version() != Version::HTTP_2;
-        let is_stream = is_alone && paths::is_listening(request.uri().path());
-        self.stream.store(is_stream, Ordering::Relaxed);
+        let is_stream = is_alone && paths::is_live_query(request.uri().path());
+        self.is_stream.store(is_stream, Ordering::Relaxed);
     }
 }
 
 impl Connection {
-    async fn plain(self, stream: Stalling<TcpStream>) {
-        let speakers = Arc::clone(&self.speakers);
-        self.talk(stream, &speakers.either).await;
+    async fn serve_plain(self, stream: StallTimeout<TcpStream>) {
+        let builders = Arc::clone(&self.builders);
+        self.serve_http(stream, &builders.either).await;
     }
 
-    async fn secure(mut self, stream: Stalling<TcpStream>, place: Place) {
+    async fn serve_tls(mut self, stream: StallTimeout<TcpStream>, slot: HandshakeSlot) {
         let shaken = tokio::select! {
-            shaken = place.shake(stream) => shaken,
+            shaken = slot.perform(stream) => shaken,
             _ = self.stop.wait_for(|stop| *stop) => None,
         };
         let Some(stream) = shaken else {
             return;
         };
-        let speakers = Arc::clone(&self.speakers);
-        let speaker = match stream.get_ref().1.alpn_protocol() {
-            Some(b"h2") => &speakers.http2,
-            _ => &speakers.http1,
+        let builders = Arc::clone(&self.builders);
+        let builder = match stream.get_ref().1.alpn_protocol() {
+            Some(b"h2") => &builders.http2,
+            _ => &builders.http1,
         };
-        self.talk(stream, speaker).await;
+        self.serve_http(stream, builder).await;
     }
 
-    async fn talk<S>(self, stream: S, speaker: &Builder<TokioExecutor>)
+    async fn serve_http<S>(self, stream: S, builder: &Builder<TokioExecutor>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -209,23 +209,23 @@ impl Connection {
             permit: _permit,
             ..
         } = self;
-        let (seen, answers) = (Arc::<Seen>::default(), Answers::default());
+        let (seen, answers) = (Arc::<RequestState>::default(), AnswerTracker::default());
         let sees = Arc::clone(&seen);
-        let mut patience = Patience::new(answers.clone(), STALL_TIME, IDLE_TIME);
+        let mut slow_client = SlowClientTimeout::new(answers.clone(), STALL_TIME, IDLE_TIME);
         let service = service_fn(move |request: Request<Incoming>| {
-            sees.note(&request);
+            sees.record(&request);
             let (app, routers) = (app.clone(), Arc::clone(&routers));
-            let begun = (request.version() == Version::HTTP_2).then(|| answers.begin());
+            let tracked = (request.version() == Version::HTTP_2).then(|| answers.track());
             async move {
                 let answer = front::handle(&app, &routers, peer, request).await;
-                Ok::<_, Infallible>(Begun::answered(begun, answer))
+                Ok::<_, Infallible>(TrackedAnswer::wrap(tracked, answer))
             }
         });
-        let connection = speaker.serve_connection_with_upgrades(TokioIo::new(stream), service);
+        let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
         let (mut connection, mut stopped) = (pin!(connection), pin!(stopped(stop.clone())));
-        let (mut given_up, mut silent) = (pin!(given_up(stop)), pin!(sleep(HEAD_TIME)));
+        let (mut given_up, mut silent) = (pin!(stream_timeout(stop)), pin!(sleep(HEAD_TIME)));
         let mut is_closing = false;
-        // What few connections wait for is asked only where it can end one: it would cost every request of the others.
+        // Timers are polled only where they can end the connection: polling them costs every request.
         poll_fn(|context| {
             if !is_closing && stopped.as_mut().poll(context).is_ready() {
                 is_closing = true;
@@ -236,20 +236,20 @@ impl Connection {
                 tracing::debug!(error, "a connection ended");
                 return Poll::Ready(());
             }
-            if !seen.any.load(Ordering::Relaxed) {
+            if !seen.has_requests.load(Ordering::Relaxed) {
                 return silent.as_mut().poll(context);
             }
-            if let Poll::Ready(ending) = patience.poll_ending(context) {
+            if let Poll::Ready(ending) = slow_client.poll_timeout(context) {
                 tracing::debug!(?ending, "a client of HTTP/2 is not waited for");
                 if is_closing {
                     return Poll::Ready(());
                 }
-                // What the client has asked for meanwhile is answered, and others of its answers may end.
+                // Requests that arrived meanwhile are still answered.
                 is_closing = true;
                 connection.as_mut().graceful_shutdown();
                 context.waker().wake_by_ref();
             }
-            if seen.stream.load(Ordering::Relaxed) {
+            if seen.is_stream.load(Ordering::Relaxed) {
                 return given_up.as_mut().poll(context);
             }
             Poll::Pending
@@ -260,12 +260,12 @@ impl Connection {
 
 /// Waits until the server stops.
 async fn stopped(mut stop: watch::Receiver<bool>) {
-    // A sender that is gone has stopped too.
+    // A dropped sender means stop.
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// Waits until a server that stops need not wait any more for a connection with a stream: nobody reads that.
-async fn given_up(stop: watch::Receiver<bool>) {
+/// Waits until a stopping server gives up on a connection with an event stream.
+async fn stream_timeout(stop: watch::Receiver<bool>) {
     stopped(stop).await;
     sleep(STREAM_TIME).await;
 }

@@ -1,4 +1,4 @@
-//! A running server: its listeners, its background work, and its end.
+//! A running server: its listeners, its background tasks, and its stop.
 
 mod access_log;
 mod admission;
@@ -23,16 +23,16 @@ use tokio::task::JoinHandle;
 use crate::app::{App, SharedApp};
 use crate::backup;
 use crate::config::Settings;
-use crate::data_dir::{self, Founding};
+use crate::data_dir::{self, NewDirectoryGuard};
 use crate::data_lock::DataLock;
-use crate::guests::watch::{Looks, Watch};
+use crate::guests::watch::{GuestWatcher, WatcherHandle};
 use crate::operators::Listener;
-use crate::overview::running::StatusFile;
+use crate::overview::status_file::StatusFile;
 use crate::tls::{FindOwner, LabelOwner, Names, Tls};
 use svc_base::clock::Clock;
 use svc_base::random::Random;
 
-/// A server that serves until it is stopped.
+/// A running server.
 #[derive(Debug)]
 pub struct Server {
     app: SharedApp,
@@ -46,7 +46,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Binds, opens the data directory, and serves.
+    /// Binds the listeners, opens the data directory, and starts serving.
     ///
     /// # Errors
     /// When a setting is wrong, an address is taken, or the data directory is held by another server.
@@ -58,17 +58,17 @@ impl Server {
                 data.display()
             );
         }
-        let Claim {
-            founding,
+        let StartResources {
+            guard,
             lock,
             listener,
             ops,
             redirect,
-        } = Claim::make(&data, &settings).await?;
-        backup::settle(&data)?;
+        } = StartResources::acquire(&data, &settings).await?;
+        backup::finish_interrupted(&data)?;
         let address = listener.local_addr()?;
         lock.announce(address)?;
-        // Commands that come from now on wait here until the server is ready.
+        // Commands that connect from now on wait until the server is ready.
         let operators = Listener::bind(&data)?;
         let app = App::open(settings.resolve(address)?, clock, random).await?;
         let tls = Tls::open(&app.config, &app.clock, label_owners(&app))?.map(Arc::new);
@@ -86,19 +86,19 @@ impl Server {
         let ops_address = ops.as_ref().and_then(|ops| ops.local_addr().ok());
         let ops = ops.map(|at| connections::serve_operators(at, app.clone(), stopped.clone()));
         serving.extend(ops.map(tokio::spawn));
-        let (looks, asked) = Looks::way();
-        let commands = operators.serve(app.clone(), looks, stopped.clone());
+        let (watcher, asked) = WatcherHandle::channel();
+        let commands = operators.serve(app.clone(), watcher, stopped.clone());
         serving.push(tokio::spawn(commands));
-        let said = StatusFile::of(&app.config, ops_address, app.clock.now());
-        said.begin(&data)?;
-        let watch = Watch::begin(&data, &app.config, app.sandbox.clone(), app.clock.clone())?;
+        let said = StatusFile::new(&app.config, ops_address, app.clock.now());
+        said.write(&data)?;
+        let watch = GuestWatcher::open(&data, &app.config, app.sandbox.clone(), app.clock.clone())?;
         let mut background = background::start(&app, (watch, asked), said, &stopped);
         let follow = |tls| background::follow_certificates(Arc::clone(tls), &app, &stopped);
         background.extend(tls.as_ref().map(follow));
-        if let Err(error) = advice::at_start(&app, ops_address).await {
+        if let Err(error) = advice::log_startup(&app, ops_address).await {
             tracing::error!(error = format!("{error:#}"), "what is unsafe is not known");
         }
-        founding.done();
+        guard.disarm();
         Ok(Self {
             app,
             ops: ops_address,
@@ -111,17 +111,17 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address of the listener.
     pub fn address(&self) -> SocketAddr {
         self.app.config.listen
     }
 
-    /// Where operators' numbers are.
+    /// Returns the address of the operators' listener.
     pub fn ops_address(&self) -> Option<SocketAddr> {
         self.ops
     }
 
-    /// Where visitors of plain HTTP are sent to HTTPS from.
+    /// Returns the address of the listener that redirects plain HTTP.
     pub fn redirect_address(&self) -> Option<SocketAddr> {
         self.redirect
     }
@@ -140,7 +140,7 @@ impl Server {
         &self.app
     }
 
-    /// Stops accepting, finishes what is running, writes down what is counted, and lets the data directory go.
+    /// Stops accepting, finishes running requests, stores the counted views, and releases the data directory.
     ///
     /// # Errors
     /// When the last views could not be written.
@@ -148,11 +148,11 @@ impl Server {
         // No receiver is left.
         let _ = self.stop.send(true);
         for task in self.serving.into_iter().chain(self.background) {
-            // A task that panicked has said so in the log.
+            // A panic of the task is in the log.
             let _ = task.await;
         }
         if let Some(tls) = self.tls {
-            tls.end().await;
+            tls.stop().await;
         }
         self.app
             .deployments
@@ -171,29 +171,29 @@ impl Server {
     }
 }
 
-/// Claim of a server on its directory and its addresses.
+/// Resources that a start takes: the data directory and the listeners.
 #[derive(Debug)]
-struct Claim {
-    founding: Founding,
+struct StartResources {
+    guard: NewDirectoryGuard,
     lock: DataLock,
     listener: TcpListener,
     ops: Option<TcpListener>,
     redirect: Option<TcpListener>,
 }
 
-impl Claim {
-    /// Takes them, in an order that makes nothing where something is in the way.
-    async fn make(data: &Path, settings: &Settings) -> anyhow::Result<Self> {
-        // A mistake in the settings is found before anything is made.
+impl StartResources {
+    /// Takes the resources in an order that creates nothing if one of them is not available.
+    async fn acquire(data: &Path, settings: &Settings) -> anyhow::Result<Self> {
+        // Mistakes in the settings are found before anything is created.
         Tls::check(&settings.clone().resolve(settings.listen())?)?;
         if data.exists()
-            && let Some(was_open) = data_dir::close(data)?
+            && let Some(was_open) = data_dir::restrict(data)?
         {
             tracing::warn!("{was_open}");
         }
-        let mut founding = Founding::begin(data)?;
-        // Whoever starts twice is told that a server runs rather than that its port is taken.
-        let lock = match DataLock::is_known(data) {
+        let mut guard = NewDirectoryGuard::begin(data)?;
+        // The lock comes before the port, so that a second start fails with "a server runs" rather than "port taken".
+        let lock = match DataLock::file_exists(data) {
             true => Some(DataLock::take(data)?),
             false => None,
         };
@@ -203,16 +203,16 @@ impl Claim {
             None => None,
         };
         let redirect = match settings.redirects() {
-            Some((address, is_asked)) => listen_beside(address, is_asked).await?,
+            Some((address, is_requested)) => listen_for_redirects(address, is_requested).await?,
             None => None,
         };
         let lock = match lock {
             Some(lock) => lock,
             None => DataLock::take(data)?,
         };
-        founding.locked(&lock)?;
+        guard.check_if_new(&lock)?;
         Ok(Self {
-            founding,
+            guard,
             lock,
             listener,
             ops,
@@ -221,10 +221,13 @@ impl Claim {
     }
 }
 
-/// Listens where visitors of plain HTTP are sent to HTTPS from; a port that nobody asked for may be another's.
-async fn listen_beside(address: SocketAddr, is_asked: bool) -> anyhow::Result<Option<TcpListener>> {
+/// Opens the listener that redirects plain HTTP; the default port may be taken by another program.
+async fn listen_for_redirects(
+    address: SocketAddr,
+    is_requested: bool,
+) -> anyhow::Result<Option<TcpListener>> {
     match listen(address).await {
-        Err(error) if !is_asked => {
+        Err(error) if !is_requested => {
             let error = format!("{error:#}");
             tracing::warn!(
                 error,
@@ -236,7 +239,7 @@ async fn listen_beside(address: SocketAddr, is_asked: bool) -> anyhow::Result<Op
     }
 }
 
-/// Finds the owner of a label, by whom new certificates are counted.
+/// Returns the look-up of labels' owners, by whom new certificates are counted.
 fn label_owners(app: &SharedApp) -> FindOwner {
     let projects = app.projects.clone();
     Arc::new(move |label| {
@@ -245,16 +248,16 @@ fn label_owners(app: &SharedApp) -> FindOwner {
             let owner = projects.owner_of_label(label).await?;
             Ok(owner.map(|owner| LabelOwner {
                 principal: owner.name,
-                is_unproven: owner.is_unproven,
+                is_free_tier: owner.is_free_tier,
             }))
         })
     })
 }
 
-/// Listens; where a machine has no IPv6, every interface means those of IPv4.
+/// Opens a listener; on a machine without IPv6, all interfaces means those of IPv4.
 async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     let listener = match TcpListener::bind(address).await {
-        Err(error) if address.ip() == Ipv6Addr::UNSPECIFIED && is_without(&error) => {
+        Err(error) if address.ip() == Ipv6Addr::UNSPECIFIED && lacks_ipv6(&error) => {
             TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await
         }
         bound => bound,
@@ -262,8 +265,8 @@ async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     listener.with_context(|| format!("listening on {address}"))
 }
 
-/// Whether the machine has no such addresses, rather than none to give.
-fn is_without(error: &io::Error) -> bool {
+/// Whether binding failed because the machine has no IPv6, rather than for a port that is taken or forbidden.
+fn lacks_ipv6(error: &io::Error) -> bool {
     !matches!(
         error.kind(),
         io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied

@@ -1,4 +1,4 @@
-//! Plain HTTP beside HTTPS: every request is sent to the same address over TLS, if its host is ours.
+//! Plain HTTP beside HTTPS: every request is redirected to the same address over TLS, if its host is ours.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use tokio::time::timeout;
 
 use super::admission::Connections;
 use super::connections::{HEAD_TIME, STALL_TIME, accept};
-use crate::http::stall::Stalling;
+use crate::http::stall::StallTimeout;
 use crate::tls::Names;
 
-/// Connections at once.
-const MOST: u64 = 1_024;
-/// Connections of a client at once.
-const OF_CLIENT: u64 = 64;
+/// Most connections at once.
+const MAX_CONNECTIONS: u64 = 1_024;
+/// Most connections of a client at once.
+const MAX_PER_CLIENT: u64 = 64;
 
 /// Serves until `stop` becomes true.
 pub(super) async fn serve(
@@ -34,7 +34,11 @@ pub(super) async fn serve(
     mut stop: watch::Receiver<bool>,
 ) {
     let names = Arc::new(names);
-    let admission = Arc::new(Connections::few(MOST, OF_CLIENT, &proxies));
+    let admission = Arc::new(Connections::with_limits(
+        MAX_CONNECTIONS,
+        MAX_PER_CLIENT,
+        &proxies,
+    ));
     while let Some((stream, peer)) = accept(&listener, &mut stop).await {
         let Some(permit) = admission.admit(peer.ip()) else {
             continue;
@@ -45,19 +49,19 @@ pub(super) async fn serve(
                 let answer = answer(&names, &request);
                 async { Ok::<_, Infallible>(answer) }
             });
-            let stream = TokioIo::new(Stalling::new(stream, STALL_TIME));
+            let stream = TokioIo::new(StallTimeout::new(stream, STALL_TIME));
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD_TIME)
                 .serve_connection(stream, service);
-            // One answer a connection, so whoever is not done by then has not asked.
+            // A connection has one answer, so this bounds it as a whole.
             let _ = timeout(HEAD_TIME + STALL_TIME, connection).await;
             drop(permit);
         });
     }
 }
 
-/// The way to the same address over TLS. The host must be ours: nobody is sent elsewhere.
+/// Answers with a redirect to the same address over TLS. The host must be ours, so that this is no open redirect.
 fn answer<B>(names: &Names, request: &Request<B>) -> Response<Full<Bytes>> {
     let header = request
         .headers()
@@ -79,7 +83,7 @@ fn answer<B>(names: &Names, request: &Request<B>) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::default());
     match location {
         Some(location) => {
-            // A form that is sent again is sent as it was.
+            // 308 keeps the method and the body of a form.
             *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
             response.headers_mut().insert(LOCATION, location);
         }

@@ -1,9 +1,9 @@
-//! Amounts as the provider counts them, where that is not as ISO 4217 does.
+//! Converts amounts between ISO 4217 and the provider's minor units, where they differ.
 //!
 //! <https://docs.stripe.com/currencies#special-cases>: ISK and UGX have no minor unit in ISO 4217 and two digits there; MGA has two
 //! in ISO 4217 and none there.
 
-/// By how much an amount of a currency is multiplied for the provider.
+/// Factor by which an amount of a currency is multiplied for the provider, as a fraction.
 fn factor(currency: &str) -> (i64, i64) {
     match currency {
         "isk" | "ugx" => (100, 1),
@@ -12,14 +12,14 @@ fn factor(currency: &str) -> (i64, i64) {
     }
 }
 
-/// An amount in minor units as the provider takes it; `None` if it cannot say that.
+/// Converts an amount in minor units to the provider's; `None` if it cannot be expressed.
 pub(super) fn to_provider(amount: i64, currency: &str) -> Option<i64> {
     let (times, over) = factor(currency);
     let amount = amount.checked_mul(times)?;
     (amount % over == 0).then_some(amount / over)
 }
 
-/// An amount of the provider's in minor units; `None` if it is none.
+/// Converts an amount of the provider to minor units; `None` if it cannot be expressed.
 pub(super) fn from_provider(amount: i64, currency: &str) -> Option<i64> {
     let (times, over) = factor(currency);
     let amount = amount.checked_mul(over)?;

@@ -1,4 +1,4 @@
-//! Calls of the provider: each with the pinned version and an idempotency key, bounded in time and bytes.
+//! Calls the provider: each call has the pinned version and an idempotency key, and is bounded in time and bytes.
 
 use std::time::Duration;
 
@@ -7,110 +7,106 @@ use http::{HeaderValue, StatusCode};
 use serde_json::Value;
 use url::Url;
 
-use super::{SESSION, amounts};
+use super::{SESSION_METADATA, amounts};
 use crate::config;
 use crate::outbound::{Outbound, OutboundError};
 
-/// The version of the provider's interface that we speak.
+/// Version of the provider's API.
 pub const VERSION: &str = "2026-10-28.endive";
-/// How long a call may take, from its beginning to the end of its answer.
-const CALL_TIME: Duration = Duration::from_secs(10);
-/// The most of the provider's words that a client is told, in characters.
-const WORDS: usize = 300;
-/// The longest id and address in an answer, in bytes.
-const ID: usize = 255;
-const URL_BYTES: usize = 8_192;
+/// Time limit of a call, until its answer is complete.
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum length of a provider's message that clients see, in characters.
+const MAX_MESSAGE_CHARS: usize = 300;
+/// Maximum lengths of an id and of a URL in an answer, in bytes.
+const MAX_ID_BYTES: usize = 255;
+const MAX_URL_BYTES: usize = 8_192;
 
-/// The provider.
+/// Client of the payment provider.
 #[derive(Clone, Debug)]
 pub struct Stripe {
     outbound: Outbound,
     base: String,
     authorization: HeaderValue,
-    /// Whether its pages may be http, as those of a stand-in on this machine are.
-    plain: bool,
+    /// Whether its pages may use http, as those of a local stand-in do.
+    allows_http: bool,
 }
 
-/// Why a call failed.
+/// Error of a call.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StripeError {
-    /// It was refused for its amount, in the provider's words: nothing was made.
+    /// The amount was refused, with the provider's message: nothing was created.
     #[error("the provider refused the amount: {0}")]
-    Amount(String),
-    /// It was refused: nothing was made.
+    AmountRefused(String),
+    /// The call was refused: nothing was created.
     #[error("the provider refused the call: {0}")]
     Refused(Refusal),
-    /// The provider has failed: whether something was made is not known, and asking again with the same key answers the same.
+    /// The provider failed: whether something was created is unknown, and a retry with the same key gets the same answer.
     #[error("the provider failed: {0}")]
     Failed(String),
-    /// There is no answer: whether something was made is not known, and asking again with the same key will tell.
+    /// There is no answer: whether something was created is unknown, and a retry with the same key will tell.
     #[error("the provider did not answer: {0}")]
-    Silent(String),
+    NoAnswer(String),
 }
 
-/// Refusal of a call, in the words of the provider.
+/// The provider's refusal of a call.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{status}, {kind} {code} {param}")]
 pub struct Refusal {
-    /// Status of the answer.
     pub status: StatusCode,
     kind: String,
-    /// Code of what is wrong, if there is one.
+    /// The provider's error code, if any.
     pub code: String,
     param: String,
 }
 
 impl StripeError {
-    /// Whether nothing was made, for certain.
-    pub fn made_nothing(&self) -> bool {
-        matches!(self, Self::Amount(_) | Self::Refused(_))
+    /// Whether it is certain that nothing was created.
+    pub fn created_nothing(&self) -> bool {
+        matches!(self, Self::AmountRefused(_) | Self::Refused(_))
     }
 }
 
-/// Purchase of a visitor.
 #[derive(Clone, Debug)]
 pub struct Purchase {
-    /// The product's name.
+    /// Name of the product.
     pub product: String,
-    /// Description of the purchase.
     pub description: String,
-    /// In minor units of ISO 4217.
+    /// Amount in minor units of ISO 4217.
     pub amount: i64,
-    /// In lower case.
+    /// Currency code in lower case.
     pub currency: String,
-    /// Whether it is paid every month.
+    /// Whether the price is paid every month.
     pub recurring: bool,
 }
 
-/// A hosted checkout to make.
+/// Hosted checkout to create.
 #[derive(Clone, Debug)]
 pub struct NewCheckout {
-    /// Our session.
+    /// Identifier of our session.
     pub session: String,
-    /// Purchase that the session is for.
     pub purchase: Purchase,
-    /// The visitor's verified address, if it is known.
+    /// The visitor's verified e-mail address, if it is known.
     pub email: Option<String>,
-    /// Where the visitor goes who has paid,
+    /// URL for a visitor who has paid.
     pub success_url: String,
-    /// and who has not.
+    /// URL for a visitor who has not paid.
     pub cancel_url: String,
 }
 
-/// A hosted checkout.
+/// Hosted checkout, as the provider created it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hosted {
-    /// The provider's id of it.
+pub struct HostedCheckout {
+    /// The provider's id of the checkout.
     pub id: String,
-    /// Where the visitor pays.
+    /// URL where the visitor pays.
     pub url: String,
 }
 
 impl Stripe {
-    /// The configured provider.
+    /// Creates a client for the configured provider.
     ///
     /// # Errors
-    /// When the key cannot be sent.
+    /// When the key is not a valid header value.
     pub fn new(outbound: Outbound, settings: &config::Stripe) -> anyhow::Result<Self> {
         let base = settings.api_base.as_str().trim_end_matches('/');
         let base = base.strip_suffix("/v1").unwrap_or(base).to_owned();
@@ -121,19 +117,23 @@ impl Stripe {
             outbound,
             base,
             authorization,
-            plain: settings.api_base.scheme() == "http",
+            allows_http: settings.api_base.scheme() == "http",
         })
     }
 
-    /// Makes a hosted checkout.
+    /// Creates a hosted checkout.
     ///
     /// # Errors
     /// [`StripeError`].
-    pub async fn checkout(&self, new: &NewCheckout, key: &str) -> Result<Hosted, StripeError> {
+    pub async fn create_checkout(
+        &self,
+        new: &NewCheckout,
+        key: &str,
+    ) -> Result<HostedCheckout, StripeError> {
         const PATH: &str = "/v1/checkout/sessions";
         let form = checkout_form(new)?;
         let made = match self.post(PATH, &form, key).await {
-            // The visitor writes their address themselves where the provider does not take the one that we know.
+            // The visitor enters an e-mail address on the page if the provider refuses the known one.
             Err(StripeError::Refused(refusal))
                 if new.email.is_some() && refusal.param == "customer_email" =>
             {
@@ -148,11 +148,11 @@ impl Stripe {
         };
         let id = made["id"].as_str().filter(|id| {
             let visible = id.bytes().all(|byte| byte.is_ascii_graphic());
-            (1..=ID).contains(&id.len()) && visible
+            (1..=MAX_ID_BYTES).contains(&id.len()) && visible
         });
-        let url = made["url"].as_str().filter(|url| self.is_page(url));
+        let url = made["url"].as_str().filter(|url| self.is_web_url(url));
         match (id, url) {
-            (Some(id), Some(url)) => Ok(Hosted {
+            (Some(id), Some(url)) => Ok(HostedCheckout {
                 id: id.to_owned(),
                 url: url.to_owned(),
             }),
@@ -162,7 +162,7 @@ impl Stripe {
         }
     }
 
-    /// Calls the provider, by its path from `/v1` on, with a form; returns its answer.
+    /// Posts a form to a path of the provider, `/v1` included; returns the answer.
     ///
     /// # Errors
     /// [`StripeError`].
@@ -172,9 +172,9 @@ impl Stripe {
         form: &[(String, String)],
         key: &str,
     ) -> Result<Value, StripeError> {
-        let body = encoded(form);
+        let body = form_encode(form);
         let url = format!("{}{path}", self.base);
-        let call = self.outbound.call(CALL_TIME, |client| {
+        let call = self.outbound.call(CALL_TIMEOUT, |client| {
             client
                 .post(&url)
                 .header(AUTHORIZATION, self.authorization.clone())
@@ -186,46 +186,46 @@ impl Stripe {
         let answer = call.await.map_err(|error| match error {
             OutboundError::TooLarge => StripeError::Failed(error.to_string()),
             OutboundError::Timeout | OutboundError::Unconnected(_) | OutboundError::Failed(_) => {
-                StripeError::Silent(error.to_string())
+                StripeError::NoAnswer(error.to_string())
             }
         })?;
         let document: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         if answer.status.is_success() {
             return Ok(document);
         }
-        Err(refusal(answer.status, &document["error"]))
+        Err(parse_refusal(answer.status, &document["error"]))
     }
 
-    /// Whether a visitor can be sent to an address: to the web, and without a detour through a script.
-    pub(super) fn is_page(&self, url: &str) -> bool {
-        let plain = self.plain;
-        url.len() <= URL_BYTES
+    /// Whether a visitor can be sent to a URL: it must be a web address, not a script.
+    pub(super) fn is_web_url(&self, url: &str) -> bool {
+        let plain = self.allows_http;
+        url.len() <= MAX_URL_BYTES
             && Url::parse(url).is_ok_and(|url| {
                 url.has_host() && (url.scheme() == "https" || plain && url.scheme() == "http")
             })
     }
 }
 
-/// The fields of a new hosted checkout. Its price is sent inline, so that the provider's own catalog stays empty.
+/// Returns the form fields of a new hosted checkout. The price is sent inline, so that the provider's own catalog stays empty.
 fn checkout_form(new: &NewCheckout) -> Result<Vec<(String, String)>, StripeError> {
     let purchase = &new.purchase;
     let currency = purchase.currency.as_str();
     let amount = amounts::to_provider(purchase.amount, currency).ok_or_else(|| {
         let currency = currency.to_ascii_uppercase();
-        StripeError::Amount(format!("it takes no such amount of {currency}"))
+        StripeError::AmountRefused(format!("it takes no such amount of {currency}"))
     })?;
     let mode = if purchase.recurring {
         "subscription"
     } else {
         "payment"
     };
-    // What comes of the checkout says whose it is, too.
+    // The resulting payment or subscription carries our metadata, too.
     let made = if purchase.recurring {
-        format!("subscription_data[metadata][{SESSION}]")
+        format!("subscription_data[metadata][{SESSION_METADATA}]")
     } else {
-        format!("payment_intent_data[metadata][{SESSION}]")
+        format!("payment_intent_data[metadata][{SESSION_METADATA}]")
     };
-    let metadata = format!("metadata[{SESSION}]");
+    let metadata = format!("metadata[{SESSION_METADATA}]");
     let amount = amount.to_string();
     let mut form = vec![
         ("mode", mode),
@@ -245,7 +245,7 @@ fn checkout_form(new: &NewCheckout) -> Result<Vec<(String, String)>, StripeError
             "line_items[0][price_data][product_data][description]",
             &purchase.description,
         ),
-        // A price is a price: what is paid is what is compared.
+        // The provider must not convert the currency: the paid amount is compared with the price.
         ("adaptive_pricing[enabled]", "false"),
     ];
     if purchase.recurring {
@@ -258,14 +258,14 @@ fn checkout_form(new: &NewCheckout) -> Result<Vec<(String, String)>, StripeError
     Ok(form.into_iter().map(owned).collect())
 }
 
-fn encoded(form: &[(String, String)]) -> String {
+fn form_encode(form: &[(String, String)]) -> String {
     let mut body = form_urlencoded::Serializer::new(String::new());
     body.extend_pairs(form).finish()
 }
 
-/// Reads a refusal. Its words are for whoever set the price, and only where they are about the amount; the log gets the
-/// provider's codes alone, since its words may repeat what was sent.
-fn refusal(status: StatusCode, error: &Value) -> StripeError {
+/// Parses an error answer. Its message goes to the person who set the price, and only if it is about the amount. The log gets
+/// only the provider's codes, because a message may repeat what was sent.
+fn parse_refusal(status: StatusCode, error: &Value) -> StripeError {
     let field = |name: &str| error[name].as_str().unwrap_or_default();
     let word = |name: &str| -> String {
         let characters = field(name).chars().filter(|c| !c.is_control());
@@ -277,22 +277,22 @@ fn refusal(status: StatusCode, error: &Value) -> StripeError {
         code: word("code"),
         param: word("param"),
     };
-    // A key that was used for something else: what that was may have been made.
+    // The key was used for another call, which may have created something.
     if status.is_server_error() || field("type") == "idempotency_error" {
         return StripeError::Failed(refusal.to_string());
     }
-    // A call with the same key is under way.
+    // A call with the same key is running.
     if status == StatusCode::CONFLICT {
-        return StripeError::Silent(refusal.to_string());
+        return StripeError::NoAnswer(refusal.to_string());
     }
     let about_amount = field("code").starts_with("amount_") || field("param").contains("amount");
     let words = field("message").chars().filter(|c| !c.is_control());
-    let words: String = words.take(WORDS).collect();
+    let words: String = words.take(MAX_MESSAGE_CHARS).collect();
     match status {
         StatusCode::BAD_REQUEST | StatusCode::PAYMENT_REQUIRED
             if about_amount || words.to_ascii_lowercase().contains("amount") =>
         {
-            StripeError::Amount(words)
+            StripeError::AmountRefused(words)
         }
         _ => StripeError::Refused(refusal),
     }
@@ -330,10 +330,14 @@ mod tests {
             (409, &under_way, false, false),
             (400, &Value::Null, false, true),
         ] {
-            let refused = refusal(StatusCode::from_u16(status).unwrap(), error);
+            let refused = parse_refusal(StatusCode::from_u16(status).unwrap(), error);
             let text = refused.to_string();
-            assert_eq!(matches!(refused, StripeError::Amount(_)), amount, "{text}");
-            assert_eq!(refused.made_nothing(), nothing, "{text}");
+            assert_eq!(
+                matches!(refused, StripeError::AmountRefused(_)),
+                amount,
+                "{text}"
+            );
+            assert_eq!(refused.created_nothing(), nothing, "{text}");
             assert!(!text.contains("sk_live"), "{text}");
         }
     }

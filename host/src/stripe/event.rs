@@ -1,23 +1,23 @@
-//! Events of the provider, reduced to the facts that a decision may need.
+//! Events of the provider, reduced to the facts that decisions need.
 
 use serde::{Deserialize, Serialize};
 
 use svc_base::clock::Timestamp;
 
-/// A verified event.
+/// Verified event of the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The provider's name for it: the same event has the same.
+    /// The provider's id of the event; a repeated event has the same id.
     pub id: String,
     /// Type of the event, such as `checkout.session.completed`.
     pub kind: String,
-    /// When it happened, by the provider's clock, which counts seconds.
+    /// When it happened, by the provider's clock, in whole seconds.
     pub at: Timestamp,
     /// Fact that the event states.
     pub fact: Fact,
 }
 
-/// Something of ours that an object of the provider's says it belongs to.
+/// Object of ours that the provider's metadata names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Subject {
@@ -27,17 +27,17 @@ pub enum Subject {
     Workspace(String),
 }
 
-/// A name by which events find each other, and what they are about.
+/// Key by which related events find each other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Reference(pub(super) String);
 
 impl Reference {
-    /// An object of the provider's.
+    /// Creates a reference to an object of the provider.
     pub fn object(id: &str) -> Self {
         Self(format!("id:{id}"))
     }
 
-    /// Something of ours.
+    /// Creates a reference to an object of ours.
     pub fn subject(subject: &Subject) -> Self {
         Self(match subject {
             Subject::Session(id) => format!("session:{id}"),
@@ -45,23 +45,23 @@ impl Reference {
         })
     }
 
-    /// The provider's object that it names.
+    /// Returns the provider's object that is referenced.
     pub fn as_object(&self) -> Option<&str> {
         self.0.strip_prefix("id:")
     }
 
-    /// The session that it names.
+    /// Returns the session that is referenced.
     pub fn as_session(&self) -> Option<&str> {
         self.0.strip_prefix("session:")
     }
 
-    /// The workspace that it names.
+    /// Returns the workspace that is referenced.
     pub fn as_workspace(&self) -> Option<&str> {
         self.0.strip_prefix("workspace:")
     }
 }
 
-/// Fact of an event, in our words and our minor units.
+/// Fact of an event, in our terms and our minor units.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "about", rename_all = "snake_case")]
 pub enum Fact {
@@ -71,49 +71,47 @@ pub enum Fact {
     Subscription(Subscription),
     /// About an invoice of a subscription.
     Invoice(Invoice),
-    /// Which payment has paid an invoice.
+    /// A payment has paid an invoice.
     InvoicePayment(InvoicePayment),
-    /// About a charge of which something was returned.
+    /// About a charge of which money was refunded.
     Charge(Charge),
-    /// About one return.
+    /// About one refund.
     Refund(Refund),
-    /// A charge is disputed, or no longer is.
+    /// A dispute of a charge begins, changes or ends.
     Dispute {
-        /// The charge.
+        /// Charge that is disputed.
         charge: Option<String>,
-        /// The payment that it belongs to.
+        /// Payment that the charge belongs to.
         payment: Option<String>,
     },
 }
 
-/// A hosted checkout.
+/// State of a hosted checkout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkout {
-    /// The provider's id of it.
+    /// The provider's id of the checkout.
     pub id: String,
-    /// Subject of the session, by metadata that only we write.
+    /// Subject of the checkout, by metadata that only we write.
     pub subject: Option<Subject>,
-    /// The session that it names as its client's reference, unless it came by a link, whose visitors choose that.
+    /// Session that the client reference names; absent for a payment link, whose visitors choose the reference.
     pub reference: Option<String>,
-    /// Outcome of the checkout.
     pub outcome: CheckoutOutcome,
-    /// The total, in minor units.
+    /// Total in minor units.
     pub amount: Option<i64>,
-    /// The currency, in lower case.
+    /// Currency code in lower case.
     pub currency: Option<String>,
-    /// The payment that it made.
+    /// Payment that the checkout created.
     pub payment: Option<String>,
-    /// The subscription that it made.
+    /// Subscription that the checkout created.
     pub subscription: Option<String>,
-    /// The invoice that was paid by it.
+    /// Invoice that the checkout paid.
     pub invoice: Option<String>,
-    /// Customer who pays, as the provider names them.
+    /// The provider's id of the paying customer.
     pub customer: Option<String>,
-    /// The address that was collected.
+    /// E-mail address that the provider collected.
     pub email: Option<String>,
 }
 
-/// Outcome of a hosted checkout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckoutOutcome {
@@ -123,88 +121,84 @@ pub enum CheckoutOutcome {
     Pending,
     /// A payment that was under way has failed.
     Failed,
-    /// Nobody completed it in time.
+    /// The checkout was not completed in time.
     Expired,
 }
 
-/// A subscription.
+/// State of a subscription.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subscription {
-    /// The provider's id of it.
+    /// The provider's id of the subscription.
     pub id: String,
-    /// Subject of the subscription.
     pub subject: Option<Subject>,
-    /// Status in the provider's words.
+    /// Status by the provider's name.
     pub status: String,
-    /// Whether it is gone.
+    /// Whether the subscription was deleted.
     pub deleted: bool,
-    /// Customer who pays.
+    /// The provider's id of the paying customer.
     pub customer: Option<String>,
 }
 
-/// An invoice of a subscription.
+/// Invoice of a subscription.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Invoice {
-    /// The provider's id of it.
+    /// The provider's id of the invoice.
     pub id: String,
-    /// The subscription.
     pub subscription: Option<String>,
     /// Subject of the subscription.
     pub subject: Option<Subject>,
-    /// Whether it was paid; otherwise an attempt has failed.
+    /// Whether the invoice was paid; otherwise an attempt has failed.
     pub paid: bool,
-    /// The totals that it states, in minor units: with what taxes add, and without. `None` where it states none, as those that
-    /// were kept before totals were.
+    /// Stated totals in minor units: with added taxes, and without. `None` if none is stated, as in events that were stored
+    /// before totals were.
     #[serde(default)]
     pub totals: Option<Vec<i64>>,
-    /// The currency, in lower case.
+    /// Currency code in lower case.
     #[serde(default)]
     pub currency: Option<String>,
-    /// The payments and charges that it names.
+    /// Payments and charges that the invoice names.
     pub payments: Vec<String>,
 }
 
-/// A payment of an invoice.
+/// Payment of an invoice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InvoicePayment {
-    /// The invoice.
     pub invoice: String,
-    /// The payment or charge.
+    /// Payment or charge that paid the invoice.
     pub payment: String,
 }
 
-/// A charge.
+/// Charge of a payment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Charge {
-    /// The provider's id of it.
+    /// The provider's id of the charge.
     pub id: String,
-    /// Subject of the payment.
     pub subject: Option<Subject>,
-    /// The payment that it belongs to.
+    /// Payment that the charge belongs to.
     pub payment: Option<String>,
-    /// The invoice that it paid, where the provider says so.
+    /// Invoice that the charge paid, if the provider names it.
     pub invoice: Option<String>,
-    /// Whether all of it was returned.
+    /// Whether the whole charge was refunded.
     pub returned: bool,
 }
 
-/// A return of money.
+/// Refund of a charge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refund {
-    /// The provider's id of it.
+    /// The provider's id of the refund.
     pub id: String,
-    /// The charge.
+    /// Charge that was refunded.
     pub charge: Option<String>,
-    /// The payment that the charge belongs to.
+    /// Payment that the charge belongs to.
     pub payment: Option<String>,
-    /// Whether it came to nothing: the money is with us again.
+    /// Whether the refund failed, so that the owner has the money again.
     pub failed: bool,
 }
 
 impl Event {
-    /// All names by which it is found.
+    /// Returns all references by which the event is found.
     pub fn references(&self) -> Vec<Reference> {
-        let mut names = Names::default();
+        let mut names = ReferenceSet::default();
         match &self.fact {
             Fact::Checkout(checkout) => {
                 names.object(Some(&checkout.id));
@@ -253,9 +247,9 @@ impl Event {
 }
 
 #[derive(Default)]
-struct Names(Vec<Reference>);
+struct ReferenceSet(Vec<Reference>);
 
-impl Names {
+impl ReferenceSet {
     fn object(&mut self, id: Option<&String>) {
         self.0.extend(id.map(|id| Reference::object(id)));
     }

@@ -1,3 +1,5 @@
-//! The ledger of verified events: only ever appended to, each event once.
+//! The append-only ledger of verified events, each stored once.
 
-pub use super::store::{Entry, Found, append, claim, find, remove, unclaimed};
+pub use super::store::{
+    LedgerEntry, RelatedEvents, append, claim, find_related, remove, unclaimed,
+};

@@ -1,16 +1,16 @@
-//! The payment provider: its client, its webhooks, and the ledger of what it has told us. Nothing else knows how it speaks.
+//! The payment provider: its client, its webhooks, and the ledger of its events. Only this module knows the provider's API.
 //!
-//! A webhook is verified, reduced to the [`Fact`] that it states, and appended to the ledger once, whatever it is about. In the
-//! same transaction each [`Consumer`] looks whether it is about something of its own: purchases of visitors are one consumer, the
+//! A webhook is verified, reduced to the [`Fact`] that it states, and appended to the ledger once. In the
+//! same transaction each [`EventConsumer`] looks whether the event concerns it: purchases of visitors are one consumer, the
 //! plans of workspaces another. What a consumer decides is a function of the ledger alone, so that neither order nor repetition
 //! matters.
 //!
 //! # What is sent
 //!
-//! Every call is a form with `Authorization`, `Stripe-Version` ([`VERSION`]) and `Idempotency-Key`. These are all that there are, with
-//! all of their parameters. `tests/http/payments/recorded.rs` records them, and `tests/stripe` holds the record to the types of the
-//! provider's Node library of that version, which are made from its published OpenAPI description (`stripe/openapi`, release 2596): a
-//! parameter that is added here and is none there fails.
+//! Every call is a form with `Authorization`, `Stripe-Version` ([`VERSION`]) and `Idempotency-Key`. This list is complete, with
+//! all parameters. `tests/http/payments/recorded.rs` records the calls, and `tests/stripe` compares the record with the types of the
+//! provider's Node library of that version, which are generated from its published OpenAPI description (`stripe/openapi`, release 2596):
+//! an unknown parameter fails.
 //!
 //! `POST /v1/checkout/sessions`, of a visitor's purchase:
 //!
@@ -54,17 +54,17 @@ pub mod routes;
 mod signature;
 mod store;
 
-pub use client::{Hosted, NewCheckout, Purchase, Stripe, StripeError, VERSION};
+pub use client::{HostedCheckout, NewCheckout, Purchase, Stripe, StripeError, VERSION};
 pub use event::{
     Charge, Checkout, CheckoutOutcome, Event, Fact, Invoice, InvoicePayment, Reference, Refund,
     Subject, Subscription,
 };
-pub use ledger::{Entry, Found};
+pub use ledger::{LedgerEntry, RelatedEvents};
 pub use plans::PlanCheckout;
-pub use receiver::{Consumer, ReceiveError, Receiver};
+pub use receiver::{EventConsumer, ReceiveError, WebhookReceiver};
 pub use signature::sign;
 
-/// The metadata by which an object of the provider's names the session that it belongs to.
-pub const SESSION: &str = "svc_session";
-/// The metadata by which it names a workspace.
-pub const WORKSPACE: &str = "svc_workspace";
+/// Metadata key under which an object of the provider names the session that it belongs to.
+pub const SESSION_METADATA: &str = "svc_session";
+/// Metadata key under which it names a workspace.
+pub const WORKSPACE_METADATA: &str = "svc_workspace";

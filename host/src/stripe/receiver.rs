@@ -1,73 +1,78 @@
-//! Takes webhooks in: verified, appended to the ledger, and told to whom they concern, in one transaction.
+//! Receives webhooks: verifies each, appends it to the ledger and passes it to the consumers, in one transaction.
 
 use std::sync::Arc;
 
 use ring::hmac;
 
 use super::event::Event;
-use super::parse::{self, NoEvent};
+use super::parse::{self, InvalidEvent};
 use super::signature::{self, SignatureError};
-use super::{Found, ledger};
+use super::{RelatedEvents, ledger};
 use crate::config;
 use crate::control::{self, Control, Tx};
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::fault;
 
-/// Somebody whom events may concern.
-pub trait Consumer: std::fmt::Debug + Send + Sync {
-    /// Acts on a new event, in the transaction that appends it. `found` is everything that the ledger has about the same objects,
-    /// the event included; what has nothing to do with this consumer, it leaves alone. Returns whether the event is about
-    /// something of its own.
+/// Consumer of the provider's events.
+pub trait EventConsumer: std::fmt::Debug + Send + Sync {
+    /// Handles a new event, in the transaction that appends it. `found` has all events of the ledger about the same objects,
+    /// including the new one. Returns whether the event concerns
+    /// this consumer; other events are left alone.
     ///
     /// # Errors
-    /// The database's: nothing is kept then, and the provider sends the event again.
-    fn consume(&self, tx: &Tx<'_>, found: &Found, now: Timestamp) -> Result<bool, control::Error>;
+    /// Errors of the database: then nothing is stored, and the provider sends the event again.
+    fn consume(
+        &self,
+        tx: &Tx<'_>,
+        found: &RelatedEvents,
+        now: Timestamp,
+    ) -> Result<bool, control::Error>;
 }
 
-/// Why a webhook was not taken in.
+/// Error of a webhook that was not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiveError {
-    /// It is not the provider's, or not of now.
+    /// The signature is missing, wrong or too old.
     #[error(transparent)]
     Signature(#[from] SignatureError),
-    /// It is the provider's, and no event.
+    /// The document is not a valid event.
     #[error(transparent)]
-    NoEvent(#[from] NoEvent),
-    /// The database's.
+    InvalidEvent(#[from] InvalidEvent),
+    /// The control database failed.
     #[error(transparent)]
     Store(#[from] control::Error),
 }
 
-/// The receiver of webhooks.
+/// Receiver of webhooks.
 #[derive(Debug)]
-pub struct Receiver {
+pub struct WebhookReceiver {
     control: Control,
     clock: Clock,
     keys: Vec<hmac::Key>,
     /// Whether the provider moves real money here.
     live: bool,
-    consumers: Vec<Arc<dyn Consumer>>,
+    consumers: Vec<Arc<dyn EventConsumer>>,
 }
 
-impl Receiver {
-    /// The receiver for a configured provider.
+impl WebhookReceiver {
+    /// Creates the receiver for a configured provider.
     pub fn new(
         control: Control,
         clock: Clock,
         settings: &config::Stripe,
-        consumers: Vec<Arc<dyn Consumer>>,
+        consumers: Vec<Arc<dyn EventConsumer>>,
     ) -> Self {
         let secrets = settings.webhook_secret.0.iter();
         Self {
             control,
             clock,
-            keys: secrets.map(|secret| signature::key(secret)).collect(),
+            keys: secrets.map(|secret| signature::hmac_key(secret)).collect(),
             live: settings.is_live(),
             consumers,
         }
     }
 
-    /// Takes a webhook in. One that came before, of a type that nothing depends on, or of a trial where real money moves, changes
+    /// Receives a webhook. A repeated event, an unused type, or a test event on a live installation changes
     /// nothing.
     ///
     /// # Errors
@@ -75,10 +80,10 @@ impl Receiver {
     pub async fn receive(&self, signature: Option<&str>, body: &[u8]) -> Result<(), ReceiveError> {
         let now = self.clock.now();
         signature::verify(&self.keys, signature, body, now)?;
-        let Some(event) = parse::event(body)? else {
+        let Some(event) = parse::parse_event(body)? else {
             return Ok(());
         };
-        if self.live && parse::is_trial(body) {
+        if self.live && parse::is_test_mode(body) {
             tracing::warn!(
                 event = event.id,
                 "a webhook of the provider's test mode counts for nothing beside a live key: take the secret of its endpoint out of `webhook_secret`"
@@ -98,14 +103,14 @@ impl Receiver {
 fn append(
     tx: &Tx<'_>,
     event: &Event,
-    consumers: &[Arc<dyn Consumer>],
+    consumers: &[Arc<dyn EventConsumer>],
     now: Timestamp,
 ) -> Result<(), control::Error> {
     if !ledger::append(tx, event, now)? {
         return Ok(());
     }
     fault::point("webhook.appended");
-    let found = ledger::find(tx, event.references()).map_err(control::Error::from)?;
+    let found = ledger::find_related(tx, event.references()).map_err(control::Error::from)?;
     let mut claimed = false;
     for consumer in consumers {
         claimed |= consumer.consume(tx, &found, now)?;

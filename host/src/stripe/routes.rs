@@ -7,7 +7,7 @@ use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{ReceiveError, Receiver};
+use super::{ReceiveError, WebhookReceiver};
 use crate::http::extract::{UnreadBody, invalid};
 use crate::http::problem::{Code, Problem};
 
@@ -31,11 +31,11 @@ pub struct Received {
     extensions(("x-problems" = json!("invalid_request payload_too_large unsupported_media_type timeout payments_unconfigured capacity_reached")))
 )]
 pub async fn receive(
-    State(receiver): State<Option<Arc<Receiver>>>,
+    State(receiver): State<Option<Arc<WebhookReceiver>>>,
     body: UnreadBody,
 ) -> Result<Json<Received>, Problem> {
     let receiver = receiver.ok_or_else(unconfigured)?;
-    let (head, body) = body.raw().await?;
+    let (head, body) = body.read_with_head().await?;
     let mut signatures = head.headers.get_all("stripe-signature").iter();
     let signature = match (signatures.next(), signatures.next()) {
         (one, None) => one.map(|value| value.to_str().unwrap_or_default()),
@@ -45,7 +45,7 @@ pub async fn receive(
     Ok(Json(Received { received: true }))
 }
 
-/// The problem of everything that needs a payment provider, where there is none.
+/// Returns the problem of a request that needs a payment provider where none is configured.
 pub fn unconfigured() -> Problem {
     Problem::new(
         Code::PaymentsUnconfigured,
@@ -56,7 +56,9 @@ pub fn unconfigured() -> Problem {
 impl From<ReceiveError> for Problem {
     fn from(error: ReceiveError) -> Self {
         match error {
-            ReceiveError::Signature(_) | ReceiveError::NoEvent(_) => invalid(format!("{error}.")),
+            ReceiveError::Signature(_) | ReceiveError::InvalidEvent(_) => {
+                invalid(format!("{error}."))
+            }
             ReceiveError::Store(error) => error.into(),
         }
     }

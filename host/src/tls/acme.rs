@@ -1,4 +1,4 @@
-//! An authority that speaks ACME (RFC 8555): its account, and an order from its beginning to the certificate.
+//! An authority that speaks ACME (RFC 8555): the account there, and an order from its beginning to the certificate.
 
 use std::fmt;
 use std::pin::Pin;
@@ -25,16 +25,15 @@ use super::store::Store;
 use crate::config::Acme;
 use crate::outbound::{Outbound, OutboundError};
 
-/// How long an answer of the authority may take.
-const ANSWER: Duration = Duration::from_secs(30);
-/// How long the authority may take to look at a proof, and to issue.
-const LOOK: Duration = Duration::from_secs(60);
-/// How long all of an order may take.
-const ORDER: Duration = Duration::from_secs(180);
-/// The most characters of what an authority says that are logged.
-const SAID: usize = 400;
+/// Timeout of one request to the authority.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// Timeout of the authority's validation of a challenge, and of the issuance.
+const VALIDATION_TIMEOUT: Duration = Duration::from_secs(60);
+/// Timeout of a whole order.
+const ORDER_TIMEOUT: Duration = Duration::from_secs(180);
+/// Most characters of an authority's error that are logged.
+const MAX_LOGGED_CHARS: usize = 400;
 
-/// An authority.
 pub(super) struct AcmeAuthority {
     settings: Acme,
     outbound: Outbound,
@@ -50,18 +49,18 @@ impl fmt::Debug for AcmeAuthority {
     }
 }
 
-/// An account as it is kept.
+/// The account as it is stored.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredAccount {
     contact: Option<String>,
     credentials: AccountCredentials,
 }
 
 impl AcmeAuthority {
-    /// The authority of the settings.
+    /// Makes the authority of the settings.
     ///
     /// # Errors
-    /// When the certificates that it is believed by cannot be read.
+    /// When the file of its root certificates cannot be read.
     pub(super) fn new(
         settings: &Acme,
         store: Store,
@@ -69,7 +68,7 @@ impl AcmeAuthority {
     ) -> anyhow::Result<Self> {
         let outbound = match &settings.root {
             None => Outbound::new()?,
-            Some(root) => Outbound::believing(root).context("acme.root")?,
+            Some(root) => Outbound::with_roots_from(root).context("acme.root")?,
         };
         Ok(Self {
             settings: settings.clone(),
@@ -99,9 +98,9 @@ impl AcmeAuthority {
             shown.push(self.challenges.show(name, digest.as_ref())?);
             challenge.set_ready().await?;
         }
-        let retries = RetryPolicy::new().timeout(LOOK);
+        let retries = RetryPolicy::new().timeout(VALIDATION_TIMEOUT);
         if order.poll_ready(&retries).await? != OrderStatus::Ready {
-            return Err(Failure::Refused(reason(&mut order).await));
+            return Err(Failure::Refused(failure_reason(&mut order).await));
         }
         drop(shown);
         let key = KeyPair::generate().map_err(anyhow::Error::from)?;
@@ -111,42 +110,42 @@ impl AcmeAuthority {
         Ok(format!("{}{chain}", key.serialize_pem()))
     }
 
-    /// The account, made or read when it is first needed.
+    /// Returns the account, which is created or read when it is first needed.
     async fn account(&self) -> Result<Account, Failure> {
         let mut known = self.account.lock().await;
         if let Some(account) = &*known {
             return Ok(account.clone());
         }
         let store = self.store.clone();
-        let kept = tokio::task::spawn_blocking(move || store.account::<Kept>());
+        let kept = tokio::task::spawn_blocking(move || store.account::<StoredAccount>());
         let account = match kept.await.map_err(anyhow::Error::from)?? {
-            Some(kept) => self.found(kept).await?,
-            None => self.made().await?,
+            Some(kept) => self.restore_account(kept).await?,
+            None => self.create_account().await?,
         };
         Ok(known.insert(account).clone())
     }
 
     fn builder(&self) -> instant_acme::AccountBuilder {
-        Account::builder_with_http(Box::new(Client(self.outbound.clone())))
+        Account::builder_with_http(Box::new(AcmeClient(self.outbound.clone())))
     }
 
-    async fn found(&self, kept: Kept) -> Result<Account, Failure> {
+    async fn restore_account(&self, kept: StoredAccount) -> Result<Account, Failure> {
         let credentials = serde_json::to_value(&kept.credentials).map_err(anyhow::Error::from)?;
         let account = self.builder().from_credentials(kept.credentials).await?;
         if kept.contact != self.settings.contact {
             let contact: Vec<&str> = self.settings.contact.as_deref().into_iter().collect();
             account.update_contacts(&contact).await?;
             let credentials = serde_json::from_value(credentials).map_err(anyhow::Error::from)?;
-            self.keep(credentials).await?;
+            self.store_account(credentials).await?;
         }
         Ok(account)
     }
 
-    async fn made(&self) -> Result<Account, Failure> {
+    async fn create_account(&self) -> Result<Account, Failure> {
         let contact: Vec<&str> = self.settings.contact.as_deref().into_iter().collect();
         let new = NewAccount {
             contact: &contact,
-            // By `https` without files the operator does: the documents say so.
+            // The operator agrees by setting `https` without files, as the documents say.
             terms_of_service_agreed: true,
             only_return_existing: false,
         };
@@ -155,13 +154,13 @@ impl AcmeAuthority {
         let binding = binding.map(|(kid, key)| ExternalAccountKey::new(kid.to_owned(), &key));
         let builder = self.builder();
         let (account, credentials) = builder.create(&new, directory, binding.as_ref()).await?;
-        self.keep(credentials).await?;
+        self.store_account(credentials).await?;
         Ok(account)
     }
 
-    async fn keep(&self, credentials: AccountCredentials) -> Result<(), Failure> {
+    async fn store_account(&self, credentials: AccountCredentials) -> Result<(), Failure> {
         let (store, contact) = (self.store.clone(), self.settings.contact.clone());
-        let kept = Kept {
+        let kept = StoredAccount {
             contact,
             credentials,
         };
@@ -169,8 +168,8 @@ impl AcmeAuthority {
         Ok(keep.await.map_err(anyhow::Error::from)??)
     }
 
-    /// Forgets the account in memory, so that the next order reads the authority's directory anew; for good if the authority has.
-    async fn forget(&self, for_good: bool) -> Result<(), Failure> {
+    /// Drops the account in memory, so that the next order reads the authority's directory again; `for_good` deletes the stored one, too.
+    async fn forget_account(&self, for_good: bool) -> Result<(), Failure> {
         *self.account.lock().await = None;
         if for_good {
             let store = self.store.clone();
@@ -180,12 +179,13 @@ impl AcmeAuthority {
         Ok(())
     }
 
-    async fn issued(&self, name: &str) -> Result<String, Failure> {
+    async fn order_with_retry(&self, name: &str) -> Result<String, Failure> {
         let failure = match self.order(name).await {
             Err(failure) => failure,
             issued => return issued,
         };
-        self.forget(matches!(failure, Failure::NoAccount)).await?;
+        self.forget_account(matches!(failure, Failure::NoAccount))
+            .await?;
         match failure {
             Failure::NoAccount => self.order(name).await,
             failure => Err(failure),
@@ -196,7 +196,7 @@ impl AcmeAuthority {
 impl Authority for AcmeAuthority {
     fn issue<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, Refusal>> {
         Box::pin(async move {
-            match tokio::time::timeout(ORDER, self.issued(name)).await {
+            match tokio::time::timeout(ORDER_TIMEOUT, self.order_with_retry(name)).await {
                 Ok(issued) => issued.map_err(Refusal::from),
                 Err(_) => Err(Refusal::Refused("it did not issue in time".to_owned())),
             }
@@ -204,15 +204,15 @@ impl Authority for AcmeAuthority {
     }
 }
 
-/// A request for a certificate of a name, signed by the key.
+/// Makes a certificate signing request.
 fn certificate_request(name: &str, key: &KeyPair) -> anyhow::Result<Vec<u8>> {
     let mut params = CertificateParams::new(vec![name.to_owned()])?;
     params.distinguished_name = DistinguishedName::new();
     Ok(params.serialize_request(key)?.der().to_vec())
 }
 
-/// Why an order is not ready, as the authority says of its challenges.
-async fn reason(order: &mut Order) -> String {
+/// Reads from the challenges why an order failed.
+async fn failure_reason(order: &mut Order) -> String {
     let mut authorizations = order.authorizations();
     while let Some(authorization) = authorizations.next().await {
         let Ok(mut authorization) = authorization else {
@@ -229,7 +229,7 @@ async fn reason(order: &mut Order) -> String {
     "it does not say why".to_owned()
 }
 
-/// Why there is no certificate.
+/// Reason for a failed order.
 enum Failure {
     /// The authority knows no such account.
     NoAccount,
@@ -255,7 +255,7 @@ impl From<Error> for Failure {
                     .to_owned(),
             ),
             "rateLimited" => Self::Busy(problem.to_string()),
-            // An order that is not ready any more was finalized by a request whose answer was lost.
+            // `orderNotReady`: the order was finalized by a request whose answer was lost.
             "serverInternal" | "badNonce" | "orderNotReady" => Self::Unreached(problem.to_string()),
             _ => Self::Refused(problem.to_string()),
         }
@@ -276,8 +276,8 @@ impl From<std::io::Error> for Failure {
 
 impl From<Failure> for Refusal {
     fn from(failure: Failure) -> Self {
-        // One line of the log, whatever the other side writes.
-        let short = |text: String| text.escape_debug().take(SAID).collect();
+        // Escaped and shortened, so that it stays one line of the log.
+        let short = |text: String| text.escape_debug().take(MAX_LOGGED_CHARS).collect();
         match failure {
             Failure::NoAccount => Self::Refused("it does not know the account".to_owned()),
             Failure::Refused(text) => Self::Refused(short(text)),
@@ -287,10 +287,10 @@ impl From<Failure> for Refusal {
     }
 }
 
-/// Our one client of other servers, as the library asks for it.
-struct Client(Outbound);
+/// Adapter from the outbound client to the library's trait.
+struct AcmeClient(Outbound);
 
-impl HttpClient for Client {
+impl HttpClient for AcmeClient {
     fn request(
         &self,
         request: Request<BodyWrapper<Bytes>>,
@@ -306,9 +306,9 @@ impl HttpClient for Client {
                 let request = client.request(parts.method.clone(), parts.uri.to_string());
                 request.headers(parts.headers.clone()).body(body.clone())
             };
-            let mut answer = outbound.call(ANSWER, call).await;
-            // Once more: a connection that was used again may just have been closing. What came through all the same is refused the
-            // second time for its nonce, and then asked for once more by the library.
+            let mut answer = outbound.call(REQUEST_TIMEOUT, call).await;
+            // Retried once: a pooled connection may just have been closing. If the first request has arrived all the same, the second is
+            // refused for its nonce, and the library retries that.
             let is_broken = |error: &OutboundError| {
                 matches!(
                     error,
@@ -316,7 +316,7 @@ impl HttpClient for Client {
                 )
             };
             if answer.as_ref().is_err_and(is_broken) {
-                answer = outbound.call(ANSWER, call).await;
+                answer = outbound.call(REQUEST_TIMEOUT, call).await;
             }
             let answer = answer.map_err(|error| Error::Other(Box::new(error)))?;
             let mut response = Response::new(Full::new(answer.body));

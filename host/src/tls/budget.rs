@@ -1,78 +1,77 @@
-//! Budget of an authority's favours: so many new certificates of projects a week, and nothing for a while after it refused.
+//! Budget of requests to an authority: a number of new certificates for projects a week, and a backoff after a failure.
 //!
-//! It is remembered over restarts: an authority counts on, and a server that starts again and again would spend what it allows.
+//! It survives restarts: the authority's own limits do, and a server that restarts in a loop would exhaust them.
 
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Cap, Part};
+use crate::config::{Cap, CapPart};
 use svc_base::clock::Timestamp;
 
 const MINUTE: i64 = 60 * 1_000;
 const WEEK: i64 = 7 * 24 * 60 * MINUTE;
-/// The rest after an authority refused a name, which doubles with every further refusal: four in the first hour, where Let's Encrypt
-/// allows five.
-const REST: i64 = 5 * MINUTE;
-/// The longest rest.
-const LONGEST: i64 = 6 * 60 * MINUTE;
-/// The rest where an authority was not reached, which costs nothing there.
-const PAUSE: i64 = MINUTE;
-/// The rest of all names when an authority says that it was asked too often.
-const BUSY: i64 = 60 * MINUTE;
-/// The rest after a certificate was issued: one that would be due at once, as where a clock is wrong, is not asked for again and again.
-const ISSUED: i64 = 24 * 60 * MINUTE;
-/// The most names whose rests are remembered.
-const REMEMBERED: usize = 1_000;
+/// Backoff after a refused name, doubled by every further refusal: four attempts in the first hour, where Let's Encrypt allows five.
+const FIRST_BACKOFF: i64 = 5 * MINUTE;
+/// The longest backoff.
+const MAX_BACKOFF: i64 = 6 * 60 * MINUTE;
+/// Backoff after an authority was not reached, which costs nothing there.
+const UNREACHED_BACKOFF: i64 = MINUTE;
+/// Backoff of all names after an authority's rate limit.
+const RATE_LIMIT_BACKOFF: i64 = 60 * MINUTE;
+/// Pause after a certificate was issued, so that one that is due at once, as with a wrong clock, is not ordered again and again.
+const REISSUE_INTERVAL: i64 = 24 * 60 * MINUTE;
+/// Most names whose backoffs are stored.
+const MAX_BACKOFFS: usize = 1_000;
 
 /// Why a certificate was not issued.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refusal {
-    /// The authority was not reached, or something here failed before it was asked.
+    /// The authority was not reached, or an error of ours came before the request.
     #[error("the authority was not reached: {0}")]
     Unreached(String),
-    /// It refused.
+    /// The authority refused the name.
     #[error("the authority refused: {0}")]
     Refused(String),
-    /// It was asked too often.
+    /// The authority's rate limit was reached.
     #[error("the authority was asked too often: {0}")]
     Busy(String),
 }
 
-/// Owner of a project's label, by whom new certificates are counted.
+/// Owner of a project's label; new certificates are counted by owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelOwner {
     /// Name of the principal that owns the project.
     pub principal: String,
-    /// Whether the principal neither pays nor was made by the operator.
-    pub is_unproven: bool,
+    /// Whether the principal is on a free plan and was not created by the operator.
+    pub is_free_tier: bool,
 }
 
-/// Counts of what was asked for, and the rests that follow.
+/// Spent certificates, and the backoffs of names.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Budget {
-    /// When everything spent has come back.
+    /// Time at which everything spent will have refilled.
     spent_until: Timestamp,
-    /// When everything has come back that those spent for whom no part is kept.
+    /// Time at which the spending of unproven owners will have refilled.
     #[serde(default = "never")]
     strangers_until: Timestamp,
-    /// When everything has come back that a principal spent.
+    /// Time at which a principal's spending will have refilled.
     #[serde(default)]
     owners_until: HashMap<String, Timestamp>,
-    /// Until when nothing is asked for.
+    /// Time until which no certificate is ordered, after a rate limit.
     #[serde(default)]
     busy_until: Option<Timestamp>,
-    /// Names that rest.
+    /// Backoffs by name.
     #[serde(default)]
-    rests: HashMap<String, Rest>,
+    rests: HashMap<String, Backoff>,
 }
 
-/// A name that rests.
+/// Backoff of a name.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Rest {
-    /// How often it was refused since it was last issued.
+struct Backoff {
+    /// Refusals since the last certificate.
     times: u32,
-    /// Until when it is not asked for.
+    /// Time until which no certificate is ordered.
     until: Timestamp,
 }
 
@@ -89,8 +88,8 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Until when a name is not asked for; `None` if it may be.
-    pub(super) fn rests_until(&self, name: &str, now: Timestamp) -> Option<Timestamp> {
+    /// Returns the time until which a name is not ordered; `None` if it may be.
+    pub(super) fn blocked_until(&self, name: &str, now: Timestamp) -> Option<Timestamp> {
         let own = self.rests.get(name).map(|rest| rest.until);
         own.into_iter()
             .chain(self.busy_until)
@@ -98,72 +97,78 @@ impl Budget {
             .filter(|until| now < *until)
     }
 
-    /// Takes one of a week's new certificates, which come back evenly.
+    /// Spends one of a week's new certificates, which refill evenly.
     ///
     /// # Errors
-    /// The part of them that is spent: all, all but what is kept, or the owner's.
+    /// The exhausted part: the whole, the part of unproven owners, or the owner's.
     pub(super) fn spend(
         &mut self,
         per_week: &Cap,
         owner: &LabelOwner,
         now: Timestamp,
-    ) -> Result<(), Part> {
+    ) -> Result<(), CapPart> {
         self.owners_until.retain(|_, until| now < *until);
         let own = self.owners_until.get(&owner.principal);
         let own = own.copied().unwrap_or_else(never);
-        let all = spent(self.spent_until, per_week.whole, now).ok_or(Part::Whole)?;
-        let strangers = match owner.is_unproven {
-            true => spent(self.strangers_until, per_week.strangers, now).ok_or(Part::Strangers)?,
+        let all = spend_one(self.spent_until, per_week.whole, now).ok_or(CapPart::Whole)?;
+        let strangers = match owner.is_free_tier {
+            true => spend_one(self.strangers_until, per_week.strangers, now)
+                .ok_or(CapPart::Strangers)?,
             false => self.strangers_until,
         };
-        let own = spent(own, per_week.of_owner, now).ok_or(Part::Owner)?;
+        let own = spend_one(own, per_week.per_owner, now).ok_or(CapPart::Owner)?;
         self.spent_until = all;
         self.strangers_until = strangers;
         self.owners_until.insert(owner.principal.clone(), own);
         Ok(())
     }
 
-    /// Remembers that a name was issued.
-    pub(super) fn issued(&mut self, name: &str, now: Timestamp) {
-        let until = Timestamp(now.0.saturating_add(ISSUED));
-        self.remember(name, Rest { times: 0, until }, now);
+    /// Records an issued certificate.
+    pub(super) fn record_success(&mut self, name: &str, now: Timestamp) {
+        let until = Timestamp(now.0.saturating_add(REISSUE_INTERVAL));
+        self.remember(name, Backoff { times: 0, until }, now);
     }
 
-    /// Remembers that a name was not issued; answers until when it rests.
-    pub(super) fn not_issued(&mut self, name: &str, why: &Refusal, now: Timestamp) -> Timestamp {
+    /// Records a failure; returns the end of the name's backoff.
+    pub(super) fn record_failure(
+        &mut self,
+        name: &str,
+        why: &Refusal,
+        now: Timestamp,
+    ) -> Timestamp {
         let later = |millis: i64| Timestamp(now.0.saturating_add(millis));
         let times = self.rests.get(name).map_or(0, |rest| rest.times);
         let (times, until) = match why {
-            Refusal::Unreached(_) => (times, later(PAUSE)),
+            Refusal::Unreached(_) => (times, later(UNREACHED_BACKOFF)),
             Refusal::Refused(_) => {
-                let rest = REST.saturating_mul(1 << times.min(16));
-                (times.saturating_add(1), later(rest.min(LONGEST)))
+                let rest = FIRST_BACKOFF.saturating_mul(1 << times.min(16));
+                (times.saturating_add(1), later(rest.min(MAX_BACKOFF)))
             }
             Refusal::Busy(_) => {
-                self.busy_until = Some(later(BUSY));
-                (times, later(BUSY))
+                self.busy_until = Some(later(RATE_LIMIT_BACKOFF));
+                (times, later(RATE_LIMIT_BACKOFF))
             }
         };
-        self.remember(name, Rest { times, until }, now);
+        self.remember(name, Backoff { times, until }, now);
         until
     }
 
-    fn remember(&mut self, name: &str, rest: Rest, now: Timestamp) {
+    fn remember(&mut self, name: &str, rest: Backoff, now: Timestamp) {
         self.rests
-            .retain(|_, rest| now.0 < rest.until.0.saturating_add(LONGEST));
-        if self.rests.len() < REMEMBERED || self.rests.contains_key(name) {
+            .retain(|_, rest| now.0 < rest.until.0.saturating_add(MAX_BACKOFF));
+        if self.rests.len() < MAX_BACKOFFS || self.rests.contains_key(name) {
             self.rests.insert(name.to_owned(), rest);
         }
     }
 }
 
-/// A time before all others.
+/// The earliest time.
 fn never() -> Timestamp {
     Timestamp(0)
 }
 
-/// Takes one of so many that come back evenly over a week; `None` if all are spent.
-fn spent(until: Timestamp, per_week: u64, now: Timestamp) -> Option<Timestamp> {
+/// Spends one of `per_week`, which refill evenly over a week; returns the new time of full refill, or `None` if all are spent.
+fn spend_one(until: Timestamp, per_week: u64, now: Timestamp) -> Option<Timestamp> {
     let per_week = i64::try_from(per_week).unwrap_or(i64::MAX);
     let each = WEEK.checked_div(per_week)?;
     let until = until.max(now).0.saturating_add(each);
@@ -180,10 +185,10 @@ mod tests {
         Limits::default().cap("projects_per_week", per_week)
     }
 
-    fn owner(name: &str, is_unproven: bool) -> LabelOwner {
+    fn owner(name: &str, is_free_tier: bool) -> LabelOwner {
         LabelOwner {
             principal: name.to_owned(),
-            is_unproven,
+            is_free_tier,
         }
     }
 
@@ -205,15 +210,15 @@ mod tests {
             last = Timestamp(last.0 + 1);
             spend(last).unwrap();
         }
-        assert_eq!(spend(last), Err(Part::Whole));
+        assert_eq!(spend(last), Err(CapPart::Whole));
         // A fortieth of a week is 252 minutes.
-        assert_eq!(spend(minutes(&clock, 251)), Err(Part::Whole));
+        assert_eq!(spend(minutes(&clock, 251)), Err(CapPart::Whole));
         spend(minutes(&clock, 2)).unwrap();
-        assert_eq!(spend(clock.now()), Err(Part::Whole));
+        assert_eq!(spend(clock.now()), Err(CapPart::Whole));
         let mut again: Budget =
             serde_json::from_slice(&serde_json::to_vec(&budget).unwrap()).unwrap();
         let kept = again.spend(&cap(40), &owner("a", false), clock.now());
-        assert_eq!(kept, Err(Part::Whole), "a restart brings none back");
+        assert_eq!(kept, Err(CapPart::Whole), "a restart brings none back");
     }
 
     #[test]
@@ -221,8 +226,8 @@ mod tests {
         let clock = Clock::manual(START);
         let mut budget = Budget::default();
         // Of 100: 50 for each owner, and 80 for all who do not pay.
-        let mut spend = |name: &str, is_unproven: bool, at| {
-            let owner = owner(name, is_unproven);
+        let mut spend = |name: &str, is_free_tier: bool, at| {
+            let owner = owner(name, is_free_tier);
             let spent = std::iter::repeat_with(|| budget.spend(&cap(100), &owner, at));
             spent.take_while(Result::is_ok).count()
         };
@@ -268,17 +273,17 @@ mod tests {
         let mut budget = Budget::default();
         let why = Refusal::Refused("no such address".into());
         for rest in [5, 10, 20, 40, 80, 160, 320, 360, 360] {
-            assert_eq!(budget.rests_until("a.example", clock.now()), None);
-            let until = budget.not_issued("a.example", &why, clock.now());
+            assert_eq!(budget.blocked_until("a.example", clock.now()), None);
+            let until = budget.record_failure("a.example", &why, clock.now());
             assert_eq!(until, clock.now().plus_seconds(rest * 60));
-            assert_eq!(budget.rests_until("a.example", clock.now()), Some(until));
-            assert_eq!(budget.rests_until("b.example", clock.now()), None);
+            assert_eq!(budget.blocked_until("a.example", clock.now()), Some(until));
+            assert_eq!(budget.blocked_until("b.example", clock.now()), None);
             minutes(&clock, u64::try_from(rest).unwrap());
         }
-        budget.issued("a.example", clock.now());
+        budget.record_success("a.example", clock.now());
         let day = clock.now().plus_seconds(24 * 60 * 60);
-        assert_eq!(budget.rests_until("a.example", clock.now()), Some(day));
-        let until = budget.not_issued("a.example", &why, clock.now());
+        assert_eq!(budget.blocked_until("a.example", clock.now()), Some(day));
+        let until = budget.record_failure("a.example", &why, clock.now());
         assert_eq!(until, clock.now().plus_seconds(300));
     }
 
@@ -288,16 +293,16 @@ mod tests {
         let mut budget = Budget::default();
         for _ in 0..3 {
             let why = Refusal::Unreached("no answer in time".into());
-            let until = budget.not_issued("a.example", &why, clock.now());
+            let until = budget.record_failure("a.example", &why, clock.now());
             assert_eq!(until, clock.now().plus_seconds(60));
             minutes(&clock, 1);
         }
         let why = Refusal::Busy("too many certificates".into());
-        budget.not_issued("a.example", &why, clock.now());
-        assert!(budget.rests_until("b.example", clock.now()).is_some());
+        budget.record_failure("a.example", &why, clock.now());
+        assert!(budget.blocked_until("b.example", clock.now()).is_some());
         assert!(
             budget
-                .rests_until("b.example", minutes(&clock, 60))
+                .blocked_until("b.example", minutes(&clock, 60))
                 .is_none()
         );
     }
@@ -306,12 +311,12 @@ mod tests {
     fn so_many_names_are_remembered() {
         let mut budget = Budget::default();
         let why = Refusal::Refused(String::new());
-        for number in 0..2 * REMEMBERED {
-            budget.not_issued(&format!("{number}.example"), &why, START);
+        for number in 0..2 * MAX_BACKOFFS {
+            budget.record_failure(&format!("{number}.example"), &why, START);
         }
-        assert_eq!(budget.rests.len(), REMEMBERED);
-        let later = Timestamp(START.0 + REST + LONGEST);
-        budget.not_issued("other.example", &why, later);
+        assert_eq!(budget.rests.len(), MAX_BACKOFFS);
+        let later = Timestamp(START.0 + FIRST_BACKOFF + MAX_BACKOFF);
+        budget.record_failure("other.example", &why, later);
         assert_eq!(budget.rests.len(), 1, "what rests no more is forgotten");
     }
 }

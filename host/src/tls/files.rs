@@ -1,26 +1,26 @@
-//! A certificate and its key in two files of the operator's, which are read again when they change.
+//! A certificate and its key in two files of the operator, which are read again when they change.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 
-use super::pair::{Pair, PairError};
+use super::pair::{CertificatePair, PairError};
 
-/// Rights to the file of a key that others must not have; those of a group are for the operator to choose.
-const OTHERS: u32 = 0o007;
+/// Permissions of other users on the key's file, which must not be set; those of a group are the operator's choice.
+const OTHERS_MODE: u32 = 0o007;
 
-/// The two files, and what was last read in them.
+/// The two files, and the digest of their last content.
 #[derive(Debug)]
-pub(super) struct Files {
+pub(super) struct CertificateFiles {
     cert: PathBuf,
     key: PathBuf,
-    /// The digest of both.
+    /// Digest of both files when they were last read.
     seen: Option<[u8; 32]>,
 }
 
-impl Files {
-    /// Files that have not been read yet.
+impl CertificateFiles {
+    /// Names the files; nothing is read yet.
     pub(super) fn new(cert: &Path, key: &Path) -> Self {
         Self {
             cert: cert.to_owned(),
@@ -29,11 +29,11 @@ impl Files {
         }
     }
 
-    /// Reads both; `None` if they are as they were. Blocks.
+    /// Reads both files; `None` if they have not changed. Blocks.
     ///
     /// # Errors
-    /// When one cannot be read, or they are not a pair, naming the setting. That is said once for the same files.
-    pub(super) fn look(&mut self) -> anyhow::Result<Option<Pair>> {
+    /// When one cannot be read, or they are not a pair, naming the setting. The same content fails once.
+    pub(super) fn read_if_changed(&mut self) -> anyhow::Result<Option<CertificatePair>> {
         let read = |name: &str, path: &Path| {
             std::fs::read(path).with_context(|| format!("{name}: reading {}", path.display()))
         };
@@ -49,14 +49,14 @@ impl Files {
         }
         self.seen = digest;
         let (cert, key) = (cert?, key?);
-        let pair = Pair::read(&cert, &key).map_err(|error| self.named(&error))?;
+        let pair = CertificatePair::read(&cert, &key).map_err(|error| self.name_setting(&error))?;
         Ok(Some(pair))
     }
 
-    /// A sentence if others can read the key. Blocks.
-    pub(super) fn is_open(&self) -> Option<String> {
+    /// Returns a warning if other users can read the key. Blocks.
+    pub(super) fn exposure_warning(&self) -> Option<String> {
         let mode = std::fs::metadata(&self.key).ok()?.mode() & 0o7777;
-        (mode & OTHERS != 0).then(|| {
+        (mode & OTHERS_MODE != 0).then(|| {
             format!(
                 "tls_key: every user of this machine can read {} (mode {mode:04o}): close it with chmod o-rwx",
                 self.key.display()
@@ -64,13 +64,13 @@ impl Files {
         })
     }
 
-    fn named(&self, error: &PairError) -> anyhow::Error {
+    fn name_setting(&self, error: &PairError) -> anyhow::Error {
         let (cert, key) = (self.cert.display(), self.key.display());
         match error {
             PairError::NoCertificate | PairError::Unusable(_) => {
                 anyhow!("tls_cert: {cert}: {error}")
             }
-            PairError::NoKey | PairError::Kind => anyhow!("tls_key: {key}: {error}"),
+            PairError::SigningError | PairError::Kind => anyhow!("tls_key: {key}: {error}"),
             PairError::Mismatch => {
                 anyhow!("tls_key: {key}: {error} in {cert} (tls_cert): name the two of one pair")
             }

@@ -10,38 +10,37 @@ use rustls::{Error, InconsistentKeys};
 
 use super::validity::Validity;
 
-/// A certificate with those that it is believed by, and its key.
+/// A certificate chain and its private key.
 #[derive(Clone, Debug)]
-pub(super) struct Pair {
-    /// Certificate and key as a handshake takes them.
+pub(super) struct CertificatePair {
+    /// Chain and key as rustls takes them.
     pub(super) key: Arc<CertifiedKey>,
-    /// From when to when the certificate is valid.
     pub(super) validity: Validity,
 }
 
-/// Texts that are not a certificate and its key.
+/// Error of two texts that are not a certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum PairError {
-    /// No certificate in the first.
+    /// The first text has no certificate.
     #[error("there is no certificate in PEM in it")]
     NoCertificate,
-    /// No key in the second.
+    /// The second text has no key.
     #[error("there is no private key in PEM in it")]
-    NoKey,
-    /// A key of a kind that TLS does not take here.
+    SigningError,
+    /// The key's algorithm is not supported.
     #[error(
         "the private key is of a kind that is not supported: use ECDSA (P-256, P-384), Ed25519 or RSA"
     )]
     Kind,
-    /// The key is another's.
+    /// The key belongs to another certificate.
     #[error("the private key does not belong to the certificate")]
     Mismatch,
-    /// A certificate that cannot be used, whatever its key.
+    /// The certificate cannot be used, whatever its key.
     #[error("the certificate cannot be used: {0}")]
     Unusable(String),
 }
 
-impl Pair {
+impl CertificatePair {
     /// Reads a certificate and a key in PEM.
     ///
     /// # Errors
@@ -50,13 +49,13 @@ impl Pair {
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
         let chain = chain.map_err(|_| PairError::NoCertificate)?;
         let first = chain.first().ok_or(PairError::NoCertificate)?;
-        let validity = Validity::of(first).ok_or(PairError::NoCertificate)?;
-        let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| PairError::NoKey)?;
+        let validity = Validity::parse(first).ok_or(PairError::NoCertificate)?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| PairError::SigningError)?;
         let provider = default_provider();
         let key = provider.key_provider.load_private_key(key);
         let key = CertifiedKey::new(chain, key.map_err(|_| PairError::Kind)?);
         match key.keys_match() {
-            // A key that tells nothing of itself is taken at the operator's word.
+            // Unknown means that the key cannot tell its public half: it is accepted.
             Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
             Err(Error::InconsistentKeys(_)) => return Err(PairError::Mismatch),
             Err(error) => return Err(PairError::Unusable(error.to_string())),
@@ -77,18 +76,18 @@ mod tests {
         let make = || rcgen::generate_simple_self_signed(vec!["a.example".into()]).unwrap();
         let (one, other) = (make(), make());
         let (certificate, key) = (one.cert.pem(), one.signing_key.serialize_pem());
-        assert!(Pair::read(certificate.as_bytes(), key.as_bytes()).is_ok());
+        assert!(CertificatePair::read(certificate.as_bytes(), key.as_bytes()).is_ok());
         let both = format!("{key}{certificate}");
-        assert!(Pair::read(both.as_bytes(), both.as_bytes()).is_ok());
+        assert!(CertificatePair::read(both.as_bytes(), both.as_bytes()).is_ok());
         let strange = other.signing_key.serialize_pem();
         for (certificate, key, expected) in [
             (certificate.as_str(), strange.as_str(), PairError::Mismatch),
-            (&certificate, &certificate, PairError::NoKey),
+            (&certificate, &certificate, PairError::SigningError),
             (&key, &key, PairError::NoCertificate),
             ("", &key, PairError::NoCertificate),
-            (&certificate, "nothing", PairError::NoKey),
+            (&certificate, "nothing", PairError::SigningError),
         ] {
-            let found = Pair::read(certificate.as_bytes(), key.as_bytes());
+            let found = CertificatePair::read(certificate.as_bytes(), key.as_bytes());
             assert_eq!(found.unwrap_err(), expected);
         }
     }

@@ -1,7 +1,7 @@
-//! Files of an authority, in `data/tls`: an account, certificates with their keys, and what was spent.
+//! Files of an authority, in `data/tls`: the account, certificates with their keys, and the budget.
 //!
-//! Each authority has a directory of its own. Every file is its owner's alone, and replaced whole. A backup has none of it: all of it can
-//! be had again, and a key that lies in two places is no secret of this server any more.
+//! Each authority has a directory of its own. Files are readable by their owner alone, and replaced atomically. Backups leave them
+//! out: certificates can be ordered again, and a key in two places is no longer this server's secret.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write as _};
@@ -12,15 +12,15 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use super::pair::Pair;
+use super::pair::CertificatePair;
 
-/// The directory of all authorities, in the data directory.
+/// Directory of all authorities in the data directory.
 const DIRECTORY: &str = "tls";
 /// File of the account.
 const ACCOUNT: &str = "account.json";
-/// File of what was spent.
+/// File of the budget.
 const BUDGET: &str = "budget.json";
-/// How the files of certificates end.
+/// Extension of certificates' files.
 const PEM: &str = "pem";
 
 /// The directory of one authority.
@@ -47,11 +47,11 @@ impl Store {
         Ok(Self(path))
     }
 
-    /// All certificates that can be used, each with its name; says of the others that they cannot be. Blocks.
+    /// Reads all usable certificates, each with its name; logs the others. Blocks.
     ///
     /// # Errors
     /// The disk's.
-    pub(super) fn pairs(&self) -> io::Result<Vec<(String, Pair)>> {
+    pub(super) fn pairs(&self) -> io::Result<Vec<(String, CertificatePair)>> {
         let mut pairs = Vec::new();
         for entry in std::fs::read_dir(&self.0)? {
             let path = entry?.path();
@@ -61,7 +61,7 @@ impl Store {
                 continue;
             };
             let text = std::fs::read(&path)?;
-            match Pair::read(&text, &text) {
+            match CertificatePair::read(&text, &text) {
                 Ok(pair) => pairs.push((name.to_owned(), pair)),
                 Err(error) => tracing::warn!(
                     path = %path.display(), %error,
@@ -72,7 +72,7 @@ impl Store {
         Ok(pairs)
     }
 
-    /// Keeps a certificate and its key for a name. Blocks.
+    /// Stores the certificate and key of a name. Blocks.
     ///
     /// # Errors
     /// The disk's.
@@ -80,7 +80,7 @@ impl Store {
         self.write(&format!("{name}.{PEM}"), pem.as_bytes())
     }
 
-    /// Forgets the certificate of a name. Blocks.
+    /// Deletes the certificate of a name. Blocks.
     ///
     /// # Errors
     /// The disk's.
@@ -88,7 +88,7 @@ impl Store {
         self.remove_file(&format!("{name}.{PEM}"))
     }
 
-    /// The account, if there is one. Blocks.
+    /// Reads the account, if there is one. Blocks.
     ///
     /// # Errors
     /// The disk's, and a file that is damaged.
@@ -96,7 +96,7 @@ impl Store {
         self.read(ACCOUNT)
     }
 
-    /// Keeps the account. Blocks.
+    /// Stores the account. Blocks.
     ///
     /// # Errors
     /// The disk's.
@@ -104,7 +104,7 @@ impl Store {
         self.write(ACCOUNT, &serde_json::to_vec(account)?)
     }
 
-    /// Forgets the account. Blocks.
+    /// Deletes the account. Blocks.
     ///
     /// # Errors
     /// The disk's.
@@ -112,7 +112,7 @@ impl Store {
         self.remove_file(ACCOUNT)
     }
 
-    /// Reads what was spent, if anything was. Blocks.
+    /// Reads the budget, if there is one. Blocks.
     ///
     /// # Errors
     /// The disk's, and a file that is damaged.
@@ -120,7 +120,7 @@ impl Store {
         self.read(BUDGET)
     }
 
-    /// Keeps what was spent. Blocks.
+    /// Stores the budget. Blocks.
     ///
     /// # Errors
     /// The disk's.
@@ -147,7 +147,7 @@ impl Store {
         }
     }
 
-    /// Puts a file in the place of the one before, durably. It is made with mode 0600.
+    /// Replaces a file atomically and durably. The file has mode 0600.
     fn write(&self, name: &str, content: &[u8]) -> io::Result<()> {
         let mut file = tempfile::NamedTempFile::new_in(&self.0)?;
         file.write_all(content)?;

@@ -6,37 +6,37 @@ use super::store;
 use crate::control::{Control, Error};
 use svc_base::ids::{DeploymentId, ProjectId};
 
-/// Findings of a check.
+/// Result of a check.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
-    /// Errors that were found.
+    /// Errors in the stored rows.
     pub errors: Vec<String>,
-    /// Leftovers that the server removes by itself.
+    /// Leftover rows, which the server removes by itself.
     pub leftovers: Vec<String>,
 }
 
-/// Looks at visitors and sessions; `projects` and `deployments` are those that there are.
+/// Checks visitors and sessions against the existing `projects` and `deployments`.
 pub async fn check(
     control: &Control,
     projects: &HashSet<ProjectId>,
     deployments: &HashSet<DeploymentId>,
 ) -> Result<Findings, Error> {
     let mut found = Findings::default();
-    for project in control.read(store::projects).await? {
+    for project in control.read(store::projects_with_visitors).await? {
         if !projects.contains(&project) {
             found
                 .errors
                 .push(format!("visitors of project {project}, which there is not"));
         }
     }
-    for frontend in control.read(store::frontends).await? {
+    for frontend in control.read(store::frontends_with_sessions).await? {
         if !deployments.contains(&frontend) {
             found
                 .leftovers
                 .push(format!("sessions on frontend {frontend}, which is gone"));
         }
     }
-    let odd = control.read(store::odd_rows).await?;
+    let odd = control.read(store::count_malformed_rows).await?;
     if odd > 0 {
         found.errors.push(format!(
             "{odd} visitors or sessions whose ids or digests have no such form"

@@ -1,4 +1,4 @@
-//! The two cookies of a sign-in: the session's, and the one that ties a sign-in under way to the browser that began it.
+//! The two cookies of a sign-in: the session cookie, and the cookie that ties a pending sign-in to its browser.
 
 use http::header::InvalidHeaderValue;
 use http::{HeaderMap, HeaderValue};
@@ -7,17 +7,17 @@ use super::model::SESSION_SECONDS;
 use crate::http::cookies::{HostCookie, host_token};
 use svc_base::ids::DeploymentId;
 
-/// How long a browser is known as the one that began a sign-in, in seconds.
+/// Lifetime of the browser cookie, in seconds.
 const BROWSER_SECONDS: i64 = 600;
 /// Name of the cookie that ties a sign-in to a browser.
-const BROWSER: &str = "svc_sign_in";
+const BROWSER_COOKIE: &str = "svc_sign_in";
 
 /// Name of a frontend's session cookie.
 fn session_name(deployment: &DeploymentId) -> String {
     format!("svc_session_{deployment}")
 }
 
-/// Returns the token of the session that a request shows for a frontend.
+/// Returns the session token for a frontend from a request's cookies.
 pub(super) fn session_token<'h>(
     headers: &'h HeaderMap,
     deployment: &DeploymentId,
@@ -26,20 +26,20 @@ pub(super) fn session_token<'h>(
     host_token(headers, &session_name(deployment), secure)
 }
 
-/// Returns the token of the browser that sends a request, if it has begun a sign-in here.
+/// Returns the browser token from a request's cookies.
 pub(super) fn browser_token(headers: &HeaderMap, secure: bool) -> Option<&str> {
-    host_token(headers, BROWSER, secure)
+    host_token(headers, BROWSER_COOKIE, secure)
 }
 
-/// Returns the header that gives a browser its session; an empty token takes it away.
-pub(super) fn give_session(
+/// Returns the `Set-Cookie` header of a session; an empty token deletes the cookie.
+pub(super) fn session_cookie(
     slug: &str,
     deployment: &DeploymentId,
     token: &str,
     secure: bool,
 ) -> Result<HeaderValue, InvalidHeaderValue> {
     let seconds = if token.is_empty() { 0 } else { SESSION_SECONDS };
-    HostCookie::of_page(&session_name(deployment), slug, secure).give(token, seconds)
+    HostCookie::for_page(&session_name(deployment), slug, secure).set_header(token, seconds)
 }
 
 /// Returns the header that ties a browser to the sign-ins that it begins.

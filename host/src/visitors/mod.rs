@@ -1,7 +1,7 @@
 //! Visitors with a verified identity: sign-in by the operator's providers, sessions on frontends, and lists of visitors for owners.
 //!
 //! A sign-in leads from the frontend's own origin to the provider, back to one callback on the sites host, and with a ticket to the frontend's
-//! origin again, where the session's cookie is set. A sign-in under way is sealed in the `state` (`state.rs`); nothing is stored before its end.
+//! origin again, where the session cookie is set. A pending sign-in is sealed in the `state` (`state.rs`); nothing is stored before it ends.
 
 pub mod check;
 pub mod dev;
@@ -29,4 +29,4 @@ mod store;
 mod tickets;
 
 pub use model::{Identity, Session, VisitorId};
-pub use service::{Visitors, end_not_allowed};
+pub use service::{Visitors, end_disallowed_sessions};

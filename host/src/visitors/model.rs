@@ -1,4 +1,4 @@
-//! Model of visitors, their sessions, and the failures of a sign-in.
+//! Model of visitors, their sessions, and sign-in failures.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,31 +11,30 @@ use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, ProjectId};
 use svc_base::random::{NoRandomness, Random};
 
-/// How long a session lives, in seconds: 30 days, whatever its visitor does.
+/// Lifetime of a session, in seconds: 30 days, which activity does not extend.
 pub const SESSION_SECONDS: i64 = 30 * 24 * 3600;
 
-/// Identifier of a visitor in a project: `usr_` and 22 letters and digits, drawn by lot, so that it identifies nobody in
-/// another project.
+/// Identifier of a visitor in a project: `usr_` and 22 random letters and digits. A visitor has another one in each
+/// project.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct VisitorId(Arc<str>);
 
 impl VisitorId {
-    /// A new one.
+    /// Generates an id.
     ///
     /// # Errors
-    /// When there is no randomness.
+    /// No randomness is available.
     pub fn new(random: &Random) -> Result<Self, NoRandomness> {
-        let secret = credential::secret(random)?;
-        // 131 bits.
+        let secret = credential::random_secret(random)?;
+        // The last 22 characters hold 131 bits.
         Ok(Self(format!("usr_{}", &secret[secret.len() - 22..]).into()))
     }
 
-    /// An id that is stored.
-    pub(super) fn stored(text: String) -> Self {
+    /// Wraps an id from the database.
+    pub(super) fn from_stored(text: String) -> Self {
         Self(text.into())
     }
 
-    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -47,21 +46,20 @@ impl fmt::Display for VisitorId {
     }
 }
 
-/// Profile of a visitor, from the provider at their last sign-in.
+/// Profile of a visitor, as the provider stated it at the last sign-in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
     /// E-mail address, if the provider has verified it.
     pub email: Option<String>,
-    /// Name of the visitor.
     pub name: Option<String>,
-    /// The address of a picture of them.
+    /// URL of the visitor's picture.
     pub picture: Option<String>,
-    /// Language of the visitor.
+    /// Language tag of the visitor.
     pub locale: Option<String>,
 }
 
 impl Profile {
-    /// Leaves out what has not the form that it should have: a provider is not trusted with it.
+    /// Removes fields that do not have the right form: providers are not trusted.
     #[must_use]
     pub fn checked(self) -> Self {
         let short = |most: usize| {
@@ -84,49 +82,44 @@ impl Profile {
                 .locale
                 .filter(short(35))
                 .filter(is_language)
-                // Some write locales as systems do; a language tag has hyphens.
+                // Some providers send a locale such as `de_DE`; a language tag has hyphens.
                 .map(|text| text.replace('_', "-")),
         }
     }
 }
 
-/// Visitor who has signed in, by the provider's word.
+/// Visitor whose identity a provider has verified.
 #[derive(Clone, Debug)]
-pub struct SignedIn {
-    /// Which issuer knows them.
+pub struct VerifiedVisitor {
+    /// Issuer of the identity.
     pub issuer: String,
-    /// By which name.
+    /// Identifier of the visitor at the issuer.
     pub subject: String,
-    /// Profile from the provider.
     pub profile: Profile,
 }
 
-/// The SHA-256 of a session's token, which is all that is kept of it.
+/// SHA-256 of a session token; the token itself is not stored.
 pub type SessionKey = [u8; 32];
 
-/// A visitor who is signed in on a frontend.
+/// Session of a visitor on a frontend.
 #[derive(Clone, Debug)]
 pub struct Session {
-    /// Key of the session in the database; not the token.
+    /// Hash of the session token.
     pub key: SessionKey,
-    /// Visitor of the session.
     pub visitor: VisitorId,
-    /// Page of the session.
+    /// Frontend of the session.
     pub deployment: DeploymentId,
-    /// In which project.
     pub project: ProjectId,
-    /// Profile of the visitor.
     pub profile: Profile,
-    /// Which provider they signed in with.
+    /// Name of the provider that the visitor signed in with.
     pub provider: String,
-    /// When it ends.
     pub expires_at: Timestamp,
-    /// When its visitor was last noted as seen.
+    /// When the visitor was last recorded as seen.
     pub seen_at: Timestamp,
 }
 
 impl Session {
-    /// The visitor as an action is given them.
+    /// Returns the identity of the visitor, as actions get it.
     pub fn identity(&self) -> Identity {
         Identity {
             user_id: self.visitor.as_str().to_owned(),
@@ -135,35 +128,32 @@ impl Session {
     }
 }
 
-/// Identity of a caller of an action, which its reserved binds are given.
+/// Identity of a caller of an action, bound to the action's reserved parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The value of `:svc_user_id`.
+    /// Value of `:svc_user_id`.
     pub user_id: String,
-    /// The value of `:svc_user_email`.
+    /// Value of `:svc_user_email`.
     pub email: Option<String>,
 }
 
-/// A visitor as their project's owner sees them.
+/// Visitor, as shown to the project's owner.
 #[derive(Clone, Debug)]
 pub struct Visitor {
-    /// Number of the visitor, in the order in which they came.
+    /// Number of the visitor, in the order of first sign-ins.
     pub number: i64,
-    /// Identifier of the visitor.
     pub id: VisitorId,
-    /// Which provider they signed in with last.
+    /// Name of the provider of the last sign-in.
     pub provider: String,
-    /// Profile from the provider.
     pub profile: Profile,
-    /// When they first signed in.
     pub created_at: Timestamp,
-    /// When they were last there.
+    /// When the visitor was last recorded as seen.
     pub last_seen_at: Timestamp,
 }
 
 macro_rules! auth_errors {
     ($($(#[$doc:meta])* $name:ident $code:literal;)+) => {
-        /// Why a sign-in failed, as the page is told.
+        /// Reason of a failed sign-in, as the page gets it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum AuthError {
             $($(#[$doc])* $name,)+
@@ -181,7 +171,7 @@ macro_rules! auth_errors {
 }
 
 auth_errors! {
-    /// The visitor or the provider said no.
+    /// The visitor or the provider denied access.
     AccessDenied "access_denied";
     /// The state is unknown, used, too old, or another browser's.
     StateInvalid "state_invalid";
@@ -197,17 +187,16 @@ auth_errors! {
     TicketInvalid "ticket_invalid";
 }
 
-/// A sign-in that failed: what the page is told, and what the log is.
+/// Failed sign-in: an error for the page, and a cause for the log.
 #[derive(Clone, Debug)]
-pub struct Failure {
+pub struct SignInFailure {
     /// Error for the page.
     pub error: AuthError,
-    /// Why, for the log alone; it names no code, no token and no visitor.
+    /// Cause for the log alone; it contains no code, no token and no visitor.
     pub cause: String,
 }
 
-impl Failure {
-    /// A failure with its cause.
+impl SignInFailure {
     pub fn new(error: AuthError, cause: impl Into<String>) -> Self {
         Self {
             error,
@@ -216,34 +205,34 @@ impl Failure {
     }
 }
 
-/// Why something about visitors could not be done.
+/// Error of an operation on visitors.
 #[derive(Debug, thiserror::Error)]
 pub enum VisitorError {
-    /// A quick share has no sign-in.
+    /// The page is a quick share, which has no sign-in.
     #[error("the page has no sign-in")]
     NoSignIn,
-    /// No provider is configured that the project offers.
+    /// The project offers no configured provider.
     #[error("no provider is configured")]
     Unconfigured,
-    /// A sign-in of the page with this slug asks to lead back elsewhere.
+    /// `return_to` is outside of the page with this slug.
     #[error("`return_to` is no path of `{0}`")]
     ReturnTo(String),
-    /// Nothing tells which sign-in a provider's answer belongs to.
+    /// The provider's answer belongs to no known sign-in.
     #[error("the sign-in was not begun here")]
     UnknownSignIn,
-    /// The frontend that a sign-in began on is gone.
+    /// The frontend that the sign-in began on does not exist any more.
     #[error("the frontend is gone")]
     Gone,
-    /// The page is not there, or disabled.
+    /// The page does not exist, or is disabled.
     #[error(transparent)]
     Page(#[from] LookupError),
     /// The project cannot be looked up.
     #[error(transparent)]
     Project(#[from] ProjectError),
-    /// The database's.
+    /// The control database failed.
     #[error(transparent)]
     Store(#[from] control::Error),
-    /// No secret could be made.
+    /// No secret could be generated.
     #[error(transparent)]
     Random(#[from] NoRandomness),
 }

@@ -1,4 +1,4 @@
-//! Operators' work on visitors: listing them, and erasing one.
+//! Operators' operations on visitors: list them, and erase one.
 
 use super::model::Visitor;
 use super::store;
@@ -6,9 +6,9 @@ use crate::control::{Control, Error};
 use svc_base::clock::Timestamp;
 use svc_base::ids::ProjectId;
 
-/// Visitors of a project, newest first, `most` at most.
+/// Lists the visitors of a project, newest first, at most `most`.
 pub async fn list(control: &Control, project: ProjectId, most: u32) -> Result<Vec<Visitor>, Error> {
-    let read = control.read(move |c| store::of_project(c, &project, None, most));
+    let read = control.read(move |c| store::list_of_project(c, &project, None, most));
     read.await
 }
 

@@ -1,4 +1,4 @@
-//! The platform's own page of a sign-in: the choice between providers.
+//! The page on which a visitor chooses a provider.
 
 use std::sync::Arc;
 
@@ -7,8 +7,12 @@ use maud::{Markup, html};
 use super::providers::Provider;
 use crate::http::problem_page::shell;
 
-/// Offers providers; each is a link, so that nothing of the page needs scripts or a form.
-pub(super) fn chooser(slug: &str, offered: &[Arc<Provider>], return_to: &str) -> Markup {
+/// Renders the choice of providers. Each is a link, so that the page needs no script and no form.
+pub(super) fn provider_choice_page(
+    slug: &str,
+    offered: &[Arc<Provider>],
+    return_to: &str,
+) -> Markup {
     let address = |provider: &Provider| {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.append_pair("provider", &provider.settings.name);

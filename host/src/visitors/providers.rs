@@ -1,44 +1,43 @@
-//! The providers that this installation offers, each ready to be asked.
+//! The sign-in providers of this installation.
 
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use super::kinds::Kind;
+use super::kinds::SignInKind;
 use crate::config::{AddressError, Provider as Settings};
 use crate::outbound::Outbound;
 use svc_base::clock::Clock;
 
-/// How many sign-ins may wait for one provider at once.
-const WAITING: usize = 64;
+/// Maximum number of sign-ins that use one provider at the same time.
+const MAX_CONCURRENT_SIGN_INS: usize = 64;
 
-/// All providers, in the operator's order.
+/// All providers, in the order of the settings.
 #[derive(Debug)]
 pub struct Providers(Vec<Arc<Provider>>);
 
-/// A provider.
+/// Sign-in provider.
 #[derive(Debug)]
 pub struct Provider {
-    /// Settings of the operator.
     pub settings: Settings,
-    /// The provider as one of its kind.
-    pub(super) kind: Kind,
-    /// Permits of sign-ins that wait for it.
+    /// Implementation for the provider's kind of sign-in.
+    pub(super) kind: SignInKind,
+    /// Permits for sign-ins that call the provider.
     pub(super) permits: Semaphore,
 }
 
 impl Provider {
-    /// Asks a provider to describe itself, and whether it knows the client; returns what is wrong, in the operator's words.
-    pub async fn faults(&self, redirect_uri: &str) -> Vec<String> {
-        self.kind.faults(redirect_uri).await
+    /// Checks that the provider is reachable and knows the client; returns the faults, described for the operator.
+    pub async fn find_faults(&self, redirect_uri: &str) -> Vec<String> {
+        self.kind.find_faults(redirect_uri).await
     }
 }
 
 impl Providers {
-    /// Providers by their settings.
+    /// Creates the providers from their settings.
     ///
     /// # Errors
-    /// An address that cannot be asked, which settings have refused before.
+    /// An address that cannot be called; the checks of the settings refuse it before.
     pub fn new(
         settings: &[Settings],
         outbound: &Outbound,
@@ -47,19 +46,19 @@ impl Providers {
         let made = settings.iter().map(|settings| {
             Ok(Arc::new(Provider {
                 settings: settings.clone(),
-                kind: Kind::of(settings, outbound, clock)?,
-                permits: Semaphore::new(WAITING),
+                kind: SignInKind::from_settings(settings, outbound, clock)?,
+                permits: Semaphore::new(MAX_CONCURRENT_SIGN_INS),
             }))
         });
         made.collect::<Result<_, _>>().map(Self)
     }
 
-    /// The provider of a name.
-    pub fn named(&self, name: &str) -> Option<&Arc<Provider>> {
+    /// Finds a provider by its name.
+    pub fn by_name(&self, name: &str) -> Option<&Arc<Provider>> {
         self.0.iter().find(|one| one.settings.name == name)
     }
 
-    /// Providers that a project offers: all, if it has no list.
+    /// Iterates over the providers that a project offers: all, if it has no list.
     pub fn allowed<'a>(
         &'a self,
         allowed: Option<&'a [String]>,

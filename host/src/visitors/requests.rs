@@ -4,12 +4,12 @@ use serde::Deserialize;
 
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
-use svc_base::numbers::whole;
+use svc_base::numbers::optional_whole_number;
 
-/// Visitors on a page of the list, if the request does not say.
-const PAGE: u32 = 50;
-/// Visitors on a page of the list at most.
-const PAGE_MOST: u64 = 200;
+/// Default page size.
+const DEFAULT_LIMIT: u32 = 50;
+/// Largest page size.
+const MAX_LIMIT: u64 = 200;
 
 /// Which visitors to list.
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
@@ -17,7 +17,7 @@ const PAGE_MOST: u64 = 200;
 #[into_params(parameter_in = Query)]
 pub struct ListVisitors {
     /// How many: 50, if absent.
-    #[serde(default, deserialize_with = "whole")]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     #[param(minimum = 1, maximum = 200)]
     pub limit: Option<u64>,
     /// `next_cursor` of the page before.
@@ -25,15 +25,17 @@ pub struct ListVisitors {
 }
 
 impl ListVisitors {
-    /// The place in the order before which the page begins, and its length.
+    /// Returns the cursor before which the page begins, and the page size.
     ///
     /// # Errors
     /// `invalid_request`.
     pub(super) fn checked(self) -> Result<(Option<i64>, u32), Problem> {
         let most = match self.limit {
-            None => PAGE,
-            Some(limit) if (1..=PAGE_MOST).contains(&limit) => u32::try_from(limit).unwrap_or(PAGE),
-            Some(_) => return Err(invalid(format!("`limit` must be from 1 to {PAGE_MOST}."))),
+            None => DEFAULT_LIMIT,
+            Some(limit) if (1..=MAX_LIMIT).contains(&limit) => {
+                u32::try_from(limit).unwrap_or(DEFAULT_LIMIT)
+            }
+            Some(_) => return Err(invalid(format!("`limit` must be from 1 to {MAX_LIMIT}."))),
         };
         let before = match self.cursor.as_deref() {
             None => None,

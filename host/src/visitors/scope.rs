@@ -2,9 +2,8 @@
 
 use serde::Deserialize;
 
-/// The visitor that a path names.
+/// Visitor that a path names.
 #[derive(Debug, Deserialize)]
 pub struct VisitorPath {
-    /// Identifier of the visitor.
     pub user_id: String,
 }

@@ -1,11 +1,11 @@
-//! The service of visitors: its parts, lists of visitors, and their erasure.
+//! The service of visitors: its state, lists of visitors, and their erasure.
 
 use std::sync::Arc;
 
 use super::model::{Visitor, VisitorError};
 use super::providers::Providers;
-use super::sessions::HeldSessions;
-use super::state::States;
+use super::sessions::SessionCache;
+use super::state::SignInStates;
 use super::store;
 use super::tickets::Tickets;
 use crate::config::Config;
@@ -18,10 +18,10 @@ use svc_base::clock::Clock;
 use svc_base::ids::ProjectId;
 use svc_base::random::Random;
 
-/// How many rows one transaction removes at most, so that none holds up the others.
-const STEP: u32 = 500;
+/// Maximum number of rows that one transaction removes, so that other transactions are not delayed.
+const REMOVAL_BATCH: u32 = 500;
 
-/// Visitors of all projects.
+/// Service of visitors.
 #[derive(Debug)]
 pub struct Visitors {
     pub(super) control: Control,
@@ -31,16 +31,16 @@ pub struct Visitors {
     pub(super) deployments: Arc<Deployments>,
     pub(super) projects: Projects,
     pub(super) providers: Providers,
-    pub(super) states: States,
+    pub(super) states: SignInStates,
     pub(super) tickets: Tickets,
-    pub(super) held: Arc<HeldSessions>,
+    pub(super) session_cache: Arc<SessionCache>,
 }
 
 impl Visitors {
-    /// The visitors in a control database.
+    /// Creates the service on the control database.
     ///
     /// # Errors
-    /// When the settings of a provider cannot be used.
+    /// When the settings of a provider are not valid.
     pub fn new(
         projects: Projects,
         deployments: Arc<Deployments>,
@@ -50,10 +50,10 @@ impl Visitors {
         let config = Arc::clone(&deployments.config);
         Ok(Self {
             providers: Providers::new(&config.providers, outbound, &clock)?,
-            states: States::new(&deployments.secrets.sign_in)?,
+            states: SignInStates::new(&deployments.secrets.sign_in)?,
             random: deployments.random.clone(),
             tickets: Tickets::default(),
-            held: Arc::default(),
+            session_cache: Arc::default(),
             control,
             clock,
             config,
@@ -62,18 +62,18 @@ impl Visitors {
         })
     }
 
-    /// Follows changes that end sessions.
+    /// Returns the listener for changes that end sessions.
     pub fn follower(&self) -> impl Fn(&Change) + Send + Sync + use<> {
-        let held = Arc::clone(&self.held);
-        move |change| held.follow(change)
+        let held = Arc::clone(&self.session_cache);
+        move |change| held.apply_change(change)
     }
 
-    /// Whether visitors come over https, so that only a page's own host may set its cookies.
-    pub fn is_secure(&self) -> bool {
+    /// Whether visitors use https, so that only a page's own host can set its cookies.
+    pub fn uses_https(&self) -> bool {
         self.config.secure
     }
 
-    /// The frontend's own origin; a quick share has none.
+    /// Returns the frontend's own origin; a quick share has none.
     pub(super) fn origin(&self, page: &Page) -> Option<String> {
         match &page.kind {
             Kind::Frontend { host_label } => Some(self.config.project_origin(host_label)),
@@ -81,7 +81,7 @@ impl Visitors {
         }
     }
 
-    /// The live project of a frontend.
+    /// Returns the live project of a frontend.
     pub(super) async fn project_of(
         &self,
         page: &Page,
@@ -92,7 +92,7 @@ impl Visitors {
         }
     }
 
-    /// Visitors of a project, newest first, before a place in the order.
+    /// Lists visitors of a project with numbers below `before`, newest first.
     pub(super) async fn list(
         &self,
         project: ProjectId,
@@ -101,7 +101,7 @@ impl Visitors {
     ) -> Result<Vec<Visitor>, VisitorError> {
         let read = self
             .control
-            .read(move |c| store::of_project(c, &project, before, most));
+            .read(move |c| store::list_of_project(c, &project, before, most));
         Ok(read.await?)
     }
 
@@ -118,39 +118,40 @@ impl Visitors {
         Ok(forgotten.await.map_err(|error: control::Error| error)?)
     }
 
-    /// Erases all visitors of a project that has ended.
+    /// Erases all visitors of a deleted project.
     ///
     /// # Errors
-    /// The database's; calling again goes on.
+    /// Errors of the database; calling again continues.
     pub async fn forget_project(&self, project: ProjectId) -> Result<(), control::Error> {
         while self
             .control
-            .write(move |tx| store::forget_some(tx, &project, STEP))
+            .write(move |tx| store::forget_batch(tx, &project, REMOVAL_BATCH))
             .await?
             > 0
         {}
         Ok(())
     }
 
-    /// Forgets what memory holds of the sessions of a project, because another process has changed them.
-    pub fn look_again(&self, project: ProjectId) {
-        self.held.follow(&Change::SessionsEnded(project));
+    /// Removes the sessions of a project from the cache, because another process has changed them.
+    pub fn invalidate_sessions(&self, project: ProjectId) {
+        self.session_cache
+            .apply_change(&Change::SessionsEnded(project));
     }
 
-    /// Removes sessions whose time is over or whose frontend is gone, and tickets that are old.
+    /// Removes expired sessions, sessions of deleted frontends, and old tickets.
     pub async fn sweep(&self) -> anyhow::Result<()> {
         let now = self.clock.now();
-        self.tickets.tidy(now);
+        self.tickets.remove_old(now);
         while self
             .control
-            .write(move |tx| store::sweep(tx, now, STEP))
+            .write(move |tx| store::sweep(tx, now, REMOVAL_BATCH))
             .await?
             > 0
         {}
-        for frontend in self.control.read(store::frontends).await? {
+        for frontend in self.control.read(store::frontends_with_sessions).await? {
             if !self.deployments.exists(frontend).await? {
                 self.control
-                    .write(move |tx| store::end_frontend(tx, &frontend))
+                    .write(move |tx| store::end_frontend_sessions(tx, &frontend))
                     .await?;
             }
         }
@@ -158,8 +159,8 @@ impl Visitors {
     }
 }
 
-/// Ends the sessions of a project's visitors whose provider it no longer offers, in the transaction that says so.
-pub fn end_not_allowed(
+/// Ends the sessions of a project's visitors at providers that are no longer allowed, in the transaction that changes the list.
+pub fn end_disallowed_sessions(
     tx: &Tx<'_>,
     project: &ProjectId,
     allowed: Option<&[String]>,

@@ -1,4 +1,4 @@
-//! Frontends with sign-in.
+//! Finds frontends with sign-in.
 
 use std::sync::Arc;
 
@@ -12,24 +12,20 @@ use crate::deployments::pages::Page;
 use crate::http::hosts::Host;
 use crate::projects::Project;
 
-/// A frontend with sign-in.
+/// Frontend with sign-in.
 #[derive(Clone, Debug)]
 pub(super) struct SignInPage {
-    /// Slug of the page.
     pub slug: String,
-    /// The frontend.
     pub frontend: Arc<Page>,
-    /// Project of the page.
     pub project: Project,
-    /// Origin of the page.
     pub origin: String,
 }
 
 impl Visitors {
-    /// The frontend of a slug on the host that was asked.
+    /// Returns the frontend at a slug of the requested host.
     ///
     /// # Errors
-    /// `NoSignIn` for a quick share, and those of a page.
+    /// `NoSignIn` for a quick share, and errors of the look-up.
     pub(super) async fn frontend(
         &self,
         host: &Host,
@@ -42,7 +38,7 @@ impl Visitors {
         }
     }
 
-    /// The frontend of a slug on the host that was asked, with its project.
+    /// Returns the frontend at a slug of the requested host, with its project.
     ///
     /// # Errors
     /// Like [`Visitors::frontend`].
@@ -64,11 +60,11 @@ impl Visitors {
         })
     }
 
-    /// The frontend that a pending sign-in began on.
+    /// Returns the frontend that a pending sign-in began on.
     ///
     /// # Errors
-    /// `Gone` if another deployment has its slug by now, and those of [`Visitors::sign_in_page`].
-    pub(super) async fn page_of(
+    /// `Gone` if another deployment has its slug now, and errors of [`Visitors::sign_in_page`].
+    pub(super) async fn sign_in_page_of(
         &self,
         sign_in: &PendingSignIn,
     ) -> Result<SignInPage, VisitorError> {
@@ -82,8 +78,8 @@ impl Visitors {
         Ok(page)
     }
 
-    /// The providers that a project offers.
-    pub(super) fn offered(&self, project: &Project) -> Vec<Arc<Provider>> {
+    /// Lists the providers that a project offers.
+    pub(super) fn offered_providers(&self, project: &Project) -> Vec<Arc<Provider>> {
         let allowed = self.providers.allowed(project.allowed_providers.as_deref());
         allowed.cloned().collect()
     }

@@ -1,5 +1,5 @@
-//! The `state` of a sign-in under way: sealed, so that it carries everything that its end needs, and nothing is kept meanwhile but which ones
-//! are used.
+//! The OAuth `state` of a pending sign-in. It is sealed and carries everything that the callback needs, so that the server only remembers which
+//! states were used.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -14,42 +14,41 @@ use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
 use svc_base::random::{NoRandomness, Random};
 
-/// How long a sign-in may take, in milliseconds.
-const LIFE: i64 = 600_000;
-/// Used states that are remembered at most; one over that makes room by forgetting the oldest.
-const USED: usize = 100_000;
-/// Purpose under which states are sealed, so that nothing sealed for another is taken for one.
-const PURPOSE: &[u8] = b"svc sign-in 1";
+/// Maximum duration of a sign-in, in milliseconds.
+const SIGN_IN_LIFETIME_MS: i64 = 600_000;
+/// Maximum number of used states that are remembered; beyond it the oldest is forgotten.
+const MAX_USED_STATES: usize = 100_000;
+/// Associated data of the seal, so that nothing that is sealed for another purpose is accepted.
+const SEAL_PURPOSE: &[u8] = b"svc sign-in 1";
 
-/// A sign-in under way.
+/// Sign-in that is not completed yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PendingSignIn {
-    /// Identifier of the sign-in.
     #[serde(rename = "i")]
     pub id: String,
-    /// The frontend that it began on.
+    /// Slug of the frontend that the sign-in began on.
     #[serde(rename = "s")]
     pub slug: String,
-    /// Identifier of the deployment, which a slug's next owner does not share.
+    /// Identifier of the deployment, because the slug may get another owner.
     #[serde(rename = "d", with = "as_text")]
     pub deployment: DeploymentId,
-    /// With which provider.
+    /// Name of the provider.
     #[serde(rename = "p")]
     pub provider: String,
-    /// Where it leads back to.
+    /// Path to lead back to.
     #[serde(rename = "r")]
     pub return_to: String,
-    /// A digest of what the browser that began it is known by.
+    /// Hash of the browser's token.
     #[serde(rename = "b")]
     pub browser: String,
-    /// When it began, in milliseconds since the epoch.
+    /// When the sign-in began, in milliseconds since the epoch.
     #[serde(rename = "t")]
     pub at: i64,
 }
 
-/// Seals sign-ins, derives their secrets, and remembers which are used.
+/// Seals pending sign-ins, derives their secrets, and remembers the used ones.
 #[derive(Debug)]
-pub(super) struct States {
+pub(super) struct SignInStates {
     seal: LessSafeKey,
     secret: hmac::Key,
     used: Mutex<UsedStates>,
@@ -61,11 +60,11 @@ struct UsedStates {
     by_time: BTreeSet<(i64, String)>,
 }
 
-impl States {
-    /// With keys that are made of the installation's secret.
+impl SignInStates {
+    /// Derives the keys from the installation's secret.
     ///
     /// # Errors
-    /// Never: a key of this length is one.
+    /// Never, because the key has the right length.
     pub(super) fn new(secret: &hmac::Key) -> anyhow::Result<Self> {
         let key = hmac::sign(secret, b"seal");
         let key = UnboundKey::new(&CHACHA20_POLY1305, key.as_ref())
@@ -77,10 +76,10 @@ impl States {
         })
     }
 
-    /// The `state` of a sign-in.
+    /// Seals a sign-in into its `state`.
     ///
     /// # Errors
-    /// When there is no randomness.
+    /// No randomness is available.
     pub(super) fn seal(
         &self,
         sign_in: &PendingSignIn,
@@ -91,34 +90,34 @@ impl States {
         let nonce = Nonce::assume_unique_for_key(number);
         let sealed = self
             .seal
-            .seal_in_place_append_tag(nonce, Aad::from(PURPOSE), &mut text);
+            .seal_in_place_append_tag(nonce, Aad::from(SEAL_PURPOSE), &mut text);
         sealed.map_err(|_| NoRandomness)?;
         Ok(URL_SAFE_NO_PAD.encode([&number[..], &text].concat()))
     }
 
-    /// The sign-in of a `state`, if it is one of ours.
+    /// Opens a `state`; `None` if this installation has not sealed it.
     pub(super) fn open(&self, state: &str) -> Option<PendingSignIn> {
         let mut bytes = URL_SAFE_NO_PAD.decode(state).ok()?;
         let (number, text) = bytes.split_at_mut_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(number).ok()?;
         let text = self
             .seal
-            .open_in_place(nonce, Aad::from(PURPOSE), text)
+            .open_in_place(nonce, Aad::from(SEAL_PURPOSE), text)
             .ok()?;
         serde_json::from_slice(text).ok()
     }
 
-    /// The `nonce` of a sign-in, which its ID token must have.
+    /// Returns the `nonce` of a sign-in, which the ID token must contain.
     pub(super) fn nonce(&self, sign_in: &PendingSignIn) -> String {
-        self.derived(b"nonce", sign_in)
+        self.derive(b"nonce", sign_in)
     }
 
-    /// The secret of PKCE (RFC 7636), which this server alone can derive.
+    /// Returns the PKCE verifier (RFC 7636), which only this server can derive.
     pub(super) fn verifier(&self, sign_in: &PendingSignIn) -> String {
-        self.derived(b"verifier", sign_in)
+        self.derive(b"verifier", sign_in)
     }
 
-    fn derived(&self, purpose: &[u8], sign_in: &PendingSignIn) -> String {
+    fn derive(&self, purpose: &[u8], sign_in: &PendingSignIn) -> String {
         let mut context = hmac::Context::with_key(&self.secret);
         context.update(purpose);
         context.update(&[0]);
@@ -126,16 +125,16 @@ impl States {
         URL_SAFE_NO_PAD.encode(context.sign())
     }
 
-    /// Whether a sign-in is too old.
-    pub(super) fn is_old(sign_in: &PendingSignIn, now: Timestamp) -> bool {
-        !(0..LIFE).contains(&(now.0 - sign_in.at))
+    /// Whether a sign-in has expired.
+    pub(super) fn is_expired(sign_in: &PendingSignIn, now: Timestamp) -> bool {
+        !(0..SIGN_IN_LIFETIME_MS).contains(&(now.0 - sign_in.at))
     }
 
-    /// Uses a sign-in up; returns whether it was not used before.
-    pub(super) fn take(&self, sign_in: &PendingSignIn, now: Timestamp) -> bool {
+    /// Marks a sign-in as used; returns whether it was unused.
+    pub(super) fn mark_used(&self, sign_in: &PendingSignIn, now: Timestamp) -> bool {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some((at, id)) = used.by_time.first().cloned() {
-            if now.0 - at < LIFE && used.ids.len() < USED {
+            if now.0 - at < SIGN_IN_LIFETIME_MS && used.ids.len() < MAX_USED_STATES {
                 break;
             }
             used.by_time.pop_first();
@@ -149,13 +148,13 @@ impl States {
     }
 }
 
-/// Computes the challenge that PKCE shows of its secret at the beginning.
+/// Returns the PKCE challenge of a verifier.
 pub(super) fn challenge(verifier: &str) -> String {
-    hashed(verifier)
+    sha256_base64url(verifier)
 }
 
-/// A digest of what a browser is known by.
-pub(super) fn hashed(text: &str) -> String {
+/// Returns the SHA-256 of a text in base64url.
+pub(super) fn sha256_base64url(text: &str) -> String {
     URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, text.as_bytes()))
 }
 
@@ -190,14 +189,14 @@ mod tests {
             deployment: DeploymentId::new(&clock, &random).unwrap(),
             provider: "acme".to_owned(),
             return_to: "/book?a=b".to_owned(),
-            browser: hashed("browser"),
+            browser: sha256_base64url("browser"),
             at,
         }
     }
 
-    fn states() -> States {
+    fn states() -> SignInStates {
         let secret = Random::system().bytes::<32>().unwrap();
-        States::new(&hmac::Key::new(hmac::HMAC_SHA256, &secret)).unwrap()
+        SignInStates::new(&hmac::Key::new(hmac::HMAC_SHA256, &secret)).unwrap()
     }
 
     #[test]
@@ -216,7 +215,7 @@ mod tests {
         ] {
             assert_eq!(ours.open(text), None, "{text}");
         }
-        // Nothing of it can be read on its way.
+        // The content is encrypted.
         let sealed = URL_SAFE_NO_PAD.decode(&state).unwrap();
         assert!(!String::from_utf8_lossy(&sealed).contains("book"));
         assert_ne!(ours.nonce(&sign_in), ours.verifier(&sign_in));
@@ -227,20 +226,24 @@ mod tests {
     fn a_state_is_used_once_and_in_time() {
         let states = states();
         let first = sign_in(1_000);
-        assert!(states.take(&first, Timestamp(2_000)));
-        assert!(!states.take(&first, Timestamp(3_000)));
-        assert!(states.take(&sign_in(1_000), Timestamp(3_000)));
+        assert!(states.mark_used(&first, Timestamp(2_000)));
+        assert!(!states.mark_used(&first, Timestamp(3_000)));
+        assert!(states.mark_used(&sign_in(1_000), Timestamp(3_000)));
         for (now, old) in [
             (1_000, false),
             (600_999, false),
             (601_000, true),
             (999, true),
         ] {
-            assert_eq!(States::is_old(&first, Timestamp(now)), old, "{now}");
+            assert_eq!(
+                SignInStates::is_expired(&first, Timestamp(now)),
+                old,
+                "{now}"
+            );
         }
-        // What nobody can use any more is not remembered either.
+        // Expired states are not remembered.
         let late = sign_in(700_000);
-        assert!(states.take(&late, Timestamp(700_000)));
+        assert!(states.mark_used(&late, Timestamp(700_000)));
         assert_eq!(states.used.lock().unwrap().ids.len(), 1);
     }
 

@@ -1,9 +1,9 @@
-//! Visitors and their sessions in the control database.
+//! Queries of visitors and sessions in the control database.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::model::{Profile, Session, SessionKey, SignedIn, Visitor, VisitorId};
-use crate::control::audit::Act;
+use super::model::{Profile, Session, SessionKey, VerifiedVisitor, Visitor, VisitorId};
+use crate::control::audit::AuditAction;
 use crate::control::{Change, Columns, Error, Tx};
 use crate::projects;
 use svc_base::clock::Timestamp;
@@ -18,11 +18,11 @@ fn profile(row: &Columns<'_, '_>) -> rusqlite::Result<Profile> {
     })
 }
 
-fn visitor(row: &Row<'_>) -> rusqlite::Result<Visitor> {
-    let row = Columns::of(row);
+fn visitor_from_row(row: &Row<'_>) -> rusqlite::Result<Visitor> {
+    let row = Columns::new(row);
     Ok(Visitor {
         number: row.get("number")?,
-        id: VisitorId::stored(row.get("id")?),
+        id: VisitorId::from_stored(row.get("id")?),
         provider: row.get("provider")?,
         profile: profile(&row)?,
         created_at: row.get("created_at")?,
@@ -31,11 +31,11 @@ fn visitor(row: &Row<'_>) -> rusqlite::Result<Visitor> {
 }
 
 /// Upserts a visitor by issuer and subject: a known one keeps its id, a new one gets `fresh`; the profile is overwritten.
-pub(super) fn sign_in(
+pub(super) fn upsert_visitor(
     tx: &Tx<'_>,
     project: &ProjectId,
     provider: &str,
-    who: &SignedIn,
+    who: &VerifiedVisitor,
     fresh: &VisitorId,
     now: Timestamp,
 ) -> Result<VisitorId, Error> {
@@ -62,12 +62,11 @@ pub(super) fn sign_in(
             ],
             |row| row.get(0),
         )?;
-    // Sessions elsewhere in the project show the new profile, too.
+    // Other sessions of the visitor in the project must show the new profile.
     tx.note(Change::SessionsEnded(*project));
-    Ok(VisitorId::stored(id))
+    Ok(VisitorId::from_stored(id))
 }
 
-/// Adds a session.
 pub(super) fn insert_session(tx: &Tx<'_>, new: &Session, now: Timestamp) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO visitor_sessions (token_sha256, visitor_id, deployment_id, provider, created_at, expires_at)
@@ -84,7 +83,7 @@ pub(super) fn insert_session(tx: &Tx<'_>, new: &Session, now: Timestamp) -> Resu
     Ok(())
 }
 
-/// The session of a token, if its time is not over.
+/// Finds the session of a token, unless it has expired.
 pub(super) fn session(
     c: &Connection,
     key: &SessionKey,
@@ -96,10 +95,10 @@ pub(super) fn session(
          WHERE s.token_sha256 = ?1 AND s.expires_at > ?2",
     )?
     .query_row(params![key, now], |row| {
-        let row = Columns::of(row);
+        let row = Columns::new(row);
         Ok(Session {
             key: *key,
-            visitor: VisitorId::stored(row.get("id")?),
+            visitor: VisitorId::from_stored(row.get("id")?),
             deployment: row.get("deployment_id")?,
             project: row.get("project_id")?,
             profile: profile(&row)?,
@@ -111,7 +110,6 @@ pub(super) fn session(
     .optional()
 }
 
-/// Ends a session.
 pub(super) fn end_session(tx: &Tx<'_>, key: &SessionKey) -> Result<(), Error> {
     tx.prepare_cached("DELETE FROM visitor_sessions WHERE token_sha256 = ?1")?
         .execute([key])?;
@@ -119,7 +117,7 @@ pub(super) fn end_session(tx: &Tx<'_>, key: &SessionKey) -> Result<(), Error> {
     Ok(())
 }
 
-/// Ends the sessions of a project's visitors with other providers than these.
+/// Ends the sessions of a project's visitors at other providers than `allowed`.
 pub(super) fn end_other_providers(
     tx: &Tx<'_>,
     project: &ProjectId,
@@ -136,15 +134,15 @@ pub(super) fn end_other_providers(
     Ok(())
 }
 
-/// Writes down that a visitor was there.
-pub(super) fn note_seen(tx: &Tx<'_>, id: &VisitorId, now: Timestamp) -> Result<(), Error> {
+/// Records when a visitor was seen.
+pub(super) fn record_seen(tx: &Tx<'_>, id: &VisitorId, now: Timestamp) -> Result<(), Error> {
     tx.prepare_cached("UPDATE visitors SET last_seen_at = max(last_seen_at, ?2) WHERE id = ?1")?
         .execute(params![id.as_str(), now])?;
     Ok(())
 }
 
-/// Visitors of a project, newest first, before a place in the order.
-pub(super) fn of_project(
+/// Lists visitors of a project with numbers below `before`, newest first.
+pub(super) fn list_of_project(
     c: &Connection,
     project: &ProjectId,
     before: Option<i64>,
@@ -154,7 +152,10 @@ pub(super) fn of_project(
         "SELECT number, id, provider, email, name, picture, locale, created_at, last_seen_at
          FROM visitors WHERE project_id = ?1 AND number < ?2 ORDER BY number DESC LIMIT ?3",
     )?
-    .query_map(params![project, before.unwrap_or(i64::MAX), most], visitor)?
+    .query_map(
+        params![project, before.unwrap_or(i64::MAX), most],
+        visitor_from_row,
+    )?
     .collect()
 }
 
@@ -170,13 +171,13 @@ pub(super) fn forget(
         .execute(params![project, id])?;
     tx.note(Change::SessionsEnded(*project));
     if gone > 0 {
-        projects::did(tx, project, Act::VisitorForget, &id, now)?;
+        projects::record_audit(tx, project, AuditAction::VisitorForget, &id, now)?;
     }
     Ok(gone > 0)
 }
 
-/// Erases visitors of a project, `most` at most; returns how many.
-pub(super) fn forget_some(tx: &Tx<'_>, project: &ProjectId, most: u32) -> Result<usize, Error> {
+/// Erases visitors of a project, at most `most`; returns how many.
+pub(super) fn forget_batch(tx: &Tx<'_>, project: &ProjectId, most: u32) -> Result<usize, Error> {
     let gone = tx
         .prepare_cached(
             "DELETE FROM visitors WHERE number IN
@@ -189,7 +190,7 @@ pub(super) fn forget_some(tx: &Tx<'_>, project: &ProjectId, most: u32) -> Result
     Ok(gone)
 }
 
-/// Removes sessions whose time is over, `most` at most; returns how many.
+/// Removes expired sessions, at most `most`; returns how many.
 pub(super) fn sweep(tx: &Tx<'_>, now: Timestamp, most: u32) -> Result<usize, Error> {
     Ok(tx
         .prepare_cached(
@@ -199,29 +200,29 @@ pub(super) fn sweep(tx: &Tx<'_>, now: Timestamp, most: u32) -> Result<usize, Err
         .execute(params![now, most])?)
 }
 
-/// Frontends that somebody is signed in on.
-pub(super) fn frontends(c: &Connection) -> rusqlite::Result<Vec<DeploymentId>> {
+/// Lists frontends that have sessions.
+pub(super) fn frontends_with_sessions(c: &Connection) -> rusqlite::Result<Vec<DeploymentId>> {
     c.prepare_cached("SELECT DISTINCT deployment_id FROM visitor_sessions")?
         .query_map([], |row| row.get(0))?
         .collect()
 }
 
-/// Ends the sessions on a frontend.
-pub(super) fn end_frontend(tx: &Tx<'_>, id: &DeploymentId) -> Result<(), Error> {
+/// Ends all sessions on a frontend.
+pub(super) fn end_frontend_sessions(tx: &Tx<'_>, id: &DeploymentId) -> Result<(), Error> {
     tx.prepare_cached("DELETE FROM visitor_sessions WHERE deployment_id = ?1")?
         .execute([id])?;
     Ok(())
 }
 
-/// Projects that visitors have signed in to.
-pub(super) fn projects(c: &Connection) -> rusqlite::Result<Vec<ProjectId>> {
+/// Lists projects that have visitors.
+pub(super) fn projects_with_visitors(c: &Connection) -> rusqlite::Result<Vec<ProjectId>> {
     c.prepare_cached("SELECT DISTINCT project_id FROM visitors")?
         .query_map([], |row| row.get(0))?
         .collect()
 }
 
-/// How many rows have an id or a digest of another form than it should have.
-pub(super) fn odd_rows(c: &Connection) -> rusqlite::Result<i64> {
+/// Counts rows whose id or digest has the wrong form.
+pub(super) fn count_malformed_rows(c: &Connection) -> rusqlite::Result<i64> {
     c.query_row(
         "SELECT (SELECT count(*) FROM visitors WHERE id NOT GLOB 'usr_?*')
               + (SELECT count(*) FROM visitor_sessions WHERE length(token_sha256) <> 32)",

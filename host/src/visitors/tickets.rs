@@ -1,35 +1,33 @@
-//! Tickets: from the callback, on the sites host, to the frontend's own origin, where the cookie can be set. Single use, a minute, one browser.
+//! Tickets carry a sign-in from the callback, on the sites host, to the frontend's own origin, where the cookie is set. Each is valid once, for a minute, in one browser.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use super::model::{SessionKey, SignedIn};
-use super::sessions::key_of;
+use super::model::{SessionKey, VerifiedVisitor};
+use super::sessions::hash_token;
 use super::state::PendingSignIn;
 use svc_base::clock::Timestamp;
 
-/// How long a ticket may take to be used, in milliseconds.
-const LIFE: i64 = 60_000;
-/// Tickets at once: a sign-in that would be one more fails.
-const MOST: usize = 20_000;
+/// Lifetime of a ticket, in milliseconds.
+const TICKET_LIFETIME_MS: i64 = 60_000;
+/// Maximum number of tickets; beyond it sign-ins fail.
+const MAX_TICKETS: usize = 20_000;
 
-/// A sign-in whose visitor is verified.
+/// Sign-in whose visitor is verified.
 #[derive(Debug)]
 pub(super) struct Ticket {
-    /// The sign-in that it ends.
     pub sign_in: PendingSignIn,
-    /// Visitor who signed in.
-    pub visitor: SignedIn,
+    pub visitor: VerifiedVisitor,
 }
 
-/// Result of showing a ticket.
+/// Result of using a ticket.
 #[derive(Debug)]
-pub(super) enum TicketUse {
-    /// It is used up now.
+pub(super) enum TicketRedemption {
+    /// The ticket was valid, and is used up now.
     Valid(Box<Ticket>),
-    /// It was used, or is too old; where its sign-in led back to.
+    /// The ticket was used before, or has expired; contains the return path of its sign-in.
     Spent(String),
-    /// It never was one, or long ago.
+    /// The ticket is unknown.
     Unknown,
 }
 
@@ -40,19 +38,19 @@ struct StoredTicket {
     at: i64,
 }
 
-/// Tickets that were given out, by the SHA-256 of their text.
+/// Issued tickets, by the SHA-256 of their text.
 #[derive(Debug, Default)]
 pub(super) struct Tickets(Mutex<HashMap<SessionKey, StoredTicket>>);
 
 impl Tickets {
-    /// Gives `text` the meaning of `ticket`; returns whether there was room.
-    pub(super) fn give(&self, text: &str, ticket: Ticket, now: Timestamp) -> bool {
+    /// Stores a ticket under `text`; returns whether there was room.
+    pub(super) fn issue(&self, text: &str, ticket: Ticket, now: Timestamp) -> bool {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if held.len() >= MOST {
-            // A spent ticket is remembered a little longer, where there is room.
-            held.retain(|_, one| now.0 - one.at < LIFE && one.ticket.is_some());
+        if held.len() >= MAX_TICKETS {
+            // Used tickets are dropped only when there is no room.
+            held.retain(|_, one| now.0 - one.at < TICKET_LIFETIME_MS && one.ticket.is_some());
         }
-        if held.len() >= MOST {
+        if held.len() >= MAX_TICKETS {
             return false;
         }
         let return_to = ticket.sign_in.return_to.clone();
@@ -61,25 +59,27 @@ impl Tickets {
             return_to,
             at: now.0,
         };
-        held.insert(key_of(text), one);
+        held.insert(hash_token(text), one);
         true
     }
 
     /// Uses a ticket up.
-    pub(super) fn show(&self, text: &str, now: Timestamp) -> TicketUse {
+    pub(super) fn redeem(&self, text: &str, now: Timestamp) -> TicketRedemption {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(one) = held.get_mut(&key_of(text)) else {
-            return TicketUse::Unknown;
+        let Some(one) = held.get_mut(&hash_token(text)) else {
+            return TicketRedemption::Unknown;
         };
         match one.ticket.take() {
-            Some(ticket) if now.0 - one.at < LIFE => TicketUse::Valid(Box::new(ticket)),
-            _ => TicketUse::Spent(one.return_to.clone()),
+            Some(ticket) if now.0 - one.at < TICKET_LIFETIME_MS => {
+                TicketRedemption::Valid(Box::new(ticket))
+            }
+            _ => TicketRedemption::Spent(one.return_to.clone()),
         }
     }
 
-    /// Forgets tickets that are old.
-    pub(super) fn tidy(&self, now: Timestamp) {
+    /// Removes old tickets.
+    pub(super) fn remove_old(&self, now: Timestamp) {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        held.retain(|_, one| now.0 - one.at < 10 * LIFE);
+        held.retain(|_, one| now.0 - one.at < 10 * TICKET_LIFETIME_MS);
     }
 }

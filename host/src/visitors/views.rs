@@ -41,7 +41,7 @@ pub struct User {
 }
 
 impl Status {
-    /// The visitor of a session.
+    /// Returns the status of a session.
     pub fn of(session: Option<&Session>) -> Self {
         let user = session.map(|session| {
             let profile = session.profile.clone();
@@ -78,7 +78,7 @@ pub struct Offered {
 }
 
 impl Offered {
-    /// A provider as it is answered.
+    /// Returns the view of a provider.
     pub fn new(provider: &Provider) -> Self {
         Self {
             name: provider.name.clone(),

@@ -1,4 +1,4 @@
-//! Reads of the audit: what was changed in a workspace.
+//! Reads the audit log of a workspace.
 
 use super::service::Workspaces;
 use crate::control::Error;
@@ -6,7 +6,7 @@ use crate::control::audit::{self, Entries};
 use svc_base::ids::WorkspaceId;
 
 impl Workspaces {
-    /// A page of the audit of a workspace, newest first, before a place.
+    /// Returns a page of the audit log of a workspace: entries older than `before`, newest first.
     pub async fn audit(
         &self,
         workspace: WorkspaceId,

@@ -1,4 +1,4 @@
-//! Workspaces, which operators call namespaces: who is in them, the keys that act for them, and what they pay for.
+//! Workspaces, which operators' commands call namespaces: their members, keys and subscriptions.
 
 mod audit;
 pub mod credential;
@@ -6,18 +6,18 @@ mod error;
 mod keys;
 mod members;
 pub mod model;
-mod owners;
 mod principal;
 mod problems;
+mod self_service;
 pub mod service;
 pub mod subscriptions;
 
 mod store;
 
 pub use error::WorkspaceError;
-pub use keys::{KeyWanted, NewKey};
+pub use keys::{KeySpec, NewKey};
 pub use members::Person;
-pub use model::{Caller, Member, Plan, Role, Seen, UserId, Workspace, WorkspaceRef};
-pub use owners::{Changes, MostOwned};
+pub use model::{Caller, Member, Plan, Role, UserId, Workspace, WorkspaceAccess, WorkspaceRef};
 pub use principal::Principal;
+pub use self_service::{OwnershipLimits, WorkspaceChanges};
 pub use service::Workspaces;

@@ -1,4 +1,4 @@
-//! Model of a workspace, and of those who can act for it.
+//! Model of workspaces, members, keys and callers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,7 +24,6 @@ pub enum Plan {
 }
 
 impl Plan {
-    /// Returns the name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Free => "free",
@@ -34,8 +33,8 @@ impl Plan {
 }
 
 impl Plan {
-    /// How many projects a workspace may have on it.
-    pub fn projects(self, limits: &Limits) -> u64 {
+    /// Returns the maximum number of projects of a workspace on this plan.
+    pub fn max_projects(self, limits: &Limits) -> u64 {
         match self {
             Self::Free => limits.projects_free,
             Self::Pro => limits.projects_pro,
@@ -67,28 +66,22 @@ pub struct WorkspaceRef {
 /// Account that owns projects.
 #[derive(Clone, Debug, Serialize)]
 pub struct Workspace {
-    /// Identifier of the workspace.
     pub id: WorkspaceId,
-    /// Name in addresses and commands.
+    /// Name in URLs and commands.
     pub slug: String,
     /// Name for people.
     pub display_name: String,
-    /// Plan of the workspace.
     pub plan: Plan,
-    /// When it was made.
     pub created_at: Timestamp,
 }
 
-/// A key, without its secret.
+/// Key, without its secret.
 #[derive(Clone, Debug, Serialize)]
 pub struct Key {
-    /// The public part of the credential.
     pub key_id: String,
-    /// When it was made.
     pub created_at: Timestamp,
-    /// When it was last used, to the minute.
+    /// Time of the last use, exact to the minute.
     pub last_used_at: Option<Timestamp>,
-    /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
     /// Role of the key: editor or viewer.
     #[serde(skip)]
@@ -96,7 +89,7 @@ pub struct Key {
     /// Purpose of the key.
     #[serde(skip)]
     pub note: Option<String>,
-    /// When it ends by itself.
+    /// Moment from which the key is refused.
     #[serde(skip)]
     pub expires_at: Option<Timestamp>,
 }
@@ -128,7 +121,6 @@ pub enum Role {
 }
 
 impl Role {
-    /// Returns the name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Viewer => "viewer",
@@ -152,26 +144,25 @@ impl FromStr for Role {
     }
 }
 
-/// Id of a user: `usr_` and letters and digits. Nothing in it says who the user is.
+/// Identifier of a user: `usr_` and random characters, which tell nothing about the person.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct UserId(Arc<str>);
 
 impl UserId {
     const PREFIX: &str = "usr_";
-    /// Characters after the prefix: 104 bits.
+    /// Number of characters after the prefix, which hold 104 bits.
     const LENGTH: usize = 22;
 
-    /// A new one.
+    /// Generates an id.
     ///
     /// # Errors
-    /// When there is no randomness.
+    /// No randomness is available.
     pub fn new(random: &Random) -> Result<Self, NoRandomness> {
         let random = random.slug(Self::LENGTH)?;
         Ok(Self(format!("{}{random}", Self::PREFIX).into()))
     }
 
-    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -193,33 +184,33 @@ impl fmt::Display for UserId {
     }
 }
 
-/// Sender of an owner's request, proven by its credential. What it may is not in it: a user's role is read where it is needed.
+/// Authenticated sender of an owner's request. A user's role is not part of it: roles are read when they are needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Caller {
-    /// A machine, proven by a key.
+    /// Machine, authenticated by a key.
     Key {
-        /// The public part of the key.
+        /// Public part of the key.
         key_id: Arc<str>,
-        /// The workspace that the key belongs to.
+        /// Workspace that the key belongs to.
         workspace: WorkspaceId,
-        /// The role of the key there.
+        /// Role of the key in that workspace.
         role: Role,
     },
-    /// A person, proven by a token of the operator's issuer.
+    /// Person, authenticated by a token of the operator's issuer.
     User(UserId),
 }
 
 impl Caller {
-    /// The caller in the audit: the id of the key or of the user.
-    pub fn principal(&self) -> &str {
+    /// Returns the id of the key or of the user, as the audit log records it.
+    pub fn id(&self) -> &str {
         match self {
             Self::Key { key_id, .. } => key_id,
             Self::User(id) => id.as_str(),
         }
     }
 
-    /// Returns the flow of this caller's work, which shares the threads that pages are made on: the user's, or that of the key's
-    /// workspace, which may have any number of keys.
+    /// Returns the flow by which the rendering threads share their time: one per user, and one per workspace for keys, since a
+    /// workspace may have many keys.
     pub fn flow(&self) -> Flow {
         Flow::Owner(match self {
             Self::Key { workspace, .. } => workspace.to_string().into(),
@@ -227,10 +218,10 @@ impl Caller {
         })
     }
 
-    /// The name of a role of this caller: an editor's key is called a machine.
+    /// Returns the name of a role as this caller sees it: the role of an editor's key is called `machine`.
     pub fn role_name(&self, role: Role) -> &'static str {
         match (self, role) {
-            (Self::Key { .. }, Role::Editor) => MACHINE,
+            (Self::Key { .. }, Role::Editor) => MACHINE_ROLE,
             _ => role.as_str(),
         }
     }
@@ -245,29 +236,26 @@ impl fmt::Display for Caller {
     }
 }
 
-/// The name of the role of keys that are editors: nobody is given it.
-pub const MACHINE: &str = "machine";
+/// Name of the role of keys that are editors; no member can have it.
+pub const MACHINE_ROLE: &str = "machine";
 
-/// A user in a workspace.
+/// User who is a member of a workspace.
 #[derive(Clone, Debug)]
 pub struct Member {
-    /// Identifier of the user.
     pub user: UserId,
     /// E-mail address of the user, by the issuer.
     pub email: Option<String>,
-    /// Role of the user.
     pub role: Role,
-    /// Since when.
+    /// When the user became a member.
     pub created_at: Timestamp,
 }
 
-/// A workspace as a caller sees it.
+/// Workspace, with the caller's role in it.
 #[derive(Clone, Debug)]
-pub struct Seen {
-    /// The workspace.
+pub struct WorkspaceAccess {
     pub workspace: Workspace,
-    /// The caller's role in it.
+    /// Role of the caller in the workspace.
     pub role: Role,
-    /// How many live projects it has.
+    /// Number of live projects.
     pub projects: u64,
 }

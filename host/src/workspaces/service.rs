@@ -1,4 +1,4 @@
-//! Making, finding, changing and ending workspaces.
+//! Creates, finds, changes and deletes workspaces.
 
 use serde::Serialize;
 use svc_base::names::is_slug;
@@ -6,64 +6,61 @@ use svc_base::names::is_slug;
 use super::credential::Credential;
 use super::error::WorkspaceError;
 use super::keys::{self, NewKey};
-use super::members::KnownUsers;
+use super::members::UserCache;
 use super::model::{Plan, Workspace};
 use super::{store, subscriptions};
 use crate::content::Digest;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
 use crate::control::{Control, Error, Tx};
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::WorkspaceId;
 use svc_base::random::Random;
 
-/// The longest name, in characters.
-const NAME: usize = 100;
+/// Maximum length of a name, in characters.
+const MAX_NAME_CHARS: usize = 100;
 
-/// A new workspace, with its first credential.
+/// New workspace, with its first credential.
 #[derive(Serialize)]
 pub struct NewWorkspace {
-    /// Identifier of the workspace.
     pub id: WorkspaceId,
-    /// Name of the workspace.
     pub slug: String,
-    /// Plan of the workspace.
     pub plan: Plan,
-    /// The credential, shown this once.
+    /// The credential, which is shown only once.
     pub credential: String,
 }
 
-/// The workspaces of an installation, as commands and the server see them.
+/// Service of workspaces, for commands and for the server.
 #[derive(Clone, Debug)]
 pub struct Workspaces {
     pub(super) control: Control,
     pub(super) clock: Clock,
     pub(super) random: Random,
-    pub(super) known: KnownUsers,
+    pub(super) user_cache: UserCache,
 }
 
 impl Workspaces {
-    /// The workspaces in a control database.
+    /// Creates the service on a control database.
     pub fn new(control: Control, clock: Clock, random: Random) -> Self {
         Self {
             control,
             clock,
             random,
-            known: KnownUsers::default(),
+            user_cache: UserCache::default(),
         }
     }
 
-    /// Refuses a name that no workspace can have.
+    /// Checks that a name can be the slug of a workspace.
     ///
     /// # Errors
     /// `BadName`.
     pub fn check_name(name: &str) -> Result<(), WorkspaceError> {
-        if !is_slug(name) || name.len() > NAME {
+        if !is_slug(name) || name.len() > MAX_NAME_CHARS {
             return Err(WorkspaceError::BadName);
         }
         Ok(())
     }
 
-    /// Makes a workspace with one machine key.
+    /// Creates a workspace with one machine key.
     ///
     /// # Errors
     /// [`WorkspaceError`].
@@ -89,38 +86,38 @@ impl Workspaces {
                     .map_err(Error::from)?
                     .is_some()
                 {
-                    return Err(WorkspaceError::Taken(workspace.slug));
+                    return Err(WorkspaceError::SlugTaken(workspace.slug));
                 }
                 store::insert_workspace(tx, &workspace)?;
                 let digest = Digest::of(credential.text.as_bytes());
-                let key = NewKey::of_machine(credential.key_id, workspace.created_at);
+                let key = NewKey::for_machine(credential.key_id, workspace.created_at);
                 keys::insert(tx, &workspace.id, &digest, &key)?;
                 let (id, now) = (workspace.id, workspace.created_at);
-                tx.did(Act::WorkspaceCreate, Some(&id), &id, now)?;
+                tx.record_audit(AuditAction::WorkspaceCreate, Some(&id), &id, now)?;
                 Ok(())
             })
             .await?;
         Ok(made)
     }
 
-    /// All workspaces, oldest first.
+    /// Lists all workspaces, oldest first.
     pub async fn list(&self) -> Result<Vec<Workspace>, WorkspaceError> {
         Ok(self.control.read(store::workspaces).await?)
     }
 
-    /// Changes what a workspace pays for.
+    /// Sets the plan of a workspace.
     ///
     /// # Errors
     /// [`WorkspaceError`].
     pub async fn set_plan(&self, name: &str, plan: Plan) -> Result<Workspace, WorkspaceError> {
-        let mut workspace = self.named(name).await?;
+        let mut workspace = self.find_by_slug(name).await?;
         let id = workspace.id;
         let now = self.clock.now();
         let changed: Result<(), Error> = self
             .control
             .write(move |tx| {
                 store::set_plan(tx, &id, plan)?;
-                tx.did(Act::WorkspaceUpdate, Some(&id), &id, now)
+                tx.record_audit(AuditAction::WorkspaceUpdate, Some(&id), &id, now)
             })
             .await;
         changed?;
@@ -128,45 +125,45 @@ impl Workspaces {
         Ok(workspace)
     }
 
-    /// Begins the end of a workspace: its keys are refused from now on, and its name is free. `members` begins the end of
-    /// what it owns, in the same transaction, and its answer is returned.
+    /// Starts the deletion of a workspace: its keys are refused from now on, and its slug is free. `members` starts the deletion of
+    /// its projects in the same transaction; the result of `members` is returned.
     ///
     /// # Errors
     /// [`WorkspaceError`].
-    pub async fn begin_end(
+    pub async fn begin_deletion(
         &self,
         name: &str,
         members: fn(&Tx<'_>, &WorkspaceId) -> Result<usize, Error>,
     ) -> Result<(Workspace, usize), WorkspaceError> {
-        let workspace = self.named(name).await?;
+        let workspace = self.find_by_slug(name).await?;
         let (id, now) = (workspace.id, self.clock.now());
         let named = name.to_owned();
         let ended = self.control.write(move |tx| {
-            // A command has nobody who could tell the provider.
-            if !subscriptions::living(tx, &id)?.is_empty() {
+            // An operator's command cannot tell the payment provider to end subscriptions.
+            if !subscriptions::active_subscriptions(tx, &id)?.is_empty() {
                 return Err(WorkspaceError::Subscribed(named));
             }
-            Ok(end(tx, &id, now, members)?)
+            Ok(begin_deletion_in(tx, &id, now, members)?)
         });
         Ok((workspace, ended.await?))
     }
 
-    /// Removes what is left of workspaces whose end has begun and whose projects have gone.
+    /// Removes the rows of workspaces in deletion that have no projects left.
     pub async fn remove_ended(&self) -> Result<(), Error> {
-        if self.control.read(store::some_end).await? {
+        if self.control.read(store::any_deleting).await? {
             self.control.write(store::remove_ended).await?;
         }
         Ok(())
     }
 
-    /// A workspace.
+    /// Finds a workspace by its id.
     pub async fn by_id(&self, id: WorkspaceId) -> Result<Option<Workspace>, Error> {
         self.control
             .read(move |c| store::workspace_by_id(c, &id))
             .await
     }
 
-    /// The workspace of an id or slug as somebody wrote it.
+    /// Finds a workspace by an id or slug, as the caller wrote it.
     ///
     /// # Errors
     /// `Unknown`.
@@ -176,11 +173,11 @@ impl Workspaces {
                 .by_id(id)
                 .await?
                 .ok_or_else(|| WorkspaceError::Unknown(name.to_owned())),
-            Err(_) => self.named(name).await,
+            Err(_) => self.find_by_slug(name).await,
         }
     }
 
-    pub(super) async fn named(&self, name: &str) -> Result<Workspace, WorkspaceError> {
+    pub(super) async fn find_by_slug(&self, name: &str) -> Result<Workspace, WorkspaceError> {
         let slug = name.to_owned();
         let found = self
             .control
@@ -190,14 +187,14 @@ impl Workspaces {
     }
 }
 
-/// Begins the end of a workspace and, by `members`, of what it owns.
-pub(super) fn end(
+/// Starts the deletion of a workspace and, by `members`, of its projects.
+pub(super) fn begin_deletion_in(
     tx: &Tx<'_>,
     id: &WorkspaceId,
     now: Timestamp,
     members: fn(&Tx<'_>, &WorkspaceId) -> Result<usize, Error>,
 ) -> Result<usize, Error> {
-    store::begin_end(tx, id, now)?;
-    tx.did(Act::WorkspaceDelete, Some(id), id, now)?;
+    store::mark_deleting(tx, id, now)?;
+    tx.record_audit(AuditAction::WorkspaceDelete, Some(id), id, now)?;
     members(tx, id)
 }

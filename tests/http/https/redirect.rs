@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 
 use svc_tests::{Answer, TestServer, exchange};
 
-use super::local;
+use super::{local, paths, tls_options};
 
-async fn ask(address: SocketAddr, request: String) -> Answer {
+async fn send_request(address: SocketAddr, request: String) -> Answer {
     let exchange = move || Answer::parse(&exchange(address, request.as_bytes()));
     tokio::task::spawn_blocking(exchange).await.unwrap()
 }
@@ -55,7 +55,7 @@ async fn plain_http_is_sent_to_the_same_address_over_tls() {
         ),
         ("GET / HTTP/1.0", 421, None),
     ] {
-        let answer = ask(plain, format!("{request}\r\n\r\n")).await;
+        let answer = send_request(plain, format!("{request}\r\n\r\n")).await;
         assert_eq!(answer.status, status, "{request}");
         assert_eq!(answer.header("location"), location, "{request}");
         assert_eq!(answer.header("connection"), Some("close"), "{request}");
@@ -67,23 +67,10 @@ async fn a_port_that_was_asked_for_must_be_free() {
     let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = held.local_addr().unwrap().to_string();
     let pair = local();
-    let (cert, key) = (
-        pair.cert().display().to_string(),
-        pair.key().display().to_string(),
-    );
+    let (cert, key) = paths(&pair);
     let data = tempfile::TempDir::new().unwrap();
-    let arguments = [
-        "serve",
-        "--https",
-        "--tls-cert",
-        &cert,
-        "--tls-key",
-        &key,
-        "--listen",
-        "127.0.0.1:0",
-        "--redirect-listen",
-        &taken,
-    ];
+    let addresses = ["--listen", "127.0.0.1:0", "--redirect-listen", &taken];
+    let arguments = [&["serve"][..], &tls_options(&cert, &key), &addresses].concat();
     let output = crate::svc()
         .run(&data.path().join("data"), &arguments)
         .await;

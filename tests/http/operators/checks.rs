@@ -2,20 +2,20 @@
 
 use http::Method;
 use serde_json::json;
-use svc::content::{Content, OnceFiles};
-use svc_tests::{Ask, TestServer};
+use svc::content::{Content, OneTimeFiles};
+use svc_tests::{ReadAnswer, TestServer};
 
-use crate::account::Owner;
+use crate::owner::Owner;
 use crate::svc;
 
 #[tokio::test]
 async fn a_check_finds_damage() {
     let server = TestServer::start().await;
     server
-        .slug(&json!({ "content": "words-to-damage", "name": "page" }))
+        .publish_slug(&json!({ "content": "words-to-damage", "name": "page" }))
         .await;
     server
-        .slug(&json!({ "content": "x", "name": "once", "one_time": true }))
+        .publish_slug(&json!({ "content": "x", "name": "once", "one_time": true }))
         .await;
     let check = async || server.command(&svc(), &["check", "--json"]).await;
     let sound = check().await.json();
@@ -67,13 +67,13 @@ async fn a_check_finds_no_damage_in_what_changes_meanwhile() {
     let app = server.server().app();
     let deployments = &app.deployments;
     let content = Content::open(&server.data().join("content")).unwrap();
-    let once = OnceFiles::open(&server.data().join("once")).unwrap();
+    let once = OneTimeFiles::open(&server.data().join("once")).unwrap();
     let done = std::sync::atomic::AtomicBool::new(false);
     let more = || !done.load(std::sync::atomic::Ordering::Relaxed);
     let burn = async || {
         while more() {
             let once = json!({ "content": "x", "one_time": true });
-            let slug = server.slug(&once).await;
+            let slug = server.publish_slug(&once).await;
             server.post(&format!("/{slug}")).answer().await.expect(200);
         }
     };

@@ -6,19 +6,19 @@ use std::collections::BTreeSet;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
-use crate::account::{Owner, text};
+use crate::owner::{Owner, text};
 
 /// A frontend with a history.
-struct History {
+struct RevisionsFixture {
     owner: Owner,
     /// Path below `/api/v1/projects`.
     path: String,
     slug: &'static str,
 }
 
-impl History {
+impl RevisionsFixture {
     async fn new(server: &TestServer) -> Self {
         let owner = Owner::new(server, "acme").await;
         let project = owner.project(server, "House").await;
@@ -86,7 +86,7 @@ impl History {
 #[tokio::test]
 async fn every_transition_is_as_the_table_says() {
     let server = TestServer::start().await;
-    let history = History::new(&server).await;
+    let history = RevisionsFixture::new(&server).await;
     let frontend = history
         .owner
         .get(&server, &history.path)
@@ -139,7 +139,7 @@ async fn every_transition_is_as_the_table_says() {
     check(&one, "rollback", "superseded").await;
     assert_eq!(put.json()["revision_count"], 3);
 
-    // What changes nothing, and what is refused.
+    // Releases that change nothing, and those that are refused.
     let same = history
         .release(&server, "promote", &three, &three)
         .await
@@ -160,7 +160,7 @@ async fn every_transition_is_as_the_table_says() {
         .release(&server, "promote", "x", &three)
         .await
         .problem(404, "not_found");
-    // What is no id is not the active one's.
+    // A text that is no id is not the active revision's.
     for expected in [one.as_str(), "x", ""] {
         let stale = history.release(&server, "promote", &four, expected).await;
         let conflict = stale.problem(409, "revision_conflict");
@@ -204,7 +204,7 @@ async fn every_transition_is_as_the_table_says() {
 #[tokio::test]
 async fn a_release_shows_its_own_message_else_its_revisions() {
     let server = TestServer::start().await;
-    let history = History::new(&server).await;
+    let history = RevisionsFixture::new(&server).await;
     let one = history.active(&server).await;
     let path = format!("{}/revisions", history.path);
     let draft = json!({ "base_revision_id": one, "content": "# Two", "message": "We open" });
@@ -240,7 +240,7 @@ async fn a_release_shows_its_own_message_else_its_revisions() {
 #[tokio::test]
 async fn drafts_deduplicate_by_content_and_title() {
     let server = TestServer::start().await;
-    let history = History::new(&server).await;
+    let history = RevisionsFixture::new(&server).await;
     let base = history.active(&server).await;
     let path = format!("{}/revisions", history.path);
     let draft = async |content: &str, title: &str| {
@@ -270,7 +270,7 @@ async fn drafts_deduplicate_by_content_and_title() {
 #[tokio::test]
 async fn edits_say_what_did_not_fit() {
     let server = TestServer::start().await;
-    let history = History::new(&server).await;
+    let history = RevisionsFixture::new(&server).await;
     let base = history.active(&server).await;
     let path = format!("{}/revisions", history.path);
     let edit = async |edits: Value| {
@@ -318,7 +318,7 @@ async fn edits_say_what_did_not_fit() {
 #[tokio::test]
 async fn promoting_a_draft_that_is_behind_says_what_it_drops() {
     let server = TestServer::start().await;
-    let history = History::new(&server).await;
+    let history = RevisionsFixture::new(&server).await;
     let promote = async |revision: &str| {
         let active = history.active(&server).await;
         let body = json!({ "revision_id": revision, "expected_active_revision_id": active });
@@ -332,7 +332,7 @@ async fn promoting_a_draft_that_is_behind_says_what_it_drops() {
         late.push(history.draft(&server, &format!("# Late {n}")).await);
     }
     let fresh = history.draft(&server, "# Fresh").await;
-    // What it was made from is live.
+    // The base revision is live.
     assert_eq!(promote(&fresh).await.1["note"], Value::Null);
     let newer = history.draft(&server, "# Newer").await;
     promote(&newer).await;
@@ -348,9 +348,9 @@ async fn promoting_a_draft_that_is_behind_says_what_it_drops() {
         "the newest first: {note}"
     );
     assert!(note.contains(&format!("roll back to {newer}")), "{note}");
-    // What was live once is no draft, and drops nothing that its author does not know.
+    // A revision that was live is no draft.
     assert_eq!(promote(&newer).await.1["note"], Value::Null);
-    // What is put back is what it was made from.
+    // A rollback restores the base revision.
     promote(&fresh).await;
     promote(&base).await;
     assert_eq!(promote(&late[1]).await.1["note"], Value::Null);

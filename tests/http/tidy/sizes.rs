@@ -30,12 +30,12 @@ const LONG_FUNCTIONS: [(&str, &str, &str); 6] = [
     ),
     (
         "guest-gate/src/walk/expression.rs",
-        "expression",
+        "walk_expression",
         "an arm for each kind of expression",
     ),
     (
         "guest-gate/src/walk/statement.rs",
-        "statement",
+        "walk_statement",
         "an arm for each kind of statement",
     ),
     (
@@ -63,7 +63,7 @@ fn a_long_file_says_why_it_is_one() {
             found.push(format!("{path} is listed and is not there"));
         }
     }
-    none(
+    assert_none(
         &found,
         &format!(
             "a source of more than {LINES} lines is split where it is several things, or listed with the reason why it is one"
@@ -129,7 +129,7 @@ fn functions_are_short() {
             known.0, known.1
         ));
     }
-    none(
+    assert_none(
         &found,
         &format!("a function has {FUNCTION_LINES} lines at most, but for tables"),
     );

@@ -1,45 +1,45 @@
-//! The colours of a drawing, in light and in dark.
+//! Colours of a drawing, for light and dark pages.
 //!
-//! A drawing is made once. Each colour in it becomes a custom property of the drawing, which has two values: the one
-//! that was drawn, and its counterpart for the other scheme. The counterpart keeps the hue and mirrors the luminance, in such
-//! a way that the contrast of any two colours stays what it is: contrast is the quotient of `Y + 0.05` (WCAG 2), and the mirror
-//! is `Y + 0.05 → MIRROR / (Y + 0.05)`. Saturated colours become a little brighter than that ([`LIFT`]). So what an author
-//! could read in one scheme can be read in the other, also with colours of their own.
+//! A drawing is made once. Each of its colours becomes a custom property with two values: the drawn one, and a counterpart for
+//! the other scheme. The counterpart keeps the hue and mirrors the luminance so that the contrast of any two colours stays the
+//! same: contrast is the quotient of `Y + 0.05` (WCAG 2), and the mirror is `Y + 0.05 → MIRROR_PRODUCT / (Y + 0.05)`. Saturated colours
+//! become a little brighter than that ([`LIFT`]). So text that is readable in one scheme is readable in the other, also with an
+//! author's own colours.
 
 use std::fmt::Write as _;
 
 use csscolorparser::Color;
 
-/// Product of `Y + 0.05` of a colour and of its counterpart: white becomes the dark pages' ground (#1d2026).
-const MIRROR: f64 = 1.05 * 0.0645;
+/// Product of `Y + 0.05` of a colour and of its counterpart: white becomes the background of dark pages (#1d2026).
+const MIRROR_PRODUCT: f64 = 1.05 * 0.0645;
 
-/// How much brighter than its mirror a dark counterpart may be, in luminance: a saturated colour is seen by its hue, and
-/// would have none left. White is still read on what this makes of any colour.
+/// Limit of how much brighter than its mirror a dark counterpart may be, in luminance: a saturated colour would lose its hue
+/// otherwise. White stays readable on all of them.
 const LIFT: f64 = 0.1;
 
-/// Counterparts of this luminance and more are bright enough as they are.
+/// Luminance from which counterparts are bright enough.
 const BRIGHT: f64 = 0.2;
 
-/// How layers of a drawing blend that darken what is below them.
+/// Blend mode of layers that darken what is below them.
 pub(super) const BLEND: &str = "var(--blend)";
 
-/// Luminance that WCAG adds for the light that a screen reflects.
+/// Luminance that WCAG adds for reflected light.
 const FLARE: f64 = 0.05;
 
-/// The colours of one drawing, each once, in the order in which they are met.
+/// Colours of one drawing, each once, in the order of their first use.
 #[derive(Default)]
 pub(super) struct Palette {
     colours: Vec<[u8; 4]>,
 }
 
 impl Palette {
-    /// Returns a colour's stand-in in the drawing: a reference to its property. `None` for what is no colour, or has no
-    /// counterpart (`none`, `transparent`, `currentColor`).
+    /// Returns the reference to a colour's property; `None` for a value that is no colour, or has no counterpart (`none`,
+    /// `transparent`, `currentColor`).
     pub(super) fn reference(&mut self, value: &str) -> Option<String> {
         if value.eq_ignore_ascii_case("transparent") {
             return None;
         }
-        // The parser takes hexadecimal digits without their mark, which CSS does not.
+        // The parser accepts hexadecimal digits without `#`; CSS does not.
         if value.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return None;
         }
@@ -52,9 +52,9 @@ impl Palette {
         Some(format!("var(--c{at})"))
     }
 
-    /// The rules that give the properties their values, in both schemes; paper is light.
+    /// Writes the rules that set the properties in both schemes; paper is light.
     ///
-    /// A drawing that was made for the dark shows its own colours there.
+    /// A drawing that was made for dark pages keeps its own colours there.
     pub(super) fn write(&self, out: &mut String, root: &str, is_dark: bool) {
         if self.colours.is_empty() {
             return;
@@ -64,7 +64,7 @@ impl Palette {
             let _ = write!(out, "#{root}{{");
             for (at, colour) in self.colours.iter().enumerate() {
                 let colour = if is_mirrored {
-                    mirrored(*colour)
+                    mirror_colour(*colour)
                 } else {
                     *colour
                 };
@@ -86,7 +86,7 @@ impl Palette {
     }
 }
 
-/// The relative luminance of a colour, from 0 to 1; `None` for what is no colour.
+/// Returns the relative luminance of a colour, from 0 to 1; `None` for a value that is no colour.
 pub(super) fn luminance_of(value: &str) -> Option<f64> {
     let colour = csscolorparser::parse(value).ok()?;
     Some(luminance(&colour))
@@ -97,15 +97,15 @@ fn luminance(colour: &Color) -> f64 {
     0.2126 * red + 0.7152 * green + 0.0722 * blue
 }
 
-/// The counterpart of a colour: of the same hue and transparency, and of the mirrored luminance.
-fn mirrored([red, green, blue, alpha]: [u8; 4]) -> [u8; 4] {
+/// Returns the counterpart of a colour: same hue and transparency, mirrored luminance.
+fn mirror_colour([red, green, blue, alpha]: [u8; 4]) -> [u8; 4] {
     let colour = Color::from_rgba8(red, green, blue, alpha);
     let [_, a, b, _] = colour.to_oklaba();
-    let mirror = MIRROR / (luminance(&colour) + FLARE) - FLARE;
+    let mirror = MIRROR_PRODUCT / (luminance(&colour) + FLARE) - FLARE;
     let saturation = ((f64::from(a.hypot(b)) - 0.06) / 0.1).clamp(0.0, 1.0);
     let lift = LIFT * saturation * (1.0 - mirror / BRIGHT).max(0.0);
     let wanted = (mirror + lift).clamp(0.0, 1.0);
-    // Luminance grows with lightness; what is outside of the gamut is brought in by less chroma.
+    // Luminance grows with lightness; colours outside of the gamut get less chroma.
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..12 {
         let middle = (low + high) / 2.0;
@@ -119,7 +119,7 @@ fn mirrored([red, green, blue, alpha]: [u8; 4]) -> [u8; 4] {
     [red, green, blue, alpha]
 }
 
-/// The colour of a lightness and hue, with as much of the chroma as a screen can show.
+/// Returns the colour of a lightness and hue, with as much of the chroma as a screen can show.
 fn within_gamut(lightness: f32, a: f32, b: f32) -> Color {
     let mut chroma = 1.0;
     loop {

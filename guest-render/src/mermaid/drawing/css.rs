@@ -1,17 +1,17 @@
-//! The styles of a drawing: each declaration by an allow-list, each selector below the drawing's own id.
+//! Styles of a drawing: declarations by an allow-list, selectors limited to the drawing's own id.
 //!
-//! This is no parser of CSS. It reads the one form that drawings are written in, and what it does not know
-//! is left out: at-rules, other selectors, properties that reach beyond the drawing, values with functions.
+//! This is no CSS parser. It reads the one form in which drawings are written, and leaves out everything else: at-rules, other
+//! selectors, properties that reach beyond the drawing, values with functions.
 
 use std::collections::HashSet;
 
 use super::colours::{BLEND, Palette};
-use super::names::{Names, fragment};
+use super::names::{NameMap, fragment_id};
 
 /// Properties whose value is a colour, one of [`NO_COLOUR`], or a gradient of the drawing.
-const COLOURS: [&str; 4] = ["fill", "stroke", "color", "stop-color"];
+const COLOUR_PROPERTIES: [&str; 4] = ["fill", "stroke", "color", "stop-color"];
 
-/// Values that may stand in place of a colour.
+/// Values that are allowed instead of a colour.
 const NO_COLOUR: [&str; 5] = [
     "none",
     "transparent",
@@ -21,7 +21,7 @@ const NO_COLOUR: [&str; 5] = [
 ];
 
 /// Properties that refer to a part of the drawing.
-const REFERENCES: [&str; 5] = [
+const REFERENCE_PROPERTIES: [&str; 5] = [
     "marker-start",
     "marker-mid",
     "marker-end",
@@ -29,8 +29,8 @@ const REFERENCES: [&str; 5] = [
     "mask",
 ];
 
-/// Properties whose values are words and numbers. The family of fonts is not among them: labels were measured for one.
-const PLAIN: [&str; 27] = [
+/// Properties with words and numbers as values. The font family is not among them: labels were measured for one font.
+const PLAIN_PROPERTIES: [&str; 27] = [
     "alignment-baseline",
     "baseline-shift",
     "clip-rule",
@@ -60,17 +60,17 @@ const PLAIN: [&str; 27] = [
     "visibility",
 ];
 
-/// Context in which the values of a drawing are read.
-pub(super) struct Sheet<'a> {
-    pub(super) names: Names<'a>,
+/// Rewriter of a drawing's styles.
+pub(super) struct StyleRewriter<'a> {
+    pub(super) names: NameMap<'a>,
     pub(super) palette: Palette,
 }
 
-impl Sheet<'_> {
-    /// The value of a property as the page has it: `None` if it may not have it, or not this one.
+impl StyleRewriter<'_> {
+    /// Rewrites the value of a property; `None` if the property or the value is not allowed.
     pub(super) fn value(&mut self, property: &str, value: &str) -> Option<String> {
         let value = value.trim();
-        if COLOURS.contains(&property) {
+        if COLOUR_PROPERTIES.contains(&property) {
             if NO_COLOUR.contains(&value) {
                 return Some(value.to_owned());
             }
@@ -80,28 +80,28 @@ impl Sheet<'_> {
                 .or_else(|| self.reference(value));
         }
         if property == "mix-blend-mode" && value == "multiply" {
-            // What darkens in the light has to brighten in the dark.
+            // A layer that darkens on light pages must brighten on dark ones.
             return Some(BLEND.to_owned());
         }
         if property == "transform" {
             return is_geometry(value).then(|| value.to_owned());
         }
-        if REFERENCES.contains(&property) {
+        if REFERENCE_PROPERTIES.contains(&property) {
             return if value == "none" {
                 Some(value.to_owned())
             } else {
                 self.reference(value)
             };
         }
-        (PLAIN.contains(&property) && is_plain(value)).then(|| value.to_owned())
+        (PLAIN_PROPERTIES.contains(&property) && is_plain(value)).then(|| value.to_owned())
     }
 
     fn reference(&self, value: &str) -> Option<String> {
-        let id = self.names.id(fragment(value)?)?;
+        let id = self.names.id(fragment_id(value)?)?;
         Some(format!("url(#{id})"))
     }
 
-    /// The declarations of a rule or of a `style` attribute that the page may have.
+    /// Rewrites the declarations of a rule or of a `style` attribute.
     pub(super) fn declarations(&mut self, text: &str) -> String {
         let mut kept = String::new();
         for (property, value, is_important) in declarations(text) {
@@ -120,8 +120,8 @@ impl Sheet<'_> {
         kept
     }
 
-    /// The rules of a drawing that the page may have. `root` is the drawing's id as it was drawn, `types` the names of its
-    /// elements: a selector that finds none of them is left out.
+    /// Rewrites the rules of a drawing. `root` is the drawing's original id, `types` the names of its elements: a selector that
+    /// matches none of them is left out.
     pub(super) fn rules(&mut self, text: &str, root: &str, types: &HashSet<&str>) -> String {
         let mut kept = String::new();
         for (selectors, body) in rules(text) {
@@ -143,7 +143,7 @@ impl Sheet<'_> {
         kept
     }
 
-    /// Rewrites a selector for the page. Several, if it finds ids by their ends; none, if it is not understood.
+    /// Rewrites a selector for the page. It becomes several if it matches ids by their ends, and none if it is unknown.
     fn selector(&self, selector: &str, root: &str, types: &HashSet<&str>) -> Vec<String> {
         let below = selector
             .strip_prefix('#')
@@ -198,7 +198,7 @@ impl Sheet<'_> {
         found
     }
 
-    /// The ids that `id="…"` or `id$="…"` finds.
+    /// Returns the ids that `id="…"` or `id$="…"` matches.
     fn ids(&self, condition: &str) -> Vec<String> {
         let quoted = |value: &str| value.trim_matches('"').to_owned();
         if let Some(whole) = condition.strip_prefix("id=") {
@@ -211,8 +211,8 @@ impl Sheet<'_> {
     }
 }
 
-/// The colour that stands behind the labels of edges: labels are text on the page, and have no background of their own.
-pub(super) fn plate(text: &str) -> Option<&str> {
+/// Returns the background colour of edge labels: labels are text on the page, and have no background of their own.
+pub(super) fn label_background(text: &str) -> Option<&str> {
     let mut plate = None;
     for (selectors, body) in rules(text) {
         let is_behind = |selector: &str| {
@@ -226,7 +226,7 @@ pub(super) fn plate(text: &str) -> Option<&str> {
         }
         let background = declarations(body)
             .find(|(property, ..)| matches!(property.as_str(), "background" | "background-color"));
-        // The label's own colour covers that of what it stands in.
+        // The label's own colour covers that of its container.
         if let Some((_, colour, _)) = background
             && (plate.is_none() || !selectors.trim().ends_with(".labelBkg"))
         {
@@ -236,8 +236,8 @@ pub(super) fn plate(text: &str) -> Option<&str> {
     plate
 }
 
-/// The value of a property in the rule for the drawing as a whole.
-pub(super) fn of_root<'a>(text: &'a str, root: &str, wanted: &str) -> Option<&'a str> {
+/// Returns the value of a property in the rule for the whole drawing.
+pub(super) fn root_property<'a>(text: &'a str, root: &str, wanted: &str) -> Option<&'a str> {
     rules(text)
         .filter(|(selector, _)| selector.trim().strip_prefix('#') == Some(root))
         .flat_map(|(_, body)| declarations(body))
@@ -245,13 +245,13 @@ pub(super) fn of_root<'a>(text: &'a str, root: &str, wanted: &str) -> Option<&'a
         .map(|(_, value, _)| value)
 }
 
-/// The value of a property in a `style` attribute, the last one first.
-pub(super) fn of_style<'a>(style: &'a str, wanted: &str) -> Option<&'a str> {
+/// Returns the last value of a property in a `style` attribute.
+pub(super) fn style_property<'a>(style: &'a str, wanted: &str) -> Option<&'a str> {
     let found = declarations(style).filter(|(property, ..)| property == wanted);
     found.last().map(|(_, value, _)| value)
 }
 
-/// The rules of a sheet, each as its selectors and its body. At-rules are passed over, with all that they hold.
+/// Splits a style sheet into rules, each with its selectors and its body. At-rules are skipped with their content.
 fn rules(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -276,7 +276,7 @@ fn rules(text: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Declarations, each as its property, its value, and whether it is important.
+/// Splits declarations into property, value, and whether it is important.
 fn declarations(text: &str) -> impl Iterator<Item = (String, &str, bool)> {
     text.split(';').filter_map(|declaration| {
         let (property, value) = declaration.split_once(':')?;
@@ -289,7 +289,7 @@ fn declarations(text: &str) -> impl Iterator<Item = (String, &str, bool)> {
     })
 }
 
-/// Rewrites a selector of elements by their names: labels in HTML have become text.
+/// Rewrites an element selector: HTML labels have become text.
 fn element<'a>(name: &'a str, types: &HashSet<&str>) -> Option<&'a str> {
     match name {
         "span" => Some("tspan"),
@@ -302,7 +302,7 @@ fn is_word(char: char) -> bool {
     char.is_ascii_alphanumeric() || matches!(char, '-' | '_')
 }
 
-/// Numbers, lengths, words and functions of numbers.
+/// Whether a value consists of numbers, lengths, words and functions of numbers.
 pub(super) fn is_geometry(value: &str) -> bool {
     let allowed = |byte: u8| {
         byte.is_ascii_alphanumeric()
@@ -318,7 +318,7 @@ pub(super) fn is_geometry(value: &str) -> bool {
             .any(is_no_number)
 }
 
-/// Words and numbers: nothing that could call, quote or escape.
+/// Whether a value consists of words and numbers, without calls, quotes and escapes.
 fn is_plain(value: &str) -> bool {
     let allowed = |byte: u8| {
         byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b'.' | b',' | b'%' | b'-' | b'+')

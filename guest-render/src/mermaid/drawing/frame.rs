@@ -1,4 +1,4 @@
-//! The element around a drawing: its size, its name, its styles.
+//! Root element of a drawing: its size, its name, its styles.
 
 use std::fmt::Write as _;
 
@@ -6,22 +6,22 @@ use roxmltree::Node;
 
 use super::markup::{decimal, escape, shortened};
 use super::names;
-use super::safe::{LARGEST, Unsafe, Writer, is_svg};
+use super::safe::{DrawingRejection, MAX_SIDE, Writer, is_svg};
 
-/// The fonts whose measure labels were given. Without one of these a label may be a little wider than its place.
+/// Fonts with the metrics that labels were measured for. With other fonts a label may be a little wider than its place.
 const FONTS: &str = "Arial,\"Liberation Sans\",Arimo,Helvetica,sans-serif";
 
-/// How much smaller than it was drawn a drawing may be shown before it scrolls.
-const SMALLEST: f64 = 0.45;
+/// Smallest scale at which a drawing is shown before it scrolls.
+const MIN_SCALE: f64 = 0.45;
 
 impl<'a> Writer<'a> {
-    /// The whole element, around what was written.
+    /// Writes the root element around the content.
     pub(super) fn finish(
         mut self,
         root: Node<'a, 'a>,
         rules: &str,
         is_dark: bool,
-    ) -> Result<String, Unsafe> {
+    ) -> Result<String, DrawingRejection> {
         let view_box = root.attribute("viewBox").unwrap_or_default();
         let (width, height) = size(view_box)?;
         let content = std::mem::take(&mut self.out);
@@ -32,17 +32,17 @@ impl<'a> Writer<'a> {
             shortened(view_box),
             decimal(width),
             decimal(height),
-            decimal((width * SMALLEST).floor())
+            decimal((width * MIN_SCALE).floor())
         );
         let classes: Vec<_> = names::classes(root)
             .filter_map(|class| self.sheet.names.class(class))
             .collect();
         self.attribute("class", &classes.join(" "));
-        // An image has no links inside of it.
+        // An element with the role of an image has no links inside.
         self.attribute("role", if self.has_links { "group" } else { "img" });
-        let kind = kind(root.attribute("aria-roledescription").unwrap_or_default());
-        self.attribute("aria-label", said(root, "title").unwrap_or(kind));
-        let description = said(root, "desc");
+        let kind = kind_label(root.attribute("aria-roledescription").unwrap_or_default());
+        self.attribute("aria-label", author_text(root, "title").unwrap_or(kind));
+        let description = author_text(root, "desc");
         if description.is_some() {
             self.attribute("aria-describedby", &format!("{id}-about"));
         }
@@ -50,17 +50,17 @@ impl<'a> Writer<'a> {
         self.sheet.palette.write(&mut self.out, &id, is_dark);
         self.out.push_str(rules);
         if kind == "C4 diagram" {
-            // A relation's label may lie across a box: it is read on a rim of the figure's ground.
+            // A relation's label may lie across a box: it gets an outline in the background colour.
             let _ = write!(
                 self.out,
                 "#{id} text[dominant-baseline]{{stroke:var(--soft,#fff);stroke-width:4px;stroke-linejoin:round;paint-order:stroke}}"
             );
         }
         if kind == "Radar chart" {
-            // The title of a radar chart stands on the upper edge.
+            // The title of a radar chart touches the upper edge.
             let _ = write!(self.out, "#{id}{{overflow:visible}}");
         }
-        // Whatever a rule says of shapes: what it says is important, of classes and elements, is still less than this.
+        // These rules are important, and their selectors are less specific than the drawing's own.
         let _ = write!(
             self.out,
             "#{id} .l.l.l.l{{fill:currentColor!important;stroke:none!important}}</style>"
@@ -77,23 +77,23 @@ impl<'a> Writer<'a> {
 }
 
 /// Reads the width and the height of a view box.
-fn size(view_box: &str) -> Result<(f64, f64), Unsafe> {
+fn size(view_box: &str) -> Result<(f64, f64), DrawingRejection> {
     let sides: Vec<f64> = view_box
         .split_ascii_whitespace()
         .filter_map(|side| side.parse().ok())
         .collect();
     let (width, height) = match sides.as_slice() {
         [_, _, width, height] if *width > 0.0 && *height > 0.0 => (*width, *height),
-        _ => return Err(Unsafe::NoSize),
+        _ => return Err(DrawingRejection::NoSize),
     };
-    match sides.iter().all(|side| side.abs() < LARGEST) {
+    match sides.iter().all(|side| side.abs() < MAX_SIDE) {
         true => Ok((width, height)),
-        false => Err(Unsafe::TooLarge),
+        false => Err(DrawingRejection::TooLarge),
     }
 }
 
-/// Reads a text of the author about the drawing as a whole.
-fn said<'a>(root: Node<'a, 'a>, name: &str) -> Option<&'a str> {
+/// Returns a text of the author about the whole drawing.
+fn author_text<'a>(root: Node<'a, 'a>, name: &str) -> Option<&'a str> {
     let said = root
         .children()
         .find(|child| is_svg(*child, name))?
@@ -102,8 +102,8 @@ fn said<'a>(root: Node<'a, 'a>, name: &str) -> Option<&'a str> {
     (!said.is_empty()).then_some(said)
 }
 
-/// Names a drawing whose author does not.
-fn kind(role: &str) -> &'static str {
+/// Returns a name for a drawing without one.
+fn kind_label(role: &str) -> &'static str {
     match role {
         "architecture" => "Architecture diagram",
         "block" => "Block diagram",

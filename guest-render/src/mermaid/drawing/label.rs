@@ -1,7 +1,6 @@
-//! Labels that were drawn as HTML inside of the drawing, as lines of text.
+//! Labels that were drawn as HTML inside of the drawing, rewritten as lines of text.
 //!
-//! Only their text, their weight and slant, their alignment and their colours go on; the lines break where a browser would
-//! have broken them.
+//! Only their text, weight, slant, alignment and colours are kept; lines break where a browser would have broken them.
 
 use std::fmt::Write as _;
 
@@ -9,27 +8,27 @@ use roxmltree::Node;
 
 use super::css;
 use super::markup::{decimal, escape};
-use super::safe::{LARGEST, Writer};
+use super::safe::{MAX_SIDE, Writer};
 use super::text;
 
-/// How large labels are where the drawing says nothing else, in CSS pixels.
+/// Default size of labels, in CSS pixels.
 pub(super) const FONT_SIZE: f64 = 16.0;
 
-/// How a piece of a label is written.
+/// Font style of a part of a label.
 #[derive(Clone, Copy, Default, Eq, PartialEq)]
-struct Face {
+struct FontStyle {
     is_bold: bool,
     is_italic: bool,
 }
 
-/// A piece of a line.
+/// A part of a line with one font style.
 #[derive(Debug, Eq, PartialEq)]
-struct Run {
+struct TextRun {
     text: String,
-    face: Face,
+    face: FontStyle,
 }
 
-/// Where the lines of a label stand in its box.
+/// Alignment of a label's lines in its box.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Align {
     Start,
@@ -39,15 +38,15 @@ enum Align {
 
 /// A label as lines of text.
 struct Label {
-    lines: Vec<Vec<Run>>,
+    lines: Vec<Vec<TextRun>>,
     align: Align,
-    /// The declarations of all the elements that the label was made of, unchecked, from the outermost in.
+    /// Declarations of all elements that the label was made of, unchecked, from the outermost inwards.
     style: String,
     /// Classes of the spans.
     classes: Vec<String>,
 }
 
-impl std::fmt::Debug for Face {
+impl std::fmt::Debug for FontStyle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match (self.is_bold, self.is_italic) {
             (true, true) => "bold italic",
@@ -59,14 +58,14 @@ impl std::fmt::Debug for Face {
 }
 
 /// Builder of a label.
-struct Builder {
-    lines: Vec<Vec<Run>>,
-    /// The widest that a line may be, in CSS pixels.
+struct LabelBuilder {
+    lines: Vec<Vec<TextRun>>,
+    /// Width limit of a line, in CSS pixels.
     limit: f64,
     font_size: f64,
-    /// How wide the last line is so far.
+    /// Width of the last line so far.
     width: f64,
-    /// A space that comes before the next word, if that stands on the same line.
+    /// A space before the next word, if that is on the same line.
     has_space: bool,
 }
 
@@ -77,17 +76,17 @@ impl Label {
         let mut classes = Vec::new();
         let mut is_wrapped = true;
         let mut align = Align::Middle;
-        // What is around the whole of the text: one element in another.
+        // Elements around the whole text, nested in each other.
         let mut around = object.first_element_child();
         while let Some(element) = around {
             let own = element.attribute("style").unwrap_or_default();
             style.push_str(own);
             style.push(';');
             classes.extend(super::names::classes(element).map(str::to_owned));
-            if let Some(spaces) = css::of_style(own, "white-space") {
+            if let Some(spaces) = css::style_property(own, "white-space") {
                 is_wrapped = spaces != "nowrap";
             }
-            match css::of_style(own, "text-align") {
+            match css::style_property(own, "text-align") {
                 Some("left" | "start") => align = Align::Start,
                 Some("right" | "end") => align = Align::End,
                 Some("center") => align = Align::Middle,
@@ -100,20 +99,20 @@ impl Label {
                 == 1;
             around = element.first_element_child().filter(|_| is_alone);
         }
-        let mut builder = Builder {
+        let mut builder = LabelBuilder {
             lines: vec![Vec::new()],
             limit: if is_wrapped {
                 width + 0.5
             } else {
                 f64::INFINITY
             },
-            font_size: css::of_style(&style, "font-size")
+            font_size: css::style_property(&style, "font-size")
                 .and_then(pixels)
                 .unwrap_or(font_size),
             width: 0.0,
             has_space: false,
         };
-        builder.element(object, Face::default());
+        builder.element(object, FontStyle::default());
         builder.lines.retain(|line| !line.is_empty());
         Self {
             lines: builder.lines,
@@ -124,8 +123,8 @@ impl Label {
     }
 }
 
-impl Builder {
-    fn element(&mut self, element: Node<'_, '_>, face: Face) {
+impl LabelBuilder {
+    fn element(&mut self, element: Node<'_, '_>, face: FontStyle) {
         for child in element.children() {
             if child.is_text() {
                 self.text(child.text().unwrap_or_default(), face);
@@ -144,8 +143,8 @@ impl Builder {
                 self.begin_block();
             }
             let style = child.attribute("style").unwrap_or_default();
-            face.is_bold |= css::of_style(style, "font-weight").is_some_and(text::is_bold);
-            face.is_italic |= css::of_style(style, "font-style") == Some("italic");
+            face.is_bold |= css::style_property(style, "font-weight").is_some_and(text::is_bold);
+            face.is_italic |= css::style_property(style, "font-style") == Some("italic");
             self.element(child, face);
             if is_block {
                 self.begin_block();
@@ -165,7 +164,7 @@ impl Builder {
         self.has_space = false;
     }
 
-    fn text(&mut self, text: &str, face: Face) {
+    fn text(&mut self, text: &str, face: FontStyle) {
         let is_space = |char: char| matches!(char, ' ' | '\t' | '\n' | '\r');
         let mut rest = text;
         while !rest.is_empty() {
@@ -179,7 +178,7 @@ impl Builder {
         }
     }
 
-    fn word(&mut self, word: &str, face: Face) {
+    fn word(&mut self, word: &str, face: FontStyle) {
         let measure = |text: &str| text::line_width(text, face.is_bold, self.font_size);
         let is_first = self.lines.last().is_none_or(Vec::is_empty);
         let space = if self.has_space && !is_first {
@@ -202,13 +201,13 @@ impl Builder {
         self.push(word, face);
     }
 
-    fn push(&mut self, text: &str, face: Face) {
+    fn push(&mut self, text: &str, face: FontStyle) {
         let Some(line) = self.lines.last_mut() else {
             return;
         };
         match line.last_mut() {
             Some(run) if run.face == face => run.text.push_str(text),
-            _ => line.push(Run {
+            _ => line.push(TextRun {
                 text: text.to_owned(),
                 face,
             }),
@@ -226,8 +225,8 @@ impl<'a> Writer<'a> {
             label.align = Align::Start;
         }
         if label.lines.is_empty()
-            || !(0.0..LARGEST).contains(&width)
-            || !(0.0..LARGEST).contains(&height)
+            || !(0.0..MAX_SIDE).contains(&width)
+            || !(0.0..MAX_SIDE).contains(&height)
         {
             return;
         }
@@ -260,7 +259,7 @@ impl<'a> Writer<'a> {
         let classes = classes.join(" ");
         let style = self.sheet.declarations(&label.style);
         let mut middle = y;
-        // Some writers count lines that they do not draw; the lines fill the box either way.
+        // Some drawings count lines that are not drawn; the lines fill the box either way.
         let line_height = height / f64::from(u32::try_from(label.lines.len()).unwrap_or(u32::MAX));
         for line in &label.lines {
             let _ = write!(
@@ -278,7 +277,7 @@ impl<'a> Writer<'a> {
         self.out.push_str("</text>");
     }
 
-    fn run(&mut self, run: &Run) {
+    fn run(&mut self, run: &TextRun) {
         if !run.face.is_bold && !run.face.is_italic {
             escape(&mut self.out, &run.text);
             return;
@@ -296,7 +295,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// A length in pixels.
+/// Parses a length in pixels.
 pub(super) fn pixels(value: &str) -> Option<f64> {
     value
         .trim()

@@ -1,6 +1,6 @@
-//! How text and numbers are written.
+//! Formats of text and numbers.
 
-/// Geometry with no more than three decimals to a number: what a screen can show.
+/// Rounds all numbers in a value to three decimals, which is what a screen can show.
 pub(super) fn shortened(value: &str) -> String {
     let mut short = String::with_capacity(value.len());
     let mut decimals = None;
@@ -17,7 +17,7 @@ pub(super) fn shortened(value: &str) -> String {
     short
 }
 
-/// A number of pixels, with no more than three decimals.
+/// Formats a number of pixels with at most three decimals.
 pub(super) fn decimal(value: f64) -> String {
     let rounded = format!("{value:.3}");
     rounded
@@ -26,7 +26,7 @@ pub(super) fn decimal(value: f64) -> String {
         .to_owned()
 }
 
-/// Writes text that nothing of can become markup, in an element or in an attribute.
+/// Writes text, escaped for use in an element or an attribute.
 pub(super) fn escape(out: &mut String, text: &str) {
     for char in text.chars() {
         match char {

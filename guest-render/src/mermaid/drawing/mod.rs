@@ -1,15 +1,15 @@
-//! Drawings of diagrams: a first one by merman, and the one that is served, written anew from it through an allow-list.
+//! Drawings of diagrams: a draft by merman, and the served drawing, rewritten from it through an allow-list.
 
-mod arial;
+mod arial_widths;
 mod colours;
 mod css;
 #[cfg(target_family = "wasm")]
-mod first;
+mod draft;
 mod frame;
 mod label;
 mod markup;
 mod names;
-// Natively there are only its tests.
+// Native builds have only its tests.
 #[cfg_attr(not(target_family = "wasm"), allow(dead_code))]
 mod prepare;
 mod safe;
@@ -18,4 +18,4 @@ mod tests;
 mod text;
 
 #[cfg(target_family = "wasm")]
-pub(crate) use first::draw;
+pub(crate) use draft::draw;

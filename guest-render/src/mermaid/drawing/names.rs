@@ -1,23 +1,23 @@
-//! The ids and classes of a drawing, under names that nothing else on a page has.
+//! Ids and classes of a drawing, renamed so that they are unique on a page.
 
 use std::collections::{HashMap, HashSet};
 
 use roxmltree::{Document, Node};
 
-/// Where a reference to a part of the drawing may stand in its own attribute.
-const HREFS: [&str; 1] = ["href"];
+/// Attributes that may hold a reference to a part of the drawing.
+const HREF_ATTRIBUTES: [&str; 1] = ["href"];
 
-/// Which ids and classes of the first drawing go on to the page, and how they are called there.
-pub(super) struct Names<'a> {
+/// Map from the draft's ids and classes to those on the page.
+pub(super) struct NameMap<'a> {
     prefix: String,
-    /// The ids that something refers to, each with its number.
+    /// Ids that are referred to, each with its number.
     ids: HashMap<&'a str, usize>,
-    /// The classes that some element has.
+    /// Classes that an element has.
     classes: HashSet<&'a str>,
 }
 
-impl<'a> Names<'a> {
-    /// Collects the names of the page's drawing of this `number`.
+impl<'a> NameMap<'a> {
+    /// Collects the names of the drawing with index `number` in the page.
     ///
     /// The anchors of headings are in lower case, so the prefix is not.
     pub(super) fn collect(document: &'a Document<'a>, number: u32) -> Self {
@@ -30,15 +30,17 @@ impl<'a> Names<'a> {
                     .parent_element()
                     .is_some_and(|parent| parent.has_tag_name("style"))
             {
-                referenced.extend(fragments(node.text().unwrap_or_default()));
+                referenced.extend(fragment_ids(node.text().unwrap_or_default()));
             }
             for attribute in node.attributes() {
                 let value = attribute.value();
                 match attribute.name() {
                     "id" => present.push(value),
                     "class" => classes.extend(value.split_ascii_whitespace()),
-                    name if HREFS.contains(&name) => referenced.extend(value.strip_prefix('#')),
-                    _ => referenced.extend(fragments(value)),
+                    name if HREF_ATTRIBUTES.contains(&name) => {
+                        referenced.extend(value.strip_prefix('#'))
+                    }
+                    _ => referenced.extend(fragment_ids(value)),
                 }
             }
         }
@@ -56,18 +58,18 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The id of the drawing as a whole.
+    /// Returns the id of the whole drawing.
     pub(super) fn root(&self) -> &str {
         &self.prefix
     }
 
-    /// The page's name of an id, if something refers to it.
+    /// Returns the page's name of an id, if something refers to it.
     pub(super) fn id(&self, id: &str) -> Option<String> {
         let number = self.ids.get(id)?;
         Some(format!("{}-{number}", self.prefix))
     }
 
-    /// The page's names of the ids that end in `suffix`, or are equal to it, in their order.
+    /// Returns the page's names of the ids that end in `suffix`, or are equal to it, in their order.
     pub(super) fn ids(&self, suffix: &str, is_whole: bool) -> Vec<String> {
         let mut numbers: Vec<_> = self
             .ids
@@ -88,15 +90,15 @@ impl<'a> Names<'a> {
             .collect()
     }
 
-    /// The page's name of a class, if an element has it and it is a plain word.
+    /// Returns the page's name of a class, if an element has it and it is a plain word.
     pub(super) fn class(&self, class: &str) -> Option<String> {
         let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         (self.classes.contains(class) && class.bytes().all(is_word)).then(|| format!("m-{class}"))
     }
 }
 
-/// The id that an element has, for a `url(#…)` that stands alone.
-pub(super) fn fragment(value: &str) -> Option<&str> {
+/// Returns the id in a value that is a single `url(#…)`.
+pub(super) fn fragment_id(value: &str) -> Option<&str> {
     value
         .trim()
         .strip_prefix("url(")?
@@ -105,15 +107,15 @@ pub(super) fn fragment(value: &str) -> Option<&str> {
         .strip_prefix('#')
 }
 
-/// The ids of all the `url(#…)` in a text.
-fn fragments(text: &str) -> impl Iterator<Item = &str> {
+/// Returns the ids of all `url(#…)` in a text.
+fn fragment_ids(text: &str) -> impl Iterator<Item = &str> {
     text.split("url(").skip(1).filter_map(|rest| {
         let end = rest.find(')')?;
         rest[..end].trim_matches(['"', '\'']).strip_prefix('#')
     })
 }
 
-/// The words of an element's `class`.
+/// Returns the words of an element's `class`.
 pub(super) fn classes<'a>(node: Node<'a, 'a>) -> impl Iterator<Item = &'a str> {
     node.attribute("class")
         .unwrap_or_default()

@@ -1,27 +1,27 @@
-//! How wide a label will be: by the advances of the font that the page asks for.
+//! Widths of labels, by the advances of the font that the page asks for.
 
-use super::arial::{RUNS, Run};
+use super::arial_widths::{GlyphRun, RUNS};
 
-/// The units of a font's size that advances are given in.
-const UNITS: f64 = 2048.0;
+/// Units of the advances for a font's size.
+const UNITS_PER_EM: f64 = 2048.0;
 
-/// The advance of a letter that the font lacks, and most readers have another font for.
-const UNKNOWN: u16 = 1366;
+/// Advance of a letter that the font lacks: most readers have it in another font.
+const UNKNOWN_ADVANCE: u16 = 1366;
 
-/// The advance of an ideograph, a syllable of Hangul, or an emoji: as wide as the font is high.
-const WIDE: u16 = 2048;
+/// Advance of an ideograph, a syllable of Hangul, or an emoji: as wide as the font is high.
+const WIDE_ADVANCE: u16 = 2048;
 
-/// The width of a line in a font of `font_size` CSS pixels, in CSS pixels: as a browser measures that has Arial or a font of
-/// its measure, but for kerning.
+/// Returns the width of a line in a font of `font_size` CSS pixels, in CSS pixels: as a browser with Arial measures it, without
+/// kerning.
 pub(super) fn line_width(text: &str, is_bold: bool, font_size: f64) -> f64 {
     let units: u32 = text
         .chars()
         .map(|char| u32::from(advance(char, is_bold)))
         .sum();
-    f64::from(units) / UNITS * font_size
+    f64::from(units) / UNITS_PER_EM * font_size
 }
 
-/// Whether a browser shows a weight by the font's bold face.
+/// Whether browsers show a font weight as bold.
 pub(super) fn is_bold(weight: &str) -> bool {
     match weight.trim() {
         "bold" | "bolder" => true,
@@ -31,17 +31,17 @@ pub(super) fn is_bold(weight: &str) -> bool {
 
 fn advance(char: char, is_bold: bool) -> u16 {
     let code = u32::from(char);
-    let find = |run: &Run| {
+    let find = |run: &GlyphRun| {
         let at = usize::try_from(code.checked_sub(run.first)?).ok()?;
         let advances = if is_bold { run.bold } else { run.regular };
         advances.get(at).copied().filter(|advance| *advance > 0)
     };
     RUNS.iter().find_map(find).unwrap_or(match code {
-        // Marks that stand on the letter before them, and what joins or selects glyphs.
+        // Combining marks, joiners and variation selectors.
         0x0300..=0x036f | 0x200b..=0x200f | 0x20d0..=0x20ff | 0xfe00..=0xfe0f => 0,
-        0x1100..=0x11ff | 0x2600..=0x27bf | 0x2e80..=0xd7ff | 0xf900..=0xfaff => WIDE,
-        0xfe30..=0xfe4f | 0xff00..=0xff60 | 0x1_f000..=0x3_ffff => WIDE,
-        _ => UNKNOWN,
+        0x1100..=0x11ff | 0x2600..=0x27bf | 0x2e80..=0xd7ff | 0xf900..=0xfaff => WIDE_ADVANCE,
+        0xfe30..=0xfe4f | 0xff00..=0xff60 | 0x1_f000..=0x3_ffff => WIDE_ADVANCE,
+        _ => UNKNOWN_ADVANCE,
     })
 }
 
@@ -49,7 +49,7 @@ fn advance(char: char, is_bold: bool) -> u16 {
 mod tests {
     use super::*;
 
-    /// To a hundredth of a pixel, at 16 pixels.
+    /// Rounds to a hundredth of a pixel, at 16 pixels.
     fn measured(text: &str, is_bold: bool) -> f64 {
         (line_width(text, is_bold, 16.0) * 100.0).round() / 100.0
     }

@@ -1,4 +1,4 @@
-//! `svc dev`: the folder on a server of its own, applied again whenever something is saved.
+//! `svc dev`: serves the folder from a server of its own, and applies it after each change.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -6,28 +6,28 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::apply::{PlanRunner, addresses};
-use super::begin::begin;
+use super::apply::{PlanRunner, page_urls};
 use super::plan::Plan;
-use super::state::State;
-use super::{FILE, Folder};
+use super::remote_state::RemoteState;
+use super::scaffold::write_first_manifest;
+use super::{Folder, MANIFEST_FILE};
 use crate::api::Api;
-use crate::error::{Exit, Failure, Result};
+use crate::error::{Failure, FailureCode, Result};
+use crate::file_watcher::FileWatcher;
 use crate::files::Directory;
 use crate::output::print_error;
-use crate::profile::{Target, address};
+use crate::profile::{ServerTarget, parse_server_url};
 use crate::progress::Progress;
-use crate::watching::FileWatcher;
-use crate::{Output, ask_yes_no, calls, report_failure};
+use crate::{Output, ask_yes_no, endpoints, report_failure};
 
-/// Settings of the server for a folder. It has stand-ins for sign-in and payments, and a workspace.
+/// Settings for the server of a folder. It has stand-ins for sign-in and payments, and one workspace.
 #[derive(Clone, Debug)]
 pub struct DevSettings {
-    /// Data directory, which goes with the command.
+    /// Data directory, which is removed at the end.
     pub data: PathBuf,
     /// Address to listen on; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// Where compiled guests are kept, if not in the user's cache directory.
+    /// Cache of compiled guests; `None` for the user's cache directory.
     pub cache: Option<PathBuf>,
 }
 
@@ -38,7 +38,7 @@ pub struct StartedServer<S> {
     pub url: String,
     /// Credential of the workspace for the folder's project.
     pub credential: String,
-    /// The handle to stop it by.
+    /// Handle to stop the server with.
     pub server: S,
 }
 
@@ -69,11 +69,11 @@ impl Dev {
         stop: impl AsyncFnOnce(S) -> anyhow::Result<()>,
     ) -> Result<()> {
         let out = Output { json: self.json };
-        // What cannot be read is said before anything is started.
-        self.begin_if_wanted(out)?;
+        // Errors of the folder are reported before the server starts.
+        self.offer_first_manifest(out)?;
         Folder::read(&Directory::open(&self.folder)?)?;
         let failed = |error: &dyn std::fmt::Display| {
-            Failure::here(format!(
+            Failure::local(format!(
                 "The server for the folder does not start: {error}."
             ))
         };
@@ -88,7 +88,7 @@ impl Dev {
             }
             std::io::Result::Ok(())
         };
-        // It goes with the command, and nobody else reads it.
+        // A temporary directory is removed at the end, and only the user may read it.
         let data = tempfile::tempdir().map_err(|error| failed(&error))?;
         let settings = DevSettings {
             data: data.path().to_owned(),
@@ -111,35 +111,35 @@ impl Dev {
         done
     }
 
-    /// Writes a manifest where there is none, if that is said or answered.
-    fn begin_if_wanted(&self, out: Output) -> Result<()> {
+    /// Writes a manifest if there is none, after `--begin` or a confirmation.
+    fn offer_first_manifest(&self, out: Output) -> Result<()> {
         if self.begin {
-            Directory::make(&self.folder)?;
+            Directory::create(&self.folder)?;
         }
         let folder = Directory::open(&self.folder)?;
-        if folder.has(Path::new(FILE))? {
+        if folder.exists(Path::new(MANIFEST_FILE))? {
             return Ok(());
         }
-        let path = folder.shown(Path::new(FILE));
+        let path = folder.display_path(Path::new(MANIFEST_FILE));
         let question = format!(
             "{} is not there. Write one for the pages of the folder?",
             path.display()
         );
-        if self.begin || (out.can_ask() && ask_yes_no(&question)) {
-            for name in begin(&folder, &self.folder)? {
-                out.note(&format!("wrote {}", folder.shown(&name).display()));
+        if self.begin || (out.is_interactive() && ask_yes_no(&question)) {
+            for name in write_first_manifest(&folder, &self.folder)? {
+                out.print_note(&format!("wrote {}", folder.display_path(&name).display()));
             }
         }
         Ok(())
     }
 
     async fn serve(&self, url: &str, credential: String, out: Output) -> Result<()> {
-        let api = Api::of(Target {
-            server: address(url.trim_end_matches('/'))?,
+        let api = Api::for_server(ServerTarget {
+            server: parse_server_url(url.trim_end_matches('/'))?,
             credential: Some(credential),
         })?;
-        let api = api.patient();
-        let mut watching = FileWatcher::files(vec![self.folder.clone()]);
+        let api = api.with_retries();
+        let mut watching = FileWatcher::new(vec![self.folder.clone()]);
         let mut told = Vec::new();
         loop {
             match self.apply(&api, out).await {
@@ -147,29 +147,29 @@ impl Dev {
                     if told != pages {
                         let document = json!({ "server": url, "pages": pages.iter().map(|(slug, url)| json!({ "slug": slug, "url": url })).collect::<Vec<_>>() });
                         let lines = pages.iter().map(|(slug, url)| format!("{slug:15} {url}"));
-                        out.answer(&document, &lines.collect::<Vec<_>>().join("\n"))?;
+                        out.print_answer(&document, &lines.collect::<Vec<_>>().join("\n"))?;
                     }
                     told = pages;
                 }
-                // What is wrong in the folder is mended with the next save.
+                // The user can mend the folder and save again.
                 Err(failure) => report_failure(self.json, &failure),
             }
-            watching.changed().await;
+            watching.wait_for_change().await;
         }
     }
 
-    /// Makes the server like the folder; returns where its pages are.
+    /// Applies the folder to the server; returns the URLs of its pages.
     async fn apply(&self, api: &Api, out: Output) -> Result<Vec<(String, String)>> {
         let folder = Folder::read(&Directory::open(&self.folder)?)?;
         let name = &folder.manifest.project;
-        let mut state = State::of(api, name).await?;
+        let mut state = RemoteState::find(api, name).await?;
         let planned = match Plan::make(api, &folder, state.as_ref()).await {
-            // A migration is still being written, and its rows are nobody's: it begins anew.
-            Err(failure) if failure.exit == Exit::Conflict && state.is_some() => {
-                out.note("A migration has changed: the database begins anew.");
+            // An applied migration has changed. On this server no rows need to be kept, so the database starts anew.
+            Err(failure) if failure.exit == FailureCode::Conflict && state.is_some() => {
+                out.print_note("A migration has changed: the database begins anew.");
                 if let Some(old) = state.take() {
-                    api.call(&calls::DELETE_PROJECT, &[&old.project.id])
-                        .answer()
+                    api.call(&endpoints::DELETE_PROJECT, &[&old.project.id])
+                        .send()
                         .await?;
                 }
                 Plan::make(api, &folder, None).await
@@ -178,21 +178,24 @@ impl Dev {
         };
         let plan = planned?;
         if plan.steps.is_empty() {
-            return addresses(api, &folder).await;
+            return page_urls(api, &folder).await;
         }
         let applying = PlanRunner {
             api,
             folder: &folder,
-            // The plan is told below, and where the pages are once.
+            // The plan and the URLs are printed below.
             out: Output { json: true },
             message: None,
-            bar: Progress::steps("apply", plan.steps.len()),
-            then: "The next save goes on.",
+            progress: Progress::steps("apply", plan.steps.len()),
+            failure_hint: "The next save goes on.",
         };
         applying.run(state, &plan).await?;
         drop(applying);
-        out.note(&plan.text());
-        out.note(&format!("applied {}", self.folder.join(FILE).display()));
-        addresses(api, &folder).await
+        out.print_note(&plan.to_text());
+        out.print_note(&format!(
+            "applied {}",
+            self.folder.join(MANIFEST_FILE).display()
+        ));
+        page_urls(api, &folder).await
     }
 }

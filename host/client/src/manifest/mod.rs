@@ -1,12 +1,12 @@
-//! A folder that says what a project is: `svc.toml`, pages, migrations and actions.
+//! The manifest `svc.toml` of a project's folder, with its pages, migrations and actions.
 
 mod apply;
-mod begin;
 mod dev;
-mod once;
+mod idempotent_create;
 mod plan;
 mod pull;
-mod state;
+mod remote_state;
+mod scaffold;
 mod steps;
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::actions::ActionFile;
-use super::error::{Exit, Failure, Result};
+use super::error::{Failure, FailureCode, Result};
 use super::files::Directory;
 use super::source::Source;
 use svc_base::digest::Digest;
@@ -25,14 +25,14 @@ pub(super) use apply::Apply;
 pub use dev::{Dev, DevSettings, StartedServer};
 pub(super) use pull::Pull;
 
-/// The manifest's file.
-pub(super) const FILE: &str = "svc.toml";
-/// Where migrations are unless the manifest says.
-const MIGRATIONS: &str = "migrations";
-/// Where actions are unless the manifest says.
-const ACTIONS: &str = "actions";
-/// Extension of files of SQL.
-const SQL: &str = "sql";
+/// Name of the manifest.
+pub(super) const MANIFEST_FILE: &str = "svc.toml";
+/// Default folder of migrations.
+const DEFAULT_MIGRATIONS: &str = "migrations";
+/// Default folder of actions.
+const DEFAULT_ACTIONS: &str = "actions";
+/// Extension of SQL files.
+const SQL_EXTENSION: &str = "sql";
 
 /// Content of a manifest.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -40,19 +40,19 @@ const SQL: &str = "sql";
 pub(super) struct Manifest {
     /// The project's name.
     pub(super) project: String,
-    /// Description of the project; left as it is, if absent.
+    /// Description of the project; unchanged if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) description: Option<String>,
-    /// The workspace that owns it; needed only by who has several.
+    /// Workspace that owns the project; needed only if the caller has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) workspace: Option<String>,
-    /// The page that the project's address leads to; as it is, if absent.
+    /// Home page of the project; unchanged if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) home: Option<String>,
-    /// Whether the rooms are open; as they are, if absent.
+    /// Whether the rooms are open; unchanged if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) realtime: Option<bool>,
-    /// Whether agents are offered the actions as tools; as it is, if absent.
+    /// Whether agents get the actions as tools; unchanged if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) agents: Option<bool>,
     /// The folder of migrations.
@@ -66,7 +66,7 @@ pub(super) struct Manifest {
     pub(super) pages: BTreeMap<String, PageEntry>,
 }
 
-/// A page in a manifest: its file, or a table with more.
+/// A page in a manifest: a file's name, or a table with a title.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(
     untagged,
@@ -109,7 +109,7 @@ impl PageEntry {
 pub(super) struct Migration {
     /// The file's name.
     pub(super) name: String,
-    /// The path of the file, as it is shown.
+    /// Path of the file for messages.
     pub(super) path: PathBuf,
     pub(super) sql: String,
     pub(super) checksum: String,
@@ -118,41 +118,41 @@ pub(super) struct Migration {
 /// A page with its source.
 #[derive(Clone, Debug)]
 pub(super) struct LocalPage {
-    /// The slug that is wanted.
+    /// Requested slug.
     pub(super) slug: String,
     pub(super) title: Option<String>,
     pub(super) source: Source,
 }
 
-/// A folder as it is.
+/// A project's folder, read as a whole.
 #[derive(Clone, Debug)]
 pub(super) struct Folder {
     pub(super) manifest: Manifest,
-    /// In the order of their names.
+    /// Sorted by file name.
     pub(super) migrations: Vec<Migration>,
     pub(super) actions: Vec<ActionFile>,
     pub(super) pages: Vec<LocalPage>,
 }
 
 impl Manifest {
-    /// The project of a manifest in the working directory, if there is one. A file of that name that names no project is somebody
-    /// else's, such as a server's settings.
+    /// Name of the project in the manifest of the working directory, if there is one. A file of that name without a project
+    /// belongs to another program, such as a server's settings.
     ///
     /// # Errors
-    /// When it names a project and is no manifest, or is no regular file.
+    /// When it names a project and is no valid manifest, or is no regular file.
     pub(super) fn project_here() -> Result<Option<String>> {
         let here = Directory::open(Path::new("."))?;
-        // A server's settings may be for others to read.
-        if !here.has(Path::new(FILE))? || here.is_denied(Path::new(FILE)) {
+        // A server's settings may be readable only by another user.
+        if !here.exists(Path::new(MANIFEST_FILE))? || here.is_unreadable(Path::new(MANIFEST_FILE)) {
             return Ok(None);
         }
-        let Ok(text) = String::from_utf8(here.read(Path::new(FILE))?) else {
+        let Ok(text) = String::from_utf8(here.read(Path::new(MANIFEST_FILE))?) else {
             return Ok(None);
         };
         let names_one =
             toml::from_str::<toml::Table>(&text).is_ok_and(|table| table.contains_key("project"));
         match names_one {
-            true => Ok(Some(Self::parse(&text, Path::new(FILE))?.project)),
+            true => Ok(Some(Self::parse(&text, Path::new(MANIFEST_FILE))?.project)),
             false => Ok(None),
         }
     }
@@ -160,14 +160,14 @@ impl Manifest {
     /// Reads the manifest of a folder.
     ///
     /// # Errors
-    /// When there is none, or it says what no manifest can.
+    /// When there is no manifest, or it is not valid.
     pub(super) fn read(folder: &Directory) -> Result<Self> {
-        let name = Path::new(FILE);
-        let path = folder.shown(name);
-        match folder.has(name)? {
-            true => Self::parse(&folder.text(name)?, &path),
+        let name = Path::new(MANIFEST_FILE);
+        let path = folder.display_path(name);
+        match folder.exists(name)? {
+            true => Self::parse(&folder.read_text(name)?, &path),
             false => Err(Failure::new(
-                Exit::NotFound,
+                FailureCode::NotFound,
                 "No manifest",
                 format!(
                     "{} is not there, which says what the project is. `svc dev --begin` writes one for the pages of the folder, `svc pull --project P` one for a project that is on a server.",
@@ -180,15 +180,15 @@ impl Manifest {
     fn parse(text: &str, path: &Path) -> Result<Self> {
         let shown = path.display();
         let manifest: Self =
-            toml::from_str(text).map_err(|error| Failure::here(format!("{shown}: {error}")))?;
+            toml::from_str(text).map_err(|error| Failure::local(format!("{shown}: {error}")))?;
         if let Some(slug) = manifest.pages.keys().find(|slug| !is_slug(slug)) {
-            return Err(Failure::here(format!(
+            return Err(Failure::local(format!(
                 "{shown}: the page `{slug}` cannot have that slug: use 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit."
             )));
         }
         match &manifest.home {
             Some(home) if !home.is_empty() && !manifest.pages.contains_key(home) => {
-                Err(Failure::here(format!(
+                Err(Failure::local(format!(
                     "{shown}: `home` is `{home}`, which is none of its pages."
                 )))
             }
@@ -198,12 +198,16 @@ impl Manifest {
 
     /// The folder of migrations.
     pub(super) fn migrations(&self) -> &Path {
-        self.migrations.as_deref().unwrap_or(Path::new(MIGRATIONS))
+        self.migrations
+            .as_deref()
+            .unwrap_or(Path::new(DEFAULT_MIGRATIONS))
     }
 
     /// The folder of actions.
     pub(super) fn actions(&self) -> &Path {
-        self.actions.as_deref().unwrap_or(Path::new(ACTIONS))
+        self.actions
+            .as_deref()
+            .unwrap_or(Path::new(DEFAULT_ACTIONS))
     }
 }
 
@@ -217,15 +221,18 @@ impl Folder {
         let migrations = sql_files(folder, manifest.migrations(), manifest.migrations.is_some())?;
         let migrations = migrations.iter().map(|name| migration(folder, name));
         let actions = sql_files(folder, manifest.actions(), manifest.actions.is_some())?;
-        let actions = actions
-            .iter()
-            .map(|name| Ok(ActionFile::new(&folder.shown(name), folder.text(name)?)));
+        let actions = actions.iter().map(|name| {
+            Ok(ActionFile::new(
+                &folder.display_path(name),
+                folder.read_text(name)?,
+            ))
+        });
         let pages = manifest.pages.iter().map(|(slug, entry)| {
             let bytes = folder.read(entry.file())?;
             Ok(LocalPage {
                 slug: slug.clone(),
                 title: entry.title().map(str::to_owned),
-                source: Source::of(&folder.shown(entry.file()), &bytes, None)?,
+                source: Source::from_bytes(&folder.display_path(entry.file()), &bytes, None)?,
             })
         });
         Ok(Self {
@@ -236,35 +243,35 @@ impl Folder {
         })
     }
 
-    /// Whether something in it has no place but in a database.
+    /// Whether the folder has anything that needs a database.
     fn needs_backend(&self) -> bool {
         let switched = [self.manifest.realtime, self.manifest.agents];
         !self.actions.is_empty() || switched.contains(&Some(true))
     }
 }
 
-/// The files of SQL in a folder, in the order of their names; none where the folder is not there and nobody named it.
+/// Lists the SQL files of a folder, sorted by name. A missing folder is an error only if the manifest names it.
 fn sql_files(folder: &Directory, below: &Path, is_named: bool) -> Result<Vec<PathBuf>> {
-    match folder.list(below, SQL)? {
+    match folder.list(below, SQL_EXTENSION)? {
         Some(files) => Ok(files),
         None if !is_named => Ok(Vec::new()),
         None => Err(Failure::new(
-            Exit::NotFound,
+            FailureCode::NotFound,
             "No such folder",
             format!(
                 "{} is not there, and svc.toml names it.",
-                folder.shown(below).display()
+                folder.display_path(below).display()
             ),
         )),
     }
 }
 
 fn migration(folder: &Directory, name: &Path) -> Result<Migration> {
-    let sql = folder.text(name)?;
+    let sql = folder.read_text(name)?;
     let file = name.file_name().unwrap_or_default();
     Ok(Migration {
         name: file.to_string_lossy().into_owned(),
-        path: folder.shown(name),
+        path: folder.display_path(name),
         checksum: Digest::of(sql.as_bytes()).to_string(),
         sql,
     })
@@ -276,7 +283,7 @@ mod tests {
 
     fn folder(manifest: &str) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join(FILE), manifest).unwrap();
+        std::fs::write(folder.path().join(MANIFEST_FILE), manifest).unwrap();
         folder
     }
 
@@ -323,7 +330,7 @@ mod tests {
             ("project = \"a\"\nactions = \"..\"", "Outside"),
             ("project = \"a\"\n[pages]\na = \"missing.md\"", "missing.md"),
         ] {
-            let refused = read(&folder(text)).unwrap_err().text();
+            let refused = read(&folder(text)).unwrap_err().to_text();
             assert!(refused.contains(said), "{text}: {refused}");
         }
     }
@@ -333,7 +340,7 @@ mod tests {
         let folder = folder("project = \"a\"\n[pages]\na = \"a.md\"");
         let outside = tempfile::NamedTempFile::new().unwrap();
         std::os::unix::fs::symlink(outside.path(), folder.path().join("a.md")).unwrap();
-        let refused = read(&folder).unwrap_err().text();
+        let refused = read(&folder).unwrap_err().to_text();
         assert!(refused.contains("symbolic link"), "{refused}");
     }
 }

@@ -1,4 +1,4 @@
-//! Servers and credentials of a user: named profiles in a file that only the user reads.
+//! Profiles: servers and credentials of a user, in a file that only the user may read.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::error::{Exit, Failure, Result};
+use super::error::{Failure, FailureCode, Result};
 
-/// The profile of a login that names none.
-pub(super) const DEFAULT: &str = "default";
-/// Where `svc serve` listens unless told otherwise.
+/// Name of the profile, if the login names none.
+pub(super) const DEFAULT_PROFILE: &str = "default";
+/// Default address of `svc serve`.
 const DEFAULT_SERVER: &str = "http://localhost:8080";
-/// The name of our directory among those of other programs.
-const DIRECTORY: &str = "svc";
-/// The name of the file in it.
-const FILE: &str = "profiles.toml";
+/// Name of our directory among the user's settings.
+const SETTINGS_DIRECTORY: &str = "svc";
+/// Name of the file with the profiles.
+const PROFILES_FILE: &str = "profiles.toml";
 
 /// How a command finds its server and its credential.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -30,30 +30,30 @@ pub struct Remote {
     server: Option<String>,
 }
 
-/// Variables of the environment.
+/// Settings from environment variables.
 #[derive(Clone, Debug, Default)]
-struct Environment {
+struct EnvironmentSettings {
     profile: Option<String>,
     server: Option<String>,
     credential: Option<String>,
 }
 
-/// A server, and what it is told about the caller.
+/// A server, with the credential to send.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Target {
+pub(super) struct ServerTarget {
     pub(super) server: Url,
     pub(super) credential: Option<String>,
 }
 
-impl std::fmt::Debug for Target {
+impl std::fmt::Debug for ServerTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Target")
+        f.debug_struct("ServerTarget")
             .field("server", &self.server.as_str())
             .finish_non_exhaustive()
     }
 }
 
-/// A server with the credential for it.
+/// A server with its credential, as stored.
 #[derive(Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Profile {
@@ -65,7 +65,7 @@ pub(super) struct Profile {
 #[derive(Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Profiles {
-    /// The one that is used where none is named.
+    /// Name of the default profile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) current: Option<String>,
     #[serde(default)]
@@ -73,56 +73,56 @@ pub(super) struct Profiles {
 }
 
 impl Remote {
-    /// Whether the command line says where to go.
+    /// Whether the command line names a profile or a server.
     pub fn is_named(&self) -> bool {
         self.profile.is_some() || self.server.is_some()
     }
 
-    /// The name of the profile on the command line or in the environment.
+    /// Name of the profile from the command line or the environment.
     pub(super) fn profile(&self) -> Option<String> {
         self.profile.clone().or_else(|| environment().profile)
     }
 
-    /// The server, and the credential that belongs to it: a credential goes to no other server than its own.
+    /// Resolves the server and its credential. A credential goes to no other server than its own.
     ///
     /// # Errors
-    /// When the profile is not there, or the address is none.
-    pub(super) fn target(&self) -> Result<Target> {
+    /// When the profile does not exist, or the address is not valid.
+    pub(super) fn target(&self) -> Result<ServerTarget> {
         self.resolve(environment(), &Profiles::read()?)
     }
 
-    fn resolve(&self, environment: Environment, known: &Profiles) -> Result<Target> {
+    fn resolve(&self, environment: EnvironmentSettings, known: &Profiles) -> Result<ServerTarget> {
         let server = match (&self.profile, &self.server) {
             (None, Some(server)) => Some(server.clone()),
             (None, None) => environment.server,
             (Some(_), _) => None,
         };
         if let Some(server) = server {
-            let server = address(&server)?;
+            let server = parse_server_url(&server)?;
             let kept = || {
                 let mut same = known.profiles.values().filter(|one| one.server == server);
                 same.next().map(|one| one.credential.clone())
             };
-            return Ok(Target {
+            return Ok(ServerTarget {
                 credential: environment.credential.or_else(kept),
                 server,
             });
         }
         let named = self.profile.clone().or(environment.profile);
         let Some(name) = named.or_else(|| known.current.clone()) else {
-            return Ok(Target {
-                server: address(DEFAULT_SERVER)?,
+            return Ok(ServerTarget {
+                server: parse_server_url(DEFAULT_SERVER)?,
                 credential: environment.credential,
             });
         };
         let profile = known.profiles.get(&name).ok_or_else(|| {
             Failure::new(
-                Exit::NotFound,
+                FailureCode::NotFound,
                 "No such profile",
                 format!("There is no profile `{name}`: `svc login --profile {name} URL` makes it, `svc profile list` has those that there are."),
             )
         })?;
-        Ok(Target {
+        Ok(ServerTarget {
             server: profile.server.clone(),
             credential: Some(profile.credential.clone()),
         })
@@ -133,21 +133,20 @@ impl Remote {
     clippy::disallowed_methods,
     reason = "which server a client speaks to is the user's environment to say, and a credential must not be an argument"
 )]
-fn environment() -> Environment {
+fn environment() -> EnvironmentSettings {
     let named = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    Environment {
+    EnvironmentSettings {
         profile: named("SVC_PROFILE"),
         server: named("SVC_SERVER"),
         credential: named("SVC_CREDENTIAL"),
     }
 }
 
-/// The address of a server as everybody writes it, without what follows the host. One without a scheme is meant with https, and on
-/// this machine without.
+/// Parses the URL of a server, without a path. The default scheme is https, and http for this machine.
 ///
 /// # Errors
-/// When it is none.
-pub(super) fn address(text: &str) -> Result<Url> {
+/// When the text is no address of a server.
+pub(super) fn parse_server_url(text: &str) -> Result<Url> {
     let written = |scheme: &str| match text.contains("://") {
         true => text.to_owned(),
         false => format!("{scheme}://{text}"),
@@ -156,7 +155,7 @@ pub(super) fn address(text: &str) -> Result<Url> {
         let detail = format!(
             "`{text}` is not the address of a server: {why}. Write it as https://svc.example."
         );
-        Failure::new(Exit::Failed, "Not an address", detail)
+        Failure::new(FailureCode::Failed, "Not an address", detail)
     };
     let parsed = |scheme| {
         let url = Url::parse(&written(scheme));
@@ -191,12 +190,12 @@ fn is_local(server: &Url) -> bool {
     }
 }
 
-/// Whether what is sent to a server can be read on the way.
+/// Whether requests to a server are sent without encryption.
 pub(super) fn is_unencrypted(server: &Url) -> bool {
     server.scheme() == "http" && !is_local(server)
 }
 
-/// The user's directory of settings.
+/// Directory of our settings.
 #[allow(
     clippy::disallowed_methods,
     reason = "where the user's directories are is the environment's to say"
@@ -205,15 +204,15 @@ fn directory() -> Result<PathBuf> {
     let named = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
     let named = named.filter(|path| path.is_absolute());
     let base = named.or_else(|| Some(std::env::home_dir()?.join(".config")));
-    base.map(|base| base.join(DIRECTORY)).ok_or_else(|| {
-        Failure::here(
+    base.map(|base| base.join(SETTINGS_DIRECTORY)).ok_or_else(|| {
+        Failure::local(
             "You have no home directory: set XDG_CONFIG_HOME, which is where profiles are kept.",
         )
     })
 }
 
 impl Profiles {
-    /// Those that the user has; none where there is no file.
+    /// Reads the profiles; none if there is no file.
     ///
     /// # Errors
     /// When other users can read the file, or it does not hold profiles.
@@ -225,47 +224,47 @@ impl Profiles {
     }
 
     fn read_from(directory: &Path) -> Result<Self> {
-        let path = directory.join(FILE);
+        let path = directory.join(PROFILES_FILE);
         let shown = path.display();
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Ok(Self::default());
             }
-            Err(error) => return Err(Failure::file("Reading", &path, &error)),
+            Err(error) => return Err(Failure::file_system("Reading", &path, &error)),
         };
         let found = std::fs::metadata(&path);
-        let mode = found.map_err(|error| Failure::file("Reading", &path, &error))?;
+        let mode = found.map_err(|error| Failure::file_system("Reading", &path, &error))?;
         if mode.mode() & 0o077 != 0 {
-            return Err(Failure::here(format!(
+            return Err(Failure::local(format!(
                 "Other users can reach {shown}, which holds credentials (mode {:04o}): chmod 600 it. If they may have read it, revoke its keys.",
                 mode.mode() & 0o7777
             )));
         }
-        // The parser quotes the line that it does not take, which may hold a credential.
+        // The parser's message quotes the line, which may hold a credential.
         toml::from_str(&text).map_err(|error| {
             let line = error.span().map_or(1, |at| text[..at.start].matches('\n').count() + 1);
-            Failure::here(format!("{shown} holds no profiles: line {line} is not what `svc login` writes. Mend or delete it."))
+            Failure::local(format!("{shown} holds no profiles: line {line} is not what `svc login` writes. Mend or delete it."))
         })
     }
 
-    /// Writes them, in one step, where only the user reads them.
+    /// Writes the profiles atomically, to a file that only the user may read.
     pub(super) fn write(&self) -> Result<PathBuf> {
         let directory = directory()?;
         self.write_to(&directory)?;
-        Ok(directory.join(FILE))
+        Ok(directory.join(PROFILES_FILE))
     }
 
     fn write_to(&self, directory: &Path) -> Result<()> {
-        let path = directory.join(FILE);
-        let failed = |error: std::io::Error| Failure::file("Writing", &path, &error);
+        let path = directory.join(PROFILES_FILE);
+        let failed = |error: std::io::Error| Failure::file_system("Writing", &path, &error);
         std::fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(directory)
             .map_err(failed)?;
-        let text = toml::to_string(self).map_err(|error| Failure::here(error.to_string()))?;
-        // It is made with mode 0600.
+        let text = toml::to_string(self).map_err(|error| Failure::local(error.to_string()))?;
+        // A named temporary file has mode 0600.
         let mut file = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
         file.write_all(text.as_bytes())
             .and_then(|()| file.as_file().sync_all())

@@ -6,7 +6,7 @@ use super::*;
 
 fn known() -> Profiles {
     let one = |server: &str, credential: &str| Profile {
-        server: address(server).unwrap(),
+        server: parse_server_url(server).unwrap(),
         credential: credential.to_owned(),
     };
     Profiles {
@@ -28,12 +28,13 @@ fn remote(profile: Option<&str>, server: Option<&str>) -> Remote {
 
 #[test]
 fn a_credential_goes_to_its_own_server_alone() {
-    let environment =
-        |server: Option<&str>, profile: Option<&str>, credential: Option<&str>| Environment {
+    let environment = |server: Option<&str>, profile: Option<&str>, credential: Option<&str>| {
+        EnvironmentSettings {
             server: server.map(str::to_owned),
             profile: profile.map(str::to_owned),
             credential: credential.map(str::to_owned),
-        };
+        }
+    };
     let none = environment(None, None, None);
     for (remote, environment, server, credential) in [
         (
@@ -72,7 +73,7 @@ fn a_credential_goes_to_its_own_server_alone() {
             "https://third.example/",
             Some("E"),
         ),
-        // What the environment has is for the server that it names, or that the command line does.
+        // The environment's credential is only for a server named by it or by the command line.
         (
             remote(None, None),
             environment(None, None, Some("E")),
@@ -86,7 +87,7 @@ fn a_credential_goes_to_its_own_server_alone() {
             Some("W"),
         ),
     ] {
-        let expected = Target {
+        let expected = ServerTarget {
             server: Url::parse(server).unwrap(),
             credential: credential.map(str::to_owned),
         };
@@ -101,12 +102,12 @@ fn a_credential_goes_to_its_own_server_alone() {
 #[test]
 fn addresses_are_those_of_servers() {
     assert_eq!(
-        address("svc.example").unwrap().as_str(),
+        parse_server_url("svc.example").unwrap().as_str(),
         "https://svc.example/"
     );
     for (written, meant) in [
         ("http://[::1]:80/", "http://[::1]/"),
-        // Nobody has a certificate for this machine.
+        // This machine has no certificate.
         ("localhost:8080", "http://localhost:8080/"),
         ("shop.localhost", "http://shop.localhost/"),
         ("127.0.0.1:8080", "http://127.0.0.1:8080/"),
@@ -114,7 +115,11 @@ fn addresses_are_those_of_servers() {
         ("10.0.0.1:80", "https://10.0.0.1:80/"),
         ("localhost.example", "https://localhost.example/"),
     ] {
-        assert_eq!(address(written).unwrap().as_str(), meant, "{written}");
+        assert_eq!(
+            parse_server_url(written).unwrap().as_str(),
+            meant,
+            "{written}"
+        );
     }
     for wrong in [
         "",
@@ -124,7 +129,7 @@ fn addresses_are_those_of_servers() {
         "https://u:p@a.example",
         "https://a.example/?q",
     ] {
-        assert!(address(wrong).is_err(), "{wrong}");
+        assert!(parse_server_url(wrong).is_err(), "{wrong}");
     }
     for (text, open) in [
         ("http://svc.example", true),
@@ -134,7 +139,11 @@ fn addresses_are_those_of_servers() {
         ("http://[::1]:1", false),
         ("http://10.0.0.1", true),
     ] {
-        assert_eq!(is_unencrypted(&address(text).unwrap()), open, "{text}");
+        assert_eq!(
+            is_unencrypted(&parse_server_url(text).unwrap()),
+            open,
+            "{text}"
+        );
     }
 }
 
@@ -143,13 +152,13 @@ fn the_file_is_its_users_alone() {
     let directory = tempfile::tempdir().unwrap();
     let ours = directory.path().join("svc");
     known().write_to(&ours).unwrap();
-    let path = ours.join(FILE);
+    let path = ours.join(PROFILES_FILE);
     let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o7777;
     assert_eq!((mode(&ours), mode(&path)), (0o700, 0o600));
     let read = Profiles::read_from(&ours).unwrap();
     assert_eq!(read.profiles["work"].credential, "W");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
-    let refused = Profiles::read_from(&ours).err().unwrap().text();
+    let refused = Profiles::read_from(&ours).err().unwrap().to_text();
     // The folder's random name may have the letter.
     let refused = refused.replace(&path.display().to_string(), "");
     assert!(
@@ -158,7 +167,7 @@ fn the_file_is_its_users_alone() {
     );
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
     std::fs::write(&path, "current = \"home\"\ncredential = secret").unwrap();
-    let refused = Profiles::read_from(&ours).err().unwrap().text();
+    let refused = Profiles::read_from(&ours).err().unwrap().to_text();
     assert!(
         refused.contains("line 2") && !refused.contains("secret"),
         "{refused}"

@@ -1,14 +1,13 @@
-//! How long a program of SQLite's may take between two places where it looks at its deadline, and how long values may be
-//! for that.
+//! Cost of a compiled statement: the longest time between two checks of its deadline, and the value lengths that keep it short.
 //!
-//! SQLite looks at the ends of loops, at `Goto` and at `Gosub`. Between them a program runs straight on: a row with a thousand
-//! calls in it is one such line, and the text of a statement does not show them, since views, constraints, generated columns,
-//! indexes and cascades bring code of their own. So the program itself is read, as `EXPLAIN` lists it. No instruction takes more
-//! than linear time (functions that would are replaced by ours, which look at the deadline themselves), so each has a weight:
-//! nanoseconds for each byte of the longest value, measured with arguments that are made to be slow. The sum of all weights
-//! bounds every line of the program, whichever way it takes, and the longest value that keeps the line short is
-//! SQLite's limit on lengths while the program runs. An ordinary statement weighs so little that it has the full
-//! length; only one with dozens of costly parts is told that a value is too long for it.
+//! SQLite checks the deadline at the ends of loops, at `Goto` and at `Gosub`. Between them a program runs straight on, for example
+//! through a row with a thousand function calls. The SQL text does not show all of them, since views, constraints, generated
+//! columns, indexes and cascades add code. So the program itself is read, as `EXPLAIN` lists it. No instruction takes more than
+//! linear time: functions that would are replaced by ours, which check the deadline themselves. So each instruction has a weight,
+//! in nanoseconds for each byte of the longest value, measured with arguments that are as slow as possible. The sum of all weights
+//! bounds every path of the program. From it follows the longest value that keeps the path short, which becomes SQLite's length
+//! limit while the program runs. An ordinary statement weighs so little that it has the full length; only one with dozens of
+//! costly parts gets a lower limit.
 
 use std::ops::RangeInclusive;
 
@@ -16,71 +15,71 @@ use rusqlite::{Connection, Result, Row};
 
 use super::functions::{self, Weight};
 use super::limits::VALUE_BYTES;
-use super::meter::STEPS;
+use super::meter::STEPS_PER_CHECK;
 
-/// How long a line of a program may take in a lane, in nanoseconds: this much a statement may be past its deadline.
+/// Longest time between two checks in a lane, in nanoseconds: by so much a statement may exceed its deadline.
 const LANE_NS: f64 = 50e6;
-/// How long the steps between two looks may take on the thread of a request, in nanoseconds.
+/// Longest time between two checks on the thread of a request, in nanoseconds.
 const INLINE_NS: f64 = 1.5e6;
-/// With values of fewer bytes than this, a statement is not worth trying there.
-const LEAST_INLINE: i32 = 1024;
-/// The shortest limit that SQLite takes.
-const LEAST: i32 = 30;
-/// How deep cascades may go, which counts where SQLite does not look at each row that falls.
-pub(super) const CASCADES: i32 = 1000;
-/// Cost of an instruction that works on no value, in nanoseconds.
-const STEP_NS: f64 = 20.0;
-/// Cost of comparing a key, for each of its bytes, down a tree: one step for each doubling of the rows.
-const KEY: f64 = 8.0;
-/// Cost of making a number of text, for each byte.
-const NUMBER: f64 = 1.3;
-/// Cost of reading or copying a byte of a row.
-const READ: f64 = 0.4;
+/// Below this value limit, a statement does not run on the thread of a request.
+const MIN_INLINE_VALUE_BYTES: i32 = 1024;
+/// The shortest length limit that SQLite accepts.
+const MIN_LENGTH_LIMIT: i32 = 30;
+/// The deepest cascades of foreign keys. It counts where SQLite does not check the deadline at each deleted row.
+pub(super) const MAX_CASCADE_DEPTH: i32 = 1000;
+/// Cost of an instruction without a value, in nanoseconds.
+const INSTRUCTION_NS: f64 = 20.0;
+/// Cost of comparing a key down a tree, for each byte of the key.
+const KEY_NS_PER_BYTE: f64 = 8.0;
+/// Cost of converting text to a number, for each byte.
+const NUMBER_NS_PER_BYTE: f64 = 1.3;
+/// Cost of reading or copying a row, for each byte.
+const READ_NS_PER_BYTE: f64 = 0.4;
 
-/// Prefix that makes SQLite list a statement's program.
-pub(super) const EXPLAIN: &str = "EXPLAIN ";
+/// Prefix with which SQLite lists a statement's program.
+pub(super) const EXPLAIN_PREFIX: &str = "EXPLAIN ";
 
 /// The cost of a program.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Cost {
-    /// How long values may be in a lane, in bytes.
-    pub(super) lane: i32,
-    /// How long values may be on the thread of a request, if it may run there.
-    pub(super) inline: Option<i32>,
+pub(super) struct StatementCost {
+    /// The longest values in a lane, in bytes.
+    pub(super) lane_value_limit: i32,
+    /// The longest values on the thread of a request, in bytes; `None` if it may not run there.
+    pub(super) inline_value_limit: Option<i32>,
 }
 
-impl Cost {
-    /// The cost of a statement, as the connection would run it now.
+impl StatementCost {
+    /// Computes the cost of a statement, against the present schema.
     ///
     /// # Errors
-    /// SQLite's, as for preparing the statement.
+    /// SQLite's error of preparing the statement.
     pub(super) fn of(connection: &Connection, sql: &str) -> Result<Self> {
-        Ok(Self::and_roots(connection, sql)?.0)
+        Ok(Self::with_roots(connection, sql)?.0)
     }
 
-    /// Estimates the cost, and names the trees of the database that the statement opens.
+    /// Computes the cost, and lists the trees of the database that the statement opens.
     ///
     /// # Errors
-    /// SQLite's, as for preparing the statement.
-    pub(super) fn and_roots(connection: &Connection, sql: &str) -> Result<(Self, Vec<Root>)> {
+    /// SQLite's error of preparing the statement.
+    pub(super) fn with_roots(connection: &Connection, sql: &str) -> Result<(Self, Vec<TreeRoot>)> {
         let mut listing = connection
-            .prepare(&format!("{EXPLAIN}{sql}"))
-            .map_err(|error| of_statement(error, sql))?;
+            .prepare(&format!("{EXPLAIN_PREFIX}{sql}"))
+            .map_err(|error| relocate_error(error, sql))?;
         let mut program = Vec::new();
-        // No value is bound: nothing runs.
+        // No value is bound, because nothing runs.
         let mut rows = listing.raw_query();
         while let Some(row) = rows.next()? {
             program.push(Instruction::of(row)?);
         }
         let roots = program.iter().filter_map(Instruction::root);
-        Ok((Self::add(&program), roots.collect()))
+        Ok((Self::of_program(&program), roots.collect()))
     }
 
-    fn add(listing: &[Instruction]) -> Self {
-        let written = Written::by(listing);
+    fn of_program(listing: &[Instruction]) -> Self {
+        let written = WrittenRegisters::of_program(listing);
         let mut line = Weight::default();
-        let mut steps = Steps::default();
-        // Each program begins at its first address: the statement's, and behind it those of cascades.
+        let mut steps = HeaviestInstructions::default();
+        // Each program starts at address 0: first the statement's, then those of cascades.
         let programs = listing.chunk_by(|_, next| next.address != 0);
         for (number, program) in programs.enumerate() {
             let mut sum = Weight::default();
@@ -89,25 +88,25 @@ impl Cost {
                 steps.add(weight);
                 sum = sum.plus(weight);
             }
-            let falls_on = number > 0
+            let cascades_unchecked = number > 0
                 && program.iter().any(|one| one.code == "Program")
-                && !program.iter().any(Instruction::is_looked_at);
-            line = line.plus(if falls_on {
-                sum.times(f64::from(CASCADES))
+                && !program.iter().any(Instruction::checks_deadline);
+            line = line.plus(if cascades_unchecked {
+                sum.times(f64::from(MAX_CASCADE_DEPTH))
             } else {
                 sum
             });
         }
-        let inline = bytes(INLINE_NS, line.plus(steps.most()));
+        let inline = value_limit(INLINE_NS, line.plus(steps.heaviest_run()));
         Self {
-            lane: bytes(LANE_NS, line).max(LEAST),
-            inline: (inline >= LEAST_INLINE).then_some(inline),
+            lane_value_limit: value_limit(LANE_NS, line).max(MIN_LENGTH_LIMIT),
+            inline_value_limit: (inline >= MIN_INLINE_VALUE_BYTES).then_some(inline),
         }
     }
 }
 
-/// An error about the listing of a statement, as one about the statement: its place is there.
-fn of_statement(error: rusqlite::Error, sql: &str) -> rusqlite::Error {
+/// Converts the position of an error in the `EXPLAIN` listing to one in the statement.
+fn relocate_error(error: rusqlite::Error, sql: &str) -> rusqlite::Error {
     match error {
         rusqlite::Error::SqlInputError {
             error, msg, offset, ..
@@ -115,23 +114,23 @@ fn of_statement(error: rusqlite::Error, sql: &str) -> rusqlite::Error {
             error,
             msg,
             sql: sql.to_owned(),
-            offset: offset - i32::try_from(EXPLAIN.len()).unwrap_or_default(),
+            offset: offset - i32::try_from(EXPLAIN_PREFIX.len()).unwrap_or_default(),
         },
         other => other,
     }
 }
 
-/// A tree of the database that a program opens: a table's, or an index's.
+/// A tree that a program opens: of a table or an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Root {
+pub(super) struct TreeRoot {
     /// First page of the tree.
     pub(super) page: i32,
-    /// Whether it is opened to be written.
+    /// Whether it is opened for writing.
     pub(super) writes: bool,
 }
 
-/// How long values may be for `weight` to take no longer than `most` nanoseconds.
-fn bytes(most: f64, weight: Weight) -> i32 {
+/// The longest values with which `weight` takes at most `most` nanoseconds.
+fn value_limit(most: f64, weight: Weight) -> i32 {
     let left = (most - weight.fixed).max(0.0);
     let bytes = left / weight.byte.max(f64::MIN_POSITIVE);
     #[allow(clippy::cast_possible_truncation, reason = "it is bounded")]
@@ -142,12 +141,12 @@ fn bytes(most: f64, weight: Weight) -> i32 {
 
 /// The heaviest instructions of a program.
 #[derive(Default)]
-struct Steps {
+struct HeaviestInstructions {
     bytes: Vec<f64>,
     fixed: f64,
 }
 
-impl Steps {
+impl HeaviestInstructions {
     fn add(&mut self, weight: Weight) {
         if weight.byte > 0.0 {
             self.bytes.push(weight.byte);
@@ -155,10 +154,10 @@ impl Steps {
         self.fixed = self.fixed.max(weight.fixed);
     }
 
-    /// Weighs the heaviest run of as many steps as lie between two looks: a loop of the heaviest instructions, of any
-    /// length, with one that ends it.
-    fn most(mut self) -> Weight {
-        let steps = f64::from(STEPS);
+    /// Weighs the heaviest run of instructions between two checks: a loop of the heaviest instructions, of any length, with one
+    /// that ends it.
+    fn heaviest_run(mut self) -> Weight {
+        let steps = f64::from(STEPS_PER_CHECK);
         self.bytes.sort_unstable_by(|a, b| b.total_cmp(a));
         let (mut sum, mut most, mut length) = (0.0, 0.0_f64, 1.0);
         for byte in self.bytes {
@@ -172,14 +171,14 @@ impl Steps {
     }
 }
 
-/// The registers that a program writes, as runs of neighbours, which bounds how many arguments a call can have.
-struct Written(Vec<RangeInclusive<i32>>);
+/// Registers that a program writes, as ranges of neighbours. They bound the number of arguments of a call.
+struct WrittenRegisters(Vec<RangeInclusive<i32>>);
 
 /// The most arguments of a function.
-pub(super) const ARGUMENTS: i32 = 1000;
+pub(super) const MAX_ARGUMENTS: i32 = 1000;
 
-impl Written {
-    fn by(program: &[Instruction]) -> Self {
+impl WrittenRegisters {
+    fn of_program(program: &[Instruction]) -> Self {
         let mut written = Vec::with_capacity(3 * program.len());
         for instruction in program {
             let Instruction { p1, p2, p3, .. } = *instruction;
@@ -188,8 +187,10 @@ impl Written {
                 written.push(p2);
             }
             match instruction.code.as_str() {
-                "Copy" | "Move" => written.extend(p2..p2.saturating_add(p3.clamp(0, ARGUMENTS))),
-                "Null" => written.extend(p2..p3.min(p2.saturating_add(ARGUMENTS))),
+                "Copy" | "Move" => {
+                    written.extend(p2..p2.saturating_add(p3.clamp(0, MAX_ARGUMENTS)))
+                }
+                "Null" => written.extend(p2..p3.min(p2.saturating_add(MAX_ARGUMENTS))),
                 _ => {}
             }
         }
@@ -200,15 +201,15 @@ impl Written {
         Self(runs.collect())
     }
 
-    /// How many arguments a call has at most that begin at a register.
+    /// The most arguments of a call that starts at register `first`.
     fn arguments(&self, first: i32) -> i32 {
         let run = self.0.partition_point(|run| *run.end() < first);
         let run = self.0.get(run).filter(|run| run.contains(&first));
-        run.map_or(0, |run| (run.end() - first + 1).min(ARGUMENTS))
+        run.map_or(0, |run| (run.end() - first + 1).min(MAX_ARGUMENTS))
     }
 }
 
-/// An instruction, as it is listed.
+/// An instruction of the listing.
 struct Instruction {
     address: i32,
     code: String,
@@ -221,7 +222,7 @@ struct Instruction {
 impl Instruction {
     fn of(row: &Row<'_>) -> Result<Self> {
         let code: String = row.get(1)?;
-        // The others' may be as long as a value.
+        // The operand of other instructions may be as long as a value.
         let p4 = match code.as_str() {
             "Function" | "PureFunc" | "AggStep" | "AggStep1" | "AggInverse" | "AggValue"
             | "AggFinal" | "Affinity" | "MakeRecord" => {
@@ -240,7 +241,7 @@ impl Instruction {
         })
     }
 
-    /// Whether its second operand is an address. One that is not listed here makes a call look like one of more arguments.
+    /// Whether the second operand is an address. For a jump that is missing here, a call seems to have more arguments.
     fn is_jump(&self) -> bool {
         matches!(
             self.code.as_str(),
@@ -289,23 +290,23 @@ impl Instruction {
         )
     }
 
-    /// The tree that it opens, if it opens one of the database.
-    fn root(&self) -> Option<Root> {
+    /// Returns the tree that the instruction opens, if it is one of the database.
+    fn root(&self) -> Option<TreeRoot> {
         let (page, database, writes) = match self.code.as_str() {
             "OpenRead" | "ReopenIdx" => (self.p2, self.p3, false),
             "OpenWrite" => (self.p2, self.p3, true),
             "Clear" => (self.p1, self.p2, true),
             _ => return None,
         };
-        (database == 0).then_some(Root { page, writes })
+        (database == 0).then_some(TreeRoot { page, writes })
     }
 
-    /// Whether SQLite looks at its deadline here, whichever way the program goes on.
-    fn is_looked_at(&self) -> bool {
+    /// Whether SQLite always checks its deadline at this instruction.
+    fn checks_deadline(&self) -> bool {
         matches!(self.code.as_str(), "Next" | "Prev" | "Goto" | "Gosub")
     }
 
-    fn weight(&self, written: &Written) -> Weight {
+    fn weight(&self, written: &WrittenRegisters) -> Weight {
         let byte = match self.code.as_str() {
             "Function" | "PureFunc" => return self.function(|| written.arguments(self.p2)),
             "AggStep" | "AggStep1" | "AggInverse" => {
@@ -313,36 +314,40 @@ impl Instruction {
             }
             "AggFinal" | "AggValue" => return self.function(|| 1),
             "Add" | "Subtract" | "Multiply" | "Divide" | "Remainder" | "BitAnd" | "BitOr"
-            | "ShiftLeft" | "ShiftRight" | "Eq" | "Ne" | "Lt" | "Le" | "Gt" | "Ge" => 2.0 * NUMBER,
+            | "ShiftLeft" | "ShiftRight" | "Eq" | "Ne" | "Lt" | "Le" | "Gt" | "Ge" => {
+                2.0 * NUMBER_NS_PER_BYTE
+            }
             "And" | "Or" | "BitNot" | "Not" | "If" | "IfNot" | "IsTrue" | "Cast" | "MustBeInt"
-            | "RealAffinity" | "SeekRowid" | "NotExists" => NUMBER,
-            "Affinity" => NUMBER * count(self.p2),
-            "MakeRecord" if self.p4.is_empty() => READ * count(self.p2),
-            "MakeRecord" => (READ + NUMBER) * count(self.p2),
+            | "RealAffinity" | "SeekRowid" | "NotExists" => NUMBER_NS_PER_BYTE,
+            "Affinity" => NUMBER_NS_PER_BYTE * count(self.p2),
+            "MakeRecord" if self.p4.is_empty() => READ_NS_PER_BYTE * count(self.p2),
+            "MakeRecord" => (READ_NS_PER_BYTE + NUMBER_NS_PER_BYTE) * count(self.p2),
             "Concat" | "Column" | "Copy" | "RowData" | "SorterData" | "Insert" | "Blob"
-            | "Variable" | "Delete" => READ,
-            "VColumn" | "VFilter" => functions::JSON,
-            "Compare" => NUMBER * count(self.p3),
+            | "Variable" | "Delete" => READ_NS_PER_BYTE,
+            "VColumn" | "VFilter" => functions::JSON_NS_PER_BYTE,
+            "Compare" => NUMBER_NS_PER_BYTE * count(self.p3),
             "SeekGE" | "SeekGT" | "SeekLE" | "SeekLT" | "IdxInsert" | "IdxDelete" | "IdxGE"
             | "IdxGT" | "IdxLE" | "IdxLT" | "Found" | "NotFound" | "NoConflict" | "IfNoHope"
-            | "SorterCompare" | "SorterNext" | "DeferredSeek" | "Filter" | "FilterAdd" => KEY,
-            "SorterInsert" => 2.0 * READ,
+            | "SorterCompare" | "SorterNext" | "DeferredSeek" | "Filter" | "FilterAdd" => {
+                KEY_NS_PER_BYTE
+            }
+            "SorterInsert" => 2.0 * READ_NS_PER_BYTE,
             _ => 0.0,
         };
         Weight {
             byte,
-            fixed: STEP_NS,
+            fixed: INSTRUCTION_NS,
         }
     }
 
-    /// The weight of a function, which is listed with its name and the number of its arguments.
+    /// Weighs a function call, which is listed with its name and number of arguments.
     fn function(&self, most: impl FnOnce() -> i32) -> Weight {
         let (name, number) = self.p4.split_once('(').unwrap_or((&self.p4, ""));
         let number = number.trim_end_matches(')').parse::<i32>().unwrap_or(-1);
         let arguments = if number < 0 { most() } else { number };
         functions::weight(name, count(arguments)).plus(Weight {
             byte: 0.0,
-            fixed: STEP_NS,
+            fixed: INSTRUCTION_NS,
         })
     }
 }

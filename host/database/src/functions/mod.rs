@@ -1,21 +1,21 @@
-//! Functions of our own: in the place of those of SQLite's that take longer than linear time, and those that SQLite lacks.
+//! SQL functions of our own: replacements of SQLite's functions that take more than linear time, and functions that SQLite lacks.
 //!
-//! Nothing interrupts a function, so each of these looks at the statement's deadline at every call, and now and then
-//! while it works. What stands in the place of SQLite's answers byte for byte what SQLite's does, whatever the bytes: indexes
-//! are made of the answers, and a database that is exported is read with SQLite's own.
+//! SQLite does not interrupt a function, so each one checks the deadline at every call, and now and then while it works. A
+//! replacement returns the same bytes as SQLite's function for any input: indexes contain the results, and an exported database is
+//! read with SQLite's own functions.
 
-mod find;
 mod hex;
+mod instr_replace;
 mod json;
+mod json_merge;
+mod json_pretty;
+mod json_reader;
 mod like;
 mod math;
-mod patch;
 mod percentile;
-mod pretty;
-mod reader;
 mod text;
 mod trim;
-mod unique;
+mod uuid_function;
 
 use rusqlite::functions::FunctionFlags;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
@@ -23,27 +23,27 @@ use rusqlite::{Connection, Error, Result, ffi};
 
 use super::meter::Deadline;
 use svc_base::clock::Clock;
-use text::Plain;
+use text::PlainSqlite;
 
-/// Registers all functions on a connection whose statements have this deadline.
+/// Registers all functions on a connection, whose statements have this deadline.
 pub(super) fn register(connection: &Connection, deadline: &Deadline, clock: &Clock) -> Result<()> {
-    let plain = Plain::default();
-    trim::register(connection, deadline, &plain)?;
-    hex::register(connection, deadline, &plain)?;
-    find::register(connection, deadline, &plain)?;
-    like::register(connection, deadline, &plain)?;
-    json::register(connection, deadline, &plain)?;
+    let sqlite = PlainSqlite::default();
+    trim::register(connection, deadline, &sqlite)?;
+    hex::register(connection, deadline, &sqlite)?;
+    instr_replace::register(connection, deadline, &sqlite)?;
+    like::register(connection, deadline, &sqlite)?;
+    json::register(connection, deadline, &sqlite)?;
     math::register(connection)?;
     percentile::register(connection, deadline)?;
-    unique::register(connection, clock)
+    uuid_function::register(connection, clock)
 }
 
-/// A function that answers the same for the same arguments, and that schemas may use.
+/// Flags of a deterministic function that schemas may use.
 const PURE: FunctionFlags = FunctionFlags::SQLITE_UTF8
     .union(FunctionFlags::SQLITE_DETERMINISTIC)
     .union(FunctionFlags::SQLITE_INNOCUOUS);
 
-/// How long something takes, in nanoseconds: at all, and for each byte of the longest value.
+/// Time of an instruction or a call, in nanoseconds: fixed, and for each byte of the longest value.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Weight {
     pub(super) fixed: f64,
@@ -66,11 +66,11 @@ impl Weight {
     }
 }
 
-/// Nanoseconds for each byte of JSON that SQLite reads, and for each that a path or an edit moves.
-pub(super) const JSON: f64 = 7.0;
+/// Nanoseconds for each byte of JSON that SQLite parses, or that a path or an edit moves.
+pub(super) const JSON_NS_PER_BYTE: f64 = 7.0;
 
-/// Those that look at the deadline themselves: what they take until then.
-const LOOKING: &[&str] = &[
+/// Functions that check the deadline themselves, so that only the time between two checks counts.
+const DEADLINE_CHECKING_FUNCTIONS: &[&str] = &[
     "glob",
     "instr",
     "like",
@@ -85,29 +85,29 @@ const LOOKING: &[&str] = &[
     "unhex",
 ];
 
-/// How long a call takes with arguments that are made to be slow. A function that nobody has measured weighs as much as the
-/// slowest of those that only go through their text.
+/// Weight of a call with arguments that are as slow as possible. A function that was not measured weighs as much as the slowest
+/// linear one.
 pub(super) fn weight(name: &str, arguments: f64) -> Weight {
     let name = name.to_ascii_lowercase();
     let (fixed, byte) = match name.as_str() {
-        looking if LOOKING.contains(&looking) => (300.0, 0.2),
+        looking if DEADLINE_CHECKING_FUNCTIONS.contains(&looking) => (300.0, 0.2),
         "strftime" => (500.0, 18.0 + arguments),
         "printf" | "format" => (300.0, 6.0 + 0.5 * arguments),
         "concat" | "concat_ws" => (200.0, 1.0 + 0.5 * arguments),
         "min" | "max" => (200.0, 1.0 + arguments),
         "date" | "time" | "datetime" | "julianday" | "unixepoch" => (400.0, 1.0 + arguments),
-        "->" | "->>" => (500.0, 2.0 * JSON),
+        "->" | "->>" => (500.0, 2.0 * JSON_NS_PER_BYTE),
         "json_array" | "json_object" | "json_group_array" | "json_group_object" => {
             (500.0, 2.0 + 2.5 * arguments)
         }
-        json if json.starts_with("json") => (500.0, JSON * arguments.max(1.0)),
+        json if json.starts_with("json") => (500.0, JSON_NS_PER_BYTE * arguments.max(1.0)),
         "count" | "row_number" | "rank" | "dense_rank" | "random" | "pi" | "uuid" => (200.0, 0.0),
         _ => (200.0, 2.0 * arguments.max(1.0)),
     };
     Weight { fixed, byte }
 }
 
-/// Text of any bytes, which SQLite makes of blobs.
+/// Text of any bytes, as SQLite makes it of blobs.
 struct Text(Vec<u8>);
 
 impl ToSql for Text {
@@ -116,12 +116,12 @@ impl ToSql for Text {
     }
 }
 
-/// An error in SQLite's own words.
-fn failed(message: &str) -> Error {
+/// Error with a message of SQLite.
+fn sqlite_error(message: &str) -> Error {
     Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_ERROR), Some(message.to_owned()))
 }
 
-/// The error for a value that is longer than a value may be.
+/// Error for a value above the length limit.
 fn too_big() -> Error {
     Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_TOOBIG), None)
 }
@@ -132,21 +132,21 @@ pub(super) mod tests {
     use rusqlite::types::Value;
 
     use super::*;
-    use crate::meter::Meter;
+    use crate::meter::StatementMeter;
     use crate::watchdog::Watchdog;
     use svc_base::clock::Timestamp;
 
-    /// A connection with our functions, and one without.
-    struct Both {
+    /// Two connections, with and without our functions.
+    struct FunctionComparison {
         ours: Connection,
         theirs: Connection,
-        _meter: Meter,
+        _meter: StatementMeter,
     }
 
-    impl Both {
+    impl FunctionComparison {
         fn new() -> Self {
             let [mut ours, theirs] = [(); 2].map(|()| Connection::open_in_memory().unwrap());
-            let meter = Meter::install(&mut ours, &Watchdog::default()).unwrap();
+            let meter = StatementMeter::install(&mut ours, &Watchdog::default()).unwrap();
             register(&ours, &meter.deadline(), &Clock::manual(Timestamp(0))).unwrap();
             Self {
                 ours,
@@ -155,7 +155,7 @@ pub(super) mod tests {
             }
         }
 
-        /// Evaluates an expression: its type and its bytes, or the error.
+        /// Evaluates an expression on both: its type and bytes, or the error.
         fn answers(&self, expression: &str, values: &[Value]) -> [String; 2] {
             let sql =
                 format!("SELECT typeof({expression}) || ' ' || coalesce(hex({expression}), '')");
@@ -173,11 +173,11 @@ pub(super) mod tests {
     }
 
     thread_local! {
-        static BOTH: Both = Both::new();
+        static BOTH: FunctionComparison = FunctionComparison::new();
     }
 
-    /// Fails if an expression is answered otherwise than by SQLite alone.
-    pub(super) fn agree(expressions: &[&str]) {
+    /// Fails if an expression has another result than with SQLite alone.
+    pub(super) fn assert_like_sqlite(expressions: &[&str]) {
         BOTH.with(|both| {
             for expression in expressions {
                 let [ours, theirs] = both.answers(expression, &[]);
@@ -186,8 +186,11 @@ pub(super) mod tests {
         });
     }
 
-    /// Compares both implementations on expressions of some values.
-    pub(super) fn agree_on(forms: &[&str], values: &[Value]) -> Result<(), TestCaseError> {
+    /// Compares both connections on expressions of some values.
+    pub(super) fn compare_with_sqlite(
+        forms: &[&str],
+        values: &[Value],
+    ) -> Result<(), TestCaseError> {
         BOTH.with(|both| {
             for form in forms {
                 let [ours, theirs] = both.answers(form, values);
@@ -197,12 +200,12 @@ pub(super) mod tests {
         })
     }
 
-    /// Bytes of an alphabet.
+    /// Generates bytes of an alphabet.
     pub(super) fn text(alphabet: &'static [u8]) -> impl Strategy<Value = Value> {
         prop::collection::vec(prop::sample::select(alphabet), 0..10).prop_map(Value::Blob)
     }
 
-    /// Evaluates functions that SQLite's build lacks.
+    /// Evaluates a function that SQLite's build lacks.
     pub(super) fn answer(expression: &str) -> String {
         BOTH.with(|both| {
             let sql = format!("SELECT quote({expression})");

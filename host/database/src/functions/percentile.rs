@@ -1,6 +1,6 @@
-//! The percentile family as SQLite's extension defines it: `median`, `percentile`, `percentile_cont` and `percentile_disc`.
+//! The percentile functions of SQLite's extension: `median`, `percentile`, `percentile_cont` and `percentile_disc`.
 //!
-//! They keep the numbers of a group in memory, which has a bound for all the groups of a connection together.
+//! They keep the numbers of a group in memory, with one bound for all groups of a connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,13 +9,13 @@ use rusqlite::functions::{Aggregate, Context, FunctionFlags};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result};
 
-use super::failed;
+use super::sqlite_error;
 use crate::meter::Deadline;
 
-/// How many numbers a connection keeps.
-const MOST: usize = 1_000_000;
+/// The most numbers that a connection keeps.
+const MAX_NUMBERS: usize = 1_000_000;
 
-/// Registers them.
+/// Registers the functions.
 pub(super) fn register(connection: &Connection, deadline: &Deadline) -> Result<()> {
     let kept = Arc::new(AtomicUsize::new(0));
     for (name, arguments, whole, is_discrete) in [
@@ -41,22 +41,22 @@ pub(super) fn register(connection: &Connection, deadline: &Deadline) -> Result<(
 
 struct Percentile {
     name: &'static str,
-    /// Number that stands for all rows: 1 or 100.
+    /// Fraction argument that stands for all rows: 1 or 100.
     whole: f64,
-    /// Whether the answer is one of the numbers.
+    /// Whether the result must be one of the numbers.
     is_discrete: bool,
     deadline: Deadline,
     kept: Arc<AtomicUsize>,
 }
 
 /// The numbers of a group.
-struct Group {
+struct PercentileGroup {
     fraction: Option<f64>,
     numbers: Vec<f64>,
     kept: Arc<AtomicUsize>,
 }
 
-impl Drop for Group {
+impl Drop for PercentileGroup {
     fn drop(&mut self) {
         self.kept.fetch_sub(self.numbers.len(), Ordering::Relaxed);
     }
@@ -74,7 +74,7 @@ impl Percentile {
         fraction
             .filter(|fraction| (0.0..=1.0).contains(fraction))
             .ok_or_else(|| {
-                failed(&format!(
+                sqlite_error(&format!(
                     "the fraction argument to {}() is not between 0.0 and {:.1}",
                     self.name, self.whole
                 ))
@@ -82,21 +82,21 @@ impl Percentile {
     }
 }
 
-impl Aggregate<Group, Option<f64>> for Percentile {
-    fn init(&self, _: &mut Context<'_>) -> Result<Group> {
-        Ok(Group {
+impl Aggregate<PercentileGroup, Option<f64>> for Percentile {
+    fn init(&self, _: &mut Context<'_>) -> Result<PercentileGroup> {
+        Ok(PercentileGroup {
             fraction: None,
             numbers: Vec::new(),
             kept: Arc::clone(&self.kept),
         })
     }
 
-    fn step(&self, context: &mut Context<'_>, group: &mut Group) -> Result<()> {
-        self.deadline.look()?;
+    fn step(&self, context: &mut Context<'_>, group: &mut PercentileGroup) -> Result<()> {
+        self.deadline.check()?;
         let name = self.name;
         let fraction = self.fraction(context)?;
         if (*group.fraction.get_or_insert(fraction) - fraction).abs() > 0.001 {
-            return Err(failed(&format!(
+            return Err(sqlite_error(&format!(
                 "the fraction argument to {name}() is not the same for all input rows"
             )));
         }
@@ -105,25 +105,25 @@ impl Aggregate<Group, Option<f64>> for Percentile {
             #[allow(clippy::cast_precision_loss, reason = "as SQLite does")]
             ValueRef::Integer(integer) => integer as f64,
             ValueRef::Real(real) if real.is_infinite() => {
-                return Err(failed(&format!("Inf input to {name}()")));
+                return Err(sqlite_error(&format!("Inf input to {name}()")));
             }
             ValueRef::Real(real) => real,
             ValueRef::Text(_) | ValueRef::Blob(_) => {
-                return Err(failed(&format!("input to {name}() is not numeric")));
+                return Err(sqlite_error(&format!("input to {name}() is not numeric")));
             }
         };
-        if self.kept.fetch_add(1, Ordering::Relaxed) >= MOST {
+        if self.kept.fetch_add(1, Ordering::Relaxed) >= MAX_NUMBERS {
             self.kept.fetch_sub(1, Ordering::Relaxed);
-            return Err(failed(&format!(
-                "{name}() takes no more than {MOST} numbers in one statement"
+            return Err(sqlite_error(&format!(
+                "{name}() takes no more than {MAX_NUMBERS} numbers in one statement"
             )));
         }
         group.numbers.push(number);
         Ok(())
     }
 
-    fn finalize(&self, _: &mut Context<'_>, group: Option<Group>) -> Result<Option<f64>> {
-        self.deadline.look()?;
+    fn finalize(&self, _: &mut Context<'_>, group: Option<PercentileGroup>) -> Result<Option<f64>> {
+        self.deadline.check()?;
         let Some(mut group) = group.filter(|group| !group.numbers.is_empty()) else {
             return Ok(None);
         };
@@ -207,7 +207,7 @@ mod tests {
                 "(WITH RECURSIVE c(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM c WHERE n < {n}) SELECT median(n) FROM c)"
             )
         };
-        assert!(answer(&numbers(super::MOST + 1)).contains("no more than"));
+        assert!(answer(&numbers(super::MAX_NUMBERS + 1)).contains("no more than"));
         assert_eq!(answer(&numbers(9)), "5.0");
     }
 }

@@ -1,4 +1,4 @@
-//! Values as SQLite makes text of them, and text as SQLite reads it.
+//! Conversions between values and text, as SQLite makes them.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
@@ -8,13 +8,13 @@ use rusqlite::{Connection, Result};
 
 use svc_base::sync::lock;
 
-/// SQLite's own way to write things, on a connection without functions of ours, which is opened when it is first needed.
+/// A connection without our functions, for SQLite's own conversions. It is opened at the first use.
 #[derive(Clone, Default)]
-pub(super) struct Plain(Arc<Mutex<Option<Connection>>>);
+pub(super) struct PlainSqlite(Arc<Mutex<Option<Connection>>>);
 
-impl Plain {
-    /// Evaluates an expression of one value.
-    pub(super) fn ask<T: FromSql>(&self, sql: &str, value: impl ToSql) -> Result<T> {
+impl PlainSqlite {
+    /// Evaluates an expression with one value.
+    pub(super) fn evaluate<T: FromSql>(&self, sql: &str, value: impl ToSql) -> Result<T> {
         let mut connection = lock(&self.0);
         let connection = match &mut *connection {
             Some(connection) => connection,
@@ -25,13 +25,13 @@ impl Plain {
             .query_row([value], |row| row.get(0))
     }
 
-    /// A value as SQLite makes text of it; `None` for NULL.
+    /// Converts a value to text as SQLite does; `None` for NULL.
     pub(super) fn text<'v>(&self, value: ValueRef<'v>) -> Result<Option<Cow<'v, [u8]>>> {
         Ok(match value {
             ValueRef::Null => None,
             ValueRef::Integer(integer) => Some(Cow::Owned(integer.to_string().into_bytes())),
             ValueRef::Real(real) => {
-                let text: String = self.ask("SELECT CAST(?1 AS TEXT)", real)?;
+                let text: String = self.evaluate("SELECT CAST(?1 AS TEXT)", real)?;
                 Some(Cow::Owned(text.into_bytes()))
             }
             ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Some(Cow::Borrowed(bytes)),
@@ -39,23 +39,23 @@ impl Plain {
     }
 }
 
-/// Text up to its first zero, where many of SQLite's functions end.
-pub(super) fn to_zero(text: &[u8]) -> &[u8] {
+/// Returns text up to its first zero byte, where many of SQLite's functions stop.
+pub(super) fn until_nul(text: &[u8]) -> &[u8] {
     memchr::memchr(0, text).map_or(text, |end| &text[..end])
 }
 
-/// Whether a byte continues a character.
-pub(super) fn continues(byte: u8) -> bool {
+/// Whether a byte continues a UTF-8 character.
+pub(super) fn is_continuation(byte: u8) -> bool {
     byte & 0xC0 == 0x80
 }
 
-/// Whether a byte leads a character of several.
+/// Whether a byte starts a UTF-8 character of several bytes.
 pub(super) fn is_lead(byte: u8) -> bool {
     byte >= 0xC0
 }
 
-/// Reads the character at `at`, whatever the bytes, and goes behind it; zero at the end.
-pub(super) fn read(text: &[u8], at: &mut usize) -> u32 {
+/// Reads the character at `at`, valid or not, and moves behind it; zero at the end.
+pub(super) fn read_character(text: &[u8], at: &mut usize) -> u32 {
     let Some(&first) = text.get(*at) else {
         return 0;
     };
@@ -72,7 +72,7 @@ pub(super) fn read(text: &[u8], at: &mut usize) -> u32 {
         _ => 0,
     };
     let mut character = u32::from(first & bits);
-    while let Some(&next) = text.get(*at).filter(|next| continues(**next)) {
+    while let Some(&next) = text.get(*at).filter(|next| is_continuation(**next)) {
         character = (character << 6).wrapping_add(u32::from(next & 0x3F));
         *at += 1;
     }

@@ -1,4 +1,4 @@
-//! A chain: one history file, which begins with a whole database and goes on with what was committed to it.
+//! A chain: one history file, which begins with a whole database and continues with its commits.
 
 use std::fs::File;
 use std::io;
@@ -6,56 +6,58 @@ use std::os::unix::fs::FileExt;
 
 use cap_std::fs::{Dir, OpenOptions};
 
-use super::log::PAGE;
-use super::record::{Format, Header, Kind, Moment, Point, Record, damaged};
-use super::state::{MOST_IMAGE, State, VERSIONS};
+use super::log::PAGE_SIZE;
+use super::page_hashes::{MAX_IMAGE_BYTES, PageHashes, WAL_VERSION_BYTES};
+use super::record::{CommitPoint, Moment, Record, RecordFormat, RecordHeader, RecordKind, damaged};
 use svc_base::clock::Timestamp;
 
-const SUFFIX: &str = ".history";
+const FILE_SUFFIX: &str = ".history";
 
-/// A chain as it is on the disk.
+/// A chain on the disk.
 #[derive(Debug)]
 pub(super) struct Chain {
     /// Number of the chain: a later chain has a larger one.
     pub(super) number: u32,
     file: File,
-    /// Records of the chain, each with its place: a base first, unless there is none.
-    pub(super) records: Vec<(u64, Header)>,
-    /// Where they end.
+    /// Records of the chain with their offsets; the first is a base.
+    pub(super) records: Vec<(u64, RecordHeader)>,
+    /// Offset after the last record.
     pub(super) end: u64,
 }
 
-/// A moment, and where to find it.
+/// A moment, and where it is stored.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MomentLocation {
     pub(super) chain: u32,
-    /// Which of the chain's records.
+    /// Index of the record in the chain.
     record: usize,
     pub(super) moment: Moment,
 }
 
 fn name(number: u32) -> String {
-    format!("{number:010}{SUFFIX}")
+    format!("{number:010}{FILE_SUFFIX}")
 }
 
-/// The numbers of the chains in a directory, oldest first.
-pub(super) fn numbers(dir: &Dir) -> io::Result<Vec<u32>> {
+/// Lists the numbers of the chains in a directory, oldest first.
+pub(super) fn list_numbers(dir: &Dir) -> io::Result<Vec<u32>> {
     let mut numbers = Vec::new();
     for entry in dir.entries()? {
         let entry = entry?.file_name();
-        let number = entry.to_str().and_then(|name| name.strip_suffix(SUFFIX));
+        let number = entry
+            .to_str()
+            .and_then(|name| name.strip_suffix(FILE_SUFFIX));
         numbers.extend(number.and_then(|number| number.parse::<u32>().ok()));
     }
     numbers.sort_unstable();
     Ok(numbers)
 }
 
-/// How many bytes a chain takes.
+/// Size of a chain, in bytes.
 pub(super) fn bytes(dir: &Dir, number: u32) -> io::Result<u64> {
     Ok(dir.metadata(name(number))?.len())
 }
 
-/// Removes a chain; one that is gone is removed already.
+/// Removes a chain; a missing one is no error.
 pub(super) fn remove(dir: &Dir, number: u32) -> io::Result<()> {
     match dir.remove_file(name(number)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -63,8 +65,8 @@ pub(super) fn remove(dir: &Dir, number: u32) -> io::Result<()> {
     }
 }
 
-/// Begins a chain, durably.
-pub(super) fn begin(dir: &Dir, number: u32, base: &Record) -> io::Result<()> {
+/// Creates the file of a chain, durably.
+pub(super) fn create_file(dir: &Dir, number: u32, base: &Record) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
     let file = dir.open_with(name(number), &options)?.into_std();
@@ -73,26 +75,26 @@ pub(super) fn begin(dir: &Dir, number: u32, base: &Record) -> io::Result<()> {
     dir.open(".")?.sync_all()
 }
 
-/// Appends to a chain at its end, durably.
+/// Appends a record to a chain, durably.
 pub(super) fn append(dir: &Dir, number: u32, end: u64, record: &Record) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true);
     let file = dir.open_with(name(number), &options)?.into_std();
-    // What a crash left half written is not to be taken for what follows.
+    // A half-written record of a crash must not stay behind this one.
     file.set_len(end)?;
     file.write_all_at(&record.bytes, end)?;
     file.sync_data()
 }
 
 impl Chain {
-    /// Reads what is in a chain, but not the pages.
+    /// Reads the headers of a chain, without the pages.
     pub(super) fn open(dir: &Dir, number: u32) -> io::Result<Self> {
         let file = dir.open(name(number))?.into_std();
         let length = file.metadata()?.len();
         let (mut records, mut end) = (Vec::new(), 0);
-        while let Some(header) = Header::read(&file, end)? {
+        while let Some(header) = RecordHeader::read(&file, end)? {
             let first = records.is_empty();
-            if end + header.length() > length || first != (header.kind == Kind::Base) {
+            if end + header.length() > length || first != (header.kind == RecordKind::Base) {
                 break;
             }
             records.push((end, header));
@@ -106,7 +108,7 @@ impl Chain {
         })
     }
 
-    /// Forgets the last record if it is not there to its last byte: a crash came while it was written.
+    /// Drops the last record if a crash left it incomplete.
     pub(super) fn without_torn_end(mut self) -> io::Result<Self> {
         if let Some((offset, last)) = self.records.last()
             && !last.is_whole(&self.file, *offset)?
@@ -117,22 +119,24 @@ impl Chain {
         Ok(self)
     }
 
-    /// When its last moment was.
+    /// Time of the last moment.
     pub(super) fn last(&self) -> Option<Timestamp> {
         self.records.last().map(|(_, header)| header.last)
     }
 
-    /// When its first moment was.
+    /// Time of the first moment.
     pub(super) fn began(&self) -> Option<Timestamp> {
         self.records.first().map(|(_, base)| base.last)
     }
 
-    /// Whether anything was committed since it began.
+    /// Whether it has commits after its base.
     pub(super) fn has_frames(&self) -> bool {
-        self.records.iter().any(|(_, h)| h.kind == Kind::Frames)
+        self.records
+            .iter()
+            .any(|(_, h)| h.kind == RecordKind::Frames)
     }
 
-    /// How many bytes of pages are to be unpacked to come to its end, the base aside.
+    /// Bytes of pages after the base, unpacked.
     pub(super) fn unpacked(&self) -> u64 {
         let frames = self.records.iter().skip(1);
         frames.map(|(_, header)| u64::from(header.unpacked)).sum()
@@ -145,74 +149,74 @@ impl Chain {
     }
 
     /// Lists the moments of the chain, oldest first.
-    pub(super) fn spots(&self) -> io::Result<Vec<MomentLocation>> {
-        let mut spots = Vec::new();
+    pub(super) fn moment_locations(&self) -> io::Result<Vec<MomentLocation>> {
+        let mut moment_locations = Vec::new();
         for (record, (offset, header)) in self.records.iter().enumerate() {
             let moments = header.moments(&self.file, *offset)?;
-            spots.extend(moments.into_iter().map(|moment| MomentLocation {
+            moment_locations.extend(moments.into_iter().map(|moment| MomentLocation {
                 chain: self.number,
                 record,
                 moment,
             }));
         }
-        Ok(spots)
+        Ok(moment_locations)
     }
 
-    /// The database as it was at a moment of this chain.
+    /// Builds the database image at a moment of this chain.
     ///
     /// # Errors
-    /// The disk's; damage, where what the records lead to is not what they say.
+    /// Errors of the disk; damage, if the records lead to another state than they name.
     pub(super) fn image(&self, spot: &MomentLocation) -> io::Result<Vec<u8>> {
         let mut image = Vec::new();
         for (record, (offset, header)) in self.records.iter().enumerate().take(spot.record + 1) {
             let content = header.content(&self.file, *offset)?;
             match header.kind {
-                Kind::Base => image = content,
-                Kind::Frames => {
+                RecordKind::Base => image = content,
+                RecordKind::Frames => {
                     let mut moments = header.moments(&self.file, *offset)?;
                     if record == spot.record {
                         moments.retain(|moment| moment.frames <= spot.moment.frames);
                     }
-                    apply(&mut image, &content, &moments)?;
+                    apply_frames(&mut image, &content, &moments)?;
                 }
-                Kind::Seal => {}
+                RecordKind::Seal => {}
             }
         }
-        // The last page may be a free one, which SQLite never writes.
+        // SQLite never writes a free page at the end.
         resize(&mut image, spot.moment.pages)?;
         let state = spot.moment.point.map(|point| point.state);
-        if state.is_some_and(|state| State::of(&image).checksum() != state) {
+        if state.is_some_and(|state| PageHashes::of(&image).checksum() != state) {
             return Err(damaged());
         }
-        leave_no_log(&mut image);
+        clear_wal_flag(&mut image);
         Ok(image)
     }
 
-    /// The database as it was at its last moment.
+    /// Builds the database image at the last moment.
     pub(super) fn last_image(&self) -> io::Result<Vec<u8>> {
-        let last = self.spots()?.pop().ok_or_else(damaged)?;
+        let last = self.moment_locations()?.pop().ok_or_else(damaged)?;
         self.image(&last)
     }
 
-    /// Where it has come to; `None` in the format before.
-    pub(super) fn point(&self) -> Option<Point> {
+    /// Commit point at the end; `None` in the old format.
+    pub(super) fn point(&self) -> Option<CommitPoint> {
         self.records.last().and_then(|(_, header)| header.point)
     }
 
-    /// Whether it is of the format before.
-    pub(super) fn is_of_before(&self) -> bool {
+    /// Whether it has a record of the old format.
+    pub(super) fn has_old_format(&self) -> bool {
         let mut records = self.records.iter();
-        records.any(|(_, header)| header.format == Format::Before)
+        records.any(|(_, header)| header.format == RecordFormat::V1)
     }
 
-    /// Whether all of it can be read, and leads where it says: answers what is wrong.
+    /// Checks all records and the states that they lead to; returns what is wrong.
     pub(super) fn verify(&self) -> io::Result<Option<String>> {
         if self.records.is_empty() {
             return Ok(Some("has no beginning".to_owned()));
         }
-        let (mut state, mut before) = (State::default(), None);
+        let (mut state, mut before) = (PageHashes::default(), None);
         for (number, (offset, header)) in self.records.iter().enumerate() {
-            // The last may be being written.
+            // The last record may be incomplete, because it is being written.
             if number + 1 == self.records.len() && !header.is_whole(&self.file, *offset)? {
                 break;
             }
@@ -229,29 +233,29 @@ impl Chain {
         Ok(None)
     }
 
-    /// Follows a record; answers whether it leads where it says, after the point `before`.
+    /// Applies a record to `state`, after the point `before`; returns whether it leads to the state that it names.
     fn follow(
         &self,
-        state: &mut State,
-        before: &mut Option<Point>,
+        state: &mut PageHashes,
+        before: &mut Option<CommitPoint>,
         offset: u64,
-        header: &Header,
+        header: &RecordHeader,
     ) -> io::Result<bool> {
         let content = header.content(&self.file, offset)?;
         let moments = header.moments(&self.file, offset)?;
         let frames = match header.kind {
-            Kind::Base => {
-                *state = State::of(&content);
+            RecordKind::Base => {
+                *state = PageHashes::of(&content);
                 None
             }
-            Kind::Frames => Some(Packed::of(&content)?),
-            Kind::Seal => None,
+            RecordKind::Frames => Some(PackedFrames::of(&content)?),
+            RecordKind::Seal => None,
         };
         let mut from = 0;
         for moment in &moments {
             if let Some(frames) = &frames {
                 for (page, data) in frames.between(from, moment.frames) {
-                    state.put(page, data)?;
+                    state.set_page(page, data)?;
                 }
             }
             from = moment.frames;
@@ -269,15 +273,15 @@ impl Chain {
     }
 }
 
-/// Has an image say that there is no log beside it.
-pub(super) fn leave_no_log(image: &mut [u8]) {
-    if let Some(versions) = image.get_mut(VERSIONS) {
+/// Marks an image as a database without a write-ahead log.
+pub(super) fn clear_wal_flag(image: &mut [u8]) {
+    if let Some(versions) = image.get_mut(WAL_VERSION_BYTES) {
         versions.fill(1);
     }
 }
 
-/// Packs frames as a record holds them: how many, the pages' numbers, the pages.
-pub(super) fn frames(pages: &[u32], data: &[u8]) -> Vec<u8> {
+/// Packs frames for a record: their number, the page numbers, the pages.
+pub(super) fn pack_frames(pages: &[u32], data: &[u8]) -> Vec<u8> {
     let count = u32::try_from(pages.len()).unwrap_or(u32::MAX);
     let mut content = Vec::with_capacity(4 + pages.len() * 4 + data.len());
     content.extend_from_slice(&count.to_le_bytes());
@@ -288,28 +292,31 @@ pub(super) fn frames(pages: &[u32], data: &[u8]) -> Vec<u8> {
     content
 }
 
-/// The frames of a record, as [`frames`] packs them.
-struct Packed<'c> {
+/// The frames of a record, as [`pack_frames`] packs them.
+struct PackedFrames<'c> {
     pages: &'c [u8],
     data: &'c [u8],
 }
 
-impl<'c> Packed<'c> {
+impl<'c> PackedFrames<'c> {
     fn of(content: &'c [u8]) -> io::Result<Self> {
         let (count, rest) = content.split_at_checked(4).ok_or_else(damaged)?;
         let count = usize::try_from(number(count)).unwrap_or(usize::MAX);
         let split = rest.split_at_checked(count.saturating_mul(4));
         let (pages, data) = split.ok_or_else(damaged)?;
-        if data.len() != count * PAGE {
+        if data.len() != count * PAGE_SIZE {
             return Err(damaged());
         }
         Ok(Self { pages, data })
     }
 
-    /// The frames from the place `from` on, up to the place `to`: the page of each, and what it holds then.
+    /// Returns the frames from index `from` to index `to`: page number and content.
     fn between(&self, from: u32, to: u32) -> impl Iterator<Item = (u32, &'c [u8])> {
         let place = |frame| usize::try_from(frame).unwrap_or(usize::MAX);
-        let frames = self.pages.chunks_exact(4).zip(self.data.chunks_exact(PAGE));
+        let frames = self
+            .pages
+            .chunks_exact(4)
+            .zip(self.data.chunks_exact(PAGE_SIZE));
         frames
             .map(|(page, data)| (number(page), data))
             .skip(place(from))
@@ -321,13 +328,13 @@ fn number(bytes: &[u8]) -> u32 {
     u32::from_le_bytes(bytes.try_into().unwrap_or_default())
 }
 
-/// Brings an image from moment to moment.
-fn apply(image: &mut Vec<u8>, content: &[u8], moments: &[Moment]) -> io::Result<()> {
-    let frames = Packed::of(content)?;
+/// Applies frames to an image, moment by moment.
+fn apply_frames(image: &mut Vec<u8>, content: &[u8], moments: &[Moment]) -> io::Result<()> {
+    let frames = PackedFrames::of(content)?;
     let mut from = 0;
     for moment in moments {
         for (page, data) in frames.between(from, moment.frames) {
-            put(image, page, data)?;
+            write_page(image, page, data)?;
         }
         resize(image, moment.pages)?;
         from = moment.frames;
@@ -335,25 +342,25 @@ fn apply(image: &mut Vec<u8>, content: &[u8], moments: &[Moment]) -> io::Result<
     Ok(())
 }
 
-/// Gives an image so many pages: the database may have become smaller, or larger by what SQLite never wrote.
+/// Sets the number of pages of an image: the database may have shrunk, or grown by pages that SQLite never wrote.
 fn resize(image: &mut Vec<u8>, pages: u32) -> io::Result<()> {
     let pages = usize::try_from(pages).unwrap_or(usize::MAX);
-    let length = pages.saturating_mul(PAGE);
-    if length == 0 || length > MOST_IMAGE {
+    let length = pages.saturating_mul(PAGE_SIZE);
+    if length == 0 || length > MAX_IMAGE_BYTES {
         return Err(damaged());
     }
     image.resize(length, 0);
     Ok(())
 }
 
-/// Puts a page, counted from 1, into an image.
-pub(super) fn put(image: &mut Vec<u8>, page: u32, data: &[u8]) -> io::Result<()> {
+/// Writes a page, counted from 1, into an image.
+pub(super) fn write_page(image: &mut Vec<u8>, page: u32, data: &[u8]) -> io::Result<()> {
     let start = usize::try_from(page.checked_sub(1).ok_or_else(damaged)?).unwrap_or(usize::MAX);
-    let start = start.saturating_mul(PAGE);
-    if start > MOST_IMAGE {
+    let start = start.saturating_mul(PAGE_SIZE);
+    if start > MAX_IMAGE_BYTES {
         return Err(damaged());
     }
-    let end = start + PAGE;
+    let end = start + PAGE_SIZE;
     if image.len() < end {
         image.resize(end, 0);
     }

@@ -1,23 +1,23 @@
-//! The history of a database: what its log held, kept before the log is begun anew.
+//! The history of a database: the commits of its log, saved before the log is overwritten.
 //!
-//! History is made of chains. Each begins with a copy of the database and goes on with what was committed after it,
-//! as SQLite's log has it, so that a commit costs history nothing until the log is copied. What is in a chain is
-//! certain: it follows from its base frame by frame, by the salts and sums of the log itself, or by our own account
-//! of having copied the log wholly. Where that cannot be shown, another chain begins, with another copy: in doubt
-//! history has a gap, and is never wrong. A failure of history fails nothing else.
+//! The history consists of chains. Each begins with a copy of the database and continues with the commits after it, as SQLite's
+//! log has them. So a commit costs the history nothing until the log is copied. The content of a chain is certain: each frame
+//! follows from the base, by the salts and checksums of the log, or by our own note that the log was wholly copied. If that cannot
+//! be shown, another chain begins with another copy: in doubt the history has a gap, but it is never wrong. A failure of the
+//! history fails nothing else.
 //!
-//! Commits are numbered, and each number stands with the checksum of the state that its commit led to. Neither depends on
-//! this machine or on a generation of the log: a copy that has come to a number is compared by its checksum.
+//! Commits are numbered, and each number is stored with the checksum of the state after it. Neither depends on this machine or on
+//! a generation of the log, so a copy that has reached a number can be compared by its checksum.
 
 mod append;
-mod aside;
-mod bounds;
+mod background;
 mod chain;
 mod log;
-mod past;
+mod moments;
+mod page_hashes;
 mod record;
 mod resume;
-mod state;
+mod retention;
 #[cfg(test)]
 mod tests;
 
@@ -28,119 +28,119 @@ use cap_std::fs::Dir;
 use rusqlite::{Connection, MAIN_DB};
 
 use self::chain::Chain;
-use self::log::{ALL, Log, PAGE, Position};
-use self::record::{Kind, Moment, Point, Record};
-use self::state::{MOST_IMAGE, State};
-use super::files::LOG;
-use super::handle;
+use self::log::{ALL_FRAMES, LogPosition, PAGE_SIZE, WalFile};
+use self::page_hashes::{MAX_IMAGE_BYTES, PageHashes};
+use self::record::{CommitPoint, Moment, Record, RecordKind};
+use super::connection;
+use super::files::LOG_FILE;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::fault;
 
-pub(super) use aside::{Checkpointer, LentHistory, log_gap};
-pub use past::Past;
-pub(super) use past::{is_stale, verify};
+pub(super) use background::{Checkpointer, LentHistory, log_gap};
+pub use moments::HistoryMoments;
+pub(super) use moments::{has_expired_moments, verify};
 
-/// A clock that is set back by no more than this, in milliseconds, stands still for history.
-const SET_BACK: i64 = 60_000;
+/// If the clock is set back by no more than this, in milliseconds, the time of commits stands still.
+const MAX_CLOCK_SETBACK_MILLIS: i64 = 60_000;
 
-/// Terms that history is kept under.
+/// Settings of the histories.
 #[derive(Debug)]
-pub(super) struct Terms {
-    /// Clock that dates commits.
+pub(super) struct HistorySettings {
+    /// Clock for the times of commits.
     pub(super) clock: Clock,
-    /// How many bytes the history of a database may take; 0 keeps none.
-    pub(super) most_bytes: u64,
-    /// With less free disk nothing is kept, in bytes.
-    pub(super) free_disk: u64,
+    /// The largest history of a database, in bytes; 0 keeps none.
+    pub(super) max_bytes: u64,
+    /// Free disk below which nothing is recorded, in bytes.
+    pub(super) min_free_bytes: u64,
 }
 
-/// Why nothing more is kept: all that history may take is less than what there is.
+/// The history may not become as large as what must be recorded.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the history may take fewer bytes than are to be kept")]
-pub(super) struct TooSmall;
+pub(super) struct HistoryLimitExceeded;
 
-impl TooSmall {
-    /// Whether that is what failed.
+impl HistoryLimitExceeded {
+    /// Whether an I/O error is this one.
     pub(super) fn is(error: &io::Error) -> bool {
         error.get_ref().is_some_and(|inner| inner.is::<Self>())
     }
 }
 
-impl From<TooSmall> for io::Error {
-    fn from(why: TooSmall) -> Self {
+impl From<HistoryLimitExceeded> for io::Error {
+    fn from(why: HistoryLimitExceeded) -> Self {
         Self::other(why)
     }
 }
 
-/// The history of an open database: its writer's, which alone adds to it.
+/// The history of an open database. Only its writer appends to it.
 #[derive(Debug)]
 pub(super) struct History {
     dir: Dir,
-    terms: Arc<Terms>,
-    /// The newest chain, if what is in the log follows it.
-    chain: Option<Current>,
-    /// Commits that are not in a chain yet.
-    noted: Vec<Note>,
-    /// How many frames the log had when it was looked at last.
-    seen: i32,
-    /// When the last commit was.
+    history_settings: Arc<HistorySettings>,
+    /// The newest chain, if the log continues it.
+    chain: Option<CurrentChain>,
+    /// Commits that no chain has yet.
+    unrecorded: Vec<CommitNote>,
+    /// Length of the log at the last look, in frames.
+    frames_seen: i32,
+    /// Time of the last commit.
     last: Option<Timestamp>,
-    /// Whether the database was too large for it when it was last taken.
-    outgrown: bool,
-    /// When a chain begins that is begun while it is lent out: before whatever is committed meanwhile.
-    begins: Option<Timestamp>,
+    /// Whether the database was too large for the history at the last record.
+    is_too_large: bool,
+    /// Start of a chain that a background checkpoint begins: before the commits made meanwhile.
+    chain_begins_at: Option<Timestamp>,
 }
 
-/// The chain that is added to.
+/// The chain to which commits are appended.
 #[derive(Debug)]
-struct Current {
+struct CurrentChain {
     number: u32,
     began: Timestamp,
-    /// How many bytes of its file its base takes.
+    /// Size of its base in the file, in bytes.
     base: u64,
-    /// Where its file ends.
+    /// Offset of the end of its file.
     end: u64,
-    /// How many bytes of pages it has beside its base.
+    /// Bytes of pages after its base, unpacked.
     unpacked: u64,
-    /// Position in the log up to which the history has it.
-    position: Position,
-    /// Where it has come to.
-    point: Point,
-    /// The state there, once something was added to it.
-    state: Option<State>,
-    /// Whether all of the log is copied, so that SQLite may have begun it anew.
+    /// Position in the log up to which it is recorded.
+    position: LogPosition,
+    /// Commit point at its end.
+    point: CommitPoint,
+    /// State at its end; known once something was appended.
+    state: Option<PageHashes>,
+    /// Whether all of the log is copied, so that SQLite may have started it anew.
     copied: bool,
     /// Whether it ends with a seal.
     sealed: bool,
-    /// Whether it is to be compared with the database before it is believed.
+    /// Whether it must be compared with the database before anything is appended.
     doubtful: bool,
 }
 
-/// A commit that was made.
+/// A commit that is made and not recorded.
 #[derive(Clone, Copy, Debug)]
-struct Note {
-    /// How many frames the log had after it.
+struct CommitNote {
+    /// Length of the log after the commit, in frames.
     frames: u32,
     at: Timestamp,
 }
 
 impl History {
-    /// The history in a database's directory. The database's one writer is just being opened.
-    pub(super) fn open(dir: Dir, terms: Arc<Terms>) -> Self {
+    /// Opens the history in a database's directory, while its one writer is opened.
+    pub(super) fn open(dir: Dir, history_settings: Arc<HistorySettings>) -> Self {
         let mut history = Self {
             dir,
-            terms,
+            history_settings,
             chain: None,
-            noted: Vec::new(),
-            seen: 0,
+            unrecorded: Vec::new(),
+            frames_seen: 0,
             last: None,
-            outgrown: false,
-            begins: None,
+            is_too_large: false,
+            chain_begins_at: None,
         };
         let opened = if history.is_on() {
             history.resume()
         } else {
-            // What was kept before it was switched off goes.
+            // The history is off: what an earlier setting kept is removed.
             history.make_room(0)
         };
         if let Err(error) = opened {
@@ -149,115 +149,115 @@ impl History {
         history
     }
 
-    /// The time by which it is kept.
+    /// Present time, by the clock of the history.
     pub(super) fn now(&self) -> Timestamp {
-        self.terms.clock.now()
+        self.history_settings.clock.now()
     }
 
-    /// Whether any is kept.
+    /// Whether a history is kept.
     pub(super) fn is_on(&self) -> bool {
-        self.terms.most_bytes > 0
+        self.history_settings.max_bytes > 0
     }
 
-    /// Notes a commit that must be told apart from the one before it, and is otherwise [`History::note`].
-    pub(super) fn note_apart(&mut self, frames: i32) {
-        self.note(frames, self.apart());
+    /// Notes a commit at a time of its own, which no other commit has.
+    pub(super) fn note_distinct_commit(&mut self, frames: i32) {
+        self.note_commit(frames, self.distinct_time());
     }
 
-    /// Now, or just after the last commit.
-    fn apart(&self) -> Timestamp {
+    /// Returns the present time, or just after the last commit.
+    fn distinct_time(&self) -> Timestamp {
         let after = self.last.map(|last| Timestamp(last.0 + 1));
         after.map_or(self.now(), |after| after.max(self.now()))
     }
 
-    /// Notes a commit that was made at `now`, if the log has grown to `frames` by one.
-    pub(super) fn note(&mut self, frames: i32, now: Timestamp) {
-        let grown = self.is_on() && frames > 0 && frames != self.seen;
-        self.seen = frames;
+    /// Notes a commit made at `now`, if the log has grown to `frames`.
+    pub(super) fn note_commit(&mut self, frames: i32, now: Timestamp) {
+        let grown = self.is_on() && frames > 0 && frames != self.frames_seen;
+        self.frames_seen = frames;
         if grown {
-            let at = self.next(now);
+            let at = self.commit_time(now);
             self.last = Some(at);
             let frames = frames.unsigned_abs();
-            self.noted.push(Note { frames, at });
+            self.unrecorded.push(CommitNote { frames, at });
         }
     }
 
-    /// When a commit is said to be: never before the one before it, unless the clock was set back in earnest.
-    fn next(&self, now: Timestamp) -> Timestamp {
+    /// Returns the time for a commit: never before the last one, unless the clock was set back far.
+    fn commit_time(&self, now: Timestamp) -> Timestamp {
         match self.last {
-            Some(last) if now < last && last.0 - now.0 <= SET_BACK => last,
+            Some(last) if now < last && last.0 - now.0 <= MAX_CLOCK_SETBACK_MILLIS => last,
             _ => now,
         }
     }
 
     /// Whether there are commits that no chain has.
-    pub(super) fn has_news(&self) -> bool {
-        !self.noted.is_empty()
+    pub(super) fn has_unrecorded_commits(&self) -> bool {
+        !self.unrecorded.is_empty()
     }
 
     /// Returns the number of the last commit that a chain has; 0 without one.
-    pub(super) fn commit(&self) -> u64 {
+    pub(super) fn last_commit_number(&self) -> u64 {
         self.chain.as_ref().map_or(0, |chain| chain.point.commit)
     }
 
-    /// Whether the database was too large for it when it was last taken, so that there is none of what came since.
-    pub(super) fn is_outgrown(&self) -> bool {
-        self.outgrown
+    /// Whether the database was too large for the history at the last record, so that later commits are missing.
+    pub(super) fn is_too_large(&self) -> bool {
+        self.is_too_large
     }
 
-    /// When the last commit was.
+    /// Time of the last commit.
     pub(super) fn last(&self) -> Option<Timestamp> {
         self.last
     }
 
-    /// Takes what is new in the log, durably. After it the log may be copied.
+    /// Records new commits of the log, durably. The log may be copied after it.
     ///
     /// # Errors
-    /// The disk's; another chain begins the next time then.
-    pub(super) fn take(&mut self, connection: &mut Connection) -> io::Result<()> {
-        self.take_up_to(connection, ALL)
+    /// Errors of the disk; the next record then begins another chain.
+    pub(super) fn record_log(&mut self, connection: &mut Connection) -> io::Result<()> {
+        self.record_log_up_to(connection, ALL_FRAMES)
     }
 
-    /// Takes the first `most` frames of the log, which are those that `connection` sees.
-    fn take_up_to(&mut self, connection: &mut Connection, most: u32) -> io::Result<()> {
+    /// Records the first `most` frames of the log, which are those that `connection` sees.
+    fn record_log_up_to(&mut self, connection: &mut Connection, most: u32) -> io::Result<()> {
         if !self.is_on() {
             return Ok(());
         }
         let taken = self
             .check_disk()
-            .and_then(|()| self.take_frames(connection, most));
-        self.noted.clear();
+            .and_then(|()| self.record_frames(connection, most));
+        self.unrecorded.clear();
         if taken.is_err() {
             self.chain = None;
         }
-        self.outgrown = taken.as_ref().is_err_and(TooSmall::is);
+        self.is_too_large = taken.as_ref().is_err_and(HistoryLimitExceeded::is);
         taken
     }
 
-    fn take_frames(&mut self, connection: &mut Connection, most: u32) -> io::Result<()> {
-        let log = Log::open(&self.dir, LOG)?;
+    fn record_frames(&mut self, connection: &mut Connection, most: u32) -> io::Result<()> {
+        let log = WalFile::open(&self.dir, LOG_FILE)?;
         let Some(chain) = &self.chain else {
-            return self.begin(connection, log.as_ref(), most);
+            return self.begin_chain(connection, log.as_ref(), most);
         };
         let Some(log) = log else {
             return Ok(());
         };
         let mut doubtful = chain.doubtful;
-        let from = if log.holds(&chain.position)? {
+        let from = if log.contains(&chain.position)? {
             chain.position
         } else if chain.copied && log.start().salts != chain.position.salts {
             log.start()
         } else if chain.position.is_followed_by(log.start().salts) {
-            // A copy that was given up may have been complete.
+            // A checkpoint that was given up may have been complete.
             doubtful = true;
             log.start()
         } else {
             tracing::warn!("a database's history has a gap: its log is not what it was");
             self.chain = None;
-            return self.begin(connection, Some(&log), most);
+            return self.begin_chain(connection, Some(&log), most);
         };
-        let frames = log.committed(&from, most)?;
-        let why = match self.follows(connection, &frames, doubtful) {
+        let frames = log.read_committed(&from, most)?;
+        let why = match self.check_continuation(connection, &frames, doubtful) {
             Ok(true) => None,
             Ok(false) => Some("it does not lead to what is there"),
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
@@ -268,7 +268,7 @@ impl History {
         if let Some(why) = why {
             tracing::warn!("a database's history has a gap: {why}");
             self.chain = None;
-            return self.begin(connection, Some(&log), most);
+            return self.begin_chain(connection, Some(&log), most);
         }
         if let Some(chain) = &mut self.chain {
             chain.doubtful = false;
@@ -276,36 +276,38 @@ impl History {
         if frames.pages.is_empty() {
             return Ok(());
         }
-        let last = self.append(&from, &frames, log.written()?)?;
+        let last = self.append(&from, &frames, log.modified_at()?)?;
         self.last = Some(last);
         fault::point("history.taken");
-        if self.is_chain_long() {
-            self.begin(connection, Some(&log), most)?;
+        if self.needs_new_chain() {
+            self.begin_chain(connection, Some(&log), most)?;
         }
         Ok(())
     }
 
-    /// Begins a chain with the database as `connection` sees it: with the first `most` frames of the log.
-    fn begin(
+    /// Begins a chain with the database as `connection` sees it, with the first `most` frames of the log.
+    fn begin_chain(
         &mut self,
         connection: &mut Connection,
-        log: Option<&Log>,
+        log: Option<&WalFile>,
         most: u32,
     ) -> io::Result<()> {
         self.check_size(connection)?;
         let frames = log
-            .map(|log| log.committed(&log.start(), most))
+            .map(|log| log.read_committed(&log.start(), most))
             .transpose()?;
         let image = self.image(connection)?;
         let at = self.last.filter(|_| self.chain.is_some());
-        let at = at.or(self.begins).unwrap_or_else(|| self.apart());
-        let pages = u32::try_from(image.len() / PAGE).map_err(io::Error::other)?;
-        let state = State::of(&image);
-        let point = Point {
+        let at = at
+            .or(self.chain_begins_at)
+            .unwrap_or_else(|| self.distinct_time());
+        let pages = u32::try_from(image.len() / PAGE_SIZE).map_err(io::Error::other)?;
+        let state = PageHashes::of(&image);
+        let point = CommitPoint {
             commit: match &self.chain {
                 Some(chain) => chain.point.commit,
-                // Commits since then were not counted.
-                None => self.last_commit()? + 1,
+                // Commits after the last recorded one were not counted.
+                None => self.stored_commit_number()? + 1,
             },
             state: state.checksum(),
         };
@@ -316,15 +318,15 @@ impl History {
             point: Some(point),
         };
         let position = frames.map(|frames| frames.end).unwrap_or_default();
-        let base = Record::new(Kind::Base, &[moment], &image, position, (at, point))?;
+        let base = Record::new(RecordKind::Base, &[moment], &image, position, (at, point))?;
         let length = base.header.length();
-        // The one that it follows is an old one from now on.
+        // From here on, the earlier chain is an old one.
         self.chain = None;
         self.make_room(length)?;
-        let number = chain::numbers(&self.dir)?.pop().unwrap_or(0) + 1;
-        chain::begin(&self.dir, number, &base)?;
+        let number = chain::list_numbers(&self.dir)?.pop().unwrap_or(0) + 1;
+        chain::create_file(&self.dir, number, &base)?;
         self.last = Some(at);
-        self.chain = Some(Current {
+        self.chain = Some(CurrentChain {
             number,
             began: at,
             base: length,
@@ -333,17 +335,17 @@ impl History {
             position,
             point,
             state: Some(state),
-            copied: position == Position::default(),
+            copied: position == LogPosition::default(),
             sealed: false,
             doubtful: false,
         });
         fault::point("history.begun");
-        self.remove_old()
+        self.remove_expired()
     }
 
-    /// The number of the last commit that any chain has.
-    fn last_commit(&self) -> io::Result<u64> {
-        for number in chain::numbers(&self.dir)?.into_iter().rev() {
+    /// Number of the last commit in any chain.
+    fn stored_commit_number(&self) -> io::Result<u64> {
+        for number in chain::list_numbers(&self.dir)?.into_iter().rev() {
             if let Some(point) = Chain::open(&self.dir, number)?.point() {
                 return Ok(point.commit);
             }
@@ -351,27 +353,27 @@ impl History {
         Ok(0)
     }
 
-    /// Makes sure that history may take as much as the database has, before that is read.
+    /// Checks that the history may become as large as the database, before that is read.
     fn check_size(&self, connection: &Connection) -> io::Result<()> {
-        let bytes = handle::bytes_of(connection).map_err(io::Error::other)?;
-        if bytes > self.terms.most_bytes.min(MOST_IMAGE as u64) {
-            return Err(TooSmall.into());
+        let bytes = connection::database_bytes(connection).map_err(io::Error::other)?;
+        if bytes > self.history_settings.max_bytes.min(MAX_IMAGE_BYTES as u64) {
+            return Err(HistoryLimitExceeded.into());
         }
         Ok(())
     }
 
-    /// The database as it is, as SQLite has it: nobody else may open its file, for closing it would end SQLite's locks.
+    /// Reads the database through SQLite. Its file must not be opened directly: closing it would release SQLite's locks.
     fn image(&self, connection: &mut Connection) -> io::Result<Vec<u8>> {
         let image = connection.serialize(MAIN_DB).map_err(io::Error::other)?;
-        if image.is_empty() || !image.len().is_multiple_of(PAGE) {
+        if image.is_empty() || !image.len().is_multiple_of(PAGE_SIZE) {
             return Err(io::Error::other("the database is not made of pages"));
         }
         Ok(image.to_vec())
     }
 
-    /// Notes that the log was looked at, and whether all of it was copied: then SQLite may begin it anew.
-    pub(super) fn copied(&mut self, wholly: bool, frames: i32) {
-        self.seen = frames;
+    /// Notes the result of a checkpoint: if all of the log was copied, SQLite may start it anew.
+    pub(super) fn note_checkpoint(&mut self, wholly: bool, frames: i32) {
+        self.frames_seen = frames;
         if wholly && let Some(chain) = &mut self.chain {
             chain.copied = true;
         }

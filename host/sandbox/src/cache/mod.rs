@@ -1,12 +1,12 @@
-//! Compiled guests, kept between starts.
+//! Cache of compiled guests, which outlives the process.
 //!
-//! Loading compiled code is running it: nothing in it is checked that an attacker could not have changed. So the
-//! directory must be the user's own and closed to everyone else, and a file that is not whole (a full disk, a
-//! torn copy) is noticed by its checksum and compiled again.
+//! Loading compiled code means running it, and nothing checks it for manipulations. So the directory must belong to the user and
+//! be closed to everyone else. A damaged file (a full disk, an interrupted copy) is noticed by its checksum and compiled again.
 //!
-//! `<engine>-<component>.cwasm` holds the code, `….crc32` beside it eight hexadecimal digits, and one lock for each tier keeps two
-//! processes from compiling the same guest at once. `<engine>` is a hash of the engine's version, its settings with the tier, and
-//! the processor's features; `<component>` is the component's SHA-256. Anything may be deleted at any time; what has not been loaded for longest is, once there is too much.
+//! `<engine>-<component>.cwasm` holds the code, and `….crc32` beside it eight hexadecimal digits. One lock for each tier keeps
+//! two processes from compiling the same guest at once. `<engine>` is a hash of the engine's version, its settings with the tier,
+//! and the processor's features; `<component>` is the component's SHA-256. Any file may be deleted at any time. Beyond a size
+//! limit, the least recently loaded code is deleted.
 
 use std::fs::{self, DirBuilder, File};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -24,15 +24,15 @@ use wasmtime::component::Component;
 use super::values::GuestDigest;
 use svc_base::Stopwatch;
 
-/// How much code is kept, in bytes: several data directories and versions of the host share it.
-const KEPT: u64 = 512 << 20;
+/// Size limit of the cache, in bytes. Several data directories and versions of the host share it.
+const MAX_CODE_BYTES: u64 = 512 << 20;
 
-/// How much work the compiler puts into code. Fuel, memory, time and stack are bounded alike in both.
+/// Optimisation level of compiled code. Fuel, memory, time and stack are bounded equally in both.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Tier {
-    /// Code that is ready soon: for a server that has none yet.
+    /// Code that is compiled fast, for a server that has no code yet.
     Baseline,
-    /// Code that is fast.
+    /// Code that runs fast.
     Optimised,
 }
 
@@ -44,8 +44,8 @@ impl Tier {
         }
     }
 
-    /// The name of its lock: a server that has no code yet does not wait for another's optimised code.
-    const fn lock(self) -> &'static str {
+    /// Returns the name of the lock file. A server without code does not wait for the optimised code of another.
+    const fn lock_file_name(self) -> &'static str {
         match self {
             Self::Baseline => "baseline.lock",
             Self::Optimised => "compile.lock",
@@ -53,12 +53,12 @@ impl Tier {
     }
 }
 
-/// The engine that compiles code of a tier, and the one that runs it: their settings differ in nothing that running depends on.
+/// Engines of a tier: one compiles code, the other runs it. Their settings are compatible.
 #[derive(Debug)]
 pub(super) struct Compiler<'e> {
     pub(super) tier: Tier,
-    pub(super) compiles: &'e Engine,
-    pub(super) runs: &'e Engine,
+    pub(super) compiling_engine: &'e Engine,
+    pub(super) running_engine: &'e Engine,
 }
 
 /// The directory of compiled guests.
@@ -68,13 +68,14 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// Opens the directory, making it where it is missing.
+    /// Opens the directory, and creates it where it is missing.
     ///
     /// # Errors
     ///
     /// It cannot be made, is not a directory, is not the user's own, or is open to others.
     pub(super) fn open(dir: PathBuf) -> anyhow::Result<Self> {
-        create(&dir).with_context(|| format!("cannot make the cache {}", dir.display()))?;
+        create_directory(&dir)
+            .with_context(|| format!("cannot make the cache {}", dir.display()))?;
         let found = fs::symlink_metadata(&dir)
             .with_context(|| format!("cannot look at the cache {}", dir.display()))?;
         let user = rustix::process::geteuid().as_raw();
@@ -94,16 +95,16 @@ impl Cache {
         )
     }
 
-    /// Finds the compiled form of `component`; `None` where it has yet to be compiled.
+    /// Finds the compiled code of `component`; `None` if it was not compiled yet.
     pub(super) fn find(&self, compiler: &Compiler<'_>, component: &[u8]) -> Option<Component> {
-        read(compiler.runs, &self.path(compiler, component))
+        read_code(compiler.running_engine, &self.path(compiler, component))
     }
 
-    /// The compiled form of `component`, from the cache where it has one and into it where it has not.
+    /// Returns the compiled code of `component`; compiles and stores it where the cache has none.
     ///
     /// # Errors
     ///
-    /// The component does not compile. A cache that fails is a warning in the log.
+    /// The component does not compile. A failure of the cache is only logged.
     pub(super) fn load(
         &self,
         compiler: &Compiler<'_>,
@@ -112,8 +113,8 @@ impl Cache {
         if let Some(found) = self.find(compiler, component) {
             return Ok(found);
         }
-        // Held until the end: who waited for it finds the file. Without it the work is done twice, and no worse.
-        let _lock = lock(&self.dir.join(compiler.tier.lock()));
+        // The lock is held until the end: processes that waited for it find the file. Without the lock, both compile.
+        let _lock = lock_file(&self.dir.join(compiler.tier.lock_file_name()));
         if let Some(found) = self.find(compiler, component) {
             return Ok(found);
         }
@@ -123,8 +124,9 @@ impl Cache {
             bytes = component.len(),
             "compiling a guest for the first time on this machine; pages are served meanwhile"
         );
-        let code = compiled(|| compiler.compiles.precompile_component(component))
-            .context("it does not compile")?;
+        let code =
+            catch_compiler_panic(|| compiler.compiling_engine.precompile_component(component))
+                .context("it does not compile")?;
         tracing::info!(
             tier,
             code_bytes = code.len(),
@@ -132,29 +134,30 @@ impl Cache {
             "compiled a guest"
         );
         let path = self.path(compiler, component);
-        if let Err(error) = write(&path, &code) {
+        if let Err(error) = write_code(&path, &code) {
             let path = path.display();
             tracing::warn!(%path, %error, "cannot keep a compiled guest; the next start compiles it again");
-        } else if let Some(found) = read(compiler.runs, &path) {
-            self.prune(KEPT);
-            // From the file rather than from `code`: the system then shares and drops its pages.
+        } else if let Some(found) = read_code(compiler.running_engine, &path) {
+            self.prune(MAX_CODE_BYTES);
+            // The file is mapped instead of `code`: the system can share and drop its pages.
             return Ok(found);
         }
-        deserialize(compiler.runs, &code)
+        deserialize(compiler.running_engine, &code)
             .map_err(anyhow::Error::from)
             .context("it does not load")
     }
 
-    /// Removes the compiled form of `component`, where there is one.
+    /// Removes the compiled code of `component`, if the cache has it.
     pub(super) fn remove(&self, compiler: &Compiler<'_>, component: &[u8]) {
         remove(&self.path(compiler, component));
     }
 
     fn path(&self, compiler: &Compiler<'_>, component: &[u8]) -> PathBuf {
-        self.dir.join(file_name(compiler.compiles, component))
+        self.dir
+            .join(file_name(compiler.compiling_engine, component))
     }
 
-    /// Removes the code that has not been loaded for longest, beyond so many bytes.
+    /// Removes the least recently loaded code beyond a number of bytes.
     fn prune(&self, kept: u64) {
         let Ok(entries) = fs::read_dir(&self.dir) else {
             return;
@@ -180,23 +183,25 @@ impl Cache {
     }
 }
 
-/// Removes code with its checksum. Processes that have mapped the file keep it.
+/// Removes code with its checksum. Processes that have mapped the file go on with it.
 fn remove(path: &Path) {
     for extension in ["cwasm", "crc32"] {
         let _ = fs::remove_file(path.with_extension(extension));
     }
 }
 
-/// Runs a compiler. One that gives up on a strange component by a panic takes nothing with it but that component.
-fn compiled(compile: impl FnOnce() -> wasmtime::Result<Vec<u8>>) -> anyhow::Result<Vec<u8>> {
-    // It keeps nothing of its own between components that a panic could leave half done.
+/// Runs a compiler, and turns its panic on a strange component into an error.
+fn catch_compiler_panic(
+    compile: impl FnOnce() -> wasmtime::Result<Vec<u8>>,
+) -> anyhow::Result<Vec<u8>> {
+    // The compiler keeps no state between components that a panic could damage.
     match panic::catch_unwind(AssertUnwindSafe(compile)) {
         Ok(result) => result.map_err(anyhow::Error::from),
         Err(_) => anyhow::bail!("the compiler gave up on it"),
     }
 }
 
-fn create(dir: &Path) -> io::Result<()> {
+fn create_directory(dir: &Path) -> io::Result<()> {
     if let Some(parent) = dir.parent() {
         fs::create_dir_all(parent)?;
     }
@@ -214,7 +219,7 @@ fn file_name(engine: &Engine, component: &[u8]) -> String {
     format!("{compatible:016x}-{digest}.cwasm")
 }
 
-fn lock(path: &Path) -> Option<File> {
+fn lock_file(path: &Path) -> Option<File> {
     let file = File::options()
         .create(true)
         .truncate(false)
@@ -225,9 +230,9 @@ fn lock(path: &Path) -> Option<File> {
     Some(file)
 }
 
-/// The component in `path`, or `None` where there is none that is whole and fits the engine.
-fn read(engine: &Engine, path: &Path) -> Option<Component> {
-    match try_read(engine, path) {
+/// Loads the component in `path`; `None` if the file is missing, damaged, or made for another engine.
+fn read_code(engine: &Engine, path: &Path) -> Option<Component> {
+    match try_read_code(engine, path) {
         Ok(found) => found,
         Err(error) => {
             let path = path.display();
@@ -237,7 +242,7 @@ fn read(engine: &Engine, path: &Path) -> Option<Component> {
     }
 }
 
-fn try_read(engine: &Engine, path: &Path) -> anyhow::Result<Option<Component>> {
+fn try_read_code(engine: &Engine, path: &Path) -> anyhow::Result<Option<Component>> {
     let mut file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
@@ -250,7 +255,7 @@ fn try_read(engine: &Engine, path: &Path) -> anyhow::Result<Option<Component>> {
         expected.trim()
     );
     let component = deserialize_file(engine, path)?;
-    // Its time says when it was last of use. Where that cannot be noted it only goes earlier.
+    // The modification time says when the code was last used. If it cannot be set, the code is pruned earlier.
     let now = Timespec {
         tv_sec: 0,
         tv_nsec: UTIME_NOW,
@@ -274,16 +279,16 @@ fn checksum(file: &mut File) -> io::Result<String> {
     }
 }
 
-/// Writes the code and its checksum so that either both are whole or the checksum tells.
-fn write(path: &Path, code: &[u8]) -> io::Result<()> {
+/// Writes code and checksum. After a crash between the two, the checksum does not match.
+fn write_code(path: &Path, code: &[u8]) -> io::Result<()> {
     let checksum = format!("{:08x}\n", crc32fast::hash(code));
-    replace(&path.with_extension("crc32"), checksum.as_bytes())?;
-    replace(path, code)?;
+    replace_file(&path.with_extension("crc32"), checksum.as_bytes())?;
+    replace_file(path, code)?;
     path.parent()
         .map_or(Ok(()), |dir| File::open(dir)?.sync_all())
 }
 
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
     let temporary = path.with_file_name(name);

@@ -1,4 +1,4 @@
-//! Audit of a workspace, for its admins: who changed what.
+//! Audit log of a workspace, for its admins.
 
 pub mod operations;
 pub mod requests;

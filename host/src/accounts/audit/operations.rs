@@ -1,20 +1,20 @@
-//! Operations on the audit of a workspace.
+//! Operations on the audit log of a workspace.
 
-use super::requests::WhichEntries;
+use super::requests::AuditQuery;
 use super::views::EntryList;
 use crate::access::Admin;
 use crate::accounts::Accounts;
 use crate::accounts::scope::WorkspaceScope;
 use crate::http::problem::Problem;
 
-/// Lists a page of what was changed in a workspace, newest first.
+/// Lists a page of the audit log of a workspace, newest first.
 ///
 /// # Errors
 /// `invalid_request`.
 pub async fn list(
     accounts: Accounts,
     at: WorkspaceScope<Admin>,
-    input: WhichEntries,
+    input: AuditQuery,
 ) -> Result<EntryList, Problem> {
     let (before, limit) = input.checked()?;
     let workspaces = accounts.workspaces();

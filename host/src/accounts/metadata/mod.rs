@@ -1,3 +1,3 @@
-//! Metadata that clients of OAuth read first.
+//! OAuth metadata of the API, as a protected resource.
 
 pub mod routes;

@@ -1,50 +1,50 @@
-//! Plans that workspaces pay for, by a subscription at the payment provider, whose webhooks alone begin and end it.
+//! Plans that workspaces pay for, by a subscription at the payment provider. Only webhooks of the provider begin and end it.
 
 pub mod routes;
 
 use crate::config::Config;
 use crate::control::{self, Tx};
 use crate::stripe::{
-    CheckoutOutcome, Consumer, Event, Fact, Found, PlanCheckout, Stripe, StripeError,
+    CheckoutOutcome, Event, EventConsumer, Fact, PlanCheckout, RelatedEvents, Stripe, StripeError,
 };
-use crate::workspaces::subscriptions::{self, Subscription, Told};
+use crate::workspaces::subscriptions::{self, Subscription, SubscriptionFacts};
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 use svc_base::random::{NoRandomness, Random};
 
-/// The provider, and what is sold.
+/// Sells the plan `pro` through the payment provider.
 #[derive(Clone, Debug)]
 pub struct Billing {
     provider: Option<Stripe>,
-    /// The provider's price of the plan `pro`.
+    /// The provider's id of the price of the plan `pro`.
     price: Option<String>,
-    /// Where somebody goes who leaves the provider's pages.
-    back: String,
+    /// URL that the provider's pages lead back to.
+    return_url: String,
     random: Random,
 }
 
-/// Why nothing was done.
+/// Error of a call about a subscription.
 #[derive(Debug, thiserror::Error)]
 pub enum BillingError {
-    /// There is no provider, or nothing to sell.
+    /// No provider or no price is configured.
     #[error("payments are not configured")]
     Unconfigured,
-    /// The workspace has what it asks for.
+    /// The workspace has a subscription already.
     #[error("the workspace has a subscription already")]
     Subscribed,
-    /// There was never one.
+    /// The workspace has never had a subscription.
     #[error("the workspace has never had a subscription")]
     NoSubscription,
-    /// The provider did not do it.
+    /// The provider failed or refused.
     #[error("the payment provider did not do it: {0}")]
     Provider(#[from] StripeError),
-    /// No name for the call could be made.
+    /// No idempotency key could be generated.
     #[error(transparent)]
     Random(#[from] NoRandomness),
 }
 
 impl Billing {
-    /// With a provider and its price of the plan `pro`, or without one.
+    /// Creates the service. Without a provider or a price nothing is sold.
     pub fn new(
         provider: Option<Stripe>,
         price: Option<String>,
@@ -54,12 +54,12 @@ impl Billing {
         Self {
             provider,
             price,
-            back: format!("{}/", config.base_url),
+            return_url: format!("{}/", config.base_url),
             random,
         }
     }
 
-    /// Makes a hosted checkout of the plan `pro`; returns its address.
+    /// Creates a hosted checkout of the plan `pro`; returns its URL.
     ///
     /// # Errors
     /// [`BillingError`].
@@ -71,66 +71,76 @@ impl Billing {
         let (Some(provider), Some(price)) = (&self.provider, &self.price) else {
             return Err(BillingError::Unconfigured);
         };
-        if known.iter().any(Subscription::lives) {
+        if known.iter().any(Subscription::is_active) {
             return Err(BillingError::Subscribed);
         }
         let new = PlanCheckout {
             workspace: &workspace.to_string(),
             price,
             customer: customer(known),
-            back: &self.back,
+            return_url: &self.return_url,
         };
-        Ok(provider.plan(new, &self.key("plan")?).await?)
+        Ok(provider
+            .create_plan_checkout(new, &self.idempotency_key("plan")?)
+            .await?)
     }
 
-    /// Opens the provider's pages where a subscription is looked at, changed and ended; returns their address.
+    /// Opens the provider's page for managing the subscription; returns its URL.
     ///
     /// # Errors
     /// [`BillingError`].
     pub async fn portal(&self, known: &[Subscription]) -> Result<String, BillingError> {
         let provider = self.provider.as_ref().ok_or(BillingError::Unconfigured)?;
         let customer = customer(known).ok_or(BillingError::NoSubscription)?;
-        let key = self.key("portal")?;
-        Ok(provider.portal(customer, &self.back, &key).await?)
+        let key = self.idempotency_key("portal")?;
+        Ok(provider.portal(customer, &self.return_url, &key).await?)
     }
 
-    /// Has a subscription end at the close of the period that is paid for.
+    /// Tells the provider to end a subscription at the end of the paid period.
     ///
     /// # Errors
     /// [`BillingError`].
-    pub async fn end(&self, subscription: &str) -> Result<(), BillingError> {
+    pub async fn cancel_at_period_end(&self, subscription: &str) -> Result<(), BillingError> {
         let provider = self.provider.as_ref().ok_or(BillingError::Unconfigured)?;
         Ok(provider
-            .end_at_close(subscription, &self.key("end")?)
+            .cancel_at_period_end(subscription, &self.idempotency_key("end")?)
             .await?)
     }
 
-    /// A name for a call, so that the provider does it once.
-    fn key(&self, what: &str) -> Result<String, NoRandomness> {
+    /// Generates an idempotency key for a call, so that the provider does it only once.
+    fn idempotency_key(&self, what: &str) -> Result<String, NoRandomness> {
         Ok(format!("svc-{what}-{}", self.random.slug(22)?))
     }
 }
 
-/// Returns the provider's customer that pays for a workspace, or did.
+/// Returns the provider's customer that pays or paid for a workspace.
 fn customer(known: &[Subscription]) -> Option<&str> {
-    let living = known.iter().filter(|one| one.lives());
+    let living = known.iter().filter(|one| one.is_active());
     let mut all = living.chain(known);
     all.find_map(|one| one.customer.as_deref())
 }
 
 /// Follows what the provider says of the subscriptions of workspaces.
 #[derive(Clone, Copy, Debug)]
-pub struct Plans;
+pub struct SubscriptionConsumer;
 
-impl Consumer for Plans {
-    fn consume(&self, tx: &Tx<'_>, found: &Found, _: Timestamp) -> Result<bool, control::Error> {
-        // A checkout names its workspace as its client's reference, too.
+impl EventConsumer for SubscriptionConsumer {
+    fn consume(
+        &self,
+        tx: &Tx<'_>,
+        found: &RelatedEvents,
+        _: Timestamp,
+    ) -> Result<bool, control::Error> {
+        // A checkout also names its workspace as its client reference.
         let named = found.references.iter();
         let named = named.filter_map(|name| name.as_workspace().or_else(|| name.as_session()));
         for workspace in named.filter_map(|id| id.parse::<WorkspaceId>().ok()) {
-            if subscriptions::is_ours(tx, &workspace)? {
-                for told in found.events().filter_map(|event| told(event, workspace)) {
-                    subscriptions::follow(tx, told)?;
+            if subscriptions::is_known_workspace(tx, &workspace)? {
+                for told in found
+                    .events()
+                    .filter_map(|event| subscription_facts(event, workspace))
+                {
+                    subscriptions::apply_event(tx, told)?;
                 }
                 return Ok(true);
             }
@@ -139,26 +149,26 @@ impl Consumer for Plans {
     }
 }
 
-/// Statuses that a subscription has once it is paid for, or need not be.
-const BEGUN: [&str; 2] = ["active", "trialing"];
+/// Statuses of a subscription that is paid for, or need not be.
+const STARTED_STATUSES: [&str; 2] = ["active", "trialing"];
 
-/// Reads the state of a workspace's subscription from an event, if the event has one.
-fn told(event: &Event, workspace: WorkspaceId) -> Option<Told> {
+/// Returns the facts that an event states about a workspace's subscription, if any.
+fn subscription_facts(event: &Event, workspace: WorkspaceId) -> Option<SubscriptionFacts> {
     let workspace = Some(workspace);
     match &event.fact {
-        Fact::Checkout(checkout) => Some(Told {
+        Fact::Checkout(checkout) => Some(SubscriptionFacts {
             subscription: checkout.subscription.clone()?,
             workspace,
             customer: checkout.customer.clone(),
             started: checkout.outcome == CheckoutOutcome::Paid,
-            ..Told::default()
+            ..SubscriptionFacts::default()
         }),
-        Fact::Subscription(subscription) => Some(Told {
+        Fact::Subscription(subscription) => Some(SubscriptionFacts {
             subscription: subscription.id.clone(),
             workspace,
             customer: subscription.customer.clone(),
-            // One may begin with nothing to pay.
-            started: BEGUN.contains(&subscription.status.as_str()),
+            // A trial begins without a payment.
+            started: STARTED_STATUSES.contains(&subscription.status.as_str()),
             deleted: subscription.deleted,
             status: Some((subscription.status.clone(), event.at)),
         }),

@@ -1,55 +1,57 @@
-//! Calling actions, and owners' queries.
+//! Calls of actions, and owners' queries.
 
-mod audited;
+mod audit_entries;
 pub mod requests;
 pub mod routes;
 pub mod tokens;
 pub mod views;
 mod watch;
 
-pub use watch::{Seen, Watchable};
+pub use watch::{WatchableAction, WatchedAnswer};
 
 use std::sync::Arc;
 
-use super::actions::refused;
-use super::model::{Action, BackendError, USER_EMAIL, USER_ID, params, requires_identity, writes};
+use super::actions::statement_error;
+use super::model::{
+    Action, BackendError, USER_EMAIL_BIND, USER_ID_BIND, params, requires_identity, writes,
+};
 use super::service::Backends;
 use requests::BatchedCall;
 use svc_database::values::{Params, Value};
-use svc_database::{Call, Pace, ResultJson, Step, StepParam};
+use svc_database::{BatchStep, ResultJson, StatementCall, StatementTiming, StepParam};
 
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
 use crate::visitors::Identity;
 use svc_base::ids::BackendId;
 use svc_sandbox::Statement;
 
 impl Backends {
-    /// Calls an action for a visitor, who may be somebody. A write is durable when it is answered.
+    /// Calls an action for a visitor, signed in or not. A write is durable when this returns.
     ///
     /// # Errors
-    /// [`BackendError`]; nothing is changed then.
-    pub async fn op(
+    /// [`BackendError`]; then nothing is changed.
+    pub async fn call_action(
         &self,
         id: BackendId,
         action: &str,
         mut given: Params,
         by: Option<&Identity>,
     ) -> Result<ResultJson, BackendError> {
-        let action = self.called(id, action, &given, by).await?;
+        let action = self.resolve_call(id, action, &given, by).await?;
         bind(&action.row.verdict, by, &mut given, |value| value);
         let row = &action.row;
         let run = || {
-            let (sql, pace) = (&row.sql, &action.pace);
-            self.run(id, sql, &action.statement, &row.verdict, pace, given)
+            let (sql, timing) = (&row.sql, &action.timing);
+            self.run(id, sql, &action.statement, &row.verdict, timing, given)
         };
-        self.entered(id, Act::BackendCall, writes(&row.verdict), run)
+        self.with_audit_entry(id, AuditAction::BackendCall, writes(&row.verdict), run)
             .await
     }
 
-    /// Calls actions for a visitor, who may be somebody, in one transaction: all of them, or none.
+    /// Calls actions for a visitor, signed in or not, in one transaction: all of them, or none.
     ///
     /// # Errors
-    /// [`BackendError::Op`] names the one that failed, if one did; nothing is changed then.
+    /// [`BackendError::Op`] names the failed call, if one failed; then nothing is changed.
     pub async fn batch(
         &self,
         id: BackendId,
@@ -59,14 +61,14 @@ impl Backends {
         let mut actions = Vec::with_capacity(calls.len());
         let mut steps = Vec::with_capacity(calls.len());
         for (number, BatchedCall { action, mut params }) in calls.into_iter().enumerate() {
-            let action = self.called(id, &action, &params.0, by).await;
-            let action = action.map_err(|error| BackendError::at_op(number, error))?;
+            let action = self.resolve_call(id, &action, &params.0, by).await;
+            let action = action.map_err(|error| BackendError::in_op(number, error))?;
             bind(&action.row.verdict, by, &mut params.0, StepParam::Value);
-            steps.push(Step {
+            steps.push(BatchStep {
                 sql: Arc::clone(&action.statement),
                 writes: writes(&action.row.verdict),
                 params: params.0,
-                pace: Arc::clone(&action.pace),
+                timing: Arc::clone(&action.timing),
             });
             actions.push(action);
         }
@@ -77,16 +79,20 @@ impl Backends {
             done.map_err(|failure| match failure.step {
                 Some(number) => {
                     let row = &actions[number].row;
-                    BackendError::at_op(number, refused(&row.sql, &row.verdict, failure.error))
+                    BackendError::in_op(
+                        number,
+                        statement_error(&row.sql, &row.verdict, failure.error),
+                    )
                 }
                 None => failure.error.into(),
             })
         };
-        self.entered(id, Act::BackendCall, written, run).await
+        self.with_audit_entry(id, AuditAction::BackendCall, written, run)
+            .await
     }
 
-    /// The action that a call names, if the call is one of it.
-    async fn called<V>(
+    /// Finds the action of a call, and checks the params and the identity.
+    async fn resolve_call<V>(
         &self,
         id: BackendId,
         action: &str,
@@ -105,7 +111,7 @@ impl Backends {
     /// Runs an owner's query, which only reads unless the owner `may_write`.
     ///
     /// # Errors
-    /// [`BackendError`]; nothing is changed then.
+    /// [`BackendError`]; then nothing is changed.
     pub async fn query(
         &self,
         id: BackendId,
@@ -121,8 +127,8 @@ impl Backends {
         check_reserved(&given)?;
         check_names(&query.verdict, &given)?;
         let verdict = &query.verdict;
-        let run = || self.run(id, &text, &query.statement, verdict, &query.pace, given);
-        self.entered(id, Act::BackendQuery, writes(verdict), run)
+        let run = || self.run(id, &text, &query.statement, verdict, &query.timing, given);
+        self.with_audit_entry(id, AuditAction::BackendQuery, writes(verdict), run)
             .await
     }
 
@@ -132,20 +138,20 @@ impl Backends {
         sql: &str,
         statement: &Arc<str>,
         verdict: &Statement,
-        pace: &Arc<Pace>,
+        timing: &Arc<StatementTiming>,
         params: Params,
     ) -> Result<ResultJson, BackendError> {
-        let call = Call {
+        let call = StatementCall {
             sql: Arc::clone(statement),
             writes: writes(verdict),
             params,
         };
-        let result = self.databases.get(id)?.call(call, pace).await;
-        result.map_err(|error| refused(sql, verdict, error))
+        let result = self.databases.get(id)?.call(call, timing).await;
+        result.map_err(|error| statement_error(sql, verdict, error))
     }
 }
 
-/// Gives the reserved binds of a statement what is known of who calls it.
+/// Sets the reserved binds of a statement to the caller's identity.
 fn bind<V>(
     verdict: &Statement,
     by: Option<&Identity>,
@@ -156,27 +162,27 @@ fn bind<V>(
     let bound = verdict.binds.iter().map(String::as_str);
     for name in bound {
         let known = match name {
-            USER_ID => Value::Text(by.user_id.clone()),
-            USER_EMAIL => by.email.clone().map_or(Value::Null, Value::Text),
+            USER_ID_BIND => Value::Text(by.user_id.clone()),
+            USER_EMAIL_BIND => by.email.clone().map_or(Value::Null, Value::Text),
             _ => continue,
         };
         given.push((name.to_owned(), value(known)));
     }
 }
 
-/// No caller gives what only the platform knows.
+/// Refuses params that only the platform may set.
 fn check_reserved<V>(given: &[(String, V)]) -> Result<(), BackendError> {
     let reserved = given.iter().map(|(name, _)| name).find(|name| {
         name.get(..4)
             .is_some_and(|start| start.eq_ignore_ascii_case("svc_"))
     });
     match reserved {
-        Some(name) => Err(BackendError::Reserved(name.clone())),
+        Some(name) => Err(BackendError::ReservedParam(name.clone())),
         None => Ok(()),
     }
 }
 
-/// A call names exactly what the statement names.
+/// Checks that the params are exactly those of the statement.
 fn check_names<V>(verdict: &Statement, given: &[(String, V)]) -> Result<(), BackendError> {
     let named = |name: &str| given.iter().any(|(given, _)| given == name);
     let missing: Vec<String> = params(verdict).filter(|p| !named(p)).cloned().collect();
@@ -189,6 +195,6 @@ fn check_names<V>(verdict: &Statement, given: &[(String, V)]) -> Result<(), Back
     if missing.is_empty() && extra.is_empty() {
         Ok(())
     } else {
-        Err(BackendError::Mismatch { missing, extra })
+        Err(BackendError::ParamsMismatch { missing, extra })
     }
 }

@@ -1,4 +1,4 @@
-//! The routes below a page's address: its visitors call actions, its owner runs queries.
+//! The routes below a page's address: visitors call actions, and the owner runs queries.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use super::requests::{As, CallOrBatch, OpBody, OpRequest, RunQuery};
 use super::tokens::Tokens;
 use super::views::{OpAnswer, QueryResult};
 use crate::access::{
-    self, Authority, Callers, Editor, MaybeCaller, Viewer, credential_invalid, credential_missing,
-    to_the_end,
+    self, Authenticator, Authority, Editor, MaybeCaller, Viewer, credential_invalid,
+    credential_missing, run_to_completion,
 };
 use crate::backends::{BackendError, Backends};
 use crate::config::Config;
-use crate::control::audit::{Doer, done_by};
+use crate::control::audit::{Actor, with_actor};
 use crate::deployments::Deployments;
 use crate::deployments::pages::{Kind, Page};
 use crate::deployments::serve::LookupError;
@@ -35,20 +35,13 @@ use svc_database::{ResultJson, Schema};
 
 /// Services that calls of visitors need.
 #[derive(Clone, Debug)]
-pub struct Calls {
-    /// Databases and their actions.
+pub struct CallState {
     pub backends: Arc<Backends>,
-    /// Pages that are called.
     pub deployments: Arc<Deployments>,
-    /// Projects of the pages' owners.
     pub projects: Projects,
-    /// Visitors who are somebody.
     pub visitors: Arc<Visitors>,
-    /// Tells whose credentials are whose.
-    pub callers: Callers,
-    /// Buckets that calls draw from.
+    pub authenticator: Authenticator,
     pub rate_limits: Arc<RateLimits>,
-    /// Settings in effect.
     pub config: Arc<Config>,
 }
 
@@ -67,7 +60,7 @@ pub struct Calls {
     security((), ("bearer" = []))
 )]
 pub async fn op(
-    State(calls): State<Calls>,
+    State(calls): State<CallState>,
     context: Context,
     Path(slug): Path<String>,
     request: Request,
@@ -80,20 +73,20 @@ pub async fn op(
     call(&calls, context, &slug, request).await
 }
 
-/// Findings of the front about a call.
+/// Request data that the server's front has determined.
 #[derive(Clone, Copy, Debug)]
 pub struct CallContext<'a> {
-    /// The host that the request names.
+    /// Host that the request names.
     pub host: &'a Host,
     /// Address of the client.
     pub client: &'a ClientIp,
-    /// The request's id.
+    /// Id of the request.
     pub request_id: &'a str,
 }
 
-/// Answers a call: past the router, whose boxes cost as much as a read, where its path is in its plain form.
+/// Answers a call. It bypasses the router, whose boxed futures cost as much as a read, if the path is in its plain form.
 pub async fn call(
-    calls: &Calls,
+    calls: &CallState,
     context: CallContext<'_>,
     slug: &str,
     request: Request,
@@ -112,7 +105,7 @@ pub async fn call(
 }
 
 async fn answer(
-    calls: &Calls,
+    calls: &CallState,
     page: Result<Arc<Page>, LookupError>,
     context: CallContext<'_>,
     tokens: &mut Tokens,
@@ -123,18 +116,21 @@ async fn answer(
     let caller = match &page {
         Ok(page) => {
             let headers = request.headers();
-            calls.visitors.caller(context.host, page, headers).await?
+            calls
+                .visitors
+                .caller_session(context.host, page, headers)
+                .await?
         }
         Err(_) => None,
     };
-    let body = UnreadBody::of(request, calls.config.limits.op_body_bytes)?;
+    let body = UnreadBody::new(request, calls.config.limits.op_body_bytes)?;
     let page = page?;
-    let backend = bound(&page)?;
+    let backend = bound_backend(&page)?;
     let mut body = body.json::<OpBody>().await?.value;
     let (owner, by) = match body.by.take() {
         Some(by) => {
-            // In a box: visitors' calls, by far the most, are not to carry it.
-            let named = Box::pin(named_by_owner(calls, &page, presented, by));
+            // Boxed, because most calls are visitors' and must not carry its size.
+            let named = Box::pin(authenticate_owner(calls, &page, presented, by));
             let (owner, by) = named.await?;
             (Some(owner), Some(by))
         }
@@ -149,15 +145,15 @@ async fn answer(
             run(&calls.backends, backend, wanted, by).await?,
         ));
     };
-    // What an owner does is in the audit, and so is done to its end.
+    // An owner's call has an entry in the audit log, so it runs to completion.
     let backends = Arc::clone(&calls.backends);
     let work = Box::pin(async move { run(&backends, backend, wanted, by).await });
-    let doer = Doer::new(owner.principal(), &context.request_id.into());
-    let done = Box::pin(done_by(doer, to_the_end(work)));
+    let actor = Actor::new(owner.id(), &context.request_id.into());
+    let done = Box::pin(with_actor(actor, run_to_completion(work)));
     Ok(json_answer(done.await?))
 }
 
-/// Runs an operation of a caller.
+/// Runs a checked call or batch.
 async fn run(
     backends: &Backends,
     backend: BackendId,
@@ -166,15 +162,17 @@ async fn run(
 ) -> Result<ResultJson, BackendError> {
     match wanted {
         OpRequest::Call { action, params } => {
-            backends.op(backend, &action, params, by.as_ref()).await
+            backends
+                .call_action(backend, &action, params, by.as_ref())
+                .await
         }
         OpRequest::Batch(ops) => backends.batch(backend, ops, by.as_ref()).await,
     }
 }
 
-/// The page's owner, and the visitor whom the owner calls as.
-async fn named_by_owner(
-    calls: &Calls,
+/// Authenticates the page's owner; returns the owner and the visitor whom the owner calls as.
+async fn authenticate_owner(
+    calls: &CallState,
     page: &Page,
     presented: Vec<HeaderValue>,
     by: As,
@@ -184,7 +182,7 @@ async fn named_by_owner(
         headers.append(header::AUTHORIZATION, value);
     }
     check_once(&headers, &[header::AUTHORIZATION])?;
-    let caller = match calls.callers.identify(&headers).await? {
+    let caller = match calls.authenticator.identify(&headers).await? {
         access::Identity::Known(caller) => caller,
         access::Identity::Nobody => return Err(credential_missing()),
         access::Identity::Invalid => return Err(credential_invalid()),
@@ -211,17 +209,17 @@ async fn named_by_owner(
     security(("bearer" = []))
 )]
 pub async fn query(
-    State(calls): State<Calls>,
+    State(calls): State<CallState>,
     context: Context,
     Path(slug): Path<String>,
     caller: Result<MaybeCaller, Problem>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    let caller = owner(caller)?;
-    let body = body.at_most(calls.config.limits.op_body_bytes)?;
-    let (backend, at) = owned(&calls, &context, &slug, &caller).await?;
+    let caller = require_caller(caller)?;
+    let body = body.with_limit(calls.config.limits.op_body_bytes)?;
+    let (backend, at) = owned_backend(&calls, &context, &slug, &caller).await?;
     let request = body.json::<RunQuery>().await?.value;
-    let most = svc_sandbox::STATEMENT_BYTES;
+    let most = svc_sandbox::MAX_STATEMENT_BYTES;
     if request.sql.len() > most {
         return Err(invalid(format!(
             "`sql` has {} bytes; {most} is the most.",
@@ -229,13 +227,13 @@ pub async fn query(
         )));
     }
     let backends = Arc::clone(&calls.backends);
-    let may_write = at.raised::<Editor>().is_ok();
+    let may_write = at.require::<Editor>().is_ok();
     let work = async move {
         let query = backends.query(backend, request.sql, request.params.0, may_write);
         query.await
     };
-    let doer = Doer::new(caller.principal(), &context.request_id);
-    let done = caller.flow().scope(done_by(doer, work));
+    let actor = Actor::new(caller.id(), &context.request_id);
+    let done = caller.flow().scope(with_actor(actor, work));
     Ok(json_answer(done.await?))
 }
 
@@ -251,21 +249,21 @@ pub async fn query(
     security(("bearer" = []))
 )]
 pub async fn schema(
-    State(calls): State<Calls>,
+    State(calls): State<CallState>,
     context: Context,
     Path(slug): Path<String>,
     caller: Result<MaybeCaller, Problem>,
     query: Result<NoQuery, Problem>,
 ) -> Result<Response, Problem> {
-    let caller = owner(caller)?;
-    let (backend, _) = owned(&calls, &context, &slug, &caller).await?;
+    let caller = require_caller(caller)?;
+    let (backend, _) = owned_backend(&calls, &context, &slug, &caller).await?;
     query?;
     let schema = calls.backends.schema(backend).await?;
     Ok((no_store(), axum::Json(schema)).into_response())
 }
 
-/// The layer of these routes: a token of the client's bucket, then one of the deployment's, if there is one.
-pub async fn limit(State(calls): State<Calls>, request: Request, next: Next) -> Response {
+/// Rate limit middleware of these routes: takes a token from the client's bucket, then one from the deployment's.
+pub async fn limit(State(calls): State<CallState>, request: Request, next: Next) -> Response {
     let Some(context) = request.extensions().get::<Context>().cloned() else {
         return Problem::internal(&"a request without a context").into_response();
     };
@@ -279,11 +277,11 @@ pub async fn limit(State(calls): State<Calls>, request: Request, next: Next) -> 
     response
 }
 
-/// The live backend that a page is bound to.
+/// Returns the live backend that a page is bound to.
 ///
 /// # Errors
 /// `not_found`.
-pub fn bound(page: &Page) -> Result<BackendId, Problem> {
+pub fn bound_backend(page: &Page) -> Result<BackendId, Problem> {
     match (&page.kind, page.backend) {
         (Kind::Frontend { .. }, Some(backend)) => Ok(backend),
         (Kind::Frontend { .. }, None) => Err(Problem::new(
@@ -294,7 +292,7 @@ pub fn bound(page: &Page) -> Result<BackendId, Problem> {
     }
 }
 
-/// The 404 of what only a frontend can have.
+/// Returns the 404 of a quick share, which has no backend.
 fn quick_share() -> Problem {
     Problem::new(
         Code::NotFound,
@@ -302,12 +300,12 @@ fn quick_share() -> Problem {
     )
 }
 
-/// The caller, who must be there.
-fn owner(caller: Result<MaybeCaller, Problem>) -> Result<Caller, Problem> {
+/// Returns the caller, or the problem of a request without one.
+fn require_caller(caller: Result<MaybeCaller, Problem>) -> Result<Caller, Problem> {
     match caller {
         Ok(MaybeCaller(Some(caller))) => Ok(caller),
         Ok(MaybeCaller(None)) => Err(owners_only()),
-        // What was wrong with the credential stays in its header.
+        // The header keeps the reason why the credential was refused.
         Err(problem) if problem.code == Code::Unauthorized => Err(Problem {
             headers: problem.headers,
             ..owners_only()
@@ -316,9 +314,9 @@ fn owner(caller: Result<MaybeCaller, Problem>) -> Result<Caller, Problem> {
     }
 }
 
-/// The backend of a page whose owner calls, and what the owner may.
-async fn owned(
-    calls: &Calls,
+/// Finds the backend of a page, and the authority of its owner, who calls.
+async fn owned_backend(
+    calls: &CallState,
     context: &Context,
     slug: &str,
     caller: &Caller,
@@ -333,13 +331,13 @@ async fn owned(
         .await?
         .ok_or_else(Problem::not_found)?;
     match calls.projects.scoped(caller, project.id).await {
-        Ok(at) => Ok((bound(&page)?, at.authority)),
+        Ok(at) => Ok((bound_backend(&page)?, at.authority)),
         Err(crate::projects::ProjectError::Forbidden) => Err(owners_only()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// The 401 of what only a page's owner may do.
+/// Returns the 401 of a request that only the page's owner may send.
 fn owners_only() -> Problem {
     Problem::new(
         Code::Unauthorized,
@@ -349,7 +347,7 @@ fn owners_only() -> Problem {
 }
 
 fn no_store() -> HeaderMap {
-    // With room for those that the limits and the front add.
+    // Leaves room for the headers of the rate limits and of the server's front.
     let mut headers = HeaderMap::with_capacity(16);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers

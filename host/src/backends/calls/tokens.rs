@@ -1,18 +1,18 @@
-//! Tokens of a call: of its client's bucket, and of the deployment's.
+//! Rate limit tokens of a call: from the buckets of the client and of the deployment.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use http::HeaderMap;
 
-use super::routes::Calls;
+use super::routes::CallState;
 use crate::deployments::pages::Page;
 use crate::deployments::serve::LookupError;
 use crate::http::client_ip::ClientIp;
 use crate::http::hosts::Host;
 use crate::http::rate_limit::{Draw, Rule, Spent};
 
-/// Draws of a call: from the bucket of its client, then from that of the deployment, if there is one.
+/// Tokens drawn for a call: from the client's bucket, then from the deployment's, if the page exists.
 #[derive(Debug)]
 pub struct Tokens {
     of_client: Draw,
@@ -20,9 +20,9 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Draws; answers the page too, unless the client's bucket was empty.
+    /// Draws the tokens; returns the page too, unless the client's bucket was empty.
     pub async fn draw(
-        calls: &Calls,
+        calls: &CallState,
         host: &Host,
         client: &ClientIp,
         slug: &str,
@@ -31,7 +31,7 @@ impl Tokens {
         let of_client = limits.by_client(Rule::Op).take(&client.bucket());
         let page = match of_client {
             Draw::Left(_) => Some(calls.deployments.visited(host, slug).await),
-            // One that is refused by the client's bucket never touches the deployment's.
+            // A call that the client's bucket refuses does not draw from the deployment's.
             Draw::Empty => None,
         };
         let found = page.as_ref().and_then(|page| page.as_ref().ok());
@@ -48,7 +48,7 @@ impl Tokens {
     /// The bucket that has too few.
     pub(super) fn draw_more(
         &mut self,
-        calls: &Calls,
+        calls: &CallState,
         client: &ClientIp,
         page: &Page,
         more: usize,
@@ -58,8 +58,8 @@ impl Tokens {
         };
         let limits = &calls.rate_limits;
         let of_client = limits.by_client(Rule::Op);
-        self.of_client = of_client.take_all(&client.bucket(), more)?;
-        self.of_deployment = Some(limits.op_deployment.take_all(&page.id, more)?);
+        self.of_client = of_client.take_many(&client.bucket(), more)?;
+        self.of_deployment = Some(limits.op_deployment.take_many(&page.id, more)?);
         Ok(())
     }
 
@@ -72,12 +72,14 @@ impl Tokens {
         }
     }
 
-    /// Says in an answer what is left.
-    pub fn announce(&self, calls: &Calls, headers: &mut HeaderMap) {
+    /// Adds the rate limit headers.
+    pub fn announce(&self, calls: &CallState, headers: &mut HeaderMap) {
         let limits = &calls.rate_limits;
-        limits.by_client(Rule::Op).announce(self.of_client, headers);
+        limits
+            .by_client(Rule::Op)
+            .add_headers(self.of_client, headers);
         if let Some(draw) = self.of_deployment {
-            limits.op_deployment.announce(draw, headers);
+            limits.op_deployment.add_headers(draw, headers);
         }
     }
 }

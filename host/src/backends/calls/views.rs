@@ -1,4 +1,4 @@
-//! Answers of calls, as the description has them: `run.rs` and `batch.rs` of the database write them.
+//! Results of calls, for the API description: `run.rs` and `batch.rs` of the database write them.
 
 use serde::Serialize;
 use utoipa::ToSchema;

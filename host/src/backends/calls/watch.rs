@@ -1,61 +1,60 @@
-//! Support for live queries: an action's answer, again and again, and the tables that it depends on.
+//! Support for live queries: evaluates an action repeatedly, and finds the tables that its answer depends on.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::{bind, check_names, check_reserved};
-use crate::backends::actions::refused;
+use crate::backends::actions::statement_error;
 use crate::backends::model::{Action, BackendError, requires_identity, writes};
 use crate::backends::service::Backends;
 use crate::content::Digest;
 use crate::visitors::Identity;
 use svc_base::ids::BackendId;
 use svc_database::values::Params;
-use svc_database::{Call, Tables, Touched};
+use svc_database::{ChangedTables, StatementCall, StatementTables};
 
-/// A reading action that may be watched.
+/// Reading action that a live query may use.
 #[derive(Clone, Debug)]
-pub struct Watchable {
+pub struct WatchableAction {
     action: Arc<Action>,
 }
 
-impl Watchable {
-    /// Whether its answer is a signed-in visitor's own.
+impl WatchableAction {
+    /// Whether the answer depends on the signed-in visitor.
     pub fn requires_identity(&self) -> bool {
         requires_identity(&self.action.row.verdict)
     }
 }
 
-/// Answer of an action, as a live query sees it.
+/// Answer of an action, for a live query.
 #[derive(Clone, Debug)]
-pub struct Seen {
-    /// The result as JSON.
+pub struct WatchedAnswer {
+    /// Result as JSON.
     pub json: Bytes,
-    /// Digest of the answer.
     pub digest: Digest,
-    /// The tables that it is made of; `None` if it may be any.
-    pub tables: Option<Arc<Tables>>,
+    /// Tables that the answer depends on; `None` means any table.
+    pub tables: Option<Arc<StatementTables>>,
 }
 
 impl Backends {
-    /// Has `follow` told what commits may have changed: once they are durable, and before their callers are answered. New
-    /// versions of actions are such a change, too.
-    pub fn follow(&self, follow: impl Fn(BackendId, Touched) + Send + Sync + 'static) {
-        self.databases.follow(follow);
+    /// Registers a function that gets the tables that each commit may have changed: after the commit is durable, and before its callers are
+    /// answered. New versions of actions are reported, too.
+    pub fn on_commit(&self, follow: impl Fn(BackendId, ChangedTables) + Send + Sync + 'static) {
+        self.databases.set_commit_listener(follow);
     }
 
-    /// The action that somebody wants to watch, if its params are these, and they are who it is for.
+    /// Finds an action for a live query, and checks its params and the visitor.
     ///
     /// # Errors
-    /// [`BackendError`], as a call's; `Invalid` for an action that writes.
-    pub async fn watchable(
+    /// [`BackendError`], as for a call; `Invalid` for an action that writes.
+    pub async fn find_watchable(
         &self,
         id: BackendId,
         action: &str,
         given: &Params,
         is_signed_in: bool,
-    ) -> Result<Watchable, BackendError> {
+    ) -> Result<WatchableAction, BackendError> {
         let action = self.action(id, action).await?;
         check_reserved(given)?;
         if writes(&action.row.verdict) {
@@ -68,24 +67,24 @@ impl Backends {
             return Err(BackendError::IdentityRequired);
         }
         check_names(&action.row.verdict, given)?;
-        Ok(Watchable { action })
+        Ok(WatchableAction { action })
     }
 
-    /// Evaluates a watchable action for a visitor, in a lane.
+    /// Evaluates an action for a visitor, in a lane.
     ///
     /// # Errors
     /// [`BackendError`].
-    pub async fn look(
+    pub async fn evaluate(
         &self,
         id: BackendId,
-        watchable: &Watchable,
+        watchable: &WatchableAction,
         given: &Params,
         by: Option<&Identity>,
-    ) -> Result<Seen, BackendError> {
+    ) -> Result<WatchedAnswer, BackendError> {
         let action = &watchable.action;
         let mut params = given.clone();
         bind(&action.row.verdict, by, &mut params, |value| value);
-        let call = Call {
+        let call = StatementCall {
             sql: Arc::clone(&action.statement),
             writes: false,
             params,
@@ -94,11 +93,11 @@ impl Backends {
         let seen = self
             .databases
             .get(id)?
-            .watch(call, &action.pace, seal)
+            .read_with_tables(call, &action.timing, seal)
             .await;
         let ((digest, json), tables) =
-            seen.map_err(|error| refused(&action.row.sql, &action.row.verdict, error))?;
-        Ok(Seen {
+            seen.map_err(|error| statement_error(&action.row.sql, &action.row.verdict, error))?;
+        Ok(WatchedAnswer {
             json,
             digest,
             tables,

@@ -1,4 +1,4 @@
-//! The export of a backend's database as a file.
+//! Exports a backend's database as a file.
 
 pub mod routes;
 
@@ -15,22 +15,22 @@ use svc_database::RunError;
 
 /// Media type of the file.
 pub const MEDIA_TYPE: &str = "application/vnd.sqlite3";
-/// How many exports may be in memory at once: a file is, until its receiver has it.
-const AT_ONCE: usize = 16;
-/// How many of one backend.
-const OF_ONE: usize = 2;
+/// Maximum number of exports in memory: a file stays there until it is sent.
+const MAX_EXPORTS: usize = 16;
+/// Maximum number of exports of one backend.
+const MAX_EXPORTS_PER_BACKEND: usize = 2;
 
-/// The name that the file of a project's database has.
+/// Returns the name of the file.
 pub fn file_name(project: &Project) -> String {
-    // A label has letters, digits and hyphens, none of which means anything in a header.
+    // A label has only letters, digits and hyphens, which need no escaping in a header.
     format!("{}.db", project.host_label)
 }
 
-/// The exports under way.
+/// Number of running exports, by backend.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Exports(Arc<Mutex<HashMap<BackendId, usize>>>);
 
-/// The slot of an export among those under way, until it is dropped.
+/// Slot of a running export, released when it is dropped.
 #[derive(Debug)]
 struct ExportSlot {
     exports: Exports,
@@ -38,11 +38,11 @@ struct ExportSlot {
 }
 
 impl Exports {
-    /// Returns a slot, if one is free.
+    /// Takes a slot, if one is free.
     fn begin(&self, id: BackendId) -> Option<ExportSlot> {
         let mut running = self.lock();
         let own = running.get(&id).copied().unwrap_or(0);
-        if own >= OF_ONE || running.values().sum::<usize>() >= AT_ONCE {
+        if own >= MAX_EXPORTS_PER_BACKEND || running.values().sum::<usize>() >= MAX_EXPORTS {
             return None;
         }
         running.insert(id, own + 1);
@@ -69,7 +69,7 @@ impl Drop for ExportSlot {
     }
 }
 
-/// A file that gives its slot back when it is sent.
+/// Exported file, which releases its slot when it is sent.
 struct ExportBytes {
     file: Vec<u8>,
     _slot: ExportSlot,
@@ -82,12 +82,12 @@ impl AsRef<[u8]> for ExportBytes {
 }
 
 impl Backends {
-    /// The database of a project's backend as one SQLite file, as it is at one moment.
+    /// Exports the database of a project's backend as one SQLite file, as it is at one moment.
     ///
     /// # Errors
-    /// `NotFound` if there is none; busy when too many files wait for their receivers.
+    /// `NotFound` if there is none; busy if too many exports are running.
     pub async fn export(&self, project: ProjectId) -> Result<Bytes, BackendError> {
-        let id = self.required(project).await?.id;
+        let id = self.require_backend(project).await?.id;
         let slot = self.exports.begin(id).ok_or(RunError::Busy)?;
         let file = self.databases.export(id).await?;
         Ok(Bytes::from_owner(ExportBytes { file, _slot: slot }))
@@ -105,11 +105,11 @@ mod tests {
         let clock = Clock::manual(Timestamp(0));
         let id = || BackendId::new(&clock, &Random::system()).unwrap();
         let (exports, greedy) = (Exports::default(), id());
-        let mut held: Vec<_> = (0..OF_ONE)
+        let mut held: Vec<_> = (0..MAX_EXPORTS_PER_BACKEND)
             .map(|_| exports.begin(greedy).unwrap())
             .collect();
         assert!(exports.begin(greedy).is_none());
-        held.extend((OF_ONE..AT_ONCE).map(|_| exports.begin(id()).unwrap()));
+        held.extend((MAX_EXPORTS_PER_BACKEND..MAX_EXPORTS).map(|_| exports.begin(id()).unwrap()));
         assert!(exports.begin(id()).is_none());
         held.pop();
         let file = Bytes::from_owner(ExportBytes {

@@ -1,4 +1,4 @@
-//! Going back to what a backend's database was: the moments that there are, and the restore of one.
+//! History of a backend's database: lists its moments, and restores one.
 
 pub mod requests;
 pub mod routes;
@@ -12,110 +12,124 @@ use super::service::Backends;
 use super::store;
 use crate::content::Digest;
 use crate::control;
-use crate::control::audit::{self, Act, Doer};
+use crate::control::audit::{self, Actor, AuditAction};
 use crate::projects;
 use svc_base::clock::Timestamp;
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
-use svc_database::{Marker, Past, Plan, RestoreRecord, RewindError, Rewound, RunError, Script};
+use svc_database::{
+    HistoryMoments, MigrationMarker, PastSnapshot, RestorePlan, RestoreRecord, RunError, Script,
+    SnapshotError,
+};
 use svc_sandbox::{Purpose, StatementKind};
 
-/// How many restores may be under way at once, and how long one waits to begin.
-pub(super) const AT_ONCE: usize = 2;
-const WAIT: Duration = Duration::from_secs(5);
+/// Maximum number of restores at once, and how long one waits to begin.
+pub(super) const MAX_RESTORES: usize = 2;
+const RESTORE_WAIT: Duration = Duration::from_secs(5);
 
-/// Which part of a history is asked for.
+/// Page of the moments of a history.
 #[derive(Clone, Copy, Debug)]
 pub struct MomentsPage {
-    /// Moments before this one.
+    /// Only moments before this one.
     pub before: Option<Timestamp>,
-    /// How many, at most.
+    /// Maximum number of moments.
     pub limit: usize,
 }
 
 /// Outcome of a restore.
 #[derive(Clone, Copy, Debug)]
-pub struct Restored {
-    /// When the state that is live now was committed.
+pub struct RestoreOutcome {
+    /// Time of the commit whose state is live now.
     pub restored_to: Timestamp,
-    /// The moment to restore for the state before.
+    /// Moment to restore to undo this restore.
     pub previous: Timestamp,
 }
 
 impl Backends {
-    /// The moments that a project's backend can be restored to, newest first.
+    /// Lists the moments that a project's backend can be restored to, newest first.
     ///
     /// # Errors
-    /// `NotFound` if it has none; the database's.
+    /// `NotFound` if the project has no backend; errors of the database.
     pub async fn history(
         &self,
         project: ProjectId,
         part: MomentsPage,
-    ) -> Result<Past, BackendError> {
-        let id = self.required(project).await?.id;
-        Ok(self.databases.past(id, part.before, part.limit).await?)
+    ) -> Result<HistoryMoments, BackendError> {
+        let id = self.require_backend(project).await?.id;
+        Ok(self
+            .databases
+            .list_moments(id, part.before, part.limit)
+            .await?)
     }
 
-    /// Makes a project's database what it was at `at`, under the schema that it has. Durable when it answers.
+    /// Restores the rows of a project's database as they were at `at`, under the current schema. Durable when it returns.
     ///
     /// # Errors
-    /// [`BackendError`]; nothing is changed then. `NotRecorded` if a migration is to be sent again first.
+    /// [`BackendError`]; then nothing is changed. `NotRecorded` if a migration must be sent again first.
     pub async fn restore(
         &self,
         project: ProjectId,
         at: Timestamp,
-    ) -> Result<Restored, BackendError> {
-        let id = self.required(project).await?.id;
-        let turn = self.turn(id);
+    ) -> Result<RestoreOutcome, BackendError> {
+        let id = self.require_backend(project).await?.id;
+        let turn = self.migration_lock(id);
         let _mine = turn.lock().await;
         self.record_restores(id).await?;
-        // A copy in memory each: few at once.
-        let waited = tokio::time::timeout(WAIT, self.rewinds.acquire()).await;
+        // Each restore holds a copy in memory, so few run at once.
+        let waited = tokio::time::timeout(RESTORE_WAIT, self.restore_permits.acquire()).await;
         let _place = waited.map_err(|_| RunError::Busy)?;
-        let rewound = self.databases.rewind(id, at).await.map_err(no_way_back)?;
+        let rewound = self
+            .databases
+            .snapshot_at(id, at)
+            .await
+            .map_err(rewind_error)?;
         let ledger = self.control.read(move |c| store::ledger(c, &id)).await?;
-        // What the ledger does not have yet could not be applied again.
-        let recorded = |m: &Marker| ledger.iter().any(|entry| entry.checksum == m.checksum);
-        if !rewound.live.iter().all(recorded) {
+        // A migration that is not in the ledger could not be applied again.
+        let recorded =
+            |m: &MigrationMarker| ledger.iter().any(|entry| entry.checksum == m.checksum);
+        if !rewound.live_markers.iter().all(recorded) {
             return Err(BackendError::NotRecorded);
         }
-        let record = self.record_of(&ledger, &rewound);
+        let record = self.new_restore_record(&ledger, &rewound);
         let missing: Vec<LedgerEntry> = ledger
             .into_iter()
             .filter(|entry| rewound.markers.iter().all(|m| m.checksum != entry.checksum))
             .collect();
         let mut later = Vec::new();
         for entry in &missing {
-            let script = self.without_seeds(entry).await;
-            later.push((entry.version, script.map_err(|e| against(entry, e))?));
+            let script = self.script_without_inserts(entry).await;
+            later.push((
+                entry.version,
+                script.map_err(|e| migration_error(entry, e))?,
+            ));
         }
         let restored_to = rewound.at;
-        let plan = Plan {
-            later: later.clone(),
+        let plan = RestorePlan {
+            later_migrations: later.clone(),
             record: record.clone(),
         };
-        let reinstated = self.databases.reinstate(id, rewound, plan).await;
+        let reinstated = self.databases.restore_snapshot(id, rewound, plan).await;
         let reinstated = reinstated.map_err(|failure| match failure.migration {
             Some(number) => {
-                let error = migrations::failed(&later[number].1, failure.error);
-                against(&missing[number], error)
+                let error = migrations::script_error(&later[number].1, failure.error);
+                migration_error(&missing[number], error)
             }
             None => failure.error.error.into(),
         })?;
         if let Err(error) = self.record_restore(id, record).await {
-            // It is done, and the next look at the backend records it.
+            // The restore is done; the next access to the backend records it.
             tracing::error!(%error, backend = %id, "a restore is not recorded yet");
         }
-        Ok(Restored {
+        Ok(RestoreOutcome {
             restored_to,
             previous: reinstated.previous,
         })
     }
 
-    /// Makes the ledger's entry for a restore. Its version is above all that any state of the file may have.
-    fn record_of(&self, ledger: &[LedgerEntry], rewound: &Rewound) -> RestoreRecord {
+    /// Creates the ledger entry of a restore. Its version is above those of all states of the file.
+    fn new_restore_record(&self, ledger: &[LedgerEntry], rewound: &PastSnapshot) -> RestoreRecord {
         let recorded = ledger.iter().map(|entry| entry.version);
-        let marked = rewound.live.iter().chain(&rewound.markers);
+        let marked = rewound.live_markers.iter().chain(&rewound.markers);
         let version = recorded.chain(marked.map(|m| m.version)).max().unwrap_or(0) + 1;
         let made_at = self.clock.now();
         let sql = format!(
@@ -124,17 +138,17 @@ impl Backends {
         );
         let checksum = Digest::of(sql.as_bytes()).to_string();
         RestoreRecord {
-            marker: Marker { version, checksum },
+            marker: MigrationMarker { version, checksum },
             sql,
             made_at,
-            made_by: audit::doer().as_ref().map(Doer::written),
+            made_by: audit::current_actor().as_ref().map(Actor::encode),
         }
     }
 
-    /// An entry of the ledger as it is applied once more: what it did to the schema, and not its rows.
-    async fn without_seeds(&self, entry: &LedgerEntry) -> Result<Script, BackendError> {
+    /// Returns the script of a ledger entry without its `INSERT`s, to apply it again.
+    async fn script_without_inserts(&self, entry: &LedgerEntry) -> Result<Script, BackendError> {
         let mut statements = Vec::new();
-        // No script of an owner's is a comment alone: that is an earlier restore's.
+        // Only the entry of an earlier restore is a comment alone.
         if !is_comment(&entry.sql) {
             let judged = self.verdicts.script(&entry.sql, Purpose::Migration).await?;
             let changes = judged.iter().filter(|s| s.kind == StatementKind::Migration);
@@ -147,9 +161,9 @@ impl Backends {
         })
     }
 
-    /// Records what restores the file has and the ledger has not: a crash came between the two.
+    /// Records the restores that are in the file and not in the ledger, after a crash between the two.
     pub(super) async fn record_restores(&self, id: BackendId) -> Result<(), BackendError> {
-        for record in self.databases.restores(id).await? {
+        for record in self.databases.restore_records(id).await? {
             self.record_restore(id, record).await?;
         }
         Ok(())
@@ -160,8 +174,8 @@ impl Backends {
         id: BackendId,
         record: RestoreRecord,
     ) -> Result<(), control::Error> {
-        let (doer, now) = (
-            record.made_by.as_deref().and_then(Doer::read),
+        let (actor, now) = (
+            record.made_by.as_deref().and_then(Actor::decode),
             record.made_at,
         );
         let entry = LedgerEntry {
@@ -175,17 +189,22 @@ impl Backends {
             .write(move |tx| {
                 fault::point("rewind.recording");
                 let project = store::project_of(tx, &id).map_err(control::Error::from)?;
-                let known = store::recorded(tx, &id, &entry.checksum);
+                let known = store::recorded_version(tx, &id, &entry.checksum);
                 let known = known.map_err(control::Error::from)?.is_some();
                 let Some(project) = project.filter(|_| !known) else {
                     return Ok(());
                 };
                 store::append(tx, &id, &entry)?;
-                // The caller that records it need not be the one that did it.
-                match &doer {
-                    Some(doer) => {
-                        projects::did_by(tx, doer, &project, Act::BackendRestore, &id, now)
-                    }
+                // The recording caller may be another one than the one who restored.
+                match &actor {
+                    Some(actor) => projects::record_audit_as(
+                        tx,
+                        actor,
+                        &project,
+                        AuditAction::BackendRestore,
+                        &id,
+                        now,
+                    ),
                     None => Ok(()),
                 }
             })
@@ -197,17 +216,17 @@ fn is_comment(sql: &str) -> bool {
     sql.starts_with("--") && !sql.contains('\n')
 }
 
-fn no_way_back(error: RewindError) -> BackendError {
+fn rewind_error(error: SnapshotError) -> BackendError {
     match error {
-        RewindError::TooOld { oldest } => BackendError::NoMoment(oldest),
-        RewindError::Future => BackendError::Invalid(
+        SnapshotError::TooOld { oldest } => BackendError::NoMoment(oldest),
+        SnapshotError::Future => BackendError::Invalid(
             "`at` is in the future: name a moment that the history has.".to_owned(),
         ),
-        RewindError::Run(error) => error.into(),
+        SnapshotError::Run(error) => error.into(),
     }
 }
 
-fn against(entry: &LedgerEntry, error: BackendError) -> BackendError {
+fn migration_error(entry: &LedgerEntry, error: BackendError) -> BackendError {
     BackendError::Migration {
         version: entry.version,
         error: Box::new(error),

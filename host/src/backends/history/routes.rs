@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 
-use super::requests::{RestoreBackend, WhichMoments};
+use super::requests::{MomentsQuery, RestoreBackend};
 use super::views::{HistoryView, RestoredView};
 use crate::access::{Editor, Viewer};
 use crate::backends::scope::BackendScope;
@@ -19,7 +19,7 @@ use crate::http::problem::Problem;
 #[utoipa::path(
     operation_id = "list_backend_history",
     get, path = "/api/v1/projects/{id}/backend/history", tag = "backend",
-    params(("id" = String, Path, description = "The project."), WhichMoments),
+    params(("id" = String, Path, description = "The project."), MomentsQuery),
     responses((status = 200, description = "The moments, newest first.", body = HistoryView)),
     extensions(("x-problems" = json!("owner forbidden not_found database_busy capacity_reached"))),
     security(("bearer" = []))
@@ -27,7 +27,7 @@ use crate::http::problem::Problem;
 pub async fn list(
     State(backends): State<Arc<Backends>>,
     at: BackendScope<Viewer>,
-    Query(query): Query<WhichMoments>,
+    Query(query): Query<MomentsQuery>,
 ) -> Result<Json<HistoryView>, Problem> {
     operations::history(backends, at, query).await.map(Json)
 }

@@ -3,9 +3,9 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::Restored;
+use super::RestoreOutcome;
 use svc_base::clock::Timestamp;
-use svc_database::Past;
+use svc_database::HistoryMoments;
 
 /// The moments that a backend can be restored to.
 #[derive(Debug, Serialize, ToSchema)]
@@ -44,13 +44,13 @@ pub struct RestoredView {
     previous: Timestamp,
 }
 
-impl From<Past> for HistoryView {
-    fn from(past: Past) -> Self {
+impl From<HistoryMoments> for HistoryView {
+    fn from(past: HistoryMoments) -> Self {
         Self {
             oldest: past.oldest,
             newest: past.newest,
             bytes: past.bytes,
-            next_before: past.moments.last().copied().filter(|_| past.more),
+            next_before: past.moments.last().copied().filter(|_| past.has_more),
             moments: past
                 .moments
                 .into_iter()
@@ -60,8 +60,8 @@ impl From<Past> for HistoryView {
     }
 }
 
-impl From<Restored> for RestoredView {
-    fn from(restored: Restored) -> Self {
+impl From<RestoreOutcome> for RestoredView {
+    fn from(restored: RestoreOutcome) -> Self {
         Self {
             restored_to: restored.restored_to,
             previous: restored.previous,

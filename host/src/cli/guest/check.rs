@@ -1,4 +1,4 @@
-//! `svc guest check`: describes a component, and the differences that it would make.
+//! `svc guest check`: describes a component, and finds the pages and verdicts that it would change.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::super::progress::Progress;
-use super::{Place, Site, bench};
+use super::{GuestArgs, GuestDirectories, guest_tester};
 use crate::config::Config;
-use crate::content::{Content, OnceFiles, Place as Stored};
-use crate::guests::check::{Bench, Checked, candidate, check};
-use crate::guests::replay::{Counts, Differences, Replay, Replayed, hold};
+use crate::content::{Content, ContentLocation, OneTimeFiles};
+use crate::guests::check::{ComponentCheck, GuestTester, candidate_choice, check_component};
+use crate::guests::replay::{ComparisonCounts, Differences, Replay, ReplayResult, hold_content};
 use svc_base::clock::Clock;
-use svc_sandbox::{GuestDigest, World, read};
+use svc_sandbox::{GuestDigest, World, read_component};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Check {
@@ -24,34 +24,43 @@ pub(in crate::cli) struct Check {
     #[arg(long)]
     out: Option<PathBuf>,
     #[command(flatten)]
-    place: Place,
+    guest_args: GuestArgs,
 }
 
-/// Findings of a check.
+/// Findings about a component.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     file: PathBuf,
     /// Whether it may be installed.
     ok: bool,
     #[serde(flatten)]
-    checked: Checked,
-    /// Absent where it was not asked for, or the component may not serve anyway.
-    replay: Option<Replayed>,
-    /// Where the differences are; absent where there are none.
+    checked: ComponentCheck,
+    /// Absent if no replay was asked for, or the component was refused before.
+    replay: Option<ReplayResult>,
+    /// Folder of the differences; absent if there are none.
     differences: Option<PathBuf>,
-    /// How many differences are counted and not among the files.
+    /// Number of differences that are counted only, and not written to files.
     differences_left_out: u64,
 }
 
 impl Check {
-    /// Fails where the component may not serve, or fails where the one that serves does not.
+    /// Runs the command. It fails if the component is refused, or fails where the installed guest does not.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let (config, site) = self.place.config()?;
-        site.agree().await?;
-        let bytes = Arc::new(read(&self.file)?);
-        let differences = Differences::to(self.out.unwrap_or_else(|| folder(&bytes)))?;
-        let report = examine((&config, &site), &self.file, bytes, Some(differences)).await?;
-        self.place.args.answer(&report, &report.told()?)?;
+        let (config, directories) = self.guest_args.config_and_directories()?;
+        directories.require_same_guests().await?;
+        let bytes = Arc::new(read_component(&self.file)?);
+        let differences =
+            Differences::in_folder(self.out.unwrap_or_else(|| differences_folder(&bytes)))?;
+        let report = check_with_replay(
+            (&config, &directories),
+            &self.file,
+            bytes,
+            Some(differences),
+        )
+        .await?;
+        self.guest_args
+            .args
+            .print_answer(&report, &report.to_text()?)?;
         Ok(if report.passed() {
             ExitCode::SUCCESS
         } else {
@@ -60,25 +69,25 @@ impl Check {
     }
 }
 
-/// A new folder for differences, named after the component and the moment.
-fn folder(component: &[u8]) -> PathBuf {
+/// Returns a folder for differences that is named after the component and the time.
+fn differences_folder(component: &[u8]) -> PathBuf {
     let digest = GuestDigest::of(component).to_string();
     let short: String = digest.chars().take(12).collect();
     let now = Clock::system().now().0;
     PathBuf::from(format!("svc-guest-check-{short}-{now}"))
 }
 
-/// Checks a component; with a place for differences, on everything that is stored, too.
-pub(super) async fn examine(
-    (config, site): (&Config, &Site),
+/// Checks a component. With `differences`, also replays everything stored.
+pub(super) async fn check_with_replay(
+    (config, directories): (&Config, &GuestDirectories),
     file: &Path,
     bytes: Arc<Vec<u8>>,
     differences: Option<Differences>,
 ) -> anyhow::Result<Report> {
-    let (bench, bar) = (bench(config), Progress::new());
-    bar.busy("compile");
-    let watch = |done, all| bar.count("corpus", done, all);
-    let checked = check(&bench, file, bytes, &watch).await?;
+    let (tester, bar) = (guest_tester(config), Progress::new());
+    bar.show_spinner("compile");
+    let watch = |done, all| bar.show_count("corpus", done, all);
+    let checked = check_component(&tester, file, bytes, &watch).await?;
     let mut report = Report {
         file: file.to_owned(),
         ok: checked.passed(),
@@ -91,7 +100,8 @@ pub(super) async fn examine(
     else {
         return Ok(report);
     };
-    let replayed = stored(site, &bench, world, &report, &bar, &mut differences).await?;
+    let replayed =
+        replay_stored(directories, &tester, world, &report, &bar, &mut differences).await?;
     report.ok = replayed.newly_failing() == 0;
     report.replay = Some(replayed);
     report.differences = differences.path().map(std::path::absolute).transpose()?;
@@ -99,32 +109,35 @@ pub(super) async fn examine(
     Ok(report)
 }
 
-/// Tries it on everything that is stored.
-async fn stored(
-    site: &Site,
-    bench: &Bench,
+/// Replays everything stored with the installed guest and with the component.
+async fn replay_stored(
+    directories: &GuestDirectories,
+    tester: &GuestTester,
     world: World,
     report: &Report,
     bar: &Progress,
     differences: &mut Differences,
-) -> anyhow::Result<Replayed> {
+) -> anyhow::Result<ReplayResult> {
     let now = Clock::system().now();
-    let folder = site.folder(world);
+    let folder = directories.folder(world);
     let mut installed = folder.choice(&folder.read()?, now);
     installed.on_trial = false;
-    let new = candidate(&report.file, &report.checked.component);
-    let data = &site.data;
+    let new = candidate_choice(&report.file, &report.checked.component);
+    let data = &directories.data;
     let held = data.clone();
-    let hold = tokio::task::spawn_blocking(move || hold(&held)).await??;
+    let hold = tokio::task::spawn_blocking(move || hold_content(&held)).await??;
     let replay = Replay {
-        control: site.control()?,
-        content: Content::open(&Stored::noted(data)?.require_directory()?)?,
-        once: OnceFiles::open(&data.join("once"))?,
+        control: directories.control()?,
+        content: Content::open(&ContentLocation::read_recorded(data)?.require_directory()?)?,
+        once: OneTimeFiles::open(&data.join("once"))?,
         now,
-        guests: [bench.sandbox(world, installed)?, bench.sandbox(world, new)?],
-        page_bytes: bench.page_bytes,
+        guests: [
+            tester.sandbox(world, installed)?,
+            tester.sandbox(world, new)?,
+        ],
+        page_bytes: tester.page_bytes,
     };
-    let watch = |done, all| bar.count("replay", done, all);
+    let watch = |done, all| bar.show_count("replay", done, all);
     replay.run(world, &hold, differences, &watch).await
 }
 
@@ -141,7 +154,7 @@ impl Report {
         self.checked.component.digest
     }
 
-    /// Why it may not serve: a sentence each.
+    /// Returns the reasons why it is refused, a sentence each.
     pub(super) fn reasons(&self) -> Vec<String> {
         let mut reasons = self.checked.component.refused.clone();
         if let Some(stood) = self
@@ -158,7 +171,7 @@ impl Report {
         if let Some(failing) = self
             .replay
             .as_ref()
-            .map(Replayed::newly_failing)
+            .map(ReplayResult::newly_failing)
             .filter(|count| *count > 0)
         {
             reasons.push(format!(
@@ -168,8 +181,8 @@ impl Report {
         reasons
     }
 
-    /// Writes the report for people.
-    pub(super) fn told(&self) -> Result<String, std::fmt::Error> {
+    /// Formats the report for people.
+    pub(super) fn to_text(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
         let found = &self.checked.component;
         if let (Some(world), Some(version)) = (found.world, &found.version) {
@@ -200,7 +213,7 @@ impl Report {
             }
         }
         if let Some(replayed) = &self.replay {
-            told_replay(&mut text, replayed)?;
+            write_replay(&mut text, replayed)?;
         }
         if let Some(folder) = &self.differences {
             writeln!(text, "differences: {}", folder.display())?;
@@ -225,10 +238,10 @@ impl Report {
     }
 }
 
-fn told_replay(text: &mut String, replayed: &Replayed) -> std::fmt::Result {
+fn write_replay(text: &mut String, replayed: &ReplayResult) -> std::fmt::Result {
     writeln!(text, "against guest {}:", replayed.installed)?;
     for (name, counts) in [("stored", &replayed.open), ("private", &replayed.private)] {
-        let Counts {
+        let ComparisonCounts {
             identical,
             differing,
             newly_failing,

@@ -1,4 +1,4 @@
-//! `svc guest install|rollback`: what may serve is looked at here, and the server has it serve.
+//! `svc guest install|rollback`: the component is checked here, and the server switches to it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::check::{Report, examine};
-use super::{Place, Site};
+use super::check::{Report, check_with_replay};
+use super::{GuestArgs, GuestDirectories};
 use crate::guests::RecordError;
 use crate::guests::replay::Differences;
-use crate::guests::status::is_served;
-use crate::operators::{Effect, Operation, Switch, SwitchGuest, Switched};
-use svc_sandbox::{GuestDigest, World, read};
+use crate::guests::status::is_server_running;
+use crate::operators::{GuestChange, Operation, SwitchEffect, SwitchGuest, SwitchOutcome};
+use svc_sandbox::{GuestDigest, World, read_component};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Install {
@@ -25,114 +25,135 @@ pub(in crate::cli) struct Install {
     #[arg(long, conflicts_with = "no_replay")]
     out: Option<PathBuf>,
     #[command(flatten)]
-    place: Place,
+    guest_args: GuestArgs,
 }
 
-/// The answer to a change.
+/// Answer to an installation or a rollback.
 #[derive(Debug, Serialize)]
 struct Answer {
     #[serde(flatten)]
-    outcome: Switched,
+    outcome: SwitchOutcome,
     #[serde(skip_serializing_if = "Option::is_none")]
     check: Option<Report>,
 }
 
 impl Install {
-    /// Fails where the component does not pass, or the server cannot load it.
+    /// Runs the command. It fails if the component is refused, or the server cannot load it.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let (config, site) = self.place.config()?;
-        site.agree().await?;
-        let bytes = Arc::new(read(&self.file)?);
+        let (config, directories) = self.guest_args.config_and_directories()?;
+        directories.require_same_guests().await?;
+        let bytes = Arc::new(read_component(&self.file)?);
         let differences = match self.out {
             _ if self.no_replay => None,
-            Some(out) => Some(Differences::to(out)?),
-            None => Some(Differences::nowhere()),
+            Some(out) => Some(Differences::in_folder(out)?),
+            None => Some(Differences::counted_only()),
         };
-        let report = examine(
-            (&config, &site),
+        let report = check_with_replay(
+            (&config, &directories),
             &self.file,
             Arc::clone(&bytes),
             differences,
         )
         .await?;
         let Some(world) = report.world().filter(|_| report.passed()) else {
-            return refused(&self.place, report);
+            return answer_refused(&self.guest_args, report);
         };
         let from = std::path::absolute(&self.file)?.display().to_string();
-        // Here, for the server need not see the file: what it is to read lies in its own directory.
-        let folder = site.folder(world);
+        // The component is copied first, because the server may not be able to read the user's file.
+        let folder = directories.folder(world);
         let _held = tokio::task::spawn_blocking(move || folder.store(&bytes)).await??;
         let digest = report.digest();
-        let change = Switch::Install { digest, from };
-        answer(&self.place, &site, (world, change), Some(report)).await
+        let change = GuestChange::Install { digest, from };
+        switch_and_answer(
+            &self.guest_args,
+            &directories,
+            (world, change),
+            Some(report),
+        )
+        .await
     }
 }
 
-/// Says that a component may not serve, and changes nothing.
-fn refused(place: &Place, report: Report) -> anyhow::Result<ExitCode> {
-    let text = format!("{}not installed", report.told()?);
-    let outcome = Switched {
+/// Prints why a component is refused; nothing is changed.
+fn answer_refused(guest_args: &GuestArgs, report: Report) -> anyhow::Result<ExitCode> {
+    let text = format!("{}not installed", report.to_text()?);
+    let outcome = SwitchOutcome {
         world: report.world(),
         digest: report.digest(),
         built_in: false,
         previous: None,
         at: None,
-        effect: Effect::Refused,
+        effect: SwitchEffect::Refused,
         failures: report.reasons(),
     };
     let check = Some(report);
-    place.args.answer(&Answer { outcome, check }, &text)?;
-    Ok(exit(Effect::Refused))
+    guest_args
+        .args
+        .print_answer(&Answer { outcome, check }, &text)?;
+    Ok(exit_code(SwitchEffect::Refused))
 }
 
 pub(super) async fn roll_back(
     world: World,
     from: Option<GuestDigest>,
-    place: &Place,
+    guest_args: &GuestArgs,
 ) -> anyhow::Result<ExitCode> {
-    let site = place.site()?;
-    site.agree().await?;
-    let Some(top) = site.folder(world).read()?.top().map(|top| top.digest) else {
-        return Err(RecordError::NothingBefore(world).into());
+    let directories = guest_args.directories()?;
+    directories.require_same_guests().await?;
+    let Some(top) = directories
+        .folder(world)
+        .read()?
+        .current_guest()
+        .map(|top| top.digest)
+    else {
+        return Err(RecordError::NoPreviousGuest(world).into());
     };
     let from = from.unwrap_or(top);
-    answer(place, &site, (world, Switch::RollBack { from }), None).await
+    switch_and_answer(
+        guest_args,
+        &directories,
+        (world, GuestChange::RollBack { from }),
+        None,
+    )
+    .await
 }
 
-/// Has the change made, and says what came of it.
-async fn answer(
-    place: &Place,
-    site: &Site,
-    (world, change): (World, Switch),
+/// Makes the change and prints its effect.
+async fn switch_and_answer(
+    guest_args: &GuestArgs,
+    directories: &GuestDirectories,
+    (world, change): (World, GuestChange),
     check: Option<Report>,
 ) -> anyhow::Result<ExitCode> {
-    let guests = std::path::absolute(&site.guests)?;
+    let guests = std::path::absolute(&directories.guests)?;
     let switch = SwitchGuest {
         guests,
         world,
         change,
     };
-    let answer = site.reach(Operation::Guest(switch)).await?;
-    let mut outcome: Switched = serde_json::from_str(&answer.document)?;
-    if outcome.effect == Effect::NextStart && is_served(&site.data)? {
-        // A server that takes no commands yet, or no more.
-        outcome.effect = Effect::Pending;
+    let answer = directories.run_operation(Operation::Guest(switch)).await?;
+    let mut outcome: SwitchOutcome = serde_json::from_str(&answer.document)?;
+    if outcome.effect == SwitchEffect::NextStart && is_server_running(&directories.data)? {
+        // A server that does not take commands: it is starting or stopping.
+        outcome.effect = SwitchEffect::Pending;
     }
-    let (text, effect) = (told(&outcome, world), outcome.effect);
-    place.args.answer(&Answer { outcome, check }, &text)?;
-    Ok(exit(effect))
+    let (text, effect) = (describe_switch(&outcome, world), outcome.effect);
+    guest_args
+        .args
+        .print_answer(&Answer { outcome, check }, &text)?;
+    Ok(exit_code(effect))
 }
 
-fn exit(effect: Effect) -> ExitCode {
+fn exit_code(effect: SwitchEffect) -> ExitCode {
     match effect {
-        Effect::Switched | Effect::NextStart => ExitCode::SUCCESS,
-        Effect::Failed | Effect::Refused => ExitCode::FAILURE,
-        Effect::Pending => ExitCode::from(2),
+        SwitchEffect::Switched | SwitchEffect::NextStart => ExitCode::SUCCESS,
+        SwitchEffect::Failed | SwitchEffect::Refused => ExitCode::FAILURE,
+        SwitchEffect::Pending => ExitCode::from(2),
     }
 }
 
-/// Writes the answer for people.
-fn told(answer: &Switched, world: World) -> String {
+/// Formats the answer for people.
+fn describe_switch(answer: &SwitchOutcome, world: World) -> String {
     let which = if answer.built_in {
         "the built-in guest".to_owned()
     } else {
@@ -140,17 +161,17 @@ fn told(answer: &Switched, world: World) -> String {
     };
     let why = answer.failures.join("; ");
     let told = match answer.effect {
-        Effect::Switched => format!("{world}: {which} serves"),
-        Effect::NextStart => {
+        SwitchEffect::Switched => format!("{world}: {which} serves"),
+        SwitchEffect::NextStart => {
             format!("{world}: {which} serves from the next start on; no server runs")
         }
-        Effect::Pending => {
+        SwitchEffect::Pending => {
             format!(
                 "{world}: {which} was chosen, and the server has not said yet that it serves: see `svc guest status`"
             )
         }
-        Effect::Refused => return format!("{world}: not rolled back: {why}"),
-        Effect::Failed => return format!("{world}: {which} does not serve: {why}"),
+        SwitchEffect::Refused => return format!("{world}: not rolled back: {why}"),
+        SwitchEffect::Failed => return format!("{world}: {which} does not serve: {why}"),
     };
     if why.is_empty() {
         told

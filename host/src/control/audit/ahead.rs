@@ -1,47 +1,47 @@
-//! Entries of changes that another database holds: no transaction has such a change and its entry.
+//! Audit entries of changes in another database: no transaction can hold both such a change and its entry.
 //!
-//! The entry is durable before the change begins, and is taken back if the change fails. So no crash leaves a change without its
-//! entry; one between the two leaves an entry of a change that may not have been made.
+//! The entry is durable before the change begins, and is deleted if the change fails. So a crash never leaves a change without its
+//! entry; a crash between the two leaves an entry of a change that may not have been made.
 
 use rusqlite::params;
 
-use super::{Act, stored};
+use super::{AuditAction, workspace_column};
 use crate::control::{Error, Tx};
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
-/// An entry of a change that is yet to be made.
+/// An audit entry whose change has not been made yet.
 #[derive(Debug)]
-pub struct Ahead {
+pub struct AuditEntryAhead {
     workspace: String,
     number: i64,
 }
 
 impl Tx<'_> {
-    /// Says what is about to be done, if somebody acts.
+    /// Adds the audit entry of a change that is about to be made, if the transaction has an actor.
     ///
     /// # Errors
     /// The database's.
-    pub fn does(
+    pub fn record_audit_ahead(
         &self,
-        act: Act,
+        act: AuditAction,
         workspace: Option<&WorkspaceId>,
         target: &dyn std::fmt::Display,
         now: Timestamp,
-    ) -> Result<Option<Ahead>, Error> {
-        let Some(doer) = self.doer() else {
+    ) -> Result<Option<AuditEntryAhead>, Error> {
+        let Some(actor) = self.actor() else {
             return Ok(None);
         };
-        let number = self.enter(doer, act, workspace, target, now)?;
-        let workspace = stored(workspace);
-        Ok(Some(Ahead { workspace, number }))
+        let number = self.insert_entry(actor, act, workspace, target, now)?;
+        let workspace = workspace_column(workspace);
+        Ok(Some(AuditEntryAhead { workspace, number }))
     }
 
-    /// Takes back the entry of what was not done after all.
+    /// Deletes the entry of a change that failed.
     ///
     /// # Errors
     /// The database's.
-    pub fn did_not(&self, entry: &Ahead) -> Result<(), Error> {
+    pub fn withdraw_audit(&self, entry: &AuditEntryAhead) -> Result<(), Error> {
         self.execute(
             "DELETE FROM audit WHERE workspace_id = ?1 AND number = ?2",
             params![entry.workspace, entry.number],

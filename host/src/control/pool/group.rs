@@ -5,38 +5,38 @@ use std::sync::mpsc::Receiver;
 use rusqlite::Connection;
 
 use crate::control::Error;
-use crate::control::change::{Change, Followers};
+use crate::control::change::{Change, ChangeListeners};
 use crate::control::residue::Residue;
 use svc_base::fault;
-use svc_base::positions::{Position, Unacknowledged};
+use svc_base::positions::{CommitPosition, UnacknowledgedCommits};
 
-/// How many queued writes share one commit at most.
-const GROUP: usize = 64;
+/// Most queued writes that share one commit.
+const MAX_GROUP: usize = 64;
 
-/// Runs inside the shared transaction, or learns why there is none.
-pub(super) type Job = Box<dyn FnOnce(Result<&Connection, Error>) -> Done + Send>;
-/// Tells a caller once the fate of the commit is known.
-pub(super) type Tell = Box<dyn FnOnce(Result<(), Error>) + Send>;
+/// A write, run with the connection of the shared transaction, or with the error that prevented it.
+pub(super) type Job = Box<dyn FnOnce(Result<&Connection, Error>) -> FinishedJob + Send>;
+/// Answers a caller once the commit has succeeded or failed.
+pub(super) type AnswerCaller = Box<dyn FnOnce(Result<(), Error>) + Send>;
 
 /// A job that has run.
-pub(super) struct Done {
-    /// The changes that it noted; `None` if what it did is to be undone.
+pub(super) struct FinishedJob {
+    /// Noted changes; `None` if the job's writes are rolled back.
     pub(super) kept: Option<Vec<Change>>,
-    pub(super) tell: Tell,
+    pub(super) tell: AnswerCaller,
 }
 
-/// Runs jobs in groups until nobody can send one. A group is committed, which is the first step; once that is acknowledged, its
+/// Runs jobs in groups until all senders are gone. A group is committed, which is the first step; once that is acknowledged, its
 /// changes are delivered, and then its callers are answered.
 pub(super) fn write_loop(
     connection: &Connection,
     jobs: &Receiver<Job>,
-    followers: &Followers,
+    listeners: &ChangeListeners,
     residue: &Residue,
 ) {
-    let (mut position, mut waiting) = (Position::default(), Unacknowledged::default());
+    let (mut position, mut waiting) = (CommitPosition::default(), UnacknowledgedCommits::default());
     while let Ok(first) = jobs.recv() {
         let mut group = vec![first];
-        while group.len() < GROUP {
+        while group.len() < MAX_GROUP {
             match jobs.try_recv() {
                 Ok(job) => group.push(job),
                 Err(_) => break,
@@ -47,43 +47,43 @@ pub(super) fn write_loop(
             position = position.next();
             fault::point("commit.made");
         }
-        waiting.committed(position, written);
-        // One machine has acknowledged a commit once it is synced: nothing is awaited. Where other machines follow this database,
-        // this is where they are, and the next group may run meanwhile.
+        waiting.push(position, written);
+        // On one machine a synced commit is acknowledged at once. If other machines replicate this database, their acknowledgement
+        // is awaited here, and the next group may run meanwhile.
         let acknowledged = position;
-        for written in waiting.acknowledged(acknowledged) {
-            followers.deliver(&written.changes);
+        for written in waiting.take_acknowledged(acknowledged) {
+            listeners.deliver(&written.changes);
             fault::point("commit.delivered");
-            written.tell();
+            written.answer_callers();
         }
     }
 }
 
-/// A group whose fate is known, and whose callers wait for the second step.
-struct Written {
+/// A group that was committed or has failed, and whose callers are not answered yet.
+struct CommittedGroup {
     /// Changes that are durable.
     changes: Vec<Change>,
-    tells: Vec<Tell>,
+    tells: Vec<AnswerCaller>,
     failure: Option<rusqlite::Error>,
 }
 
-impl Written {
-    fn tell(self) {
+impl CommittedGroup {
+    fn answer_callers(self) {
         let failure = self.failure.as_ref();
         for tell in self.tells {
-            tell(failure.map_or(Ok(()), |error| Err(copy_of(error))));
+            tell(failure.map_or(Ok(()), |error| Err(clone_error(error))));
         }
     }
 }
 
 /// Runs a group of jobs in one transaction and commits it, which syncs it.
-fn run_group(connection: &Connection, group: Vec<Job>, residue: &Residue) -> Written {
+fn run_group(connection: &Connection, group: Vec<Job>, residue: &Residue) -> CommittedGroup {
     let mut failure = connection.execute_batch("BEGIN IMMEDIATE").err();
     let mut tells = Vec::with_capacity(group.len());
     let mut changes = Vec::new();
     for job in group {
         let done = match &failure {
-            Some(error) => job(Err(copy_of(error))),
+            Some(error) => job(Err(clone_error(error))),
             None => run_one(connection, job, &mut failure),
         };
         tells.push(done.tell);
@@ -91,30 +91,34 @@ fn run_group(connection: &Connection, group: Vec<Job>, residue: &Residue) -> Wri
     }
     if failure.is_none() {
         failure = connection.execute_batch("COMMIT").err();
-        residue.committed();
+        residue.on_commit();
     }
     if let Some(error) = &failure {
         tracing::error!(%error, "control database writes failed to commit");
         if !connection.is_autocommit() {
-            // The transaction is lost either way; what matters is that the next group can begin.
+            // The transaction is lost either way; the rollback lets the next group begin.
             let _ = connection.execute_batch("ROLLBACK");
         }
     }
     if failure.is_some() {
         changes.clear();
     }
-    Written {
+    CommittedGroup {
         changes,
         tells,
         failure,
     }
 }
 
-/// Runs one job in a savepoint. A full disk or an I/O error can end the whole transaction under it: that is
-/// the `failure` of everybody in the group.
-fn run_one(connection: &Connection, job: Job, failure: &mut Option<rusqlite::Error>) -> Done {
+/// Runs one job in a savepoint. A full disk or an I/O error can end the whole transaction: that is the `failure` of all jobs in
+/// the group.
+fn run_one(
+    connection: &Connection,
+    job: Job,
+    failure: &mut Option<rusqlite::Error>,
+) -> FinishedJob {
     if let Err(error) = connection.execute_batch("SAVEPOINT job") {
-        let done = job(Err(copy_of(&error)));
+        let done = job(Err(clone_error(&error)));
         *failure = Some(error);
         return done;
     }
@@ -130,8 +134,8 @@ fn run_one(connection: &Connection, job: Job, failure: &mut Option<rusqlite::Err
     done
 }
 
-/// The error of a shared commit, for each of its callers.
-fn copy_of(error: &rusqlite::Error) -> Error {
+/// Copies the error of a shared commit for one of its callers.
+fn clone_error(error: &rusqlite::Error) -> Error {
     let (code, text) = match error {
         rusqlite::Error::SqliteFailure(code, text) => (*code, text.clone()),
         other => (

@@ -7,7 +7,7 @@ use super::requests::{CreateFrontend, Republish, WhichContent};
 use super::scope::FrontendScope;
 use super::views::{ContentView, FrontendList, FrontendView};
 use crate::access::{Editor, Viewer};
-use crate::control::answers::Keep;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::deployments::Deployments;
 use crate::http::problem::Problem;
 use crate::projects::scope::ProjectScope;
@@ -20,12 +20,12 @@ pub async fn create(
     deployments: Arc<Deployments>,
     at: ProjectScope<Editor>,
     input: CreateFrontend,
-    keep: Keep<FrontendView>,
+    keep: AnswerKeeper<FrontendView>,
 ) -> Result<FrontendView, Problem> {
     let new = input.checked()?;
     let (project, config) = (at.project, Arc::clone(&deployments.config));
     let owner = project.clone();
-    let keep = keep.of(move |frontend| FrontendView::new(frontend, &owner, &config));
+    let keep = keep.map_view(move |frontend| FrontendView::new(frontend, &owner, &config));
     let frontend = deployments
         .create_frontend(project.clone(), new, keep)
         .await?;

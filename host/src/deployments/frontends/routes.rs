@@ -11,7 +11,7 @@ use super::operations;
 use super::requests::{CreateFrontend, Republish, WhichContent, explain_share_fields};
 use super::scope::{FrontendScope, TargetPath};
 use super::views::{ContentView, FrontendList, FrontendView};
-use crate::access::idempotency::{Repeatable, Route};
+use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::access::{Editor, Viewer};
 use crate::deployments::Deployments;
 use crate::http::context::Context;
@@ -36,7 +36,7 @@ use crate::projects::scope::ProjectScope;
 )]
 pub async fn create(
     State(deployments): State<Arc<Deployments>>,
-    request: Repeatable,
+    request: IdempotentRequest,
     at: ProjectScope<Editor>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
@@ -45,13 +45,13 @@ pub async fn create(
         .await
         .map_err(explain_share_fields)?;
     let (caller, parent) = (at.authority.caller.clone(), at.project.id.to_string());
-    let route = Route {
+    let route = IdempotencyScope {
         name: "frontends",
         parent: &parent,
     };
     let work = |keep| operations::create(deployments, at, body.value, keep);
     request
-        .once(Some(&caller), route, &body.raw, StatusCode::CREATED, work)
+        .run_once(Some(&caller), route, &body.raw, StatusCode::CREATED, work)
         .await
 }
 

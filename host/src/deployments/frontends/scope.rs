@@ -7,7 +7,7 @@ use http::request::Parts;
 use serde::Deserialize;
 
 use super::{Frontend, FrontendError, Target};
-use crate::access::{Floor, HasFloor};
+use crate::access::{HasMinimumRole, MinimumRole};
 use crate::config::Config;
 use crate::deployments::Deployments;
 use crate::http::problem::Problem;
@@ -24,7 +24,7 @@ pub struct FrontendScope<F> {
     pub frontend: Frontend,
 }
 
-impl<F: Floor> FrontendScope<F> {
+impl<F: MinimumRole> FrontendScope<F> {
     /// Finds an active frontend of a project.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl<F: Floor> FrontendScope<F> {
     }
 }
 
-impl<F: Floor> HasFloor for FrontendScope<F> {
+impl<F: MinimumRole> HasMinimumRole for FrontendScope<F> {
     const ROLE: Role = F::ROLE;
 }
 
@@ -72,7 +72,7 @@ impl TargetPath {
     }
 }
 
-impl<F: Floor, S> FromRequestParts<S> for FrontendScope<F>
+impl<F: MinimumRole, S> FromRequestParts<S> for FrontendScope<F>
 where
     S: Send + Sync,
     Projects: FromRef<S>,

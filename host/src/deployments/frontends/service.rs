@@ -6,9 +6,9 @@ use super::model::{
     Frontend, FrontendError, FrontendState, MemberSummary, NewContent, NewFrontend, Target,
 };
 use super::store;
-use crate::control::answers::Keep;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
 use crate::control::events::{self, Event};
+use crate::control::kept_answers::AnswerKeeper;
 use crate::control::{self, Tx};
 use crate::deployments::publication::{Address, announce, announce_slug};
 use crate::deployments::publish::PageSource;
@@ -26,8 +26,8 @@ impl Deployments {
     /// The database's; the events that it did not follow are there still, then.
     pub async fn follow_operators(&self) -> Result<(), control::Error> {
         for (id, event) in self.control.read(events::unhandled).await? {
-            if let Some(Event::Noted(deed)) = &event {
-                events::log(deed);
+            if let Some(Event::CommandRun(record)) = &event {
+                events::log_command(record);
             }
             let (config, now) = (Arc::clone(&self.config), self.clock.now());
             let followed: Result<(), control::Error> = self
@@ -36,7 +36,7 @@ impl Deployments {
                     if let Some(Event::SlugChanged(slug)) = event {
                         announce_slug(tx, &config, &slug, now)?;
                     }
-                    events::handled(tx, id)
+                    events::delete(tx, id)
                 })
                 .await;
             followed?;
@@ -52,7 +52,7 @@ impl Deployments {
         &self,
         project: Project,
         new: NewFrontend,
-        keep: Keep<Frontend>,
+        keep: AnswerKeeper<Frontend>,
     ) -> Result<Frontend, FrontendError> {
         self.check_room(project.workspace.id, Room::for_frontend)
             .await?;
@@ -99,7 +99,7 @@ impl Deployments {
         mut frontend: Frontend,
         name: Option<String>,
         content: String,
-        keep: Keep<Frontend>,
+        keep: AnswerKeeper<Frontend>,
     ) -> Result<Frontend, FrontendError> {
         let source = PageSource {
             content_type: frontend.content_type,
@@ -124,8 +124,14 @@ impl Deployments {
                 }
                 frontend.state = FrontendState::Active;
                 frontend.source = Some(published.source);
-                projects::did(tx, &project.id, Act::FrontendCreate, &frontend.id, now)?;
-                keep.keep(tx, &frontend)?;
+                projects::record_audit(
+                    tx,
+                    &project.id,
+                    AuditAction::FrontendCreate,
+                    &frontend.id,
+                    now,
+                )?;
+                keep.store(tx, &frontend)?;
                 Ok(frontend)
             })
             .await?;
@@ -231,7 +237,7 @@ impl Deployments {
                     published,
                 };
                 revisions::release(tx, &frontend, &released, now)?;
-                projects::did(tx, &project.id, Act::FrontendPublish, &id, now)?;
+                projects::record_audit(tx, &project.id, AuditAction::FrontendPublish, &id, now)?;
                 Self::active_in(tx, &project.id, &id)
             })
             .await?;
@@ -270,7 +276,13 @@ impl Deployments {
                 // One that is being created goes too: its creator will not find it any more.
                 deployments::store::remove(tx, &frontend.id, now)?;
                 announce(tx, &config, &address_of(&frontend, &project), now)?;
-                projects::did(tx, &project.id, Act::FrontendDelete, &frontend.id, now)?;
+                projects::record_audit(
+                    tx,
+                    &project.id,
+                    AuditAction::FrontendDelete,
+                    &frontend.id,
+                    now,
+                )?;
                 Ok::<_, FrontendError>(true)
             })
             .await?;

@@ -16,7 +16,7 @@ const FRONTEND: &str = "SELECT d.id, d.slug, d.content_type, d.title, d.state, d
 
 /// A frontend as its row says, without what is counted elsewhere.
 fn frontend_row(row: &Row<'_>) -> rusqlite::Result<Frontend> {
-    let row = Columns::of(row);
+    let row = Columns::new(row);
     Ok(Frontend {
         id: row.get("id")?,
         slug: row.get("slug")?,

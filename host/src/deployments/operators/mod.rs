@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use store::Reference;
 
 use crate::config::Config;
-use crate::content::{self, Artifact, Content, Digest, OnceFiles, Place};
-use crate::control::audit::Act;
+use crate::content::{self, Artifact, Content, ContentLocation, Digest, OneTimeFiles};
+use crate::control::audit::AuditAction;
 use crate::control::events::{self, Event};
 use crate::control::{Control, Error, answers};
 use crate::deployments;
@@ -41,15 +41,15 @@ pub async fn set_disabled(
             };
             match served {
                 Some(config) => announce_slug(tx, &config, &slug, now)?,
-                None => events::tell(tx, &Event::SlugChanged(slug), now)?,
+                None => events::record(tx, &Event::SlugChanged(slug), now)?,
             }
             let act = match disabled {
-                true => Act::DeploymentDisable,
-                false => Act::DeploymentEnable,
+                true => AuditAction::DeploymentDisable,
+                false => AuditAction::DeploymentEnable,
             };
             match project {
-                Some(project) => projects::did(tx, &project, act, &id, now)?,
-                None => tx.did(act, None, &id, now)?,
+                Some(project) => projects::record_audit(tx, &project, act, &id, now)?,
+                None => tx.record_audit(act, None, &id, now)?,
             }
             Ok(true)
         })
@@ -113,10 +113,10 @@ pub async fn contents(control: &Control) -> Result<BTreeSet<Digest>, Error> {
 pub async fn follow_content(
     control: &Control,
     content: &Content,
-    place: &Place,
-    before: &Place,
+    place: &ContentLocation,
+    before: &ContentLocation,
 ) -> anyhow::Result<()> {
-    if place == before && place.lasts() {
+    if place == before && place.is_durable() {
         return Ok(());
     }
     let mut missing = contents(control).await?;
@@ -124,7 +124,7 @@ pub async fn follow_content(
     for there in content.list().await?.0 {
         missing.remove(&there);
     }
-    if !missing.is_empty() && !before.lasts() {
+    if !missing.is_empty() && !before.is_durable() {
         anyhow::bail!(
             "content_url: content was in memory, and what pages need ended with that process: begin with another data directory"
         );
@@ -135,7 +135,7 @@ pub async fn follow_content(
             missing.len()
         );
     }
-    Ok(place.note()?)
+    Ok(place.record()?)
 }
 
 /// Every deployment that there is, whatever its state.
@@ -151,8 +151,8 @@ pub async fn forget_one_time(control: &Control, now: Timestamp) -> Result<usize,
             for id in &ids {
                 deployments::store::remove(tx, id, now)?;
             }
-            answers::forget_absent(tx, DEPLOY, &store::ids(tx)?)?;
-            events::forget(tx)?;
+            kept_answers::delete_absent(tx, DEPLOY, &store::ids(tx)?)?;
+            events::delete_all(tx)?;
             Ok(ids.len())
         })
         .await
@@ -184,7 +184,7 @@ pub struct Findings {
 pub async fn check(
     control: &Control,
     content: &Content,
-    once: Option<&OnceFiles>,
+    once: Option<&OneTimeFiles>,
 ) -> anyhow::Result<Findings> {
     let mut found = Findings::default();
     let references = check_rows(control, &mut found).await?;
@@ -226,7 +226,7 @@ async fn check_rows(control: &Control, found: &mut Findings) -> anyhow::Result<V
     }
     found.errors.extend(contradictions);
     let counters = control.counters();
-    let damage = tokio::task::spawn_blocking(move || counters.damage()).await??;
+    let damage = tokio::task::spawn_blocking(move || counters.integrity_error()).await??;
     found
         .errors
         .extend(damage.map(|line| format!("counters: {line}")));
@@ -297,7 +297,7 @@ async fn check_unused(
 /// where a file is missing: a share that was read meanwhile has neither.
 async fn check_once(
     control: &Control,
-    once: &OnceFiles,
+    once: &OneTimeFiles,
     found: &mut Findings,
 ) -> anyhow::Result<()> {
     let rows = async || control.read(deployments::store::one_time_ids).await;

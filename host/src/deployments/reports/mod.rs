@@ -7,8 +7,8 @@ use utoipa::ToSchema;
 
 use super::views::Reported;
 use super::{Deployments, store};
-use crate::control::answers::Keep;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::control::{Control, Error};
 use svc_base::clock::Timestamp;
 use svc_base::ids::ReportId;
@@ -98,7 +98,7 @@ impl Deployments {
     pub async fn report(
         &self,
         report: NewReport,
-        keep: Keep<Reported>,
+        keep: AnswerKeeper<Reported>,
     ) -> Result<Reported, ReportError> {
         let id = ReportId::new(&self.clock, &self.random)?;
         let now = self.clock.now();
@@ -110,7 +110,7 @@ impl Deployments {
                 }
                 store::insert_report(tx, &id, &report, now)?;
                 let reported = Reported { id };
-                keep.keep(tx, &reported)?;
+                keep.store(tx, &reported)?;
                 Ok(reported)
             })
             .await
@@ -132,7 +132,7 @@ pub async fn close(
         .write(move |tx| {
             let closed = store::close_report(tx, &id, now)?;
             if closed.is_some() {
-                tx.did(Act::ReportClose, None, &id, now)?;
+                tx.record_audit(AuditAction::ReportClose, None, &id, now)?;
             }
             Ok(closed)
         })

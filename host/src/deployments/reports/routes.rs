@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use super::{NewReport, Reason};
 use crate::access::MaybeCaller;
-use crate::access::idempotency::{Repeatable, Route};
+use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::config::Config;
 use crate::deployments::answer::platform_page;
 use crate::deployments::views::Reported;
@@ -57,7 +57,7 @@ pub async fn report(
     State(deployments): State<Arc<Deployments>>,
     context: Context,
     headers: HeaderMap,
-    request: Repeatable,
+    request: IdempotentRequest,
     caller: MaybeCaller,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
@@ -75,12 +75,12 @@ pub async fn report(
 /// Takes a report, once for each idempotency key.
 async fn take_report(
     deployments: Arc<Deployments>,
-    request: Repeatable,
+    request: IdempotentRequest,
     MaybeCaller(caller): MaybeCaller,
     body: ReadBody<ReportRequest>,
 ) -> Result<Response, Problem> {
     let given = |text: Option<String>| text.filter(|text| !text.is_empty());
-    let route = Route {
+    let route = IdempotencyScope {
         name: "reports",
         parent: "",
     };
@@ -99,7 +99,7 @@ async fn take_report(
     };
     let by = caller.as_ref();
     request
-        .once(by, route, &body.raw, StatusCode::ACCEPTED, work)
+        .run_once(by, route, &body.raw, StatusCode::ACCEPTED, work)
         .await
 }
 

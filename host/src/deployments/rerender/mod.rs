@@ -135,7 +135,11 @@ impl Deployments {
         let Some(mut progress) = progress(&self.control).await? else {
             return Ok(None);
         };
-        let Some(guest) = self.sandbox.renderer().filter(|_| !progress.is_finished()) else {
+        let Some(guest) = self
+            .sandbox
+            .renderer_digest()
+            .filter(|_| !progress.is_finished())
+        else {
             return Ok(None);
         };
         if self.check_disk().is_err() {

@@ -7,7 +7,7 @@ use crate::content::Digest;
 use crate::deployments::frontends::Frontend;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, RevisionId};
-use svc_base::numbers::whole;
+use svc_base::numbers::optional_whole_number;
 
 /// How a revision last became what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -108,7 +108,7 @@ pub struct Edit {
     /// Text that shall be there instead.
     pub replace: String,
     /// How often it must occur; once, if absent.
-    #[serde(default, deserialize_with = "whole")]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     #[schema(minimum = 1, default = 1)]
     pub count: Option<u64>,
 }

@@ -6,7 +6,7 @@ use super::model::{HistoryPage, RevisionKind};
 use super::requests::{CreateRevision, ReleaseRequest};
 use super::views::{ReleaseList, ReleaseView, RevisionCreated, RevisionList, RevisionView};
 use crate::access::{Editor, Viewer};
-use crate::control::answers::Keep;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::deployments::Deployments;
 use crate::deployments::frontends::scope::FrontendScope;
 use crate::http::problem::Problem;
@@ -48,11 +48,11 @@ pub async fn create(
     deployments: Arc<Deployments>,
     at: FrontendScope<Editor>,
     input: CreateRevision,
-    keep: Keep<RevisionCreated>,
+    keep: AnswerKeeper<RevisionCreated>,
 ) -> Result<RevisionCreated, Problem> {
     let (new, target) = (input.checked()?, at.target());
     let viewed = Arc::clone(&deployments);
-    let keep = keep.of(move |drafted| RevisionCreated::new(drafted, &viewed));
+    let keep = keep.map_view(move |drafted| RevisionCreated::new(drafted, &viewed));
     let drafted = deployments
         .create_draft(at.at.project, target, new, keep)
         .await?;

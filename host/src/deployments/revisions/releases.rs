@@ -2,7 +2,7 @@
 
 use super::model::{Revision, RevisionKind, RevisionState};
 use super::store;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
 use crate::control::{self, Tx};
 use crate::deployments::Deployments;
 use crate::deployments::frontends::{Frontend, FrontendError, Target, address_of, set_live};
@@ -125,10 +125,10 @@ pub(in crate::deployments) fn release(
 }
 
 /// Returns the name of a release in the audit.
-fn act_of(kind: RevisionKind) -> Act {
+fn act_of(kind: RevisionKind) -> AuditAction {
     match kind {
-        RevisionKind::Rollback => Act::RevisionRollback,
-        _ => Act::RevisionPromote,
+        RevisionKind::Rollback => AuditAction::RevisionRollback,
+        _ => AuditAction::RevisionPromote,
     }
 }
 
@@ -184,7 +184,7 @@ impl Deployments {
                         published,
                     };
                     release(tx, &frontend, &released, now)?;
-                    projects::did(tx, &project.id, act_of(new.kind), &revision.id, now)?;
+                    projects::record_audit(tx, &project.id, act_of(new.kind), &revision.id, now)?;
                     Ok(ReleaseOutcome {
                         frontend: Self::active_in(tx, &project.id, &id)?,
                         revision: Self::revision_in(tx, &id, &revision.id)?,

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::operations;
 use super::requests::{CreateRevision, ReleaseRequest, WhichRevisions};
 use super::views::{ReleaseList, ReleaseView, RevisionCreated, RevisionList, RevisionView};
-use crate::access::idempotency::{Repeatable, Route};
+use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::access::{Editor, Viewer};
 use crate::deployments::Deployments;
 use crate::deployments::answer::disabled_page;
@@ -94,19 +94,19 @@ pub struct RevisionPath {
 )]
 pub async fn create(
     State(deployments): State<Arc<Deployments>>,
-    request: Repeatable,
+    request: IdempotentRequest,
     at: FrontendScope<Editor>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.json::<CreateRevision>().await?;
     let (caller, parent) = (at.at.authority.caller.clone(), at.frontend.id.to_string());
-    let route = Route {
+    let route = IdempotencyScope {
         name: "revisions",
         parent: &parent,
     };
     let work = |keep| operations::create(deployments, at, body.value, keep);
     request
-        .once(Some(&caller), route, &body.raw, StatusCode::OK, work)
+        .run_once(Some(&caller), route, &body.raw, StatusCode::OK, work)
         .await
 }
 

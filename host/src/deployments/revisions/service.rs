@@ -8,10 +8,10 @@ use super::model::{
     Revision, RevisionKind, SourceQuery, StoredSource,
 };
 use super::store;
-use crate::access::while_awaited;
+use crate::access::while_client_waits;
 use crate::content::Digest;
-use crate::control::answers::Keep;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::control::{self, Tx};
 use crate::deployments::Deployments;
 use crate::deployments::frontends::{Frontend, FrontendError, Target};
@@ -210,7 +210,7 @@ impl Deployments {
         project: Project,
         target: Target,
         new: NewDraft,
-        keep: Keep<CreatedDraft>,
+        keep: AnswerKeeper<CreatedDraft>,
     ) -> Result<CreatedDraft, FrontendError> {
         let (frontend, active) = self.in_workflow(&project, &target).await?;
         if new.base != Some(active) {
@@ -251,7 +251,7 @@ impl Deployments {
                         kind: RevisionKind::Draft,
                     };
                     store::insert(tx, &deployment, &made, now)?;
-                    projects::did(tx, &project, Act::RevisionCreate, &id, now)?;
+                    projects::record_audit(tx, &project, AuditAction::RevisionCreate, &id, now)?;
                 }
                 // Of an older draft with the same content, too: its author has seen what is live now.
                 store::set_base(tx, &id, &active)?;
@@ -260,7 +260,7 @@ impl Deployments {
                     revision: Self::revision_in(tx, &deployment, &id)?,
                     deduplicated,
                 };
-                keep.keep(tx, &drafted)?;
+                keep.store(tx, &drafted)?;
                 Ok(drafted)
             })
             .await
@@ -288,8 +288,13 @@ impl Deployments {
     async fn edited(&self, base: Digest, edits: Vec<Edit>) -> Result<String, FrontendError> {
         let most = usize::try_from(self.config.limits.body_bytes).unwrap_or(usize::MAX);
         let text = self.text_of(base).await?;
-        let editing = self.sandbox.pages().run(move |_| apply(text, &edits, most));
-        let edited = while_awaited(editing).await.map_err(PublishError::from)?;
+        let editing = self
+            .sandbox
+            .page_lane()
+            .run(move |_| apply(text, &edits, most));
+        let edited = while_client_waits(editing)
+            .await
+            .map_err(PublishError::from)?;
         edited.map_err(PublishError::from)?
     }
 }

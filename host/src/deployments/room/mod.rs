@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use super::Deployments;
 use super::publish::PublishError;
-use crate::config::{CapReached, Holder, Part};
+use crate::config::{CapHolder, CapPart, CapReached};
 use crate::workspaces::Caller;
 use svc_base::disk;
 use svc_base::ids::WorkspaceId;
@@ -29,10 +29,10 @@ impl Publisher {
         Self { network, caller }
     }
 
-    fn kind(&self) -> Holder {
+    fn kind(&self) -> CapHolder {
         match self.caller {
-            Some(_) => Holder::Owner,
-            None => Holder::Client,
+            Some(_) => CapHolder::Owner,
+            None => CapHolder::Client,
         }
     }
 }
@@ -50,9 +50,9 @@ impl Deployments {
     }
 
     fn free_disk(&self) -> Result<u64, PublishError> {
-        let free = disk::free(&self.config.data)?;
+        let free = disk::free_bytes(&self.config.data)?;
         Ok(match &self.config.content_url {
-            Some(_) => free.min(self.content.free()?),
+            Some(_) => free.min(self.content.free_bytes()?),
             None => free,
         })
     }
@@ -73,10 +73,10 @@ impl Deployments {
         let least = limits
             .free_disk_bytes
             .saturating_add(limits.free_disk_owners_bytes);
-        if publisher.kind() == Holder::Client && self.free_disk()? < least {
+        if publisher.kind() == CapHolder::Client && self.free_disk()? < least {
             return Err(PublishError::Cap(CapReached {
                 key: "free_disk_owners_bytes",
-                part: Part::Strangers,
+                part: CapPart::Strangers,
             }));
         }
         let (room, publisher) = (self.room(), publisher.clone());

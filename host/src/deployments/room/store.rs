@@ -4,7 +4,7 @@ use ring::hmac;
 use rusqlite::Connection;
 
 use super::Publisher;
-use crate::config::{CapReached, Held, Holder, Limits, Part};
+use crate::config::{CapHolder, CapPart, CapReached, CapUsage, Limits};
 use crate::control;
 use crate::deployments::publish::PublishError;
 use crate::deployments::store;
@@ -86,13 +86,13 @@ impl Room {
         let workspaces = principal.map_or_else(Vec::new, |principal| principal.workspaces);
         let frontends = self.frontends(c, &workspaces)?;
         let kind = publisher.kind();
-        let number = Held {
+        let number = CapUsage {
             all: self.all(c)?,
             strangers: shares.strangers,
             own: shares.own + frontends,
         };
         self.limits.deployments_cap().check(kind, number, 1)?;
-        let held = Held {
+        let held = CapUsage {
             all: shares.bytes,
             strangers: shares.strangers_bytes,
             own: shares.own_bytes,
@@ -129,13 +129,13 @@ impl Room {
         let holder = ShareHolder::named(&self.key, &principal.name, true);
         let shares = self.shares(c, &holder)?;
         let own = shares.own + self.frontends(c, &principal.workspaces)?;
-        let held = Held {
+        let held = CapUsage {
             all,
             strangers: shares.strangers,
             own,
         };
         let cap = self.limits.deployments_cap();
-        cap.check(Holder::Owner, held, 1)?;
+        cap.check(CapHolder::Owner, held, 1)?;
         self.check_owner_bytes(c, &principal.workspaces)
     }
 
@@ -158,7 +158,7 @@ impl Room {
         if held >= self.limits.owner_bytes {
             return Err(PublishError::Cap(CapReached {
                 key: "owner_bytes",
-                part: Part::Owner,
+                part: CapPart::Owner,
             }));
         }
         Ok(())

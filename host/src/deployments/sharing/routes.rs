@@ -11,7 +11,7 @@ use super::operations;
 use super::requests::{ClaimRequest, UploadOptions};
 use super::scope::ShareToken;
 use crate::access::{Editor, MaybeCaller};
-use crate::control::answers::Keep;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::deployments::frontends::views::FrontendView;
 use crate::deployments::views::Deployed;
 use crate::deployments::{Deployments, Publisher};
@@ -83,10 +83,10 @@ async fn publish(
 ) -> Result<Response, Problem> {
     let (bytes, options) = body.bytes_and_query::<UploadOptions>().await?;
     let share = options.checked(&file, &bytes, &deployments.config.limits)?;
-    let publishing = deployments.publish_share(share, publisher, Keep::nothing());
+    let publishing = deployments.publish_share(share, publisher, AnswerKeeper::none());
     let deployed = publishing.await?;
     let location = HeaderValue::try_from(&deployed.url).map_err(|e| Problem::internal(&e))?;
-    let answer = if negotiate::names(headers, "application/json") {
+    let answer = if negotiate::accepts_by_name(headers, "application/json") {
         Json(deployed).into_response()
     } else {
         format!("{}\n", deployed.url).into_response()

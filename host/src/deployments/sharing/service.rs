@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::store;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
 use crate::control::{self, Change};
 use crate::deployments::frontends::{Frontend, FrontendError};
 use crate::deployments::model::Deployment;
@@ -128,7 +128,7 @@ impl Deployments {
                 room.for_claim(tx, &project.workspace.id)?;
                 store::move_to(tx, &id, (&project.id, &slug), published, now)?;
                 tx.note(Change::Slug(share.slug));
-                projects::did(tx, &project.id, Act::FrontendClaim, &id, now)?;
+                projects::record_audit(tx, &project.id, AuditAction::FrontendClaim, &id, now)?;
                 Ok::<_, ShareError>(Self::active_in(tx, &project.id, &id)?)
             })
             .await?;

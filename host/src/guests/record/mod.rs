@@ -1,12 +1,12 @@
-//! Which guests are installed: a folder for each world, with the components and one small file that says which of them serves.
+//! Records of installed guests: a folder for each world, with components and one small file that names the one that serves.
 //!
-//! A component is written and synced before the record names it, and the record is replaced by a rename: whenever a process dies, what
-//! served before serves, or what was chosen. Changes take turns by a lock of the operating system's. Where there is no record, the
-//! component whose name sorts last serves, so that one may be put there by hand before a first start.
+//! A component is written and synced before the record names it, and the record is replaced by a rename: after a crash, either
+//! the old guest or the new one serves. Changes are serialized by a file lock. Without a record the component whose name sorts
+//! last serves, so that one may be copied there by hand before a first start.
 
+mod describe;
 #[cfg(test)]
 mod tests;
-mod told;
 
 use std::fs::File;
 use std::io;
@@ -17,35 +17,40 @@ use anyhow::Context as _;
 use cap_std::fs::Dir;
 use serde::{Deserialize, Serialize};
 
-use super::components::{NEW, check_owner, installed_by_hand, is_ours};
-use crate::data_lock::make_private;
+use super::components::{
+    TEMPORARY_SUFFIX, check_owner, installed_by_hand, is_installed_by_command,
+};
+use crate::data_lock::create_private_dir;
 use svc_base::clock::Timestamp;
 use svc_base::file_lock::FileLock;
 use svc_base::{disk, fault};
-use svc_sandbox::{Choice, Choices, Fallen, GuestDigest, Origin, World, newest_first};
+use svc_sandbox::{
+    GuestChoice, GuestChoices, GuestDigest, GuestOrigin, RolledBackGuest, World,
+    components_newest_first,
+};
 
-/// The name of the record.
-const RECORD: &str = "installed.json";
-/// The form of the record that this version reads and writes.
-const FORMAT: u32 = 1;
-/// The name of the lock. Backups leave out what begins with a dot.
-const LOCK: &str = ".lock";
-/// How many guests can be rolled back one after the other; the components of earlier ones are removed.
-const DEPTH: usize = 8;
-/// How many changes are remembered.
-const HISTORY: usize = 100;
-/// How long a guest is on trial, in seconds: a day.
-const TRIAL: i64 = 24 * 3600;
+/// File name of the record.
+const RECORD_FILE: &str = "installed.json";
+/// Format version of the record that this program reads and writes.
+const FORMAT_VERSION: u32 = 1;
+/// File name of the lock. Backups leave out names that begin with a dot.
+const LOCK_FILE: &str = ".lock";
+/// Number of guests that can be rolled back one after the other; older components are removed.
+const ROLLBACK_DEPTH: usize = 8;
+/// Number of changes that are kept.
+const MAX_CHANGES: usize = 100;
+/// Length of a guest's trial, in seconds: a day.
+const TRIAL_SECONDS: i64 = 24 * 3600;
 
-/// Choices for a world.
+/// Installed guests of a world.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
     format: u32,
-    /// Counts the changes, so that a server can say which one it follows.
+    /// Number of changes so far: the server reports which one it follows.
     pub sequence: u64,
-    /// Guest that serves, last, and the guests before it. Empty while the built-in one serves.
-    pub serving: Vec<Installed>,
+    /// Installed guests; the last one serves. Empty while the built-in guest serves.
+    pub serving: Vec<InstalledGuest>,
     /// The latest changes, oldest first.
     pub history: Vec<Change>,
 }
@@ -53,107 +58,109 @@ pub struct Record {
 /// A component that was installed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Installed {
+pub struct InstalledGuest {
     /// SHA-256 of the guest.
     pub digest: GuestDigest,
-    /// The name of its file in the folder.
+    /// File name in the folder.
     pub file: String,
-    /// How large that is.
+    /// Size of the file.
     pub bytes: u64,
-    /// Since when it serves.
+    /// Time since which it serves.
     pub installed_at: Timestamp,
-    /// Where it came from.
+    /// Path of the file that was installed.
     pub from: String,
 }
 
-/// Something that changed who serves.
+/// A change of the guest that serves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
-    /// Time of the installation.
+    /// Time of the change.
     pub at: Timestamp,
     /// Kind of the change.
     pub kind: ChangeKind,
-    /// Guest that serves since; absent for the built-in one.
+    /// Guest that serves after the change; absent for the built-in one.
     pub digest: Option<GuestDigest>,
-    /// Why, if nobody asked for it.
+    /// Reason, if no operator asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// How it came that another guest serves.
+/// Cause of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeKind {
-    /// An operator installed it.
+    /// An operator installed a guest.
     Install,
-    /// An operator put back the one before.
+    /// An operator put the previous guest back.
     Rollback,
-    /// The one before took its place back, because the newer one failed where it does not.
+    /// The previous guest serves again, because the newer one failed where it does not.
     Automatic,
 }
 
 impl Record {
     /// Returns the guest that serves; `None` for the built-in one.
-    pub fn top(&self) -> Option<&Installed> {
+    pub fn current_guest(&self) -> Option<&InstalledGuest> {
         self.serving.last()
     }
 
-    /// The end of the trial of the guest that serves: a day after its installation, also where a rollback has put it back.
-    /// A guest that was put there by hand has none.
+    /// Returns the end of the trial of the guest that serves: a day after its installation, even after a rollback. A guest that
+    /// was copied there by hand has no trial.
     pub fn trial_until(&self) -> Option<Timestamp> {
-        let top = self.top().filter(|top| is_ours(Path::new(&top.file)))?;
-        Some(top.installed_at.plus_seconds(TRIAL))
+        let top = self
+            .current_guest()
+            .filter(|top| is_installed_by_command(Path::new(&top.file)))?;
+        Some(top.installed_at.plus_seconds(TRIAL_SECONDS))
     }
 
-    fn changed(&mut self, kind: ChangeKind, at: Timestamp, why: Option<String>) {
+    fn add_change(&mut self, kind: ChangeKind, at: Timestamp, why: Option<String>) {
         self.sequence += 1;
-        let digest = self.top().map(|top| top.digest);
+        let digest = self.current_guest().map(|top| top.digest);
         self.history.push(Change {
             at,
             kind,
             digest,
             why,
         });
-        let old = self.history.len().saturating_sub(HISTORY);
+        let old = self.history.len().saturating_sub(MAX_CHANGES);
         self.history.drain(..old);
     }
 }
 
-/// Why nothing was changed.
+/// Reason why nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// It is what serves.
+    /// The guest serves already.
     #[error("this guest serves already")]
-    Serves,
+    AlreadyServing,
     /// Nothing was installed, or all of it was rolled back.
     #[error("the built-in {0} guest serves: there is none before it")]
-    NothingBefore(World),
-    /// A component is to serve that is not in the folder.
+    NoPreviousGuest(World),
+    /// The component is not in the folder.
     #[error("component {0} is not in the folder of guests: install its file again")]
-    Gone(GuestDigest),
-    /// Another guest serves by now than the one that was to be replaced.
+    ComponentMissing(GuestDigest),
+    /// The guest to be replaced no longer serves.
     #[error("another guest serves meanwhile")]
-    Another,
-    /// The disk's, or a record that nobody can read.
+    OtherGuestServes,
+    /// An error of the disk, or an unreadable record.
     #[error(transparent)]
-    Broken(#[from] anyhow::Error),
+    Internal(#[from] anyhow::Error),
 }
 
 impl From<io::Error> for RecordError {
     fn from(error: io::Error) -> Self {
-        Self::Broken(error.into())
+        Self::Internal(error.into())
     }
 }
 
-/// Keeps a stored component in its folder until it is dropped, or its process ends.
+/// Keeps a stored component in its folder until it is dropped or its process ends.
 #[derive(Debug)]
 #[must_use]
 pub struct HeldComponent {
     _lock: FileLock,
 }
 
-/// The folder of a world's guests.
+/// Folder of a world's guests.
 #[derive(Clone, Debug)]
 pub struct Folder {
     world: World,
@@ -161,7 +168,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// That of `world` below the directory of guests; nothing need be there.
+    /// Returns the folder of `world` below the directory of guests; it need not exist.
     pub fn new(guests: &Path, world: World) -> Self {
         Self {
             world,
@@ -169,160 +176,174 @@ impl Folder {
         }
     }
 
-    /// Where the record is.
+    /// Returns the path of the record.
     pub fn record_path(&self) -> PathBuf {
-        self.path.join(RECORD)
+        self.path.join(RECORD_FILE)
     }
 
-    /// Returns where an installed component is.
-    pub fn component_path(&self, installed: &Installed) -> PathBuf {
+    /// Returns the path of an installed component.
+    pub fn component_path(&self, installed: &InstalledGuest) -> PathBuf {
         self.path.join(&installed.file)
     }
 
-    /// Reads the record of choices.
+    /// Reads the record.
     ///
     /// # Errors
-    /// The disk's, or a record that is none.
+    /// The disk's errors, or an unreadable record.
     pub fn read(&self) -> anyhow::Result<Record> {
         let path = self.record_path();
         let text = match std::fs::read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(self.placed()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(self.record_of_manual_guests());
+            }
             text => text.with_context(|| format!("reading {}", path.display()))?,
         };
         let record: Record =
             serde_json::from_slice(&text).with_context(|| format!("in {}", path.display()))?;
         anyhow::ensure!(
-            record.format == FORMAT,
+            record.format == FORMAT_VERSION,
             "{} is of another version of this program",
             path.display()
         );
         Ok(record)
     }
 
-    /// Makes a record of the guest that was put there by hand, where there is no record.
-    fn placed(&self) -> Record {
-        let mut serving: Vec<Installed> = newest_first(&self.path)
+    /// Makes a record of components that were copied there by hand, where no record exists.
+    fn record_of_manual_guests(&self) -> Record {
+        let mut serving: Vec<InstalledGuest> = components_newest_first(&self.path)
             .into_iter()
-            .filter(|path| !is_ours(path))
-            .take(DEPTH)
+            .filter(|path| !is_installed_by_command(path))
+            .take(ROLLBACK_DEPTH)
             .filter_map(|path| installed_by_hand(self.world, &path))
             .collect();
         serving.reverse();
         Record {
-            format: FORMAT,
+            format: FORMAT_VERSION,
             serving,
             ..Record::default()
         }
     }
 
-    /// Returns the guest that the sandbox is to try.
-    pub fn choice(&self, record: &Record, now: Timestamp) -> Choice {
-        let files = record.serving.iter().rev().map(|installed| Origin::File {
-            path: self.path.join(&installed.file),
-            digest: Some(installed.digest),
-        });
-        Choice {
-            origins: files.chain([Origin::BuiltIn]).collect(),
+    /// Returns the guests that the sandbox is to load, in their order.
+    pub fn choice(&self, record: &Record, now: Timestamp) -> GuestChoice {
+        let files = record
+            .serving
+            .iter()
+            .rev()
+            .map(|installed| GuestOrigin::File {
+                path: self.path.join(&installed.file),
+                digest: Some(installed.digest),
+            });
+        GuestChoice {
+            origins: files.chain([GuestOrigin::BuiltIn]).collect(),
             on_trial: record.trial_until().is_some_and(|until| now < until),
         }
     }
 
-    /// Stores a component under its digest, durably. It may be chosen then, and stays in the folder until it is chosen or the
-    /// returned hold is dropped: other changes do not remove it meanwhile.
+    /// Stores a component under its digest, durably. It stays in the folder until it is chosen or the returned hold is dropped:
+    /// other changes do not remove it meanwhile.
     ///
     /// # Errors
-    /// The disk's, or a folder of somebody else's.
+    /// The disk's errors, or a folder of another user.
     pub fn store(&self, component: &[u8]) -> Result<HeldComponent, RecordError> {
         check_owner(&self.path)?;
-        make_private(&self.path)?;
-        let dir = disk::open(&self.path)?;
+        create_private_dir(&self.path)?;
+        let dir = disk::open_directory(&self.path)?;
         let _lock = self.lock()?;
-        let name = named(&GuestDigest::of(component));
-        // A file that is whole is kept: another command may hold that very file until it is chosen.
+        let name = component_file_name(&GuestDigest::of(component));
+        // An identical file is kept: another command may hold it until it is chosen.
         if dir.read(&name).ok().as_deref() != Some(component) {
-            disk::replace(&dir, &name, component)?;
+            disk::replace_file(&dir, &name, component)?;
         }
-        let held = FileLock::shared(File::open(self.path.join(&name))?)?;
+        let held = FileLock::try_shared(File::open(self.path.join(&name))?)?;
         fault::point("install.stored");
-        let locked = || RecordError::Broken(anyhow::anyhow!("another process keeps {name} locked"));
+        let locked =
+            || RecordError::Internal(anyhow::anyhow!("another process keeps {name} locked"));
         let _lock = held.ok_or_else(locked)?;
         Ok(HeldComponent { _lock })
     }
 
-    /// Lets a component that is stored serve from now on. Durable when it answers.
+    /// Makes a stored component the one that serves. Durable on return.
     ///
     /// # Errors
-    /// [`RecordError::Serves`], [`RecordError::Gone`], or the disk's.
+    /// [`RecordError::AlreadyServing`], [`RecordError::ComponentMissing`], or the disk's.
     pub fn choose(
         &self,
         digest: GuestDigest,
         from: String,
         now: Timestamp,
     ) -> Result<Record, RecordError> {
-        let dir = disk::open(&self.path)?;
+        let dir = disk::open_directory(&self.path)?;
         let _lock = self.lock()?;
         let mut record = self.read()?;
-        if record.top().is_some_and(|top| top.digest == digest) {
-            return Err(RecordError::Serves);
+        if record
+            .current_guest()
+            .is_some_and(|top| top.digest == digest)
+        {
+            return Err(RecordError::AlreadyServing);
         }
-        let file = named(&digest);
+        let file = component_file_name(&digest);
         let bytes = match dir.metadata(&file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(RecordError::Gone(digest));
+                return Err(RecordError::ComponentMissing(digest));
             }
             stored => stored?.len(),
         };
-        record.serving.push(Installed {
+        record.serving.push(InstalledGuest {
             digest,
             file,
             bytes,
             installed_at: now,
             from,
         });
-        let old = record.serving.len().saturating_sub(DEPTH);
+        let old = record.serving.len().saturating_sub(ROLLBACK_DEPTH);
         record.serving.drain(..old);
-        record.changed(ChangeKind::Install, now, None);
+        record.add_change(ChangeKind::Install, now, None);
         self.write(&dir, &record)?;
         fault::point("install.recorded");
         self.remove_unused(&dir, &record);
         Ok(record)
     }
 
-    /// Lets the guest that served before serve again, or the built-in one. Durable when it answers. With `only`, that guest and no
-    /// other loses its place, so that two who see the same fault do not put back two; with a reason, no operator has asked for it.
+    /// Makes the previous guest serve again, or the built-in one. Durable on return. With `only`, it fails unless that guest
+    /// serves: two operators who see one fault do not roll back twice.
     ///
     /// # Errors
-    /// [`RecordError::NothingBefore`]; [`RecordError::Another`] where `only` does not serve; or the disk's.
+    /// [`RecordError::NoPreviousGuest`]; [`RecordError::OtherGuestServes`] where `only` does not serve; or the disk's.
     pub fn roll_back(
         &self,
         only: Option<GuestDigest>,
         now: Timestamp,
     ) -> Result<Record, RecordError> {
         if !self.path.is_dir() {
-            return Err(RecordError::NothingBefore(self.world));
+            return Err(RecordError::NoPreviousGuest(self.world));
         }
-        let dir = disk::open(&self.path)?;
+        let dir = disk::open_directory(&self.path)?;
         let _lock = self.lock()?;
         let mut record = self.read()?;
         let top = record
             .serving
             .pop()
-            .ok_or(RecordError::NothingBefore(self.world))?;
+            .ok_or(RecordError::NoPreviousGuest(self.world))?;
         if only.is_some_and(|digest| digest != top.digest) {
-            return Err(RecordError::Another);
+            return Err(RecordError::OtherGuestServes);
         }
-        record.changed(ChangeKind::Rollback, now, None);
+        record.add_change(ChangeKind::Rollback, now, None);
         self.write(&dir, &record)?;
         self.remove_unused(&dir, &record);
         Ok(record)
     }
 
-    /// Takes a guest that fell out of those that serve, wherever it is among them by now. Durable when it answers.
-    pub fn drop_fallen(&self, fallen: &Fallen, now: Timestamp) -> Result<(), RecordError> {
+    /// Removes a rolled back guest from those that serve, at any depth. Durable on return.
+    pub fn remove_rolled_back(
+        &self,
+        fallen: &RolledBackGuest,
+        now: Timestamp,
+    ) -> Result<(), RecordError> {
         if !self.path.is_dir() {
             return Ok(());
         }
-        let dir = disk::open(&self.path)?;
+        let dir = disk::open_directory(&self.path)?;
         let _lock = self.lock()?;
         let mut record = self.read()?;
         let before = record.serving.len();
@@ -330,17 +351,17 @@ impl Folder {
         if record.serving.len() == before {
             return Ok(());
         }
-        record.changed(ChangeKind::Automatic, now, Some(fallen.why.clone()));
+        record.add_change(ChangeKind::Automatic, now, Some(fallen.why.clone()));
         self.write(&dir, &record)?;
         self.remove_unused(&dir, &record);
         Ok(())
     }
 
-    /// Keeps what is there as it is until it is dropped; `None` where nothing was installed by a command, or by somebody
-    /// whose lock is not ours to take. Blocks.
-    pub fn hold(&self) -> io::Result<Option<File>> {
+    /// Locks the folder against changes until the file is dropped. `None` if no command has installed anything, or the lock
+    /// belongs to another user. Blocks.
+    pub fn lock_existing(&self) -> io::Result<Option<File>> {
         use io::ErrorKind::{NotFound, PermissionDenied, ReadOnlyFilesystem};
-        match File::open(self.path.join(LOCK)) {
+        match File::open(self.path.join(LOCK_FILE)) {
             Err(error)
                 if matches!(
                     error.kind(),
@@ -361,17 +382,17 @@ impl Folder {
         check_owner(&self.path)?;
         let mut options = File::options();
         let options = options.create(true).truncate(false).write(true).mode(0o600);
-        let file = options.open(self.path.join(LOCK))?;
+        let file = options.open(self.path.join(LOCK_FILE))?;
         file.lock()?;
         Ok(file)
     }
 
     fn write(&self, dir: &Dir, record: &Record) -> Result<(), RecordError> {
         let text = serde_json::to_vec_pretty(record).map_err(anyhow::Error::from)?;
-        Ok(disk::replace(dir, RECORD, &text)?)
+        Ok(disk::replace_file(dir, RECORD_FILE, &text)?)
     }
 
-    /// Removes components that neither the record names nor a command holds. What cannot be removed is removed with the next change.
+    /// Removes components that no record names and no command holds. A failed removal is tried again with the next change.
     fn remove_unused(&self, dir: &Dir, record: &Record) {
         let Ok(entries) = dir.entries() else { return };
         for name in entries
@@ -379,30 +400,30 @@ impl Folder {
             .filter_map(|entry| entry.file_name().into_string().ok())
         {
             let kept = record.serving.iter().any(|kept| kept.file == name);
-            let ours = is_ours(Path::new(&name)) || name.ends_with(NEW);
+            let ours =
+                is_installed_by_command(Path::new(&name)) || name.ends_with(TEMPORARY_SUFFIX);
             if ours && !kept && !self.is_held(&name) {
                 let _ = disk::remove_file(dir, &name);
             }
         }
     }
 
-    /// Whether a command holds a component that it has stored and that is yet to be chosen.
+    /// Whether a command holds a component that it has stored and not chosen yet.
     fn is_held(&self, name: &str) -> bool {
         let file = File::open(self.path.join(name));
-        file.and_then(FileLock::alone)
+        file.and_then(FileLock::try_exclusive)
             .is_ok_and(|lock| lock.is_none())
     }
 }
 
-/// The name of the file of a component.
-fn named(digest: &GuestDigest) -> String {
+/// Returns the file name of a component.
+fn component_file_name(digest: &GuestDigest) -> String {
     format!("{digest}.wasm")
 }
 
-/// Reads what is installed below the directory of guests, for a sandbox that starts. A record that cannot be read is
-/// named in the log, and the built-in guest serves.
-pub fn choices(guests: &Path, now: Timestamp) -> Choices {
-    let mut choices = Choices::default();
+/// Reads the installed guests for a sandbox that starts. An unreadable record is logged, and the built-in guest serves.
+pub fn read_choices(guests: &Path, now: Timestamp) -> GuestChoices {
+    let mut choices = GuestChoices::default();
     for world in World::ALL {
         let folder = Folder::new(guests, world);
         match folder.read() {

@@ -1,4 +1,4 @@
-//! Differences as files to look at: a folder that is made with the first of them, for its owner alone.
+//! Differences as files: a folder that is created with the first of them, readable by its owner alone.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -7,19 +7,19 @@ use bytes::Bytes;
 use cap_std::fs::Dir;
 use serde_json::json;
 
-use crate::backends::kept_sql::KeptSql;
+use crate::backends::stored_sql::StoredSql;
 use crate::deployments::operators::StoredPage;
 use svc_base::disk;
 use svc_base::ids::BackendId;
 use svc_sandbox::Statement;
 
-/// How many differences are written; further ones are only counted.
-const WRITTEN: u64 = 1000;
+/// Number of differences that are written; further ones are only counted.
+const MAX_WRITTEN: u64 = 1000;
 
-/// The folder of differences.
+/// Folder of differences.
 #[derive(Debug)]
 pub struct Differences {
-    /// Absent where they are only counted.
+    /// Absent if differences are only counted.
     path: Option<PathBuf>,
     dir: Option<Dir>,
     written: u64,
@@ -27,11 +27,11 @@ pub struct Differences {
 }
 
 impl Differences {
-    /// A folder that is to be made, or is empty.
+    /// Uses a folder that is missing or empty.
     ///
     /// # Errors
-    /// It holds something.
-    pub fn to(path: PathBuf) -> anyhow::Result<Self> {
+    /// The folder is not empty.
+    pub fn in_folder(path: PathBuf) -> anyhow::Result<Self> {
         if let Ok(mut entries) = std::fs::read_dir(&path) {
             anyhow::ensure!(
                 entries.next().is_none(),
@@ -41,12 +41,12 @@ impl Differences {
         }
         Ok(Self {
             path: Some(path),
-            ..Self::nowhere()
+            ..Self::counted_only()
         })
     }
 
-    /// No folder: differences are only counted.
-    pub fn nowhere() -> Self {
+    /// Uses no folder: differences are only counted.
+    pub fn counted_only() -> Self {
         Self {
             path: None,
             dir: None,
@@ -55,78 +55,79 @@ impl Differences {
         }
     }
 
-    /// Where something was written.
+    /// Returns the folder, if something was written.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref().filter(|_| self.dir.is_some())
     }
 
-    /// How many differences are not among the files.
+    /// Returns the number of differences without files.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    pub(super) fn page(
+    pub(super) fn write_page(
         &mut self,
         page: &StoredPage,
         old: &Result<Bytes, String>,
         new: &Result<Bytes, String>,
     ) -> io::Result<()> {
-        // A slug may have been another page's a moment ago.
+        // The slug may have belonged to another page a moment ago.
         let name = format!("{}-{}", page.slug, page.id);
-        let Some(dir) = self.folder("pages", &name)? else {
+        let Some(dir) = self.create_folder("pages", &name)? else {
             return Ok(());
         };
         for (name, answer) in [("old", old), ("new", new)] {
             match answer {
-                Ok(page) => write(&dir, &format!("{name}.html"), page)?,
-                Err(why) => write(&dir, &format!("{name}.error.txt"), why.as_bytes())?,
+                Ok(page) => write_file(&dir, &format!("{name}.html"), page)?,
+                Err(why) => write_file(&dir, &format!("{name}.error.txt"), why.as_bytes())?,
             }
         }
         Ok(())
     }
 
-    pub(super) fn verdict(
+    pub(super) fn write_verdict(
         &mut self,
         backend: BackendId,
-        piece: &KeptSql,
+        piece: &StoredSql,
         old: &Result<Vec<Statement>, String>,
         new: &Result<Vec<Statement>, String>,
     ) -> io::Result<()> {
         let name = format!("{backend}-{}", piece.name);
-        let Some(dir) = self.folder("verdicts", &name)? else {
+        let Some(dir) = self.create_folder("verdicts", &name)? else {
             return Ok(());
         };
-        write(&dir, "statement.sql", piece.sql.as_bytes())?;
+        write_file(&dir, "statement.sql", piece.sql.as_bytes())?;
         for (name, answer) in [("old", old), ("new", new)] {
             let said = match answer {
                 Ok(statements) => json!({ "allowed": statements }),
                 Err(why) => json!({ "refused": why }),
             };
             let said = serde_json::to_vec_pretty(&said)?;
-            write(&dir, &format!("{name}.json"), &said)?;
+            write_file(&dir, &format!("{name}.json"), &said)?;
         }
         Ok(())
     }
 
-    /// A folder for one difference, unless there are too many.
-    fn folder(&mut self, kind: &str, name: &str) -> io::Result<Option<Dir>> {
-        let Some(path) = self.path.as_deref().filter(|_| self.written < WRITTEN) else {
+    /// Creates a folder for one difference; `None` beyond the limit.
+    fn create_folder(&mut self, kind: &str, name: &str) -> io::Result<Option<Dir>> {
+        let Some(path) = self.path.as_deref().filter(|_| self.written < MAX_WRITTEN) else {
             self.left_out += 1;
             return Ok(None);
         };
         self.written += 1;
         if self.dir.is_none() {
-            crate::data_lock::make_private(path)?;
-            self.dir = Some(disk::open(path)?);
+            crate::data_lock::create_private_dir(path)?;
+            self.dir = Some(disk::open_directory(path)?);
         }
         let Some(dir) = &self.dir else {
             return Ok(None);
         };
-        let kind = disk::subdirectory(dir, kind)?;
-        disk::subdirectory(&kind, name).map(Some)
+        let kind = disk::ensure_subdirectory(dir, kind)?;
+        disk::ensure_subdirectory(&kind, name).map(Some)
     }
 }
 
-fn write(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
-    dir.open_with(name, &disk::new_file())?.write_all(bytes)
+fn write_file(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
+    dir.open_with(name, &disk::private_file_options())?
+        .write_all(bytes)
 }

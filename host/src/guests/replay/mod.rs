@@ -1,9 +1,9 @@
-//! Replay of everything stored, with the guest that serves and with a new one: the pages and verdicts that would
-//! differ, and the cost.
+//! Replay of everything stored, with the installed guest and with a new one: the pages and verdicts that would differ, and the
+//! cost.
 //!
-//! Only reads, beside a server that may be at work: a hold keeps the collector away, so that a source which a row names stays. What
-//! belongs to few, protected and one-time shares, is compared in memory and counted, and never written anywhere. A one-time share has
-//! no source but for HTML, whose page it is; the others cannot be replayed.
+//! A replay only reads, and a server may run meanwhile: a hold keeps the collector from removing sources. Protected and one-time
+//! shares are compared in memory and counted, and never written. A one-time share has no source except for HTML, where the page
+//! is the source; others cannot be replayed.
 
 use std::sync::Arc;
 
@@ -12,74 +12,74 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use serde::Serialize;
 
-use super::check::Watch;
-use crate::backends::kept_sql;
-use crate::content::{Content, Hold, OnceFiles};
+use super::check::ProgressSink;
+use crate::backends::stored_sql;
+use crate::content::{Content, ContentLock, OneTimeFiles};
 use crate::control::Control;
 use crate::deployments::operators::{self, StoredPage};
 use crate::deployments::runtime;
 use svc_base::clock::Timestamp;
 use svc_sandbox::{
-    ContentType, GateFailure, GuestDigest, RenderFailure, RuntimeScript, Sandbox, SandboxConfig,
-    Source, Statement, Total, World,
+    CallTotals, ContentType, GateFailure, GuestDigest, RenderFailure, RuntimeScript, Sandbox,
+    SandboxConfig, Source, Statement, World,
 };
 
 pub use differences::Differences;
 
 mod differences;
 
-/// How many rows are read at once.
-const STEP: u32 = 200;
+/// Number of rows that are read at once.
+const ROWS_AT_ONCE: u32 = 200;
 
 /// Result of a replay with two guests.
 #[derive(Clone, Debug, Serialize)]
-pub struct Replayed {
-    /// The guest that serves.
+pub struct ReplayResult {
+    /// Digest of the installed guest.
     pub installed: GuestDigest,
-    /// Counts of pages that everybody may see.
-    pub open: Counts,
-    /// Protected and one-time shares.
-    pub private: Counts,
-    /// One-time shares, of which there is no source.
+    /// Counts of public pages and of SQL.
+    pub open: ComparisonCounts,
+    /// Counts of protected and one-time shares.
+    pub private: ComparisonCounts,
+    /// Number of one-time shares without a source.
     pub without_source: u64,
     /// Budgets that the calls used.
-    pub used: Used,
+    pub used: BudgetUse,
 }
 
-impl Replayed {
-    /// How often the new guest fails where the one that serves does not.
+impl ReplayResult {
+    /// Returns how often the new guest fails where the installed one does not.
     pub fn newly_failing(&self) -> u64 {
         self.open.newly_failing + self.private.newly_failing
     }
 }
 
-/// How answers compare.
+/// Counts of comparisons.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
-    /// Byte for byte the same.
+pub struct ComparisonCounts {
+    /// Both answers are equal, byte for byte.
     pub identical: u64,
-    /// Both are answers, and not the same.
+    /// Both succeed with different answers.
     pub differing: u64,
-    /// Only the guest that serves has an answer.
+    /// Only the installed guest succeeds.
     pub newly_failing: u64,
-    /// Only the new guest has one.
+    /// Only the new guest succeeds.
     pub newly_working: u64,
-    /// Neither has.
+    /// Both fail.
     pub failing: u64,
 }
 
 /// Budgets that two guests used on the same input.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Used {
-    /// The guest that serves.
-    pub installed: Total,
-    /// The new one.
-    pub new: Total,
+pub struct BudgetUse {
+    /// The installed guest.
+    pub installed: CallTotals,
+    /// The new guest.
+    pub new: CallTotals,
 }
 
-/// How two answers compare.
+/// Comparison of two answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Compared {
+enum Comparison {
     Identical,
     Differing,
     NewlyFailing,
@@ -87,73 +87,73 @@ enum Compared {
     Failing,
 }
 
-impl Counts {
-    fn add(&mut self, compared: Compared) {
+impl ComparisonCounts {
+    fn add(&mut self, compared: Comparison) {
         *match compared {
-            Compared::Identical => &mut self.identical,
-            Compared::Differing => &mut self.differing,
-            Compared::NewlyFailing => &mut self.newly_failing,
-            Compared::NewlyWorking => &mut self.newly_working,
-            Compared::Failing => &mut self.failing,
+            Comparison::Identical => &mut self.identical,
+            Comparison::Differing => &mut self.differing,
+            Comparison::NewlyFailing => &mut self.newly_failing,
+            Comparison::NewlyWorking => &mut self.newly_working,
+            Comparison::Failing => &mut self.failing,
         } += 1;
     }
 }
 
-fn compared<T: PartialEq, E>(old: &Result<T, E>, new: &Result<T, E>) -> Compared {
+fn compare<T: PartialEq, E>(old: &Result<T, E>, new: &Result<T, E>) -> Comparison {
     match (old, new) {
-        (Ok(old), Ok(new)) if old == new => Compared::Identical,
-        (Ok(_), Ok(_)) => Compared::Differing,
-        (Ok(_), Err(_)) => Compared::NewlyFailing,
-        (Err(_), Ok(_)) => Compared::NewlyWorking,
-        (Err(_), Err(_)) => Compared::Failing,
+        (Ok(old), Ok(new)) if old == new => Comparison::Identical,
+        (Ok(_), Ok(_)) => Comparison::Differing,
+        (Ok(_), Err(_)) => Comparison::NewlyFailing,
+        (Err(_), Ok(_)) => Comparison::NewlyWorking,
+        (Err(_), Err(_)) => Comparison::Failing,
     }
 }
 
-/// An installation, and the two guests.
+/// Installation and guests of a replay.
 #[derive(Debug)]
 pub struct Replay {
     /// Control database.
     pub control: Control,
-    /// Content store, which has the sources.
+    /// Content store with the sources.
     pub content: Content,
     /// One-time shares.
-    pub once: OnceFiles,
-    /// When it is: what has expired is nobody's concern.
+    pub once: OneTimeFiles,
+    /// Current time: expired pages are left out.
     pub now: Timestamp,
-    /// The guest that serves, and the new one.
+    /// The installed guest and the new one.
     pub guests: [Sandbox; 2],
-    /// The largest page, in bytes.
+    /// Size limit of a page, in bytes.
     pub page_bytes: usize,
 }
 
 impl Replay {
-    /// Gives everything that is stored for a world to both guests. `hold` keeps it there meanwhile.
+    /// Replays everything stored for a world with both guests. The hold keeps it there meanwhile.
     ///
     /// # Errors
-    /// The database's, the store's or the disk's; or guests that cannot be asked at all.
+    /// Errors of the database, the store or the disk; or a guest that cannot be called.
     pub async fn run(
         &self,
         world: World,
-        _hold: &Hold,
+        _hold: &ContentLock,
         differences: &mut Differences,
-        watch: Watch<'_>,
-    ) -> anyhow::Result<Replayed> {
-        let mut found = Replayed {
+        watch: ProgressSink<'_>,
+    ) -> anyhow::Result<ReplayResult> {
+        let mut found = ReplayResult {
             installed: GuestDigest::from_bytes([0; 32]),
-            open: Counts::default(),
-            private: Counts::default(),
+            open: ComparisonCounts::default(),
+            private: ComparisonCounts::default(),
             without_source: 0,
-            used: Used {
-                installed: Total::default(),
-                new: Total::default(),
+            used: BudgetUse {
+                installed: CallTotals::default(),
+                new: CallTotals::default(),
             },
         };
         match world {
-            World::Render => self.pages(&mut found, differences, watch).await?,
-            World::Gate => self.verdicts(&mut found, differences, watch).await?,
+            World::Render => self.replay_pages(&mut found, differences, watch).await?,
+            World::Gate => self.replay_verdicts(&mut found, differences, watch).await?,
         }
         let [installed, new] = &self.guests;
-        found.used = Used {
+        found.used = BudgetUse {
             installed: installed.total(world),
             new: new.total(world),
         };
@@ -163,24 +163,24 @@ impl Replay {
         Ok(found)
     }
 
-    async fn pages(
+    async fn replay_pages(
         &self,
-        found: &mut Replayed,
+        found: &mut ReplayResult,
         differences: &mut Differences,
-        watch: Watch<'_>,
+        watch: ProgressSink<'_>,
     ) -> anyhow::Result<()> {
         let now = self.now;
         let all = operators::count_pages(&self.control, now).await?;
         let (mut done, mut after) = (0, None);
         watch(done, all);
         loop {
-            let step = operators::stored_pages(&self.control, now, after, STEP).await?;
+            let step = operators::stored_pages(&self.control, now, after, ROWS_AT_ONCE).await?;
             let Some(last) = step.last() else {
                 return Ok(());
             };
             after = Some(last.id);
             let mut answers = stream::iter(step)
-                .map(|page| self.page(page))
+                .map(|page| self.render_with_both(page))
                 .buffer_unordered(SandboxConfig::default_threads());
             while let Some(answer) = answers.next().await {
                 done += 1;
@@ -189,25 +189,25 @@ impl Replay {
                     found.without_source += 1;
                     continue;
                 };
-                let compared = compared(&old, &new);
+                let compared = compare(&old, &new);
                 if page.is_private() {
                     found.private.add(compared);
                     continue;
                 }
                 found.open.add(compared);
-                if compared != Compared::Identical {
-                    differences.page(&page, &old, &new)?;
+                if compared != Comparison::Identical {
+                    differences.write_page(&page, &old, &new)?;
                 }
             }
         }
     }
 
-    /// A page with what both guests make of its source; `None` where there is no source.
-    async fn page(
+    /// Renders the source of a page with both guests; `None` if there is no source.
+    async fn render_with_both(
         &self,
         page: StoredPage,
-    ) -> anyhow::Result<Option<(StoredPage, PageAnswer, PageAnswer)>> {
-        let Some(text) = self.text(&page).await? else {
+    ) -> anyhow::Result<Option<(StoredPage, PageResult, PageResult)>> {
+        let Some(text) = self.read_source(&page).await? else {
             return Ok(None);
         };
         let runtime = page.is_frontend.then(|| RuntimeScript {
@@ -224,12 +224,12 @@ impl Replay {
             foot: None,
             is_private: page.is_private(),
         };
-        let old = rendered(&self.guests[0], source.clone()).await?;
-        let new = rendered(&self.guests[1], source).await?;
+        let old = render_page(&self.guests[0], source.clone()).await?;
+        let new = render_page(&self.guests[1], source).await?;
         Ok(Some((page, old, new)))
     }
 
-    async fn text(&self, page: &StoredPage) -> anyhow::Result<Option<String>> {
+    async fn read_source(&self, page: &StoredPage) -> anyhow::Result<Option<String>> {
         let bytes = match page.source {
             Some(digest) => self.content.get(&digest).await?.map(Vec::from),
             None if page.content_type == ContentType::Html => {
@@ -238,34 +238,34 @@ impl Replay {
             }
             None => None,
         };
-        // What was deleted or read meanwhile has none either.
+        // A page that was deleted or read meanwhile has no source either.
         Ok(bytes.and_then(|bytes| String::from_utf8(bytes).ok()))
     }
 
-    async fn verdicts(
+    async fn replay_verdicts(
         &self,
-        found: &mut Replayed,
+        found: &mut ReplayResult,
         differences: &mut Differences,
-        watch: Watch<'_>,
+        watch: ProgressSink<'_>,
     ) -> anyhow::Result<()> {
-        let backends = kept_sql::backends(&self.control).await?;
+        let backends = stored_sql::backends(&self.control).await?;
         let all = backends.len() as u64;
         for (done, id) in (0..).zip(backends) {
             watch(done, all);
-            let stored = kept_sql::of(&self.control, id).await?;
+            let stored = stored_sql::of_backend(&self.control, id).await?;
             let mut answers = stream::iter(stored)
                 .map(async |piece| {
-                    let old = judged(&self.guests[0], &piece).await?;
-                    let new = judged(&self.guests[1], &piece).await?;
+                    let old = judge_sql(&self.guests[0], &piece).await?;
+                    let new = judge_sql(&self.guests[1], &piece).await?;
                     anyhow::Ok((piece, old, new))
                 })
                 .buffered(SandboxConfig::default_threads());
             while let Some(answer) = answers.next().await {
                 let (piece, old, new) = answer?;
-                let compared = compared(&old, &new);
+                let compared = compare(&old, &new);
                 found.open.add(compared);
-                if compared != Compared::Identical {
-                    differences.verdict(id, &piece, &old, &new)?;
+                if compared != Comparison::Identical {
+                    differences.write_verdict(id, &piece, &old, &new)?;
                 }
             }
         }
@@ -274,12 +274,12 @@ impl Replay {
     }
 }
 
-/// A page, or why there is none.
-type PageAnswer = Result<Bytes, String>;
-/// A verdict, or why there is none that allows.
-type VerdictAnswer = Result<Vec<Statement>, String>;
+/// A page, or the reason why there is none.
+type PageResult = Result<Bytes, String>;
+/// The allowed statements, or the reason for a refusal.
+type VerdictResult = Result<Vec<Statement>, String>;
 
-async fn rendered(guest: &Sandbox, source: Source) -> anyhow::Result<PageAnswer> {
+async fn render_page(guest: &Sandbox, source: Source) -> anyhow::Result<PageResult> {
     match guest.render(source).await {
         Ok(page) => Ok(Ok(page.html)),
         Err(failure @ (RenderFailure::Busy | RenderFailure::Preparing)) => bail!("{failure}"),
@@ -287,7 +287,10 @@ async fn rendered(guest: &Sandbox, source: Source) -> anyhow::Result<PageAnswer>
     }
 }
 
-async fn judged(guest: &Sandbox, piece: &kept_sql::KeptSql) -> anyhow::Result<VerdictAnswer> {
+async fn judge_sql(
+    guest: &Sandbox,
+    piece: &stored_sql::StoredSql,
+) -> anyhow::Result<VerdictResult> {
     match guest.check_sql(piece.sql.as_str(), piece.purpose).await {
         Ok(statements) => Ok(Ok(statements)),
         Err(failure @ (GateFailure::Busy | GateFailure::Preparing)) => bail!("{failure}"),
@@ -295,12 +298,12 @@ async fn judged(guest: &Sandbox, piece: &kept_sql::KeptSql) -> anyhow::Result<Ve
     }
 }
 
-/// Keeps the content of a data directory where it is. Blocks.
+/// Holds the content of a data directory, so that the collector removes nothing. Blocks.
 ///
 /// # Errors
-/// The disk's, or a restore that has the content.
-pub fn hold(data: &std::path::Path) -> anyhow::Result<Arc<Hold>> {
-    let hold = Hold::keep(data)?;
+/// The disk's errors, or a running restore.
+pub fn hold_content(data: &std::path::Path) -> anyhow::Result<Arc<ContentLock>> {
+    let hold = ContentLock::shared(data)?;
     hold.map(Arc::new)
         .context("the content is being restored: try again when that is done")
 }
@@ -313,19 +316,19 @@ mod tests {
     fn answers_are_told_apart() {
         let (one, two): (Result<_, ()>, _) = (Ok("a"), Ok("b"));
         let none = Err(());
-        let mut counts = Counts::default();
+        let mut counts = ComparisonCounts::default();
         for (old, new, expected) in [
-            (&one, &one, Compared::Identical),
-            (&one, &two, Compared::Differing),
-            (&one, &none, Compared::NewlyFailing),
-            (&none, &one, Compared::NewlyWorking),
-            (&none, &none, Compared::Failing),
+            (&one, &one, Comparison::Identical),
+            (&one, &two, Comparison::Differing),
+            (&one, &none, Comparison::NewlyFailing),
+            (&none, &one, Comparison::NewlyWorking),
+            (&none, &none, Comparison::Failing),
         ] {
-            let compared = compared(old, new);
+            let compared = compare(old, new);
             assert_eq!(compared, expected);
             counts.add(compared);
         }
-        let one_each = Counts {
+        let one_each = ComparisonCounts {
             identical: 1,
             differing: 1,
             newly_failing: 1,

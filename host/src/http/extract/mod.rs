@@ -1,4 +1,4 @@
-//! Extractors: what a handler is given has been checked, and a handler cannot forget to ask.
+//! Extractors: they check a request's parts, so that a handler cannot forget to.
 //!
 //! A handler lists them in the order in which the checks run.
 
@@ -19,10 +19,10 @@ use super::query;
 pub use super::query::{NoQuery, Query, UnreadQuery};
 use crate::config::Config;
 
-/// How long a body may take to arrive.
+/// Timeout of a body.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
-/// An `invalid_request`.
+/// Makes an `invalid_request`.
 pub fn invalid(detail: impl Into<String>) -> Problem {
     Problem::new(Code::InvalidRequest, detail)
 }
@@ -42,53 +42,52 @@ pub fn check_characters(field: &str, text: Option<&str>, most: usize) -> Result<
 
 /// Credential of a request (RFC 6750, section 2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Presented<'a> {
-    /// None, or an empty one: what a client sends that was told of a variable which is not set.
-    Nothing,
-    /// Something else than a bearer token.
+pub enum PresentedCredential<'a> {
+    /// No credential, or an empty one, as sent by a client whose variable is not set.
+    Missing,
+    /// Another scheme than `Bearer`, or a malformed header.
     Malformed,
     /// A bearer token.
     Token(&'a str),
 }
 
-impl<'a> Presented<'a> {
+impl<'a> PresentedCredential<'a> {
     /// Reads the credential from headers.
-    pub fn of(headers: &'a HeaderMap) -> Self {
+    pub fn from_headers(headers: &'a HeaderMap) -> Self {
         let value = headers.get(header::AUTHORIZATION);
-        value.map_or(Self::Nothing, Self::in_value)
+        value.map_or(Self::Missing, Self::from_value)
     }
 
     /// Reads the credential from the value of an `Authorization`.
-    pub fn in_value(value: &'a HeaderValue) -> Self {
+    pub fn from_value(value: &'a HeaderValue) -> Self {
         let Ok(value) = value.to_str() else {
             return Self::Malformed;
         };
         let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
         match (scheme, token.trim()) {
-            ("", "") => Self::Nothing,
-            (scheme, "") if scheme.eq_ignore_ascii_case("bearer") => Self::Nothing,
+            ("", "") => Self::Missing,
+            (scheme, "") if scheme.eq_ignore_ascii_case("bearer") => Self::Missing,
             (scheme, token) if scheme.eq_ignore_ascii_case("bearer") => Self::Token(token),
             _ => Self::Malformed,
         }
     }
 }
 
-/// A body that has passed the check of its declared length and is not read yet: the handler first finds out
-/// whether what it is for exists, then reads.
+/// A body whose declared length was checked and that is not read yet: the handler first checks that its target exists.
 #[derive(Debug)]
 pub struct UnreadBody {
     request: Request,
     limit: u64,
 }
 
-/// A body that was read.
+/// A parsed body.
 #[derive(Debug)]
 pub struct ReadBody<T> {
-    /// Value that the body says.
+    /// Parsed value.
     pub value: T,
-    /// Bytes of the body, for idempotency.
+    /// Bytes of the body, for the check of idempotency keys.
     pub raw: Bytes,
-    /// Whether it came as a form, which a browser sends and follows to a page.
+    /// Whether it was a form, which a browser sends and whose answer is a page.
     pub form: bool,
 }
 
@@ -100,40 +99,40 @@ where
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        Self::of(request, Arc::from_ref(state).limits.body_bytes)
+        Self::new(request, Arc::from_ref(state).limits.body_bytes)
     }
 }
 
 impl UnreadBody {
-    /// The body of a request, of at most `limit` bytes.
+    /// Wraps the body of a request, of at most `limit` bytes.
     ///
     /// # Errors
     /// `payload_too_large`, by the declared length; `unsupported_media_type`.
-    pub fn of(request: Request, limit: u64) -> Result<Self, Problem> {
+    pub fn new(request: Request, limit: u64) -> Result<Self, Problem> {
         check_length(request.headers(), limit)?;
         Ok(Self { request, limit })
     }
 
-    /// Lowers the limit, on a route that takes less.
+    /// Lowers the limit, on a route with a smaller one.
     ///
     /// # Errors
     /// `payload_too_large`, by the declared length.
-    pub fn at_most(mut self, limit: u64) -> Result<Self, Problem> {
+    pub fn with_limit(mut self, limit: u64) -> Result<Self, Problem> {
         self.limit = self.limit.min(limit);
         check_length(self.request.headers(), self.limit)?;
         Ok(self)
     }
 
-    /// Reads it as it is, and answers the request's head, too.
+    /// Reads the bytes; returns the request's head, too.
     ///
     /// # Errors
     /// The problem of the transfer.
-    pub async fn raw(self) -> Result<(Parts, Bytes), Problem> {
+    pub async fn read_with_head(self) -> Result<(Parts, Bytes), Problem> {
         let (parts, body) = self.request.into_parts();
         Ok((parts, read_body(body, self.limit).await?))
     }
 
-    /// Reads it as it is on a request without query parameters.
+    /// Reads the bytes of a request that may have no query parameters.
     ///
     /// # Errors
     /// The problem of the query or the transfer.
@@ -142,7 +141,7 @@ impl UnreadBody {
         read_body(self.request.into_body(), self.limit).await
     }
 
-    /// Reads it as it is on a request that takes query parameters, and these.
+    /// Reads the bytes and the query parameters.
     ///
     /// # Errors
     /// The problem of the query or the transfer.
@@ -154,7 +153,7 @@ impl UnreadBody {
         ))
     }
 
-    /// Reads JSON, whatever the `Content-Type`, on a request without query parameters.
+    /// Reads JSON, whatever the `Content-Type`, of a request that may have no query parameters.
     ///
     /// # Errors
     /// The problem of the query, the transfer or the document.
@@ -163,7 +162,7 @@ impl UnreadBody {
         self.json_only().await
     }
 
-    /// Reads JSON on a request that takes query parameters, and these.
+    /// Reads JSON and the query parameters.
     ///
     /// # Errors
     /// Like [`UnreadBody::json`].
@@ -176,7 +175,7 @@ impl UnreadBody {
         Ok((self.json_only().await?, query))
     }
 
-    /// Reads JSON like [`UnreadBody::json`], where no body says as much as an empty object.
+    /// Reads JSON like [`UnreadBody::json`]; an empty body means an empty object.
     ///
     /// # Errors
     /// Like [`UnreadBody::json`].
@@ -197,8 +196,8 @@ impl UnreadBody {
         })
     }
 
-    /// Reads `application/x-www-form-urlencoded` as a form, and everything else as JSON: an object, too, that is sent as a form,
-    /// as `curl -d` sends everything. No form begins like one.
+    /// Reads `application/x-www-form-urlencoded` as a form, and everything else as JSON. A body that begins with `{` is JSON in any case:
+    /// `curl -d` sends everything with the form's type.
     ///
     /// # Errors
     /// Like [`UnreadBody::json`].
@@ -227,7 +226,7 @@ impl UnreadBody {
     }
 }
 
-/// Whether a body is sent as a browser's form sends it.
+/// Whether the `Content-Type` is that of a form.
 pub fn is_form(headers: &HeaderMap) -> bool {
     headers
         .get(header::CONTENT_TYPE)
@@ -238,7 +237,7 @@ pub fn is_form(headers: &HeaderMap) -> bool {
         })
 }
 
-/// Proof that the request declares no body that is too large, for handlers that read none.
+/// Proof that the declared length of the body is within the limit, for handlers that read none.
 #[derive(Clone, Copy, Debug)]
 pub struct DeclaredLength;
 
@@ -255,11 +254,11 @@ where
     }
 }
 
-/// Refuses a request that has one of these headers twice: whoever reads the first and whoever reads the last would decide differently.
+/// Refuses a request that has one of these headers twice: a proxy may read the first where the server reads the last.
 ///
 /// # Errors
 /// `invalid_request`.
-pub fn check_once(headers: &HeaderMap, names: &[HeaderName]) -> Result<(), Problem> {
+pub fn check_single_headers(headers: &HeaderMap, names: &[HeaderName]) -> Result<(), Problem> {
     let twice = |name: &&HeaderName| headers.get_all(*name).iter().nth(1).is_some();
     match names.iter().find(twice) {
         Some(name) => Err(invalid(format!(
@@ -296,7 +295,7 @@ pub fn check_length(headers: &HeaderMap, limit: u64) -> Result<(), Problem> {
 async fn read_body(body: Body, limit: u64) -> Result<Bytes, Problem> {
     let limited = Limited::new(body, usize::try_from(limit).unwrap_or(usize::MAX));
     let mut collected = std::pin::pin!(limited.collect());
-    // Most bodies have come with their head, and need no timer.
+    // Most bodies arrive with their head, and need no timer.
     let now = std::future::poll_fn(|context| Poll::Ready(collected.as_mut().poll(context)));
     let arrived = match now.await {
         Poll::Ready(arrived) => Ok(arrived),
@@ -316,7 +315,7 @@ async fn read_body(body: Body, limit: u64) -> Result<Bytes, Problem> {
     }
 }
 
-/// The 413 of a body that is larger than its route takes.
+/// Makes the 413 of a body that exceeds its route's limit.
 pub fn too_large(limit: u64) -> Problem {
     Problem::new(
         Code::PayloadTooLarge,
@@ -324,19 +323,18 @@ pub fn too_large(limit: u64) -> Problem {
     )
 }
 
-/// Reads a JSON object: what is no JSON is `invalid_json`, what does not fit is `invalid_request` and names its
-/// place.
+/// Parses a JSON object: a syntax error is `invalid_json`, and a value that does not fit is `invalid_request` with its path.
 ///
 /// # Errors
 /// `invalid_json` or `invalid_request`.
 pub fn parse_json<T: DeserializeOwned>(raw: &[u8]) -> Result<T, Problem> {
-    // Some editors begin files with it; it says nothing (RFC 8259, section 8.1).
+    // A byte order mark, which some editors write, is ignored (RFC 8259, section 8.1).
     let raw = raw.strip_prefix(b"\xef\xbb\xbf").unwrap_or(raw);
-    // An array of the fields' values would do for serde, but not for anybody who reads the description.
+    // serde would accept an array of the fields' values, too.
     if raw.trim_ascii_start().first() != Some(&b'{') {
-        return Err(misfit(raw, "It must be an object"));
+        return Err(unparsable(raw, "It must be an object"));
     }
-    // A document that fits, as nearly all do, needs nobody to follow the path to a misfit.
+    // Most documents are valid, and need no tracking of paths.
     if let Ok(value) = serde_json::from_slice(raw) {
         return Ok(value);
     }
@@ -345,19 +343,19 @@ pub fn parse_json<T: DeserializeOwned>(raw: &[u8]) -> Result<T, Problem> {
         let path = error.path().to_string();
         let error = error.into_inner();
         if path == "." {
-            misfit(raw, &error.to_string())
+            unparsable(raw, &error.to_string())
         } else {
-            misfit(raw, &format!("`{path}`: {error}"))
+            unparsable(raw, &format!("`{path}`: {error}"))
         }
     })?;
     reader.end().map_err(|error| invalid_json(&error))?;
     Ok(value)
 }
 
-/// The problem of a body that was not understood: a broken document is told as such wherever reading stopped.
-fn misfit(raw: &[u8], why: &str) -> Problem {
+/// Makes the problem of a body that does not fit: a syntax error takes precedence wherever parsing stopped.
+fn unparsable(raw: &[u8], why: &str) -> Problem {
     match serde_json::from_slice::<serde_json::Value>(raw) {
-        // JSON has no largest number; what a field takes has.
+        // A number out of range is valid JSON, and does not fit the field.
         Err(error) if !error.to_string().starts_with("number out of range") => invalid_json(&error),
         _ => Problem::new(Code::InvalidRequest, format!("In the body: {why}.")),
     }

@@ -1,4 +1,4 @@
-//! Frames that the server sends, as bytes: encoded once, and shared by everybody who gets them.
+//! Encoding of the server's frames: once, into bytes that all receivers share.
 
 use std::io::Cursor;
 
@@ -10,7 +10,7 @@ use tungstenite::protocol::frame::{Frame, FrameHeader};
 
 use super::Close;
 
-/// Bytes of the longest header of a frame that is not masked.
+/// Longest header of an unmasked frame, in bytes.
 const LONGEST_HEADER: usize = 10;
 
 /// Appends a text message.
@@ -50,7 +50,7 @@ pub fn close(close: Close) -> Bytes {
     })))
 }
 
-/// Encodes the answer to a client's close frame, which says the same.
+/// Encodes the answer to a client's close frame, with the same code.
 pub(super) fn close_answer(close: Option<CloseFrame>) -> Bytes {
     encode(Frame::close(close))
 }
@@ -71,13 +71,13 @@ fn append_text_header(out: &mut BytesMut, length: usize) {
         opcode: OpCode::Data(Data::Text),
         ..FrameHeader::default()
     };
-    // Memory takes all that is written to it.
+    // Writing to memory does not fail.
     let _ = header.format(length as u64, &mut out.writer());
 }
 
 fn encode(frame: Frame) -> Bytes {
     let mut out: Writer<BytesMut> = BytesMut::with_capacity(frame.len()).writer();
-    // Memory takes all that is written to it.
+    // Writing to memory does not fail.
     let _ = frame.format(&mut out);
     out.into_inner().freeze()
 }

@@ -1,7 +1,7 @@
 //! WebSockets (RFC 6455) as this server speaks them: text messages in, shared frames out.
 //!
-//! The protocol is tungstenite's. What is sent is our own ([`Outbox`]), because a relay encodes a frame once for everybody who gets it,
-//! and writes all that waits for a socket at once, from the thread that has it.
+//! tungstenite parses the protocol. Sending is our own ([`Outbox`]), because a relay encodes a frame once for all receivers, and writes
+//! all frames that wait for a socket at once, from any thread.
 
 mod close;
 pub mod frame;
@@ -12,7 +12,7 @@ mod socket;
 mod wire;
 
 pub use close::Close;
-pub use handshake::{Accepted, Upgrade};
-pub use outbox::{Flushed, Full, Outbox};
-pub use reader::{Event, Flow, Reader};
+pub use handshake::{AcceptedUpgrade, Upgrade};
+pub use outbox::{FlushResult, Outbox, OutboxClosed};
+pub use reader::{Event, ReadResult, Reader};
 pub use socket::{Incoming, Socket};

@@ -1,4 +1,4 @@
-//! Outbox of a socket: a bounded queue of frames that others share, written many at once by any thread.
+//! Outbox of a socket: a bounded queue of shared frames, which any thread writes, many at once.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -10,58 +10,58 @@ use bytes::{Buf, Bytes};
 use super::wire::Wire;
 use super::{Close, frame};
 
-/// Frames that one write takes.
-const WRITE: usize = 64;
-/// Bytes that the kernel may hold of what a client has not taken: far less than it would by itself.
-const KERNEL: usize = 64 * 1024;
+/// Most buffers of one vectored write.
+const MAX_SLICES: usize = 64;
+/// Size of the kernel's send buffer, in bytes: far less than its default.
+const SEND_BUFFER_BYTES: usize = 64 * 1024;
 
-/// Sending half of a socket. Senders put frames here, and never wait.
+/// Sending half of a socket. Senders queue frames, and never wait.
 #[derive(Debug)]
 pub struct Outbox {
     wire: Wire,
-    /// The most messages that wait for the kernel.
+    /// Most messages in the queue.
     most: usize,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<OutboxQueue>,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
-    /// The first may have been written in part: then it is what is left of it.
-    frames: VecDeque<Piece>,
-    /// How many messages they are.
+struct OutboxQueue {
+    /// Queued frames; of the first, the rest that is not written yet.
+    frames: VecDeque<QueuedPiece>,
+    /// Number of queued messages.
     messages: usize,
-    /// Whether some of the first frame is on its way, so that it must be finished.
-    begun: bool,
-    /// How many bytes were ever written.
+    /// Whether the first frame is partly written, so that it must be finished.
+    is_partly_written: bool,
+    /// Number of bytes ever written.
     written: u64,
-    /// Whether anything was ever put here.
+    /// Whether anything was ever queued.
     used: bool,
-    /// Whether the last frame is the last: a close frame.
+    /// Whether the last queued frame is a close frame.
     closed: bool,
-    /// Whether nothing can be written any more.
+    /// Whether the connection is broken.
     broken: bool,
-    /// Waker of the socket's task, while that has nothing to do here.
+    /// Waker of the socket's task, while it is idle.
     task: Option<Waker>,
-    /// Whether the task waits for the kernel to take more.
+    /// Whether the task waits until the socket is writable.
     blocked: bool,
 }
 
-/// State of an outbox after its task has written what the kernel takes.
+/// State of an outbox after a write.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Progress {
-    /// How many bytes the kernel has ever taken.
+pub(super) struct WriteProgress {
+    /// Number of bytes ever written.
     pub(super) written: u64,
-    /// Whether more wait for it.
+    /// Whether frames are still queued.
     pub(super) waits: bool,
-    /// Whether anything was ever put here.
+    /// Whether anything was ever queued.
     pub(super) used: bool,
-    /// Whether nothing more is taken: the socket is closed or broken.
+    /// Whether the socket is closed or broken.
     pub(super) is_over: bool,
 }
 
-/// Frames in one piece, or a part of one.
+/// Bytes of one or more frames, or of a part of one.
 #[derive(Debug)]
-struct Piece {
+struct QueuedPiece {
     bytes: Bytes,
     /// How many messages of it are not written yet, the one that is written in part included.
     messages: usize,
@@ -73,23 +73,23 @@ struct Piece {
 
 /// Outcome of a [`Outbox::flush`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flushed {
-    /// How many messages wait for the kernel.
+pub struct FlushResult {
+    /// Number of queued messages.
     pub waiting: usize,
-    /// How many were thrown away, because more waited than may: the socket is closed.
+    /// Number of messages dropped because the queue was too long: the socket is closed then.
     pub dropped: usize,
 }
 
-/// A frame was not taken, because the socket is closed: before, or just now because too many waited.
+/// Error of queueing a frame: the socket was closed before, or just now because too many messages waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Full {
-    /// How many messages were thrown away, this one included; 0 if the socket was closed before.
+pub struct OutboxClosed {
+    /// Number of dropped messages, including this one; 0 if the socket was closed before.
     pub dropped: usize,
 }
 
 impl Outbox {
     pub(super) fn new(wire: Wire, most: usize) -> Self {
-        wire.hold_at_most(KERNEL);
+        wire.limit_send_buffer(SEND_BUFFER_BYTES);
         Self {
             wire,
             most,
@@ -101,25 +101,25 @@ impl Outbox {
         &self.wire
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, OutboxQueue> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the socket's task write a message, or several frames in one piece.
+    /// Queues a message, or several frames in one piece, for the socket's task.
     ///
     /// # Errors
-    /// [`Full`]: the socket is closed, with 1013 if this was one too many.
-    pub fn push(&self, piece: Bytes) -> Result<(), Full> {
+    /// [`OutboxClosed`]: the socket is closed, with 1013 if this was one too many.
+    pub fn push(&self, piece: Bytes) -> Result<(), OutboxClosed> {
         self.push_parts([piece])
     }
 
-    /// Pushes one frame in several parts, of which nothing else comes in between.
+    /// Queues one frame in several parts, with nothing in between.
     ///
     /// # Errors
-    /// [`Full`], as for [`Outbox::push`].
-    pub fn push_parts<const N: usize>(&self, parts: [Bytes; N]) -> Result<(), Full> {
+    /// [`OutboxClosed`], as for [`Outbox::push`].
+    pub fn push_parts<const N: usize>(&self, parts: [Bytes; N]) -> Result<(), OutboxClosed> {
         let mut waiting = self.lock();
-        waiting.make_room(1, self.most, &self.wire)?;
+        waiting.check_room(1, self.most, &self.wire)?;
         let last = parts.len().saturating_sub(1);
         for (number, bytes) in parts.into_iter().enumerate() {
             let is_last = number == last;
@@ -134,20 +134,20 @@ impl Outbox {
     /// Queues messages in one piece for the next [`Outbox::flush`], by which they must fit, and wakes nobody. Of several each has one frame.
     ///
     /// # Errors
-    /// [`Full`], as for [`Outbox::push`]: of what was queued before, more waits for the kernel than may.
-    pub fn queue(&self, piece: Bytes, messages: usize) -> Result<(), Full> {
+    /// [`OutboxClosed`], as for [`Outbox::push`]: of what was queued before, more waits for the kernel than may.
+    pub fn queue(&self, piece: Bytes, messages: usize) -> Result<(), OutboxClosed> {
         let mut waiting = self.lock();
-        waiting.make_room(0, self.most, &self.wire)?;
+        waiting.check_room(0, self.most, &self.wire)?;
         waiting.add(piece, messages, false);
         Ok(())
     }
 
-    /// Writes what the kernel takes. The rest is left to the socket's task, which waits for the kernel, unless it is too much:
-    /// then the socket is closed with 1013.
-    pub fn flush(&self) -> Flushed {
+    /// Writes as much as the kernel accepts, and leaves the rest to the socket's task. If more messages remain than allowed, the socket
+    /// is closed with 1013.
+    pub fn flush(&self) -> FlushResult {
         let mut waiting = self.lock();
         if waiting.frames.is_empty() {
-            return Flushed::default();
+            return FlushResult::default();
         }
         waiting.write(&self.wire);
         let dropped = if waiting.messages > self.most && !waiting.closed {
@@ -155,16 +155,16 @@ impl Outbox {
         } else {
             0
         };
-        if waiting.broken || !waiting.blocked && waiting.is_some(&self.wire) {
+        if waiting.broken || !waiting.blocked && waiting.has_unwritten(&self.wire) {
             waiting.wake();
         }
-        Flushed {
+        FlushResult {
             waiting: waiting.messages,
             dropped,
         }
     }
 
-    /// Closes the socket behind what waits.
+    /// Closes the socket after the queued frames.
     pub fn close(&self, close: Close) {
         self.close_with(frame::close(close));
     }
@@ -176,8 +176,8 @@ impl Outbox {
         }
     }
 
-    /// Closes the socket, and throws away what is not on its way yet.
-    pub fn cut(&self, close: Close) {
+    /// Drops the unwritten frames, and closes the socket.
+    pub fn close_now(&self, close: Close) {
         let mut waiting = self.lock();
         if !waiting.closed {
             waiting.drop_unwritten();
@@ -185,34 +185,33 @@ impl Outbox {
         }
     }
 
-    /// Gives the client the first word: else a socket begins with the server's.
-    pub fn listen(&self) {
+    /// Has the client's messages be read before the server has sent one; by default the server sends first.
+    pub fn let_client_begin(&self) {
         let mut waiting = self.lock();
         waiting.used = true;
         waiting.wake();
     }
 
-    /// How many bytes the kernel has ever taken, and whether more wait for it.
+    /// Returns the number of bytes ever written, and whether frames are still queued.
     pub fn progress(&self) -> (u64, bool) {
         let waiting = self.lock();
-        (waiting.written, waiting.is_some(&self.wire))
+        (waiting.written, waiting.has_unwritten(&self.wire))
     }
 
-    /// Whether nothing is taken any more.
     pub fn is_closed(&self) -> bool {
         self.lock().closed
     }
 
-    /// Writes what the kernel takes, on behalf of the socket's task, which is woken when there is more to do.
-    pub(super) fn advance(&self, task: &Waker) -> Progress {
+    /// Writes as much as the kernel accepts, for the socket's task, and registers its waker.
+    pub(super) fn advance(&self, task: &Waker) -> WriteProgress {
         let mut waiting = self.lock();
         waiting.write(&self.wire);
         match &mut waiting.task {
             Some(known) => known.clone_from(task),
             none => *none = Some(task.clone()),
         }
-        waiting.blocked = waiting.is_some(&self.wire);
-        Progress {
+        waiting.blocked = waiting.has_unwritten(&self.wire);
+        WriteProgress {
             written: waiting.written,
             waits: waiting.blocked,
             used: waiting.used,
@@ -220,33 +219,38 @@ impl Outbox {
         }
     }
 
-    /// Whether the connection cannot be written to any more.
+    /// Whether the connection is broken.
     pub(super) fn is_broken(&self) -> bool {
         self.lock().broken
     }
 }
 
-impl Waiting {
-    /// Sees that so many messages can be added.
-    fn make_room(&mut self, messages: usize, most: usize, wire: &Wire) -> Result<(), Full> {
+impl OutboxQueue {
+    /// Checks that so many messages can be added; closes the socket if not.
+    fn check_room(
+        &mut self,
+        messages: usize,
+        most: usize,
+        wire: &Wire,
+    ) -> Result<(), OutboxClosed> {
         if self.messages + messages > most {
-            // Its turn to be written may only not have come yet: the client is slow if the kernel says so.
+            // The queue may only not have been written yet: the client is slow if the kernel accepts nothing.
             self.write(wire);
         }
         if self.closed || self.broken {
-            return Err(Full { dropped: 0 });
+            return Err(OutboxClosed { dropped: 0 });
         }
         self.used = true;
         if self.messages + messages > most {
             let dropped = self.close_slow() + messages.max(1);
-            return Err(Full { dropped });
+            return Err(OutboxClosed { dropped });
         }
         Ok(())
     }
 
-    fn add(&mut self, bytes: Bytes, messages: usize, goes_on: bool) {
+    fn add(&mut self, bytes: Bytes, messages: usize, continues: bool) {
         self.messages += messages;
-        self.frames.push_back(Piece {
+        self.frames.push_back(QueuedPiece {
             bytes,
             messages,
             end: None,
@@ -254,7 +258,7 @@ impl Waiting {
         });
     }
 
-    /// Throws away what is not on its way yet, and closes the socket; returns how many messages were thrown away.
+    /// Drops the unwritten frames and closes the socket with 1013; returns the number of dropped messages.
     fn close_slow(&mut self) -> usize {
         let dropped = self.drop_unwritten();
         self.close(frame::close(Close::SLOW));
@@ -274,21 +278,21 @@ impl Waiting {
         self.wake();
     }
 
-    /// Throws away what is not on its way yet; returns how many messages that was.
+    /// Drops the unwritten frames; returns the number of dropped messages.
     fn drop_unwritten(&mut self) -> usize {
         let before = self.messages;
         let mut kept = 0;
-        if self.begun {
+        if self.is_partly_written {
             let mut frame = self.frames.iter();
-            kept = 1 + frame.by_ref().take_while(|piece| piece.goes_on).count();
+            kept = 1 + frame.by_ref().take_while(|piece| piece.continues).count();
         }
         self.frames.truncate(kept);
         self.messages = self.frames.iter().map(|piece| piece.messages).sum();
         before - self.messages
     }
 
-    /// Whether something waits for the kernel.
-    fn is_some(&self, wire: &Wire) -> bool {
+    /// Whether anything is not written yet.
+    fn has_unwritten(&self, wire: &Wire) -> bool {
         !self.frames.is_empty() || wire.is_holding()
     }
 
@@ -310,12 +314,12 @@ impl Waiting {
         if let (Some(only), 1) = (self.frames.front(), self.frames.len()) {
             return wire.try_write(&only.bytes);
         }
-        let slices: [IoSlice<'_>; WRITE] =
+        let slices: [IoSlice<'_>; MAX_SLICES] =
             std::array::from_fn(|n| IoSlice::new(self.frames.get(n).map_or(&[], |f| &f.bytes)));
-        wire.try_write_vectored(&slices[..self.frames.len().min(WRITE)])
+        wire.try_write_vectored(&slices[..self.frames.len().min(MAX_SLICES)])
     }
 
-    /// Removes bytes that the kernel has taken.
+    /// Removes written bytes from the queue.
     fn consume(&mut self, mut written: usize) {
         self.written += written as u64;
         while let Some(first) = self.frames.front_mut() {
@@ -327,8 +331,8 @@ impl Waiting {
             }
             written -= length;
             self.messages -= first.messages;
-            // What goes on has begun with the piece before it.
-            self.begun = first.goes_on;
+            // A continued frame is partly written.
+            self.is_partly_written = first.continues;
             self.frames.pop_front();
         }
     }

@@ -1,4 +1,4 @@
-//! Reader of what a client sends: tungstenite's protocol, fed with bytes as they arrive.
+//! Reader of a client's messages: tungstenite's protocol, fed with bytes as they arrive.
 
 use std::io::{self, Read, Write};
 
@@ -8,56 +8,60 @@ use tungstenite::{Error, Message};
 
 use super::{Close, frame};
 
-/// Bytes of the buffer that each socket keeps while nothing comes. A longer frame has one of its own length.
-const BUFFER: usize = 512;
+/// Buffer of an idle socket, in bytes. A longer frame has a buffer of its own length.
+const IDLE_BUFFER_BYTES: usize = 512;
 
-/// Message or control frame of a client, complete.
+/// A complete message or control frame of a client.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A text message.
     Text(&'a str),
-    /// A ping; its answer follows.
+    /// A ping; the event with its answer follows.
     Ping,
     /// A pong.
     Pong,
-    /// Frames that answer pings.
+    /// Encoded answers to pings.
     Answer(Bytes),
-    /// The client closes: the frame that answers it. Nothing comes after it.
+    /// The client closes: the encoded answer. No event follows.
     Close(Bytes),
 }
 
-/// Decision about the rest of the bytes after an event.
-pub type Flow = Result<(), Close>;
+/// Result of handling an event: an error closes the socket.
+pub type ReadResult = Result<(), Close>;
 
 /// Protocol state of a connection, without its I/O.
 #[derive(Debug)]
 pub struct Reader {
     protocol: WebSocketContext,
-    headers: Headers,
+    headers: HeaderTracker,
     closed: bool,
 }
 
 impl Reader {
-    /// Makes a reader of messages that have at most `most` bytes, in however many frames they come.
+    /// Makes a reader of messages of at most `most` bytes, in any number of frames.
     pub fn new(most: usize) -> Self {
         let config = WebSocketConfig::default()
-            .read_buffer_size(BUFFER)
+            .read_buffer_size(IDLE_BUFFER_BYTES)
             .write_buffer_size(0)
             .max_message_size(Some(most))
             .max_frame_size(Some(most));
         Self {
             protocol: WebSocketContext::new(Role::Server, Some(config)),
-            headers: Headers::default(),
+            headers: HeaderTracker::default(),
             closed: false,
         }
     }
 
-    /// Takes bytes as they arrive, and hands every whole message and control frame to `on`.
+    /// Parses arrived bytes, and passes every complete message and control frame to `on`.
     ///
     /// # Errors
-    /// The reason to close: of a frame that breaks the protocol, or `on`'s own. Nothing may be fed after it.
-    pub fn feed(&mut self, arrived: &[u8], on: &mut dyn FnMut(Event<'_>) -> Flow) -> Flow {
-        let (taken, is_binary) = self.headers.until_binary(arrived);
+    /// The reason to close, of a violation of the protocol or from `on`. Nothing may be fed after it.
+    pub fn feed(
+        &mut self,
+        arrived: &[u8],
+        on: &mut dyn FnMut(Event<'_>) -> ReadResult,
+    ) -> ReadResult {
+        let (taken, is_binary) = self.headers.find_binary(arrived);
         self.read(&arrived[..taken], on)?;
         match is_binary && !self.closed {
             true => Err(Close::BINARY),
@@ -65,8 +69,8 @@ impl Reader {
         }
     }
 
-    fn read(&mut self, arrived: &[u8], on: &mut dyn FnMut(Event<'_>) -> Flow) -> Flow {
-        let mut arrived = Arrived {
+    fn read(&mut self, arrived: &[u8], on: &mut dyn FnMut(Event<'_>) -> ReadResult) -> ReadResult {
+        let mut arrived = ArrivedBytes {
             bytes: arrived,
             answers: Vec::new(),
         };
@@ -84,12 +88,12 @@ impl Reader {
                     self.closed = true;
                     on(Event::Close(frame::close_answer(close)))?;
                 }
-                // Only writers have raw frames.
+                // Reading yields no raw frames.
                 Ok(Message::Frame(_)) => {}
                 Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {
                     return Ok(());
                 }
-                Err(error) => return Err(reason(&error)),
+                Err(error) => return Err(close_reason(&error)),
             }
         }
         Ok(())
@@ -101,8 +105,8 @@ impl Reader {
     }
 }
 
-/// Maps a violation of the protocol to the code of its close frame.
-fn reason(error: &Error) -> Close {
+/// Maps a violation of the protocol to its close code.
+fn close_reason(error: &Error) -> Close {
     match error {
         Error::Capacity(_) => Close::LARGE,
         Error::Utf8(_) => Close::TEXT,
@@ -110,20 +114,20 @@ fn reason(error: &Error) -> Close {
     }
 }
 
-/// Follows the headers of frames (RFC 6455, section 5.2), so that a binary message is refused before its payload comes.
-/// Everything else about frames is tungstenite's to judge.
+/// Tracks the headers of frames (RFC 6455, section 5.2), so that a binary message is refused before its payload arrives.
+/// tungstenite checks everything else.
 #[derive(Debug, Default)]
-struct Headers {
+struct HeaderTracker {
     header: [u8; 14],
     known: usize,
     payload_left: u64,
-    /// Whether a text message has begun and not ended; another message within it breaks the protocol.
+    /// Whether a fragmented text message has not ended; another message within it violates the protocol.
     is_within_text: bool,
 }
 
-impl Headers {
-    /// Returns how many bytes come before the header of a binary message is known, and whether one is.
-    fn until_binary(&mut self, arrived: &[u8]) -> (usize, bool) {
+impl HeaderTracker {
+    /// Returns the number of bytes before a binary message, and whether there is one.
+    fn find_binary(&mut self, arrived: &[u8]) -> (usize, bool) {
         let mut at = 0;
         while at < arrived.len() {
             if self.payload_left > 0 {
@@ -168,13 +172,13 @@ impl Headers {
     }
 }
 
-/// Stream of bytes that have arrived, which keeps what is written to it.
-struct Arrived<'a> {
+/// Stream of the arrived bytes, which collects what tungstenite writes.
+struct ArrivedBytes<'a> {
     bytes: &'a [u8],
     answers: Vec<u8>,
 }
 
-impl Read for Arrived<'_> {
+impl Read for ArrivedBytes<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.bytes.is_empty() {
             return Err(io::ErrorKind::WouldBlock.into());
@@ -183,7 +187,7 @@ impl Read for Arrived<'_> {
     }
 }
 
-impl Write for Arrived<'_> {
+impl Write for ArrivedBytes<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.answers.extend_from_slice(bytes);
         Ok(bytes.len())

@@ -1,4 +1,4 @@
-//! The connection below a socket: TCP, or TLS over it. Both are read and written without waiting, by the kernel's readiness.
+//! The connection of a socket: TCP, or TLS over it, with non-blocking reads and writes through a shared reference.
 
 use std::io::{self, IoSlice, Read as _, Write as _};
 use std::net::Shutdown;
@@ -9,30 +9,30 @@ use rustls::ServerConnection;
 use socket2::SockRef;
 use tokio::net::TcpStream;
 
-/// Plain bytes that a TLS session takes before the kernel has taken what came of those before, in bytes.
-const SESSION: usize = 16 * 1024;
+/// Most plaintext bytes that a TLS session buffers.
+const SESSION_BUFFER_BYTES: usize = 16 * 1024;
 
-/// Connection of a socket, which is read and written through a shared reference.
+/// Connection of a socket.
 #[derive(Debug)]
 pub(super) enum Wire {
     /// TCP as it is.
     Plain(TcpStream),
     /// TLS over TCP.
-    Tls(Box<Tls>),
+    Tls(Box<TlsWire>),
 }
 
 /// A TLS session over TCP.
 #[derive(Debug)]
-pub(super) struct Tls {
+pub(super) struct TlsWire {
     stream: TcpStream,
     session: Mutex<ServerConnection>,
 }
 
 impl Wire {
-    /// A TLS session whose handshake is over.
+    /// Wraps a TLS session after its handshake.
     pub(super) fn tls(stream: TcpStream, mut session: ServerConnection) -> Self {
-        session.set_buffer_limit(Some(SESSION));
-        Self::Tls(Box::new(Tls {
+        session.set_buffer_limit(Some(SESSION_BUFFER_BYTES));
+        Self::Tls(Box::new(TlsWire {
             stream,
             session: Mutex::new(session),
         }))
@@ -45,13 +45,13 @@ impl Wire {
         }
     }
 
-    /// Bounds what the kernel holds of what a client has not taken.
-    pub(super) fn hold_at_most(&self, bytes: usize) {
-        // A socket that refuses works anyway.
+    /// Sets the size of the kernel's send buffer.
+    pub(super) fn limit_send_buffer(&self, bytes: usize) {
+        // A socket that refuses the option works anyway.
         let _ = SockRef::from(self.tcp()).set_send_buffer_size(bytes);
     }
 
-    /// Ready once there is something to read. One task waits for that at a time.
+    /// Ready once the connection is readable. One task waits for that at a time.
     pub(super) fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Tls(tls) if tls.has_plaintext() => Poll::Ready(Ok(())),
@@ -59,12 +59,12 @@ impl Wire {
         }
     }
 
-    /// Ready once the kernel takes bytes again. One task waits for that at a time.
+    /// Ready once the connection is writable. One task waits for that at a time.
     pub(super) fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.tcp().poll_write_ready(context)
     }
 
-    /// Reads what is there; `WouldBlock` if nothing is.
+    /// Reads the available bytes; `WouldBlock` if there are none.
     pub(super) fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Plain(stream) => stream.try_read(buffer),
@@ -72,7 +72,7 @@ impl Wire {
         }
     }
 
-    /// Writes as much as is taken; `WouldBlock` if nothing is.
+    /// Writes as much as is accepted; `WouldBlock` if nothing is.
     pub(super) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Plain(stream) => stream.try_write(bytes),
@@ -80,7 +80,7 @@ impl Wire {
         }
     }
 
-    /// Writes as much of several parts as is taken; `WouldBlock` if nothing is.
+    /// Writes as much of several buffers as is accepted; `WouldBlock` if nothing is.
     pub(super) fn try_write_vectored(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
             Self::Plain(stream) => stream.try_write_vectored(parts),
@@ -88,15 +88,15 @@ impl Wire {
         }
     }
 
-    /// Hands the kernel what was taken and waits for it; `WouldBlock` if it does not take all of that.
+    /// Writes the buffered TLS records; `WouldBlock` if the kernel does not accept all.
     pub(super) fn try_flush(&self) -> io::Result<()> {
         match self {
             Self::Plain(_) => Ok(()),
-            Self::Tls(tls) => tls.send(&mut tls.session()),
+            Self::Tls(tls) => tls.flush_session(&mut tls.session()),
         }
     }
 
-    /// Whether something that was taken waits for the kernel.
+    /// Whether TLS records are buffered.
     pub(super) fn is_holding(&self) -> bool {
         match self {
             Self::Plain(_) => false,
@@ -104,25 +104,25 @@ impl Wire {
         }
     }
 
-    /// Tells the client that nothing comes any more.
-    pub(super) fn end(&self) {
+    /// Shuts down the writing side.
+    pub(super) fn shut_down(&self) {
         if let Self::Tls(tls) = self {
             let mut session = tls.session();
             session.send_close_notify();
-            // The end of the connection says it, too.
-            let _ = tls.send(&mut session);
+            // If it is not sent, the end of the connection says the same.
+            let _ = tls.flush_session(&mut session);
         }
-        // A connection that is gone already needs no end.
+        // Fails if the connection is gone.
         let _ = SockRef::from(self.tcp()).shutdown(Shutdown::Write);
     }
 }
 
-impl Tls {
+impl TlsWire {
     fn session(&self) -> MutexGuard<'_, ServerConnection> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether something is there to read that the kernel does not know of any more, be it only an error.
+    /// Whether the session has buffered plaintext, or an error to report.
     fn has_plaintext(&self) -> bool {
         let state = self.session().process_new_packets();
         state.map_or(true, |state| state.plaintext_bytes_to_read() > 0)
@@ -133,14 +133,14 @@ impl Tls {
         loop {
             match session.reader().read(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // An end without a farewell is an end: frames say by themselves whether they are whole.
+                // An end without `close_notify` is an end: frames have their own lengths.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 read => return read,
             }
-            session.read_tls(&mut Kernel(&self.stream))?;
+            session.read_tls(&mut NonBlockingStream(&self.stream))?;
             let processed = session.process_new_packets();
-            // There may be something to answer: new keys, or what was wrong. The rest of it is written as other bytes are.
-            match self.send(&mut session) {
+            // Received records may need an answer, such as a key update or an alert.
+            match self.flush_session(&mut session) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 sent => sent?,
             }
@@ -150,35 +150,35 @@ impl Tls {
 
     fn try_write_vectored(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let mut session = self.session();
-        // Nothing more is taken before the kernel has all of what was: a slow client is known by that.
-        self.send(&mut session)?;
+        // Nothing more is accepted before all earlier records are written, so that a slow client is noticed.
+        self.flush_session(&mut session)?;
         let taken = session.writer().write_vectored(parts)?;
-        match self.send(&mut session) {
+        match self.flush_session(&mut session) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             sent => sent?,
         }
         Ok(taken)
     }
 
-    /// Hands the kernel what the session has for it.
-    fn send(&self, session: &mut ServerConnection) -> io::Result<()> {
+    /// Writes the session's records to the socket.
+    fn flush_session(&self, session: &mut ServerConnection) -> io::Result<()> {
         while session.wants_write() {
-            session.write_tls(&mut Kernel(&self.stream))?;
+            session.write_tls(&mut NonBlockingStream(&self.stream))?;
         }
         Ok(())
     }
 }
 
-/// The kernel's side of a connection, which never waits.
-struct Kernel<'a>(&'a TcpStream);
+/// Non-blocking reads and writes of a TCP stream.
+struct NonBlockingStream<'a>(&'a TcpStream);
 
-impl io::Read for Kernel<'_> {
+impl io::Read for NonBlockingStream<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.0.try_read(buffer)
     }
 }
 
-impl io::Write for Kernel<'_> {
+impl io::Write for NonBlockingStream<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.try_write(bytes)
     }

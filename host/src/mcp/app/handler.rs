@@ -1,4 +1,4 @@
-//! Answers to the protocol's library about an app: which page it is, which tools it has, and how to call one.
+//! Answers the MCP library about an app: its description, its tools, and calls of them.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::value::RawValue;
 
-use super::{AppTools, listing};
+use super::{AppToolState, listing};
 use crate::backends::calls::requests::CallParams;
 use crate::http::problem::Problem;
 use crate::mcp::tools_only::tools_only;
@@ -18,29 +18,29 @@ use crate::mcp::{arguments, results};
 use svc_base::ids::BackendId;
 use svc_base::names::is_action_name;
 
-/// Results of at most as many bytes are read at once, on the request's own thread.
-const SMALL: usize = 131_072;
-/// The name of all calls in the metrics: an owner's names are no labels.
-const APP: &str = "app";
+/// Results of at most this many bytes are parsed on the request's own thread.
+const MAX_INLINE_BYTES: usize = 131_072;
+/// Name of all app tools in the metrics, because names that owners choose must not become labels.
+const METRICS_NAME: &str = "app";
 
-/// The handler of one request to an app.
+/// Handler of one request to an app.
 #[derive(Clone, Debug)]
 pub(super) struct Handler {
-    pub(super) services: AppTools,
+    pub(super) services: AppToolState,
     pub(super) slug: Arc<str>,
     pub(super) backend: BackendId,
-    /// Instructions for an agent that comes; empty in requests that do not ask.
+    /// Instructions for agents; empty in requests that do not need them.
     pub(super) instructions: Arc<str>,
     pub(super) request_id: Arc<str>,
-    /// Of a call of a tool; the library has been given none.
+    /// Arguments of a tool call; the library gets none.
     pub(super) arguments: Option<Arc<RawValue>>,
 }
 
 impl Handler {
-    async fn has(&self, name: &str) -> Result<bool, Problem> {
+    async fn has_tool(&self, name: &str) -> Result<bool, Problem> {
         let backends = &self.services.calls.backends;
-        let action = backends.open_action(self.backend, name).await?;
-        Ok(action.is_some_and(|action| listing::tool(&action).is_some()))
+        let action = backends.public_action(self.backend, name).await?;
+        Ok(action.is_some_and(|action| listing::to_tool(&action).is_some()))
     }
 
     async fn run(&self, name: &str) -> Result<CallToolResult, Problem> {
@@ -48,13 +48,15 @@ impl Handler {
         let given: CallParams =
             given.map_or_else(|| Ok(CallParams::default()), arguments::parse)?;
         let backends = &self.services.calls.backends;
-        let json = backends.op(self.backend, name, given.into(), None).await?;
-        let small = json.len() <= SMALL;
+        let json = backends
+            .call_action(self.backend, name, given.into(), None)
+            .await?;
+        let small = json.len() <= MAX_INLINE_BYTES;
         let read = move || serde_json::from_slice(&json).map(results::success);
         let read = if small {
             read()
         } else {
-            let turn = self.services.large.acquire().await;
+            let turn = self.services.large_results.acquire().await;
             let _turn = turn.map_err(|error| Problem::internal(&error))?;
             let read = tokio::task::spawn_blocking(read).await;
             read.map_err(|error| Problem::internal(&error))?
@@ -62,8 +64,8 @@ impl Handler {
         read.map_err(|error| Problem::internal(&error))
     }
 
-    /// Turns a failure of ours into the library's error for a client.
-    fn failed(&self, problem: &Problem) -> ErrorData {
+    /// Converts a problem of this server into an error of the library.
+    fn to_error_data(&self, problem: &Problem) -> ErrorData {
         problem.log(&self.request_id);
         let message = format!("The tools cannot be read now: {}", problem.detail);
         ErrorData::internal_error(message, None)
@@ -92,9 +94,12 @@ impl ServerHandler for Handler {
             return Err(ErrorData::invalid_params(message, None));
         }
         let backends = &self.services.calls.backends;
-        match backends.open_actions(self.backend, after.as_deref()).await {
+        match backends
+            .public_actions(self.backend, after.as_deref())
+            .await
+        {
             Ok(actions) => Ok(listing::page(&actions)),
-            Err(error) => Err(self.failed(&error.into())),
+            Err(error) => Err(self.to_error_data(&error.into())),
         }
     }
 
@@ -103,8 +108,8 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let is_tool = self.has(&request.name).await;
-        if !is_tool.map_err(|problem| self.failed(&problem))? {
+        let is_tool = self.has_tool(&request.name).await;
+        if !is_tool.map_err(|problem| self.to_error_data(&problem))? {
             let message = "This app has no such tool: `tools/list` names those that it has.";
             return Err(ErrorData::invalid_params(message, None));
         }
@@ -115,7 +120,9 @@ impl ServerHandler for Handler {
         let code = done
             .as_ref()
             .map_or_else(|problem| problem.code.as_str(), |_| "ok");
-        services.metrics.count_tool(APP, "call", code, took);
+        services
+            .metrics
+            .count_tool(METRICS_NAME, "call", code, took);
         Ok(match done {
             Ok(result) => result,
             Err(problem) => {

@@ -1,20 +1,20 @@
-//! Actions as the tools that they are for agents, and the pages in which they are listed.
+//! Converts actions into MCP tools, and lists them in pages.
 
 use std::sync::Arc;
 
 use rmcp::model::{ListToolsResult, Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
-use super::words::plain;
+use super::sanitize::strip_invisible;
 use crate::backends::model::{Action, params, writes};
 
-/// The most bytes of a page: its tools and what stands around them. A page has one tool at least.
+/// Maximum size of a page, in bytes. A page has at least one tool.
 const PAGE_BYTES: usize = 65_536;
-/// The most bytes of a tool. An action that takes more to describe is none: no agent could read it.
+/// Maximum size of a tool's description, in bytes. A larger action is not a tool, because no agent could read it.
 const TOOL_BYTES: usize = 16_384;
 
-/// An action as a tool; `None` if it takes more to describe than a tool may.
-pub(super) fn tool(action: &Action) -> Option<Tool> {
+/// Converts an action into a tool; `None` if its description is too large.
+pub(super) fn to_tool(action: &Action) -> Option<Tool> {
     let row = &action.row;
     let binds: Vec<&String> = params(&row.verdict).collect();
     let scalar = || json!({ "type": ["string", "number", "boolean", "null"] });
@@ -35,17 +35,17 @@ pub(super) fn tool(action: &Action) -> Option<Tool> {
             .idempotent(!writes)
             .open_world(false),
     );
-    tool.description = row.note.as_deref().map(|note| plain(note).into());
-    (bytes(&tool) <= TOOL_BYTES).then_some(tool)
+    tool.description = row.note.as_deref().map(|note| strip_invisible(note).into());
+    (encoded_len(&tool) <= TOOL_BYTES).then_some(tool)
 }
 
-/// As many tools as fit on a page, of the actions in their order; the cursor of the next page is the name of the last.
+/// Returns as many tools as fit on a page, in the order of the actions; the cursor of the next page is the name of the last tool.
 pub(super) fn page(actions: &[Arc<Action>]) -> ListToolsResult {
     let mut left = PAGE_BYTES;
     let mut tools: Vec<Tool> = Vec::new();
     let mut more = false;
-    for tool in actions.iter().filter_map(|action| tool(action)) {
-        let takes = bytes(&tool) + 1;
+    for tool in actions.iter().filter_map(|action| to_tool(action)) {
+        let takes = encoded_len(&tool) + 1;
         if takes > left && !tools.is_empty() {
             more = true;
             break;
@@ -61,7 +61,7 @@ pub(super) fn page(actions: &[Arc<Action>]) -> ListToolsResult {
     }
 }
 
-/// How long a tool is on the wire. Plain data always has a JSON form.
-fn bytes(tool: &Tool) -> usize {
+/// Returns the length of a tool in JSON. The conversion of plain data cannot fail.
+fn encoded_len(tool: &Tool) -> usize {
     serde_json::to_vec(tool).map_or(usize::MAX, |json| json.len())
 }

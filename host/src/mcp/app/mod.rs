@@ -1,45 +1,42 @@
 //! An app's own tools, `POST /{slug}/mcp`: the actions of a page's backend, for the agents of its visitors.
 //!
-//! Names, notes and binds are the words of the page's owner, who may be anybody. They are bounded, freed of what no reader
-//! sees, and never more than a description: what the service says itself stands in the instructions.
+//! Names, notes and binds are texts of the page's owner, who is not trusted. They are bounded, and invisible characters are removed.
+//! They appear only as descriptions; the instructions contain the service's own words.
 
 mod handler;
 mod listing;
 pub mod routes;
-mod words;
+mod sanitize;
 
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use crate::backends::calls::routes::Calls;
+use crate::backends::calls::routes::CallState;
 use crate::telemetry::Metrics;
 use svc_base::clock::Clock;
 
-/// Services that an app's tools need.
+/// Services of an app's tools.
 #[derive(Clone, Debug)]
-pub struct AppTools {
-    /// State that calls of visitors need: a call of a tool is one.
-    pub calls: Calls,
-    /// Metrics for operators.
+pub struct AppToolState {
+    /// State of visitors' calls, which a tool call is.
+    pub calls: CallState,
     pub metrics: Arc<Metrics>,
-    /// The time.
     pub clock: Clock,
-    /// Large results that are being cut: as values they take many times their bytes, and anybody may ask for one.
-    large: Arc<Semaphore>,
+    /// Permits for parsing large results: parsed values take many times the memory of their bytes.
+    large_results: Arc<Semaphore>,
 }
 
-/// Large results that are cut at once.
-const AT_ONCE: usize = 2;
+/// Number of large results that are parsed at once.
+const MAX_LARGE_RESULTS: usize = 2;
 
-impl AppTools {
-    /// Of these services.
-    pub fn new(calls: Calls, metrics: Arc<Metrics>, clock: Clock) -> Self {
+impl AppToolState {
+    pub fn new(calls: CallState, metrics: Arc<Metrics>, clock: Clock) -> Self {
         Self {
             calls,
             metrics,
             clock,
-            large: Arc::new(Semaphore::new(AT_ONCE)),
+            large_results: Arc::new(Semaphore::new(MAX_LARGE_RESULTS)),
         }
     }
 }

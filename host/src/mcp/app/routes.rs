@@ -5,10 +5,10 @@ use std::sync::Arc;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 
-use super::AppTools;
+use super::AppToolState;
 use super::handler::Handler;
-use super::words::quoted;
-use crate::backends::calls::routes::bound;
+use super::sanitize::quote_title;
+use crate::backends::calls::routes::bound_backend;
 use crate::backends::calls::tokens::Tokens;
 use crate::deployments::pages::{Kind, Page};
 use crate::deployments::serve::LookupError;
@@ -19,8 +19,8 @@ use crate::mcp::{framing, transport};
 
 /// Instructions for a model that has never seen the app.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
-/// The methods whose answers have the instructions, one in each era.
-const INTRODUCTIONS: [&str; 2] = ["initialize", "server/discover"];
+/// Methods whose answers contain the instructions, one in each era of the protocol.
+const METHODS_WITH_INSTRUCTIONS: [&str; 2] = ["initialize", "server/discover"];
 
 /// Call an app's tool
 ///
@@ -44,7 +44,7 @@ const INTRODUCTIONS: [&str; 2] = ["initialize", "server/discover"];
     extensions(("x-problems" = json!("invalid_request not_found disabled timeout payload_too_large unsupported_media_type rate_limited capacity_reached")))
 )]
 pub async fn serve(
-    State(services): State<AppTools>,
+    State(services): State<AppToolState>,
     context: Context,
     Path(slug): Path<String>,
     request: Request,
@@ -64,26 +64,26 @@ pub async fn serve(
 }
 
 async fn answer(
-    services: AppTools,
+    services: AppToolState,
     context: &Context,
     slug: &str,
     page: Result<Arc<Page>, LookupError>,
     request: Request,
 ) -> Result<Response, Problem> {
     let most = services.calls.config.limits.op_body_bytes;
-    let body = UnreadBody::of(request, most)?;
+    let body = UnreadBody::new(request, most)?;
     let page = page?;
-    let backend = bound(&page)?;
-    if !services.calls.backends.is_for_agents(backend).await? {
-        return Err(closed());
+    let backend = bound_backend(&page)?;
+    if !services.calls.backends.allows_agents(backend).await? {
+        return Err(agents_disabled());
     }
-    let (parts, body) = body.raw().await?;
-    let mut message = match framing::look(body) {
+    let (parts, body) = body.read_with_head().await?;
+    let mut message = match framing::parse_message(body) {
         Ok(message) => message,
         Err(refused) => return Ok(refused.into_response()),
     };
     let asked = message.method.as_deref().unwrap_or_default();
-    let instructions = if INTRODUCTIONS.contains(&asked) {
+    let instructions = if METHODS_WITH_INSTRUCTIONS.contains(&asked) {
         instructions(&services, slug, &page).await?
     } else {
         String::new()
@@ -96,27 +96,27 @@ async fn answer(
         request_id: Arc::clone(&context.request_id),
         arguments: message.arguments.take().map(Arc::from),
     };
-    let response = transport::ask(handler, parts, &message, most).await;
-    transport::answered(response, &message).await
+    let response = transport::handle(handler, parts, &message, most).await;
+    transport::convert_response(response, &message).await
 }
 
-/// Writes the instructions for an agent: the service's own words, with the title of the page as a quotation.
-async fn instructions(services: &AppTools, slug: &str, page: &Page) -> Result<String, Problem> {
+/// Returns the instructions for an agent: the service's own text, with the title of the page as a quotation.
+async fn instructions(services: &AppToolState, slug: &str, page: &Page) -> Result<String, Problem> {
     let calls = &services.calls;
     let Kind::Frontend { host_label } = &page.kind else {
         return Err(Problem::not_found());
     };
     let url = format!("{}/{slug}", calls.config.project_origin(host_label));
     let title = calls.deployments.title(page.id).await?;
-    // The title last: what stands in it is nobody's placeholder.
-    let text = calls.config.limits.said(INSTRUCTIONS);
+    // The title is inserted last, so that placeholders in it are not replaced.
+    let text = calls.config.limits.fill_in(INSTRUCTIONS);
     Ok(text
         .replace("{{url}}", &url)
-        .replace("{{title}}", &quoted(&title)))
+        .replace("{{title}}", &quote_title(&title)))
 }
 
-/// The 404 of a page whose owner has not opened its actions to agents.
-fn closed() -> Problem {
+/// Returns the 404 of a page whose owner has not opened its actions to agents.
+fn agents_disabled() -> Problem {
     Problem::new(
         Code::NotFound,
         "This page has no tools for agents: its owner has not switched them on (`agents` of its backend). Visitors' pages call its actions at /api/op.",

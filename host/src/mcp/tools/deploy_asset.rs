@@ -1,15 +1,15 @@
-//! `deploy_asset`: a quick share, which anybody may publish.
+//! `deploy_asset`: publishes a quick share, without a credential if need be.
 
 use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
-use super::{Harm, answer, describe, string};
-use crate::control::answers::Keep;
+use super::{DataRisk, describe, string_argument, to_json};
+use crate::control::kept_answers::AnswerKeeper;
 use crate::deployments::Publisher;
 use crate::deployments::requests::DeployRequest;
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
-use crate::mcp::Tools;
+use crate::mcp::ToolState;
 use crate::mcp::arguments::Arguments;
 use svc_sandbox::ContentType;
 
@@ -26,19 +26,19 @@ pub(super) fn description() -> Description {
         "title": string("Up to 200 characters."),
         "expires_in": { "type": "integer", "description": "Seconds to live; {{quick_share_seconds}} if absent, and at most." },
         "one_time": { "type": "boolean", "description": "true: its first reader is its last." },
-        "password": string("What readers must enter."),
+        "password": string_argument("What readers must enter."),
     });
     describe(
         "deploy_asset",
         ABOUT,
-        Harm::Cannot,
+        DataRisk::AdditiveOnly,
         &arguments,
         &["content"],
     )
 }
 
 pub(super) async fn call(
-    services: Tools,
+    services: ToolState,
     publisher: Publisher,
     mut arguments: Arguments,
 ) -> Result<Value, Problem> {
@@ -48,14 +48,14 @@ pub(super) async fn call(
         ));
     }
     if arguments.has("slug") {
-        let slug = arguments.text("slug")?;
-        arguments.give("name", &slug)?;
+        let slug = arguments.required_text("slug")?;
+        arguments.set("name", &slug)?;
     }
     let share = arguments
-        .rest::<DeployRequest>()?
+        .parse_rest::<DeployRequest>()?
         .checked_as("slug", &services.config.limits)?;
     let publishing = services
         .deployments
-        .publish_share(share, publisher, Keep::nothing());
-    answer(publishing.await?)
+        .publish_share(share, publisher, AnswerKeeper::none());
+    to_json(publishing.await?)
 }

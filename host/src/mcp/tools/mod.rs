@@ -1,6 +1,6 @@
-//! The tools: their names, their descriptions, and the way from a call to its file.
+//! The tools: their names, their descriptions, and the dispatch of calls.
 
-mod backend_parts;
+mod backend_detail;
 mod deploy_asset;
 mod find;
 mod manage_backend;
@@ -17,9 +17,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::arguments::{Action as _, Arguments};
-use super::{Tools, auth};
-use crate::access::{Floor, to_the_end};
+use super::arguments::{Arguments, ToolAction as _};
+use super::{ToolState, auth};
+use crate::access::{MinimumRole, run_to_completion};
 use crate::backends::scope::BackendScope;
 use crate::config::Limits;
 use crate::deployments::Publisher;
@@ -31,7 +31,6 @@ use crate::workspaces::Caller;
 
 macro_rules! tools {
     ($($(#[doc = $about:literal])+ $tool:ident $name:literal $file:ident;)+) => {
-        /// A tool.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Tool {
             /// Publishes a quick share, also without a credential.
@@ -39,13 +38,12 @@ macro_rules! tools {
             $($(#[doc = $about])+ $tool,)+
         }
 
-        /// The names of all tools, in the order in which they are listed.
+        /// Names of all tools, in the order in which they are listed.
         pub const NAMES: &[&str] = &["deploy_asset", $($name),+];
 
         impl Tool {
             const ALL: &[Self] = &[Self::DeployAsset, $(Self::$tool),+];
 
-            /// Returns the name.
             pub(super) fn name(self) -> &'static str {
                 match self {
                     Self::DeployAsset => "deploy_asset",
@@ -60,33 +58,33 @@ macro_rules! tools {
                 }
             }
 
-            /// Calls the tool. Without a caller only publishing works.
+            /// Calls the tool. Without a caller only `deploy_asset` works.
             pub(super) async fn call(
                 self,
-                services: &Tools,
+                services: &ToolState,
                 network: IpAddr,
                 caller: Option<Caller>,
                 mut arguments: Arguments,
-            ) -> Outcome {
+            ) -> CallOutcome {
                 let services = services.clone();
                 match (self, caller) {
                     (Self::DeployAsset, caller) => {
                         let publisher = Publisher::new(network, caller);
                         let call = deploy_asset::call(services, publisher, arguments);
-                        Outcome {
+                        CallOutcome {
                             action: NO_ACTION,
-                            result: to_the_end(call).await,
+                            result: run_to_completion(call).await,
                         }
                     }
-                    (_, None) => Outcome::refused(auth::anonymous(self.name())),
+                    (_, None) => CallOutcome::refused(auth::credential_required(self.name())),
                     $((Self::$tool, Some(caller)) => {
                         let wanted: $file::Action = match arguments.action() {
                             Ok(wanted) => wanted,
-                            Err(problem) => return Outcome::refused(problem),
+                            Err(problem) => return CallOutcome::refused(problem),
                         };
-                        let session = Session { services, caller };
+                        let session = ToolSession { services, caller };
                         let call = $file::call(session, wanted, arguments);
-                        Outcome {
+                        CallOutcome {
                             action: wanted.name(),
                             result: run($name, wanted.name(), call).await,
                         }
@@ -110,10 +108,10 @@ tools! {
     Workspace "manage_workspace" manage_workspace;
 }
 
-/// Action of a call that names none, for the metrics.
+/// Action in the metrics for a call that names none.
 const NO_ACTION: &str = "none";
 
-/// Runs a call: to its end, whatever becomes of the client, unless it only reads.
+/// Runs a call; to completion even if the client hangs up, unless it only reads.
 async fn run(
     tool: &str,
     action: &str,
@@ -122,20 +120,20 @@ async fn run(
     if operations::only_reads(tool, action) {
         return call.await;
     }
-    to_the_end(call).await
+    run_to_completion(call).await
 }
 
 /// Outcome of a call.
 #[derive(Debug)]
-pub(super) struct Outcome {
-    /// The action, as far as it was understood, for the metrics.
+pub(super) struct CallOutcome {
+    /// Name of the action for the metrics, if it was recognized.
     pub(super) action: &'static str,
     /// Document that REST would answer.
     pub(super) result: Result<Value, Problem>,
 }
 
-impl Outcome {
-    /// Outcome of a call that was refused before its action was known.
+impl CallOutcome {
+    /// Returns the outcome of a call that was refused before its action was known.
     pub(super) fn refused(problem: Problem) -> Self {
         Self {
             action: NO_ACTION,
@@ -145,72 +143,78 @@ impl Outcome {
 }
 
 /// Whether a tool may be called without a credential.
-pub(super) fn is_open(name: &str) -> bool {
-    Tool::named(name) == Some(Tool::DeployAsset)
+pub(super) fn is_public(name: &str) -> bool {
+    Tool::by_name(name) == Some(Tool::DeployAsset)
 }
 
-/// Lists all tools, with the numbers of the settings in their texts.
-pub(super) fn listed(limits: &Limits) -> Vec<Description> {
+/// Lists all tools, with the values of settings in their texts.
+pub(super) fn list_tools(limits: &Limits) -> Vec<Description> {
     let said = |tool: &Description| {
         let mut tool = tool.clone();
         let text = tool.description.as_deref();
-        tool.description = text.map(|text| limits.said(text).into());
+        tool.description = text.map(|text| limits.fill_in(text).into());
         let schema = Arc::make_mut(&mut tool.input_schema);
         if let Some(Value::Object(arguments)) = schema.get_mut("properties") {
             for argument in arguments.values_mut() {
                 if let Some(Value::String(about)) = argument.get_mut("description") {
-                    *about = limits.said(about);
+                    *about = limits.fill_in(about);
                 }
             }
         }
         tool
     };
-    all().iter().map(said).collect()
+    descriptions().iter().map(said).collect()
 }
 
-/// All tools, with placeholders for the numbers of the settings.
-fn all() -> &'static [Description] {
+/// Returns all tools, with placeholders for values of settings.
+fn descriptions() -> &'static [Description] {
     static DESCRIPTIONS: LazyLock<Vec<Description>> =
         LazyLock::new(|| Tool::ALL.iter().map(|tool| tool.description()).collect());
     &DESCRIPTIONS
 }
 
 impl Tool {
-    /// The tool of a name.
-    pub(super) fn named(name: &str) -> Option<Self> {
+    /// Finds a tool by its name.
+    pub(super) fn by_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|tool| tool.name() == name)
     }
 
-    /// The arguments of a call of it.
+    /// Reads the arguments of a call of this tool.
     ///
     /// # Errors
-    /// `invalid_request`, naming an argument that is there twice; `invalid_json`.
+    /// `invalid_request` for a repeated argument; `invalid_json`.
     pub(super) fn arguments(self, given: &RawValue) -> Result<Arguments, Problem> {
-        let about = all().iter().find(|about| about.name == self.name());
+        let about = descriptions()
+            .iter()
+            .find(|about| about.name == self.name());
         let taken = about.and_then(|about| about.input_schema.get("properties"));
         let takes = |name: &str| taken.is_some_and(|taken| taken.get(name).is_some());
         Arguments::read(given, takes)
     }
 }
 
-/// A caller, and the services that it calls.
-struct Session {
-    services: Tools,
+/// Caller of a tool, with the services.
+struct ToolSession {
+    services: ToolState,
     caller: Caller,
 }
 
-impl Session {
-    /// A live project that the caller has a role in.
-    async fn project<F: Floor>(
+impl ToolSession {
+    /// Finds the live project that the arguments name, and checks the caller's role.
+    async fn project<F: MinimumRole>(
         &self,
         arguments: &mut Arguments,
     ) -> Result<ProjectScope<F>, Problem> {
-        let id = arguments.text("project_id")?;
-        Ok(self.services.projects.named(&self.caller, &id).await?)
+        let id = arguments.required_text("project_id")?;
+        Ok(self
+            .services
+            .projects
+            .find_scoped(&self.caller, &id)
+            .await?)
     }
 
-    /// One of its frontends.
-    async fn frontend<F: Floor>(
+    /// Finds the frontend of the project that the arguments name.
+    async fn frontend<F: MinimumRole>(
         &self,
         arguments: &mut Arguments,
     ) -> Result<FrontendScope<F>, Problem> {
@@ -219,8 +223,8 @@ impl Session {
         Ok(FrontendScope::find(&self.services.deployments, at, &target).await?)
     }
 
-    /// Finds the project's backend.
-    async fn backend<F: Floor>(
+    /// Finds the backend of the project that the arguments name.
+    async fn backend<F: MinimumRole>(
         &self,
         arguments: &mut Arguments,
     ) -> Result<BackendScope<F>, Problem> {
@@ -230,20 +234,20 @@ impl Session {
 }
 
 /// Serializes a view as REST does.
-fn answer(view: impl Serialize) -> Result<Value, Problem> {
+fn to_json(view: impl Serialize) -> Result<Value, Problem> {
     serde_json::to_value(view).map_err(|error| Problem::internal(&error))
 }
 
-/// Answers a deletion with `deleted`, where REST answers 204.
-fn deleted(deletion: Result<(), Problem>) -> Result<Value, Problem> {
+/// Returns `deleted`, where REST answers 204.
+fn deletion_result(deletion: Result<(), Problem>) -> Result<Value, Problem> {
     deletion.map(|()| json!({ "deleted": true }))
 }
 
-/// A tool's description: a flat object of arguments, because models' APIs take no other.
+/// Returns a tool's description. The arguments are one flat object, because models' APIs accept no other schema.
 fn describe(
     name: &'static str,
     text: &'static str,
-    harm: Harm,
+    harm: DataRisk,
     arguments: &Value,
     required: &[&str],
 ) -> Description {
@@ -259,21 +263,21 @@ fn describe(
     };
     let hints = ToolAnnotations::new()
         .read_only(false)
-        .destructive(harm == Harm::Can)
+        .destructive(harm == DataRisk::Destructive)
         .idempotent(false);
     Description::new(name, text, schema).with_annotations(hints)
 }
 
-/// Whether a tool's actions can change or remove existing data.
+/// Whether actions of a tool can change or remove existing data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Harm {
+enum DataRisk {
     /// Some actions change or remove data.
-    Can,
+    Destructive,
     /// All actions only add.
-    Cannot,
+    AdditiveOnly,
 }
 
-/// An argument that is a text.
-fn string(about: &str) -> Value {
+/// Returns the schema of a string argument.
+fn string_argument(about: &str) -> Value {
     json!({ "type": "string", "description": about })
 }

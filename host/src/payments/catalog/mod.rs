@@ -1,25 +1,25 @@
-//! The catalog: what a project sells. It is ours, and needs no provider.
+//! The catalog of a project: its products and prices. It is stored here and needs no payment provider.
 
 mod store;
 
-use self::store::Ids;
+use self::store::NewPriceIds;
 use super::Payments;
 use super::model::{NewPrice, PaymentError, Price};
 use crate::control;
-use crate::control::answers::Keep;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::projects;
 use crate::workspaces::credential;
 use svc_base::ids::{ProjectId, uuid_v7};
 
 impl Payments {
-    /// The prices of a project, by product.
+    /// Lists the prices of a project, by product.
     pub async fn catalog(&self, project: ProjectId) -> Result<Vec<Price>, PaymentError> {
         let read = self.control.read(move |c| store::catalog(c, &project));
         Ok(read.await?)
     }
 
-    /// Puts a price into a project's catalog; durable when it returns.
+    /// Adds a price to a project's catalog; durable when it returns.
     ///
     /// # Errors
     /// [`PaymentError`].
@@ -27,10 +27,10 @@ impl Payments {
         &self,
         project: ProjectId,
         new: NewPrice,
-        keep: Keep<Price>,
+        keep: AnswerKeeper<Price>,
     ) -> Result<Price, PaymentError> {
-        let ids = Ids {
-            price: format!("price_{}", credential::secret(&self.random)?),
+        let ids = NewPriceIds {
+            price: format!("price_{}", credential::random_secret(&self.random)?),
             product: uuid_v7(&self.clock, &self.random)?.to_string(),
         };
         let now = self.clock.now();
@@ -40,32 +40,32 @@ impl Payments {
                     return Err(PaymentError::NoProject);
                 }
                 let made = store::insert_price(tx, &project, &new, &ids, now)?;
-                projects::did(tx, &project, Act::PriceCreate, &ids.price, now)?;
-                keep.keep(tx, &made)?;
+                projects::record_audit(tx, &project, AuditAction::PriceCreate, &ids.price, now)?;
+                keep.store(tx, &made)?;
                 Ok(made)
             })
             .await
     }
 
-    /// Takes a price off a project's catalog: nobody can buy it from now on. What was bought stays.
+    /// Deactivates a price: it cannot be bought from now on. Purchases stay.
     ///
     /// # Errors
-    /// `NoPrice` if the project has none of the id.
+    /// `NoPrice` if the project has no such price.
     pub async fn deactivate(&self, project: ProjectId, id: String) -> Result<Price, PaymentError> {
         let now = self.clock.now();
         let write = self.control.write(move |tx| {
             if store::deactivate(tx, &project, &id)? {
-                projects::did(tx, &project, Act::PriceDeactivate, &id, now)?;
+                projects::record_audit(tx, &project, AuditAction::PriceDeactivate, &id, now)?;
             }
-            store::price_of(tx, &project, &id).map_err(control::Error::from)
+            store::find_price(tx, &project, &id).map_err(control::Error::from)
         });
         write.await?.ok_or(PaymentError::NoPrice)
     }
 
-    /// A price of a project, active or not.
+    /// Finds a price of a project, active or not.
     ///
     /// # Errors
-    /// `NoPrice` if the project has none of the id.
+    /// `NoPrice` if the project has no such price.
     pub(super) async fn price(
         &self,
         project: ProjectId,
@@ -73,7 +73,7 @@ impl Payments {
     ) -> Result<Price, PaymentError> {
         let read = self
             .control
-            .read(move |c| store::price_of(c, &project, &id));
+            .read(move |c| store::find_price(c, &project, &id));
         read.await?.ok_or(PaymentError::NoPrice)
     }
 }

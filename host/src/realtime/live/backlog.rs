@@ -1,4 +1,4 @@
-//! Backlog of a socket: frames of its client that wait for those before them, in their order.
+//! Backlog of a socket: frames of its client that wait to be handled, in order.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,19 +7,19 @@ use tokio::sync::Notify;
 
 use super::protocol::{Frame, Refusal};
 
-/// A frame of a client, or what is wrong with it.
-pub(super) type Judged = Result<Frame, Refusal>;
+/// Parsed frame of a client, or its refusal.
+pub(super) type ParsedFrame = Result<Frame, Refusal>;
 
-/// Frames that wait.
+/// Queue of frames, with a maximum length.
 #[derive(Debug)]
 pub(super) struct Backlog {
     most: usize,
-    frames: Mutex<VecDeque<Judged>>,
+    frames: Mutex<VecDeque<ParsedFrame>>,
     added: Notify,
 }
 
 impl Backlog {
-    /// Makes a backlog of at most `most` frames.
+    /// Creates a backlog of at most `most` frames.
     pub(super) fn new(most: usize) -> Self {
         Self {
             most,
@@ -28,11 +28,11 @@ impl Backlog {
         }
     }
 
-    fn frames(&self) -> MutexGuard<'_, VecDeque<Judged>> {
+    fn frames(&self) -> MutexGuard<'_, VecDeque<ParsedFrame>> {
         self.frames.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns how many frames may wait.
+    /// Returns the maximum number of frames.
     pub(super) fn most(&self) -> usize {
         self.most
     }
@@ -40,8 +40,8 @@ impl Backlog {
     /// Adds a frame.
     ///
     /// # Errors
-    /// The frame, where as many wait as may.
-    pub(super) fn add(&self, frame: Judged) -> Result<(), Judged> {
+    /// The frame, if the backlog is full.
+    pub(super) fn add(&self, frame: ParsedFrame) -> Result<(), ParsedFrame> {
         let mut frames = self.frames();
         if frames.len() >= self.most {
             return Err(frame);
@@ -51,8 +51,8 @@ impl Backlog {
         Ok(())
     }
 
-    /// Takes the frame that has waited longest, once there is one.
-    pub(super) async fn next(&self) -> Judged {
+    /// Waits for the next frame.
+    pub(super) async fn next(&self) -> ParsedFrame {
         loop {
             if let Some(frame) = self.frames().pop_front() {
                 return frame;
@@ -61,10 +61,9 @@ impl Backlog {
         }
     }
 
-    /// Removes the subscribes of an id, so that none of them outlives an unsubscribe that finds no room behind them.
-    pub(super) fn withdraw(&self, id: &str) {
-        let subscribes =
-            |frame: &Judged| matches!(frame, Ok(Frame::Subscribe { id: one, .. }) if **one == *id);
+    /// Removes the subscribe frames of an id, because a later unsubscribe has not fit into the backlog.
+    pub(super) fn remove_subscribes(&self, id: &str) {
+        let subscribes = |frame: &ParsedFrame| matches!(frame, Ok(Frame::Subscribe { id: one, .. }) if **one == *id);
         self.frames().retain(|frame| !subscribes(frame));
     }
 }

@@ -1,7 +1,7 @@
-//! The live queries of one backend: who listens to which, and when each is evaluated again.
+//! The live queries of one backend: their subscribers, and when each query is evaluated again.
 //!
-//! A commit marks the queries that read one of its tables; one task evaluates those that are marked, few at once and each so
-//! many times a second at most, and offers the answer to all who listen. A query that is marked while it is evaluated is
+//! A commit marks the queries that read one of its tables. One task evaluates the marked queries, few at once and each at most
+//! so many times a second, and offers the answer to all subscribers. A query that is marked during its evaluation is
 //! evaluated once more, so the last change always arrives.
 
 use std::collections::{BTreeSet, HashMap};
@@ -10,95 +10,95 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::budget::Budget;
+use super::budget::AnswerBudget;
 use super::listener::Listener;
-use super::query::{Answer, Key, Outcome, Query};
+use super::query::{Answer, Outcome, Query, QueryKey};
 use super::subscriber::Subscriber;
-use crate::backends::calls::Seen;
+use crate::backends::calls::WatchedAnswer;
 use svc_base::ids::BackendId;
-use svc_database::{Tables, Touched};
+use svc_database::{ChangedTables, StatementTables};
 
-/// How much of the answers of a backend is kept for who comes later, in bytes.
-const MOST_KEPT: usize = 4 << 20;
-/// A longer answer is not kept.
-const LONGEST_KEPT: usize = 256 << 10;
+/// Maximum size of all cached answers of a backend, in bytes.
+const MAX_CACHED_BYTES: usize = 4 << 20;
+/// Maximum size of a cached answer, in bytes.
+const MAX_CACHED_ANSWER_BYTES: usize = 256 << 10;
 
-/// The queries of a backend.
+/// Live queries of a backend.
 #[derive(Debug)]
 pub(super) struct Board {
     backend: BackendId,
-    /// Between two evaluations of a query.
+    /// Least time between two evaluations of a query.
     interval: Duration,
     state: Mutex<State>,
-    news: Mutex<News>,
+    pending_changes: Mutex<PendingChanges>,
     wake: Notify,
-    budget: Budget,
+    budget: AnswerBudget,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    queries: HashMap<u64, Entry>,
-    by_key: HashMap<Key, u64>,
-    /// The next query's number.
+    queries: HashMap<u64, QueryEntry>,
+    by_key: HashMap<QueryKey, u64>,
+    /// Number of the latest query.
     next: u64,
-    /// Marked queries, by when they are due.
+    /// Marked queries, by their due time.
     agenda: BTreeSet<(Duration, u64)>,
-    /// The query that is being evaluated and has taken long before: there is one at most, so that others have their turn.
-    heavy: Option<u64>,
-    /// Bytes of answers that are kept.
-    kept: usize,
-    /// How many connections may still ask for something.
+    /// The slow query that is being evaluated. Only one runs at a time, so that the other queries are not delayed.
+    running_slow: Option<u64>,
+    /// Size of all cached answers, in bytes.
+    cached: usize,
+    /// Number of connections that may subscribe.
     listeners: usize,
 }
 
-/// Changes since somebody last looked.
+/// Changes that are not applied to the queries yet.
 #[derive(Debug, Default)]
-struct News {
-    touched: Touched,
-    asked: BTreeSet<u64>,
+struct PendingChanges {
+    touched: ChangedTables,
+    requested: BTreeSet<u64>,
 }
 
 #[derive(Debug)]
-struct Entry {
-    key: Key,
+struct QueryEntry {
+    key: QueryKey,
     query: Arc<Query>,
     subscribers: Vec<Subscriber>,
-    /// The tables of its answer; `None` if it may be any.
-    tables: Option<Arc<Tables>>,
-    /// The last answer, if it is the newest and short enough to be kept.
-    kept: Option<Answer>,
-    /// When it was last evaluated.
+    /// Tables of the answer; `None` means any table.
+    tables: Option<Arc<StatementTables>>,
+    /// The latest answer, if it is current and small enough to be cached.
+    cached: Option<Answer>,
+    /// Start of the latest evaluation.
     began: Option<Duration>,
-    /// Whether that took long.
-    is_heavy: bool,
-    turn: Turn,
-    /// Tables that changed during an evaluation: the tables of the new answer are known only with it.
-    meanwhile: Touched,
+    /// Whether the latest evaluation was slow.
+    is_slow: bool,
+    schedule: Schedule,
+    /// Tables that changed during an evaluation, kept until the tables of the new answer are known.
+    meanwhile: ChangedTables,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
+enum Schedule {
     /// Nothing has changed.
-    Rests,
-    /// It is on the agenda.
+    Idle,
+    /// The query is on the agenda.
     Due(Duration),
-    /// It is being evaluated; whether that must be done once more.
-    Runs { again: bool },
+    /// The query is being evaluated; `again` means that it must be evaluated once more.
+    Running { again: bool },
 }
 
-/// An evaluation that takes longer than this is a heavy one.
-const HEAVY: Duration = Duration::from_millis(20);
-/// How long a query waits that found the database busy.
-const BUSY: Duration = Duration::from_millis(500);
+/// An evaluation that takes longer is slow.
+const SLOW_EVALUATION: Duration = Duration::from_millis(20);
+/// Delay of a query after the database was busy.
+const BUSY_DELAY: Duration = Duration::from_millis(500);
 
 impl Board {
-    pub(super) fn new(backend: BackendId, per_second: u64, budget: Budget) -> Self {
+    pub(super) fn new(backend: BackendId, per_second: u64, budget: AnswerBudget) -> Self {
         let per_second = u32::try_from(per_second.max(1)).unwrap_or(u32::MAX);
         Self {
             backend,
             interval: Duration::from_secs(1) / per_second,
             state: Mutex::default(),
-            news: Mutex::default(),
+            pending_changes: Mutex::default(),
             wake: Notify::new(),
             budget,
         }
@@ -108,7 +108,7 @@ impl Board {
         self.backend
     }
 
-    pub(super) fn budget(&self) -> &Budget {
+    pub(super) fn budget(&self) -> &AnswerBudget {
         &self.budget
     }
 
@@ -116,43 +116,45 @@ impl Board {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn news(&self) -> MutexGuard<'_, News> {
-        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending_changes(&self) -> MutexGuard<'_, PendingChanges> {
+        self.pending_changes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what a commit may have changed. Whoever commits waits for this, so it is no more than that.
-    pub(super) fn touch(&self, touched: Touched) {
-        self.news().touched.join(touched);
+    /// Records the tables that a commit may have changed. The committing thread waits for this, so it does nothing more.
+    pub(super) fn touch(&self, touched: ChangedTables) {
+        self.pending_changes().touched.merge(touched);
         self.wake.notify_one();
     }
 
-    /// Asks for the newest answer of a query on behalf of one who is behind.
-    pub(super) fn ask(&self, query: u64) {
-        self.news().asked.insert(query);
+    /// Requests the latest answer of a query, for a subscriber that is behind.
+    pub(super) fn request_latest(&self, query: u64) {
+        self.pending_changes().requested.insert(query);
         self.wake.notify_one();
     }
 
-    /// Waits until something has happened.
-    pub(super) async fn woken(&self) {
+    /// Waits for a change.
+    pub(super) async fn wait_for_change(&self) {
         self.wake.notified().await;
     }
 
-    /// Whether a query is being served.
-    pub(super) fn serves(&self, query: &Query) -> bool {
+    /// Whether a query has subscribers.
+    pub(super) fn has_query(&self, query: &Query) -> bool {
         self.state().by_key.contains_key(&query.key())
     }
 
-    /// Has a subscriber listen to a query.
+    /// Adds a subscriber to a query.
     pub(super) fn join(&self, query: Query, subscriber: &Subscriber, now: Duration) {
-        // What a commit has changed before it was answered is known before whoever was answered gets here.
-        self.take_news(now);
+        // Commits that were acknowledged before this call must be seen.
+        self.apply_changes(now);
         let mut state = self.state();
         let key = query.key();
         let is_own = query.visitor.is_some();
         let known = state.by_key.get(&key).copied();
         let number = known.unwrap_or_else(|| state.add(key, query));
-        if !subscriber.joins(number, is_own) {
-            // It has ended meanwhile.
+        if !subscriber.set_query(number, is_own) {
+            // The subscription has ended meanwhile.
             state.drop_if_unused(number);
             return;
         }
@@ -160,49 +162,51 @@ impl Board {
             return;
         };
         entry.subscribers.push(subscriber.clone());
-        match (&entry.kept, entry.turn) {
-            (Some(answer), Turn::Rests) => subscriber.offer(answer),
+        match (&entry.cached, entry.schedule) {
+            (Some(answer), Schedule::Idle) => subscriber.offer(answer),
             _ => state.mark(number, now, self.interval),
         }
         drop(state);
         self.wake.notify_one();
     }
 
-    /// Lets a subscriber go.
+    /// Removes a subscriber from a query.
     pub(super) fn leave(&self, query: u64, listener: &Listener, number: u64) {
         let mut state = self.state();
         if let Some(entry) = state.queries.get_mut(&query) {
-            entry.subscribers.retain(|one| !one.is(listener, number));
+            entry
+                .subscribers
+                .retain(|one| !one.is_subscription(listener, number));
             state.drop_if_unused(query);
         }
         drop(state);
         self.wake.notify_one();
     }
 
-    /// Marks what has changed, and gives what was asked for.
-    pub(super) fn take_news(&self, now: Duration) {
-        let News { touched, asked } = std::mem::take(&mut *self.news());
-        if touched.is_nothing() && asked.is_empty() {
+    /// Marks the queries that a change affects, and sends the requested answers.
+    pub(super) fn apply_changes(&self, now: Duration) {
+        let PendingChanges { touched, requested } = std::mem::take(&mut *self.pending_changes());
+        if touched.is_empty() && requested.is_empty() {
             return;
         }
         let mut state = self.state();
         let mut concerned = Vec::new();
         for (number, entry) in &mut state.queries {
-            if matches!(entry.turn, Turn::Runs { .. }) {
-                entry.meanwhile.join(touched.clone());
-            } else if touched.concerns(entry.tables.as_deref()) {
+            if matches!(entry.schedule, Schedule::Running { .. }) {
+                entry.meanwhile.merge(touched.clone());
+            } else if touched.affects(entry.tables.as_deref()) {
                 concerned.push(*number);
             }
         }
         for number in concerned {
             state.mark(number, now, self.interval);
         }
-        for number in asked {
+        for number in requested {
             let Some(entry) = state.queries.get(&number) else {
                 continue;
             };
-            match (&entry.kept, entry.turn) {
-                (Some(answer), Turn::Rests) => {
+            match (&entry.cached, entry.schedule) {
+                (Some(answer), Schedule::Idle) => {
                     entry.subscribers.iter().for_each(|one| one.offer(answer));
                 }
                 _ => state.mark(number, now, self.interval),
@@ -210,54 +214,56 @@ impl Board {
         }
     }
 
-    /// The next query to evaluate, if one is due.
-    pub(super) fn begin(&self, now: Duration) -> Option<(u64, Arc<Query>)> {
+    /// Starts the next query that is due, if any.
+    pub(super) fn start_next(&self, now: Duration) -> Option<(u64, Arc<Query>)> {
         let mut state = self.state();
         let (due, number) = state.next().filter(|(due, _)| *due <= now)?;
         state.agenda.remove(&(due, number));
         let entry = state.queries.get_mut(&number)?;
-        entry.turn = Turn::Runs { again: false };
+        entry.schedule = Schedule::Running { again: false };
         entry.began = Some(now);
-        let (query, is_heavy) = (Arc::clone(&entry.query), entry.is_heavy);
-        if is_heavy {
-            state.heavy = Some(number);
+        let (query, is_slow) = (Arc::clone(&entry.query), entry.is_slow);
+        if is_slow {
+            state.running_slow = Some(number);
         }
         Some((number, query))
     }
 
-    /// How long it is until a query is due, if one will be.
+    /// Returns the time until a query is due, if any is on the agenda.
     pub(super) fn next_due(&self, now: Duration) -> Option<Duration> {
         let state = self.state();
         state.next().map(|(due, _)| due.saturating_sub(now))
     }
 
-    /// Tells who listens to a query what its evaluation came to; returns who must join anew.
+    /// Delivers the outcome of an evaluation to the subscribers; returns the subscribers that must join again.
     pub(super) fn finish(&self, number: u64, outcome: Outcome, now: Duration) -> Vec<Subscriber> {
         let mut state = self.state();
-        state.heavy.take_if(|heavy| *heavy == number);
+        state
+            .running_slow
+            .take_if(|running_slow| *running_slow == number);
         let Some(entry) = state.queries.get_mut(&number) else {
             return Vec::new();
         };
-        entry.is_heavy = entry
+        entry.is_slow = entry
             .began
-            .is_some_and(|began| now.saturating_sub(began) > HEAVY);
-        let mut again = entry.turn == Turn::Runs { again: true };
+            .is_some_and(|began| now.saturating_sub(began) > SLOW_EVALUATION);
+        let mut again = entry.schedule == Schedule::Running { again: true };
         let meanwhile = std::mem::take(&mut entry.meanwhile);
-        entry.turn = Turn::Rests;
+        entry.schedule = Schedule::Idle;
         let mut leaving = Vec::new();
         match outcome {
-            Outcome::Seen(seen) => {
-                let Seen {
+            Outcome::Answered(seen) => {
+                let WatchedAnswer {
                     json,
                     digest,
                     tables,
                 } = seen;
-                again |= meanwhile.concerns(tables.as_deref());
+                again |= meanwhile.affects(tables.as_deref());
                 entry.tables = tables;
                 let json = self.budget.count(json);
                 let answer = Answer { json, digest };
                 entry.subscribers.iter().for_each(|one| one.offer(&answer));
-                state.keep(number, answer);
+                state.cache_answer(number, answer);
             }
             Outcome::Failed(error) => {
                 for one in std::mem::take(&mut entry.subscribers) {
@@ -272,9 +278,9 @@ impl Board {
                     }
                     !is_new
                 });
-                state.put(number, now + BUSY);
+                state.schedule_at(number, now + BUSY_DELAY);
             }
-            Outcome::Moved => leaving = std::mem::take(&mut entry.subscribers),
+            Outcome::IdentityChanged => leaving = std::mem::take(&mut entry.subscribers),
         }
         state.drop_if_unused(number);
         if again {
@@ -283,23 +289,23 @@ impl Board {
         leaving
     }
 
-    /// Notes that a connection may ask for something.
+    /// Counts a connection that may subscribe.
     pub(super) fn attach(&self) {
         self.state().listeners += 1;
     }
 
-    /// Notes that a connection is gone.
+    /// Removes a connection from the count.
     pub(super) fn detach(&self) {
         self.state().listeners -= 1;
         self.wake.notify_one();
     }
 
-    /// Whether nobody asks for anything any more.
+    /// Whether no connection is left.
     pub(super) fn is_unused(&self) -> bool {
         self.state().listeners == 0
     }
 
-    /// How many queries and subscriptions there are.
+    /// Returns the numbers of queries and of subscriptions.
     pub(super) fn count(&self) -> (usize, usize) {
         let state = self.state();
         let subscribers = state.queries.values().map(|entry| entry.subscribers.len());
@@ -308,64 +314,65 @@ impl Board {
 }
 
 impl State {
-    fn add(&mut self, key: Key, query: Query) -> u64 {
+    fn add(&mut self, key: QueryKey, query: Query) -> u64 {
         self.next += 1;
-        let entry = Entry {
+        let entry = QueryEntry {
             key,
             query: Arc::new(query),
             subscribers: Vec::new(),
             tables: None,
-            kept: None,
+            cached: None,
             began: None,
-            is_heavy: false,
-            turn: Turn::Rests,
-            meanwhile: Touched::default(),
+            is_slow: false,
+            schedule: Schedule::Idle,
+            meanwhile: ChangedTables::default(),
         };
         self.by_key.insert(key, self.next);
         self.queries.insert(self.next, entry);
         self.next
     }
 
-    /// The next query of the agenda that may be evaluated beside those that are, and when it is due.
+    /// Returns the next query of the agenda that may run beside the running ones, with its due time.
     fn next(&self) -> Option<(Duration, u64)> {
-        let is_heavy = |number: &u64| self.queries.get(number).is_some_and(|entry| entry.is_heavy);
+        let is_slow = |number: &u64| self.queries.get(number).is_some_and(|entry| entry.is_slow);
         let mut agenda = self.agenda.iter();
-        let next = agenda.find(|(_, number)| self.heavy.is_none() || !is_heavy(number));
+        let next = agenda.find(|(_, number)| self.running_slow.is_none() || !is_slow(number));
         next.copied()
     }
 
-    /// Has a query evaluated as soon as it may be.
+    /// Schedules the evaluation of a query as early as the interval allows.
     fn mark(&mut self, number: u64, now: Duration, interval: Duration) {
         let Some(entry) = self.queries.get_mut(&number) else {
             return;
         };
-        match &mut entry.turn {
-            Turn::Due(_) => {}
-            Turn::Runs { again } => *again = true,
-            Turn::Rests => {
+        match &mut entry.schedule {
+            Schedule::Due(_) => {}
+            Schedule::Running { again } => *again = true,
+            Schedule::Idle => {
                 let due = entry.began.map_or(now, |began| (began + interval).max(now));
-                self.put(number, due);
+                self.schedule_at(number, due);
             }
         }
     }
 
-    fn put(&mut self, number: u64, due: Duration) {
+    fn schedule_at(&mut self, number: u64, due: Duration) {
         if let Some(entry) = self.queries.get_mut(&number) {
-            entry.turn = Turn::Due(due);
+            entry.schedule = Schedule::Due(due);
             self.agenda.insert((due, number));
         }
     }
 
-    /// Keeps an answer in place of the one before, if there is room.
-    fn keep(&mut self, number: u64, answer: Answer) {
+    /// Replaces the cached answer of a query, if there is room.
+    fn cache_answer(&mut self, number: u64, answer: Answer) {
         let Some(entry) = self.queries.get_mut(&number) else {
             return;
         };
-        let bytes = |kept: &Option<Answer>| kept.as_ref().map_or(0, |kept| kept.json.len());
-        self.kept -= bytes(&entry.kept);
-        let fits = answer.json.len() <= LONGEST_KEPT && self.kept + answer.json.len() <= MOST_KEPT;
-        entry.kept = fits.then_some(answer);
-        self.kept += bytes(&entry.kept);
+        let bytes = |cached: &Option<Answer>| cached.as_ref().map_or(0, |cached| cached.json.len());
+        self.cached -= bytes(&entry.cached);
+        let fits = answer.json.len() <= MAX_CACHED_ANSWER_BYTES
+            && self.cached + answer.json.len() <= MAX_CACHED_BYTES;
+        entry.cached = fits.then_some(answer);
+        self.cached += bytes(&entry.cached);
     }
 
     fn drop_if_unused(&mut self, number: u64) {
@@ -378,8 +385,8 @@ impl State {
         }
         if let Some(entry) = self.queries.remove(&number) {
             self.by_key.remove(&entry.key);
-            self.kept -= entry.kept.map_or(0, |kept| kept.json.len());
-            if let Turn::Due(due) = entry.turn {
+            self.cached -= entry.cached.map_or(0, |cached| cached.json.len());
+            if let Schedule::Due(due) = entry.schedule {
                 self.agenda.remove(&(due, number));
             }
         }

@@ -1,11 +1,11 @@
-//! Identity of a listener: a session, looked at when a connection is opened and from then on, until it ends.
+//! The signed-in visitor of a connection, until the session ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::visitors::{Identity, Session};
 
-/// A sign-in that a connection was opened with.
+/// Session with which a connection was opened.
 #[derive(Debug)]
 pub(super) struct SignIn {
     pub(super) session: Arc<Session>,
@@ -14,8 +14,7 @@ pub(super) struct SignIn {
 }
 
 impl SignIn {
-    /// The sign-in of a session.
-    pub(super) fn of(session: Arc<Session>) -> Self {
+    pub(super) fn for_session(session: Arc<Session>) -> Self {
         Self {
             identity: Arc::new(session.identity()),
             session,
@@ -23,17 +22,17 @@ impl SignIn {
         }
     }
 
-    /// Returns the visitor who is signed in, until the session is over.
+    /// Returns the identity of the visitor, until the session ends.
     pub(super) fn visitor(&self) -> Option<Arc<Identity>> {
-        (!self.is_over()).then(|| Arc::clone(&self.identity))
+        (!self.has_ended()).then(|| Arc::clone(&self.identity))
     }
 
-    /// Whether it is over.
-    pub(super) fn is_over(&self) -> bool {
+    /// Whether the session has ended.
+    pub(super) fn has_ended(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Ends it for this connection.
+    /// Marks the session as ended.
     pub(super) fn end(&self) {
         self.over.store(true, Ordering::Relaxed);
     }

@@ -1,9 +1,9 @@
-//! One connection that listens to live queries: what it has subscribed to, what it is to be told, and how much of that may be
-//! on its way.
+//! Connection that subscribes to live queries: its subscriptions, its pending results, and how many bytes may be
+//! in flight.
 //!
-//! Nothing waits here but problems: a result goes out at once if there is room on the way, else its subscription is behind,
-//! and once there is room, its query is asked for the newest. So however slow a client is, it costs one result, and it
-//! never gets an older one than it must.
+//! Only problems are queued. A result is sent at once if there is room; otherwise its subscription is behind,
+//! and once there is room, the query is asked for its latest answer. So a slow client costs the memory of one result, and it
+//! never gets an older result than necessary.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,6 @@ use super::board::Board;
 use super::budget::Budget;
 use super::error::LiveError;
 use super::identity::SignIn;
-use super::opened::{Event, Opened, Way};
 use super::protocol;
 use super::query::Answer;
 use super::subscriber::Subscriber;
@@ -25,90 +24,88 @@ use crate::realtime::room::{Life, Page};
 use crate::visitors::Identity;
 use svc_base::ids::BackendId;
 
-/// How much may be on its way to a client before it waits for what is there to be taken, in bytes.
-const WINDOW: usize = 64 << 10;
-/// Results of so many bytes are copied into their frame; larger ones are shared.
-const COPIED: usize = 4 << 10;
-/// How long a client may take for a large result while others wait to be sent theirs.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Maximum number of bytes in flight to a client.
+const MAX_IN_FLIGHT_BYTES: usize = 64 << 10;
+/// Results up to this size are copied into their frame; larger ones are shared.
+const MAX_COPIED_BYTES: usize = 4 << 10;
+/// Time limit of a client for a large result while other large results wait.
+const SLOW_CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A connection.
 #[derive(Debug)]
 pub(super) struct Listener {
-    /// Backend whose queries it listens to.
+    /// Backend whose queries the connection may subscribe to.
     pub(super) backend: BackendId,
-    pub(super) life: Life,
-    opened: Opened,
+    pub(super) life: Liveness,
+    opened: ConnectionContext,
     pub(super) board: Arc<Board>,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 pub(super) struct State {
-    /// `None` once it is closed.
-    way: Option<Way>,
+    /// `None` once the connection is closed.
+    transport: Option<Transport>,
     pub(super) subscriptions: HashMap<Arc<str>, Subscription>,
-    /// The next subscription's number.
+    /// Number of the latest subscription.
     next: u64,
-    /// Subscriptions that are behind, or have a problem to be told, oldest first.
+    /// Subscriptions that are behind or have a problem to send, oldest first.
     pub(super) late: VecDeque<(Arc<str>, u64)>,
-    /// Bytes on their way.
+    /// Bytes in flight.
     sent: usize,
-    /// Whether a large one is among them, and since when that is known.
+    /// Whether a large result is in flight, and since when that is known.
     large: Option<Option<Duration>>,
     next_ping: Duration,
-    /// Bytes that the kernel had taken when they last changed, and the time of that change.
+    /// Number of bytes that the kernel had accepted at its latest change, and the time of that change.
     progress: (u64, Duration),
 }
 
-/// A subscription.
 #[derive(Debug)]
 pub(super) struct Subscription {
-    /// Tells it from an earlier one of the same id.
+    /// Distinguishes the subscription from earlier ones of the same id.
     pub(super) number: u64,
-    /// The query; `None` while it is looked for.
+    /// Number of the query; `None` while it is looked up.
     pub(super) query: Option<u64>,
-    /// Whether its answer is the visitor's own.
+    /// Whether the answer depends on the visitor.
     pub(super) is_own: bool,
-    /// How many results were sent.
+    /// Number of results that were sent.
     pub(super) seq: u64,
-    /// The last of them.
+    /// Digest of the latest result.
     pub(super) last: Option<Digest>,
-    pub(super) late: Late,
+    pub(super) late: LateState,
 }
 
 #[derive(Debug)]
-pub(super) enum Late {
+pub(super) enum LateState {
     No,
-    /// There is a newer result.
+    /// A newer result exists.
     Behind,
     /// It has ended.
     Ended(Arc<LiveError>),
 }
 
-/// Why there is no new subscription.
+/// Reason why a subscription cannot begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NotNow {
-    /// There is one of this id.
-    Taken,
-    /// There are as many as there may be.
-    Full,
+pub(super) enum SubscribeRefusal {
+    /// The id is in use.
+    IdInUse,
+    /// The connection has the maximum number of subscriptions.
+    TooMany,
 }
 
 impl Listener {
     pub(super) fn new(
         board: Arc<Board>,
-        opened: Opened,
-        way: Way,
+        opened: ConnectionContext,
+        transport: Transport,
         (now, ping): (Duration, Duration),
     ) -> Self {
         Self {
             backend: board.backend(),
             opened,
-            life: Life::new(now),
+            life: Liveness::new(now),
             board,
             state: Mutex::new(State {
-                way: Some(way),
+                transport: Some(transport),
                 subscriptions: HashMap::new(),
                 next: 0,
                 late: VecDeque::new(),
@@ -124,18 +121,18 @@ impl Listener {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a subscription that has no query yet.
-    pub(super) fn begin(
+    /// Creates a subscription that has no query yet.
+    pub(super) fn begin_subscription(
         self: &Arc<Self>,
         id: &Arc<str>,
         most: usize,
-    ) -> Result<Subscriber, NotNow> {
+    ) -> Result<Subscriber, SubscribeRefusal> {
         let mut state = self.state();
         if state.subscriptions.contains_key(id) {
-            return Err(NotNow::Taken);
+            return Err(SubscribeRefusal::IdInUse);
         }
         if state.subscriptions.len() >= most {
-            return Err(NotNow::Full);
+            return Err(SubscribeRefusal::TooMany);
         }
         state.next += 1;
         let number = state.next;
@@ -145,7 +142,7 @@ impl Listener {
             is_own: false,
             seq: 0,
             last: None,
-            late: Late::No,
+            late: LateState::No,
         };
         state.subscriptions.insert(Arc::clone(id), subscription);
         Ok(Subscriber {
@@ -155,7 +152,7 @@ impl Listener {
         })
     }
 
-    /// Ends a subscription without a word.
+    /// Ends a subscription without a message.
     pub(super) fn end(&self, id: &str) {
         let ended = self.state().subscriptions.remove(id);
         if let Some((query, number)) = ended.and_then(|one| Some((one.query?, one.number))) {
@@ -163,11 +160,11 @@ impl Listener {
         }
     }
 
-    /// Ends all subscriptions, and takes no more.
+    /// Ends all subscriptions, and accepts no more.
     pub(super) fn end_all(&self) {
         let ended = {
             let mut state = self.state();
-            state.way = None;
+            state.transport = None;
             state.late.clear();
             std::mem::take(&mut state.subscriptions)
         };
@@ -178,27 +175,26 @@ impl Listener {
         }
     }
 
-    /// How it was opened.
-    pub(super) fn opened(&self) -> &Opened {
+    /// Returns the context in which the connection was opened.
+    pub(super) fn opened(&self) -> &ConnectionContext {
         &self.opened
     }
 
-    /// The page that it was opened from.
+    /// Returns the page that the connection was opened from.
     pub(super) fn page(&self) -> &Page {
         &self.opened.page
     }
 
-    /// Returns the board of the backend whose queries it listens to.
     pub(super) fn board(&self) -> &Arc<Board> {
         &self.board
     }
 
-    /// The sign-in that it was opened with.
+    /// Returns the session that the connection was opened with.
     pub(super) fn sign_in(&self) -> Option<&SignIn> {
         self.opened.sign_in.as_ref()
     }
 
-    /// Returns the visitor who is signed in.
+    /// Returns the identity of the signed-in visitor.
     pub(super) fn visitor(&self) -> Option<Arc<Identity>> {
         self.sign_in().and_then(SignIn::visitor)
     }
@@ -236,25 +232,25 @@ impl Listener {
         }
     }
 
-    /// Notes that everything is on its way.
+    /// Records that all bytes were sent.
     pub(super) fn drained(&self) {
         let mut state = self.state();
         state.sent = 0;
         state.large = None;
-        self.go_on(&mut state);
+        self.send_late(&mut state);
     }
 
-    /// Sends what is late, as far as there is room: problems by itself, results by asking their queries.
-    pub(super) fn go_on(&self, state: &mut State) {
-        while state.sent < WINDOW {
+    /// Sends late problems and requests late results, as long as there is room.
+    pub(super) fn send_late(&self, state: &mut State) {
+        while state.sent < MAX_IN_FLIGHT_BYTES {
             let Some((id, number)) = state.late.front().cloned() else {
                 return;
             };
             let found = state.subscriptions.get(&id);
             match found.filter(|one| one.number == number) {
-                Some(one) if matches!(one.late, Late::Behind) => {
+                Some(one) if matches!(one.late, LateState::Behind) => {
                     if let Some(query) = one.query {
-                        self.board.ask(query);
+                        self.board.request_latest(query);
                     }
                     return;
                 }
@@ -272,40 +268,44 @@ impl Listener {
         }
     }
 
-    /// Pings if it is time, and lets go who does not answer or takes nothing.
+    /// Pings if a ping is due, and closes the connection of a client that does not answer or does not read.
     pub(super) fn tick(&self, now: Duration, every: Duration, within: Duration) {
         let mut state = self.state();
-        let starved = self.board.budget().is_wanted();
+        let starved = self.board.budget().has_waiter();
         let due = now >= state.next_ping;
         if due {
             state.next_ping = now + every;
         }
         let busy = state.sent > 0;
         let large = state.large.as_mut().map(|since| *since.get_or_insert(now));
-        match &state.way {
-            Some(Way::Socket(outbox)) => {
+        match &state.transport {
+            Some(Transport::Socket(outbox)) => {
                 let (written, waits) = outbox.progress();
                 let outbox = Arc::clone(outbox);
                 if !waits || written != state.progress.0 {
                     state.progress = (written, now);
                 }
                 let slow = now.saturating_sub(state.progress.1) >= within
-                    || starved && large.is_some_and(|since| now.saturating_sub(since) >= PATIENCE);
+                    || starved
+                        && large
+                            .is_some_and(|since| now.saturating_sub(since) >= SLOW_CLIENT_TIMEOUT);
                 if slow {
-                    outbox.cut(Close::SLOW);
-                } else if now.saturating_sub(self.life.last().max(state.taken(waits))) >= within {
+                    outbox.close_now(Close::SLOW);
+                } else if now.saturating_sub(self.life.last_alive().max(state.last_read(waits)))
+                    >= within
+                {
                     outbox.close(Close::SILENT);
                 } else if due {
                     let _ = outbox.push(frame::ping());
                 }
             }
-            // What is on its way says as much.
-            Some(Way::Stream(events)) if due && !busy => {
-                let _ = events.send(Event::Comment);
+            // Data in flight keeps the connection alive as well as a comment.
+            Some(Transport::Stream(events)) if due && !busy => {
+                let _ = events.send(StreamEvent::Comment);
             }
-            Some(Way::Stream(_)) | None => {}
+            Some(Transport::Stream(_)) | None => {}
         }
-        self.go_on(&mut state);
+        self.send_late(&mut state);
     }
 
     /// Closes the connection.
@@ -318,8 +318,8 @@ impl Listener {
                     // One that nobody reads any more has ended already.
                     let _ = events.send(Event::Error(Arc::new(error)));
                 }
-                // A stream ends with its sender.
-                state.way = None;
+                // Dropping the sender ends the stream.
+                state.transport = None;
             }
             None => {}
         }
@@ -327,8 +327,8 @@ impl Listener {
 }
 
 impl State {
-    /// When the client last took something of what waits: a ping is answered only behind that.
-    fn taken(&self, waits: bool) -> Duration {
+    /// Returns when the client last read pending data, because a ping is answered only after that.
+    fn last_read(&self, waits: bool) -> Duration {
         if waits {
             self.progress.1
         } else {
@@ -357,23 +357,23 @@ impl State {
         &mut self,
         (id, seq): (&str, u64),
         answer: &Answer,
-        budget: &Budget,
+        budget: &AnswerBudget,
     ) -> bool {
         let bytes = answer.json.len();
-        if self.sent > 0 && self.sent + bytes > WINDOW {
+        if self.sent > 0 && self.sent + bytes > MAX_IN_FLIGHT_BYTES {
             return false;
         }
-        if bytes > WINDOW {
+        if bytes > MAX_IN_FLIGHT_BYTES {
             if !budget.has_room() {
                 return false;
             }
             self.large = Some(None);
         }
         self.sent += bytes.max(1);
-        match &self.way {
-            Some(Way::Socket(outbox)) => {
+        match &self.transport {
+            Some(Transport::Socket(outbox)) => {
                 let parts = protocol::result(id, seq, &answer.json);
-                let _ = if bytes <= COPIED {
+                let _ = if bytes <= MAX_COPIED_BYTES {
                     let mut whole = BytesMut::with_capacity(parts.iter().map(Bytes::len).sum());
                     parts.iter().for_each(|part| whole.extend_from_slice(part));
                     outbox.push(whole.freeze())
@@ -381,8 +381,8 @@ impl State {
                     outbox.push_parts(parts)
                 };
             }
-            Some(Way::Stream(events)) => {
-                let _ = events.send(Event::Result(seq, answer.json.clone()));
+            Some(Transport::Stream(events)) => {
+                let _ = events.send(StreamEvent::Result(seq, answer.json.clone()));
             }
             None => {}
         }

@@ -1,4 +1,4 @@
-//! All connections that listen, and the boards of the backends that they listen to.
+//! All connections of live queries, and the boards of their backends.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -6,42 +6,42 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use super::board::Board;
-use super::budget::Budget;
+use super::budget::AnswerBudget;
+use super::connection::{ConnectionContext, Transport};
 use super::listener::Listener;
-use super::numbers::Numbers;
-use super::opened::{Opened, Way};
+use super::metrics::LiveMetrics;
 use crate::http::websocket::Close;
-use crate::realtime::hub::PageHold;
+use crate::realtime::hub::PageWatch;
 use crate::realtime::quotas::Permit;
 use svc_base::ids::{BackendId, DeploymentId};
-use svc_database::Touched;
+use svc_database::ChangedTables;
 
-/// All of them.
+/// All connections and boards of the server.
 #[derive(Debug, Default)]
 pub(in crate::realtime) struct Listeners {
     boards: RwLock<HashMap<BackendId, Arc<Board>>>,
     all: Mutex<HashMap<u64, Arc<Listener>>>,
     next: AtomicU64,
     stopped: AtomicBool,
-    /// Bytes of answers that somebody holds.
+    /// Bytes of all answers in memory.
     bytes: Arc<AtomicUsize>,
-    pub(in crate::realtime) numbers: Numbers,
+    pub(in crate::realtime) metrics: LiveMetrics,
 }
 
-/// The place of a connection, from its beginning to its very end.
+/// Registration of a connection, until it is closed.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct Registration {
     pub(super) listener: Arc<Listener>,
     listeners: Arc<Listeners>,
     number: u64,
-    _place: Place,
+    _place: Admission,
 }
 
-/// Place of a connection in the quotas, and the watch over its page: from before it is opened.
+/// Admission of a connection: its quota permit and the check of its page, from before the connection is opened.
 #[derive(Debug)]
-pub(in crate::realtime) struct Place {
+pub(in crate::realtime) struct Admission {
     pub(in crate::realtime) _permit: Permit,
-    pub(in crate::realtime) _page: PageHold,
+    pub(in crate::realtime) _page: PageWatch,
 }
 
 impl Listeners {
@@ -49,50 +49,50 @@ impl Listeners {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the queries of a backend what a commit may have changed.
-    pub(in crate::realtime) fn touch(&self, backend: BackendId, touched: Touched) {
+    /// Marks the queries of a backend that a commit may have changed.
+    pub(in crate::realtime) fn touch(&self, backend: BackendId, touched: ChangedTables) {
         let boards = self.boards.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(board) = boards.get(&backend) {
             board.touch(touched);
         }
     }
 
-    /// Gives a connection its seat. A board that is new must be looked after.
-    pub(super) fn seat(
+    /// Registers a connection. Returns the board as well if it is new, because it needs a task.
+    pub(super) fn register(
         self: &Arc<Self>,
         backend: BackendId,
-        (place, opened, way): (Place, Opened, Way),
+        (place, opened, transport): (Admission, ConnectionContext, Transport),
         per_second: u64,
         times: (Duration, Duration),
-    ) -> (Seat, Option<Arc<Board>>) {
+    ) -> (Registration, Option<Arc<Board>>) {
         let mut boards = self.boards.write().unwrap_or_else(PoisonError::into_inner);
         let known = boards.get(&backend).map(Arc::clone);
         let is_new = known.is_none();
         let board = known.unwrap_or_else(|| {
-            let board = Board::new(backend, per_second, Budget::of(&self.bytes));
+            let board = Board::new(backend, per_second, AnswerBudget::part_of(&self.bytes));
             let board = Arc::new(board);
             boards.insert(backend, Arc::clone(&board));
             board
         });
         board.attach();
         drop(boards);
-        let listener = Arc::new(Listener::new(Arc::clone(&board), opened, way, times));
+        let listener = Arc::new(Listener::new(Arc::clone(&board), opened, transport, times));
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.all().insert(number, Arc::clone(&listener));
-        // A stop that looked at all before did not see this one.
+        // A stop that had visited all connections before could not see this one.
         if self.stopped.load(Ordering::SeqCst) {
             listener.close(Close::STOPPED);
         }
-        let seat = Seat {
+        let registration = Registration {
             listener,
             listeners: Arc::clone(self),
             number,
             _place: place,
         };
-        (seat, is_new.then_some(board))
+        (registration, is_new.then_some(board))
     }
 
-    /// Forgets a board, if nobody is attached to it.
+    /// Removes a board if no connection is attached to it; returns whether it did.
     pub(super) fn forget(&self, board: &Arc<Board>) -> bool {
         let mut boards = self.boards.write().unwrap_or_else(PoisonError::into_inner);
         let is_unused = board.is_unused();
@@ -102,7 +102,7 @@ impl Listeners {
         is_unused
     }
 
-    /// Every connection.
+    /// Lists all connections.
     pub(super) fn list(&self) -> Vec<Arc<Listener>> {
         self.all().values().map(Arc::clone).collect()
     }
@@ -114,7 +114,7 @@ impl Listeners {
         ended.for_each(|one| one.close(close));
     }
 
-    /// Closes the connections of a page for which `why` has a reason.
+    /// Closes the connections of a page for which `why` returns a close code.
     pub(in crate::realtime) fn close_page(
         &self,
         slug: &str,
@@ -129,7 +129,7 @@ impl Listeners {
         }
     }
 
-    /// Pings whose turn it is, lets go who has not answered or takes nothing, and counts who is there.
+    /// Pings the connections that are due, closes those that do not answer or read, and updates the gauges.
     pub(in crate::realtime) fn tick(&self, now: Duration, every: Duration, within: Duration) {
         let all = self.list();
         all.iter().for_each(|one| one.tick(now, every, within));
@@ -137,17 +137,17 @@ impl Listeners {
         let counts = boards.values().map(|board| board.count());
         let (queries, subscriptions) = counts.fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
         let bytes = self.bytes.load(Ordering::Relaxed);
-        self.numbers.set(all.len(), queries, subscriptions, bytes);
+        self.metrics.set(all.len(), queries, subscriptions, bytes);
     }
 
-    /// Closes all connections, and those that come.
+    /// Closes all connections, present and future.
     pub(in crate::realtime) fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
         self.list().iter().for_each(|one| one.close(Close::STOPPED));
     }
 }
 
-impl Drop for Seat {
+impl Drop for Registration {
     fn drop(&mut self) {
         self.listener.end_all();
         self.listeners.all().remove(&self.number);

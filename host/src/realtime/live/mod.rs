@@ -1,8 +1,8 @@
-//! Live queries: a page is told what a reading action answers, now and whenever a commit has changed it.
+//! Live queries: a page gets the answer of a reading action, now and whenever a commit has changed it.
 //!
-//! A query is an action with its params, and with a visitor where the action names one. Everybody who asks for the same is
-//! served by one evaluation. Connections are WebSockets with many subscriptions, or streams of server-sent events
-//! with one; they count as sockets in the quotas of rooms, and what ends rooms' sockets ends them.
+//! A query is an action with its params, and with a visitor if the action depends on one. All subscribers of the same query
+//! share one evaluation. Connections are WebSockets with many subscriptions, or streams of server-sent events
+//! with one. They count as sockets in the quotas of rooms, and end with the sockets of rooms.
 
 mod backlog;
 mod board;
@@ -11,8 +11,7 @@ mod error;
 mod identity;
 mod listener;
 mod listeners;
-mod numbers;
-mod opened;
+mod metrics;
 mod problems;
 pub mod protocol;
 mod query;
@@ -22,5 +21,5 @@ mod socket;
 mod stream;
 mod subscriber;
 
-pub(super) use listeners::{Listeners, Place};
+pub(super) use listeners::{Admission, Listeners};
 pub use service::Live;

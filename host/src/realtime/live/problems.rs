@@ -1,4 +1,4 @@
-//! Errors of live queries as problems.
+//! Maps errors of live queries to problems.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use crate::backends::BackendError;
 use crate::deployments::serve::LookupError;
 use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
-use svc_base::counted;
+use svc_base::pluralize;
 
-/// Name of evaluations in the log, which belong to no request.
+/// Name of evaluations in the log, in place of a request id.
 const EVALUATION: &str = "live query";
 
 impl From<LiveError> for Problem {
@@ -31,7 +31,7 @@ impl From<&LiveError> for Problem {
                 Code::RateLimited,
                 format!(
                     "A socket has {} at most. Stop one of them, then subscribe again.",
-                    counted(most, "live query")
+                    pluralize(most, "live query")
                 ),
             )
             // Tells it from a bucket that is empty: to try again does not help.

@@ -1,4 +1,4 @@
-//! The language of live queries: a page's text in, a verdict or an envelope out, without any I/O.
+//! The protocol of live queries: parses frames and formats envelopes, without any I/O.
 
 use std::sync::Arc;
 
@@ -11,42 +11,40 @@ use crate::realtime::frames::{self, Form, FrameError, Members, given};
 use crate::realtime::{NAME, is_message_type};
 use svc_database::values::Params;
 
-/// Frame of a page.
 #[derive(Debug, PartialEq)]
 pub enum Frame {
-    /// To be told what an action answers, from now on.
+    /// Subscribes to the answer of an action.
     Subscribe {
-        /// The name of the subscription, which its results have.
+        /// Id of the subscription, which its results carry.
         id: Arc<str>,
-        /// The action's name.
         action: String,
-        /// A value for each of its params.
+        /// Value of each of the action's params.
         params: Params,
     },
-    /// To be told no more.
+    /// Ends a subscription.
     Unsubscribe {
-        /// The name of the subscription.
+        /// Id of the subscription.
         id: Arc<str>,
     },
 }
 
-/// A frame that breaks a rule.
+/// Refusal of a frame.
 #[derive(Debug)]
 pub struct Refusal {
-    /// The id that it names, if that is one.
+    /// Id of the frame, if it is valid.
     pub id: Option<Arc<str>>,
     /// Fault of the frame, for its sender.
     pub error: FrameError,
 }
 
-/// Form of a page's frame.
-const FORM: Form<3> = Form {
+/// Members of a frame.
+const FRAME_SCHEMA: FrameSchema<3> = FrameSchema {
     names: ["id", "action", "params"],
     ignored: &[],
     hint: "a frame has `v`, `type`, `id`, and to subscribe `action` and `params`.",
 };
 
-/// Reads a frame.
+/// Parses a frame.
 ///
 /// # Errors
 /// A refusal, for its sender.
@@ -55,7 +53,7 @@ pub fn judge(frame: &str) -> Result<Frame, Refusal> {
         .read(frame)
         .map_err(|error| Refusal { id: None, error })?;
     let [id, _, _] = members.others;
-    let id = id.and_then(|id| frames::text(id.get()).ok());
+    let id = id.and_then(|id| frames::parse_string(id.get()).ok());
     let id: Option<Arc<str>> = id.filter(|id| is_message_type(id)).map(Into::into);
     wanted(&members, id.clone()).map_err(|error| Refusal { id, error })
 }
@@ -73,10 +71,10 @@ fn wanted(members: &Members<'_, 3>, id: Option<Arc<str>>) -> Result<Frame, Frame
     };
     let id = id.ok_or_else(|| {
         invalid(format!(
-            "`id` must be 1 to {NAME} characters of A-Z, a-z, 0-9 and `._~-`."
+            "`id` must be 1 to {MAX_NAME_CHARS} characters of A-Z, a-z, 0-9 and `._~-`."
         ))
     })?;
-    let [_, action, params] = members.others.map(given);
+    let [_, action, params] = members.others.map(non_null);
     if !subscribes {
         if action.is_some() || params.is_some() {
             return Err(invalid(
@@ -85,7 +83,7 @@ fn wanted(members: &Members<'_, 3>, id: Option<Arc<str>>) -> Result<Frame, Frame
         }
         return Ok(Frame::Unsubscribe { id });
     }
-    let action = action.and_then(|action| frames::text(action.get()).ok());
+    let action = action.and_then(|action| frames::parse_string(action.get()).ok());
     let action = action
         .filter(|action| !action.is_empty())
         .ok_or_else(|| invalid("`action` must be the name of an action."))?
@@ -100,7 +98,7 @@ pub(super) fn result(id: &str, seq: u64, json: &Bytes) -> [Bytes; 3] {
     frame::text_parts(&head, json, "}")
 }
 
-/// The frame of an error; `problem` is a document. `id` is that of the subscription which has ended by it.
+/// Returns the frame of an error; `problem` is a document, and `id` is the subscription that it ends.
 pub(super) fn error(id: Option<&str>, problem: &str) -> Bytes {
     let id = id.map_or_else(|| "null".to_owned(), |id| format!("\"{id}\""));
     frame::text_frame(&format!(
@@ -141,7 +139,7 @@ mod tests {
                 Frame::Unsubscribe { id: "a.1".into() },
             ),
         ] {
-            assert_eq!(judge(frame).unwrap(), expected, "{frame}");
+            assert_eq!(parse_frame(frame).unwrap(), expected, "{frame}");
         }
     }
 
@@ -233,7 +231,7 @@ mod tests {
             ),
             (long.as_str(), None, Code::InvalidRequest),
         ] {
-            let refusal = judge(frame).unwrap_err();
+            let refusal = parse_frame(frame).unwrap_err();
             assert_eq!(
                 (refusal.id.as_deref(), code_of(&refusal.error)),
                 (id, code),

@@ -1,4 +1,4 @@
-//! Live query, and the outcome of evaluating it.
+//! Live query, and the outcome of an evaluation.
 
 use std::sync::Arc;
 
@@ -10,23 +10,21 @@ use crate::content::Digest;
 use crate::visitors::Identity;
 use svc_database::values::{Params, Value};
 
-/// Identity of a query within its backend.
+/// Live query of a backend.
 #[derive(Clone, Debug)]
 pub(super) struct Query {
-    /// The action's name.
     pub(super) action: String,
-    /// Parameters of the call.
     pub(super) params: Params,
-    /// The visitor whose own answer it is.
+    /// Visitor, if the answer depends on one.
     pub(super) visitor: Option<Arc<Identity>>,
 }
 
-/// Digest of a query: equal queries have equal ones, and nobody finds two others that do.
-pub(super) type Key = Digest;
+/// SHA-256 of a query, which identifies it.
+pub(super) type QueryKey = Digest;
 
 impl Query {
-    /// Returns the digest by which the query is found.
-    pub(super) fn key(&self) -> Key {
+    /// Returns the digest that identifies the query.
+    pub(super) fn key(&self) -> QueryKey {
         let mut key = Vec::new();
         let mut put = |tag: u8, bytes: &[u8]| {
             key.push(tag);
@@ -57,14 +55,13 @@ impl Query {
     }
 }
 
-/// An answer of a query.
+/// Answer of a query.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
     pub(super) json: Bytes,
     pub(super) digest: Digest,
 }
 
-/// Outcome of an evaluation.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// An answer.

@@ -1,4 +1,4 @@
-//! The route of live queries: a WebSocket with many, or a stream of server-sent events with one.
+//! The route of live queries: a WebSocket with many queries, or a stream of server-sent events with one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use tokio::sync::mpsc;
 use tracing::Instrument;
 
 use super::Live;
+use super::connection::{ConnectionContext, StreamEvent, Transport};
 use super::identity::SignIn;
-use super::opened::{Event, Opened, Way};
-use super::service::{Left, SubscribeRequest};
+use super::service::{DrawnTokens, SubscribeRequest};
 use super::socket;
-use super::stream::Events;
+use super::stream::EventStream;
 use crate::backends::calls::requests::read_params;
-use crate::backends::calls::routes::bound;
+use crate::backends::calls::routes::bound_backend;
 use crate::deployments::Deployments;
 use crate::deployments::pages;
 use crate::http::context::Context;
@@ -29,21 +29,17 @@ use crate::http::problem::{Code, Problem};
 use crate::http::websocket::Upgrade;
 use crate::realtime::room::Page;
 
-/// The media type of server-sent events.
 const EVENT_STREAM: &str = "text/event-stream";
-/// Keeps what stands between from collecting events (nginx).
+/// Header that stops proxies such as nginx from buffering events.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// Services that live queries of visitors need.
 #[derive(Clone, Debug)]
-pub struct LiveQueries {
-    /// Live queries.
+pub struct LiveQueryState {
     pub live: Live,
-    /// Pages that they are opened from.
     pub deployments: Arc<Deployments>,
 }
 
-/// Query that a stream is opened for.
+/// Query string of a stream.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StreamQuery {
@@ -51,7 +47,7 @@ struct StreamQuery {
     params: Option<String>,
 }
 
-/// Query of a request that asks for neither a socket nor a stream.
+/// Query string of a request that is neither a socket nor a stream.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SocketQuery {
@@ -89,15 +85,15 @@ struct SocketQuery {
     extensions(("x-problems" = json!("invalid_request invalid_json origin_refused disabled not_found rate_limited params_mismatch reserved_param identity_required statement_refused statement_failed query_timeout payload_too_large database_busy capacity_reached")))
 )]
 pub async fn listen(
-    State(services): State<LiveQueries>,
+    State(services): State<LiveQueryState>,
     context: Context,
     Path(slug): Path<String>,
     query: UnreadQuery,
     mut request: Request,
 ) -> Response {
     let headers = request.headers();
-    if !Upgrade::is_asked(headers) && negotiate::names(headers, EVENT_STREAM) {
-        let mut left = Left::default();
+    if !Upgrade::is_requested(headers) && negotiate::accepts_by_name(headers, EVENT_STREAM) {
+        let mut left = DrawnTokens::default();
         let answer = stream(&services, &context, &slug, (&query, headers), &mut left).await;
         let mut response = answer.unwrap_or_else(IntoResponse::into_response);
         services.live.announce(left, response.headers_mut());
@@ -107,22 +103,21 @@ pub async fn listen(
     answer.unwrap_or_else(IntoResponse::into_response)
 }
 
-/// Opens a socket.
 async fn open(
-    LiveQueries { live, deployments }: &LiveQueries,
+    LiveQueryState { live, deployments }: &LiveQueryState,
     context: &Context,
     slug: &str,
     (query, request): (&UnreadQuery, &mut Request),
 ) -> Result<Response, Problem> {
     let page = deployments.visited(&context.host, slug).await?;
-    let backend = bound(&page)?;
-    if !Upgrade::is_asked(request.headers()) {
+    let backend = bound_backend(&page)?;
+    if !Upgrade::is_requested(request.headers()) {
         query.read::<SocketQuery>()?;
         return Err(invalid(
             "Live queries come in two ways: over a WebSocket, or as server-sent events, for which `Accept` names `text/event-stream` and the query has `action` and `params`.",
         ));
     }
-    if !origin::is_own(&live.config.scheme, &context.authority, request.headers()) {
+    if !origin::is_same_origin(&live.config.scheme, &context.authority, request.headers()) {
         return Err(Problem::new(
             Code::OriginRefused,
             "The socket was opened from a page of another origin. Open it from the page itself.",
@@ -131,10 +126,10 @@ async fn open(
     query.none()?;
     let session = live
         .visitors
-        .caller(&context.host, &page, request.headers())
+        .caller_session(&context.host, &page, request.headers())
         .await?;
-    let sign_in = session.map(SignIn::of);
-    let upgrade = Upgrade::of(request)?;
+    let sign_in = session.map(SignIn::for_session);
+    let upgrade = Upgrade::from_request(request)?;
     let opened = opened(live, context, (slug, &page), sign_in);
     let client = context.client.bucket();
     let place = live.admit(backend, client, &opened.page.slug, false)?;
@@ -145,26 +140,29 @@ async fn open(
     Ok(response)
 }
 
-/// Opens a stream: its answer begins once there is a first result.
+/// Opens a stream: the response begins with the first result.
 async fn stream(
-    LiveQueries { live, deployments }: &LiveQueries,
+    LiveQueryState { live, deployments }: &LiveQueryState,
     context: &Context,
     slug: &str,
     (query, headers): (&UnreadQuery, &HeaderMap),
-    left: &mut Left,
+    left: &mut DrawnTokens,
 ) -> Result<Response, Problem> {
     let client = context.client.bucket();
-    live.draw(&client, left)?;
+    live.draw_client_token(&client, left)?;
     let page = deployments.visited(&context.host, slug).await?;
-    let backend = bound(&page)?;
-    let session = live.visitors.caller(&context.host, &page, headers).await?;
-    let sign_in = session.map(SignIn::of);
+    let backend = bound_backend(&page)?;
+    let session = live
+        .visitors
+        .caller_session(&context.host, &page, headers)
+        .await?;
+    let sign_in = session.map(SignIn::for_session);
     let opened = opened(live, context, (slug, &page), sign_in);
     let request = match subscribe_request(live, query) {
         Ok(request) => request,
         Err(problem) => {
-            // Nothing that is being served.
-            live.draw_of(&page.id, left)?;
+            // The request names no query that is served already, so it takes a token of the page.
+            live.draw_page_token(&page.id, left)?;
             return Err(problem);
         }
     };
@@ -175,12 +173,12 @@ async fn stream(
     let first = match told.recv().await {
         Some(Event::Error(error)) => return Err(Problem::from(&*error)),
         Some(first) => first,
-        // It has ended meanwhile, and so has what it belongs to, or the server stops.
+        // The page or the backend has ended meanwhile, or the server stops.
         None => return Err(Problem::not_found()),
     };
-    let mut events = Events {
-        seat,
-        told,
+    let mut events = EventStream {
+        registration,
+        receiver,
         ready: VecDeque::new(),
         ends: false,
     };
@@ -224,8 +222,8 @@ fn opened(
     context: &Context,
     (slug, page): (&str, &pages::Page),
     sign_in: Option<SignIn>,
-) -> Opened {
-    Opened {
+) -> ConnectionContext {
+    ConnectionContext {
         page: Page {
             slug: slug.into(),
             id: page.id,

@@ -1,4 +1,4 @@
-//! Server-sent events: one subscription as an answer that goes on.
+//! Server-sent events: one subscription as a response that continues.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -8,25 +8,25 @@ use futures_util::Stream;
 use futures_util::stream::unfold;
 use tokio::sync::mpsc;
 
-use super::listeners::Seat;
-use super::opened::{Event, Opened};
+use super::connection::{ConnectionContext, StreamEvent};
+use super::listeners::Registration;
 
 /// Source of a stream.
 #[derive(Debug)]
-pub(super) struct Events {
-    pub(super) seat: Seat,
-    pub(super) told: mpsc::UnboundedReceiver<Event>,
-    /// Pieces that are ready.
+pub(super) struct EventStream {
+    pub(super) registration: Registration,
+    pub(super) receiver: mpsc::UnboundedReceiver<StreamEvent>,
+    /// Encoded chunks that are ready to be sent.
     pub(super) ready: VecDeque<Bytes>,
-    /// Whether nothing comes after them.
+    /// Whether the stream ends after them.
     pub(super) ends: bool,
 }
 
-impl Events {
-    /// Puts an event into its form.
-    pub(super) fn put(&mut self, event: Event) {
+impl EventStream {
+    /// Encodes an event.
+    pub(super) fn put(&mut self, event: StreamEvent) {
         match event {
-            Event::Result(seq, json) => {
+            StreamEvent::Result(seq, json) => {
                 let head = format!("event: result\nid: {seq}\ndata: ");
                 self.ready
                     .extend([head.into(), json, Bytes::from_static(b"\n\n")]);
@@ -38,13 +38,13 @@ impl Events {
                 self.ready.push_back(text.into());
                 self.ends = true;
             }
-            Event::Comment => self
+            StreamEvent::Comment => self
                 .ready
                 .push_back(Bytes::from_static(b": still here\n\n")),
         }
     }
 
-    /// The bytes, as they come.
+    /// Returns the stream of chunks.
     pub(super) fn stream(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
         unfold(self, |mut events| async move {
             loop {
@@ -54,9 +54,9 @@ impl Events {
                 if events.ends {
                     return None;
                 }
-                // Whoever asks for more has taken what was there.
-                events.seat.listener.drained();
-                let event = events.told.recv().await?;
+                // A request for more means that all chunks were taken.
+                events.registration.listener.drained();
+                let event = events.receiver.recv().await?;
                 events.put(event);
             }
         })

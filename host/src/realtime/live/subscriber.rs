@@ -1,4 +1,4 @@
-//! A subscription as its query knows it: to be given answers, and an end.
+//! Handle of a subscription, by which its query delivers answers and its end.
 
 use std::sync::Arc;
 
@@ -6,7 +6,6 @@ use super::error::LiveError;
 use super::listener::{Late, Listener, State};
 use super::query::Answer;
 
-/// A subscription as its query knows it.
 #[derive(Clone, Debug)]
 pub(super) struct Subscriber {
     pub(super) listener: Arc<Listener>,
@@ -15,7 +14,7 @@ pub(super) struct Subscriber {
 }
 
 impl Subscriber {
-    fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> Option<T> {
+    fn with_state<T>(&self, work: impl FnOnce(&mut State) -> T) -> Option<T> {
         let mut state = self.listener.state();
         let found = state.subscriptions.get(&self.id);
         found
@@ -25,20 +24,20 @@ impl Subscriber {
 
     pub(super) fn query(&self) -> Option<u64> {
         let query = |state: &mut State| state.subscriptions.get(&self.id)?.query;
-        self.with(query).flatten()
+        self.with_state(query).flatten()
     }
 
-    /// Notes the query that it listens to; returns whether it is there still.
-    pub(super) fn joins(&self, query: u64, is_own: bool) -> bool {
+    /// Stores the query of the subscription; returns whether the subscription still exists.
+    pub(super) fn set_query(&self, query: u64, is_own: bool) -> bool {
         let join = |state: &mut State| {
             if let Some(one) = state.subscriptions.get_mut(&self.id) {
                 (one.query, one.is_own) = (Some(query), is_own);
             }
         };
-        self.with(join).is_some()
+        self.with_state(join).is_some()
     }
 
-    /// Whether it has yet to get its first result.
+    /// Whether the subscription has not got its first result.
     pub(super) fn is_new(&self) -> bool {
         let is_new = |state: &mut State| {
             state
@@ -46,19 +45,19 @@ impl Subscriber {
                 .get(&self.id)
                 .is_none_or(|one| one.seq == 0)
         };
-        self.with(is_new).unwrap_or(true)
+        self.with_state(is_new).unwrap_or(true)
     }
 
-    /// Gives it an answer: sent at once if it is another than the last one and there is room.
+    /// Offers an answer: it is sent at once if it differs from the latest one and there is room.
     pub(super) fn offer(&self, answer: &Answer) {
-        let offered = self.with(|state| {
+        let offered = self.with_state(|state| {
             let one = state.subscriptions.get_mut(&self.id)?;
             let was_behind = match one.late {
-                Late::Ended(_) => return None,
-                Late::Behind => true,
-                Late::No => false,
+                LateState::Ended(_) => return None,
+                LateState::Behind => true,
+                LateState::No => false,
             };
-            one.late = Late::No;
+            one.late = LateState::No;
             let seq = one.seq + 1;
             if one.last != Some(answer.digest) {
                 let budget = self.listener.board.budget();
@@ -67,7 +66,7 @@ impl Subscriber {
                 if sent {
                     (one.seq, one.last) = (seq, Some(answer.digest));
                 } else {
-                    one.late = Late::Behind;
+                    one.late = LateState::Behind;
                     if !was_behind {
                         state.late.push_back((Arc::clone(&self.id), self.number));
                     }
@@ -78,7 +77,7 @@ impl Subscriber {
         });
         if offered.flatten() == Some(true) {
             let mut state = self.listener.state();
-            self.listener.go_on(&mut state);
+            self.listener.send_late(&mut state);
         }
     }
 
@@ -96,12 +95,12 @@ impl Subscriber {
         });
         if failed.is_some() {
             let mut state = self.listener.state();
-            self.listener.go_on(&mut state);
+            self.listener.send_late(&mut state);
         }
     }
 
-    /// Whether it is this one.
-    pub(super) fn is(&self, listener: &Listener, number: u64) -> bool {
+    /// Whether this is the subscription with a number of a listener.
+    pub(super) fn is_subscription(&self, listener: &Listener, number: u64) -> bool {
         std::ptr::eq(Arc::as_ptr(&self.listener), listener) && self.number == number
     }
 }

@@ -1,4 +1,4 @@
-//! The language of rooms: a client's text in, a verdict or an envelope out, without any I/O.
+//! The protocol of rooms: parses frames and formats envelopes, without any I/O.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,40 +10,40 @@ use super::frames::{self, Form, FrameError, Members, given};
 use super::{NAME, is_message_type, problems};
 use svc_base::clock::Timestamp;
 
-/// The sender of what a backend's owner says: no client's id, which begin otherwise.
-pub(super) const OWNER: &str = "owner";
+/// Sender of an owner's messages. No client has this id, because clients' ids begin with `c_`.
+pub(super) const OWNER_SENDER: &str = "owner";
 
-/// A message that a client may send.
+/// Message of a client.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// The type: a name, which stands in JSON as it is.
+    /// Type of the message, safe to insert into JSON.
     pub kind: Cow<'a, str>,
-    /// Any JSON, as it was written.
+    /// Any JSON, unparsed.
     pub data: &'a str,
-    /// The name that its sender knows it by.
+    /// Identifier that the sender has given the message.
     pub client_message_id: Option<String>,
 }
 
-/// A frame that breaks a rule.
+/// Refusal of a frame.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// A problem's code.
+    /// Code of a problem.
     pub code: &'static str,
-    /// Text on what is wrong, for people.
+    /// Error text for people.
     pub detail: String,
-    /// The name that the message's sender knows it by, if that much could be read.
+    /// Identifier that the sender has given the message, if it could be read.
     pub client_message_id: Option<String>,
 }
 
-/// Form of a client's frame.
-const FORM: Form<2> = Form {
+/// Members of a frame.
+const FRAME_SCHEMA: FrameSchema<2> = FrameSchema {
     names: ["data", "client_message_id"],
-    // The server's own words, which an envelope that is sent back has: they are said anew.
+    // Members that only the server sets. A client that sends an envelope back has them; they are ignored.
     ignored: &["sender", "room", "ts", "seq"],
     hint: "a frame has `v`, `type`, `data` and `client_message_id`.",
 };
 
-/// Reads a frame.
+/// Parses a frame.
 ///
 /// # Errors
 /// A refusal, for its sender.
@@ -52,7 +52,7 @@ pub fn judge(frame: &str) -> Result<Message<'_>, Refusal> {
         .read(frame)
         .map_err(|error| Refusal::of(&error, None))?;
     let [data, id] = members.others;
-    let id = given(id).map(|id| frames::text(id.get()).map(Cow::into_owned));
+    let id = non_null(id).map(|id| frames::parse_string(id.get()).map(Cow::into_owned));
     let (client_message_id, is_odd) = match id {
         Some(Ok(id)) => (Some(id), false),
         Some(Err(_)) => (None, true),
@@ -68,8 +68,8 @@ pub fn judge(frame: &str) -> Result<Message<'_>, Refusal> {
     }
 }
 
-/// The type of a frame, if all of the frame is as it must be.
-fn kind<'a>(members: &Members<'a, 2>, is_odd: bool) -> Result<Cow<'a, str>, String> {
+/// Returns the type of a frame after checking the whole frame.
+fn kind<'a>(members: &FrameMembers<'a, 2>, is_odd: bool) -> Result<Cow<'a, str>, String> {
     members.check()?;
     if is_odd {
         return Err("`client_message_id` must be a string.".to_owned());
@@ -79,7 +79,7 @@ fn kind<'a>(members: &Members<'a, 2>, is_odd: bool) -> Result<Cow<'a, str>, Stri
     Ok(kind)
 }
 
-/// Whether a message may have a type; else why not.
+/// Checks the type of a message; returns an error text if it is not allowed.
 pub(super) fn check_type(kind: &str) -> Result<(), String> {
     if is_message_type(kind) {
         return Ok(());
@@ -88,7 +88,7 @@ pub(super) fn check_type(kind: &str) -> Result<(), String> {
         return Err("`type` begins with `svc:`, which is the platform's own.".to_owned());
     }
     Err(format!(
-        "`type` must be 1 to {NAME} characters of A-Z, a-z, 0-9 and `._~-`."
+        "`type` must be 1 to {MAX_NAME_CHARS} characters of A-Z, a-z, 0-9 and `._~-`."
     ))
 }
 
@@ -116,7 +116,7 @@ impl Refusal {
     }
 }
 
-/// A message as its receivers get it, of a client or of the owner. All texts are names, which stand in JSON as they are.
+/// Returns the envelope of a message, from a client or the owner. The texts need no escaping in JSON.
 pub(super) fn message(
     (kind, data): (&str, &str),
     sender: Option<&Client>,
@@ -125,45 +125,45 @@ pub(super) fn message(
     seq: u64,
 ) -> String {
     let user = sender.map_or("", Client::user);
-    let sender = sender.map_or(OWNER, |client| client);
+    let sender = sender.map_or(OWNER_SENDER, |client| client);
     format!(
         r#"{{"v":1,"type":"{kind}","data":{data},"sender":"{sender}"{user},"room":"{room}","ts":"{ts}","seq":{seq}}}"#
     )
 }
 
-/// An event of the platform's.
+/// Returns the envelope of a platform event.
 fn event(kind: &str, data: fmt::Arguments<'_>, room: &str, ts: Timestamp) -> String {
     format!(r#"{{"v":1,"type":"svc:{kind}","data":{{{data}}},"room":"{room}","ts":"{ts}"}}"#)
 }
 
-/// The first envelope of a member.
+/// Returns the first envelope of a new member.
 pub(super) fn welcome(client: &str, room: &str, members: usize, seq: u64, ts: Timestamp) -> String {
     let data =
         format_args!(r#""client_id":"{client}","room":"{room}","members":{members},"seq":{seq}"#);
     event("welcome", data, room, ts)
 }
 
-/// Somebody came.
+/// Returns the event that a client has joined.
 pub(super) fn join(client: &Client, room: &str, ts: Timestamp) -> String {
-    event("join", format_args!("{}", Named(client)), room, ts)
+    event("join", format_args!("{}", ClientData(client)), room, ts)
 }
 
-/// Somebody went.
+/// Returns the event that a client has left.
 pub(super) fn leave(client: &Client, room: &str, ts: Timestamp) -> String {
-    event("leave", format_args!("{}", Named(client)), room, ts)
+    event("leave", format_args!("{}", ClientData(client)), room, ts)
 }
 
-/// A client as the data of an event names it.
-struct Named<'a>(&'a Client);
+/// Formats a client for the data of an event.
+struct ClientData<'a>(&'a Client);
 
-impl fmt::Display for Named<'_> {
+impl fmt::Display for ClientData<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (id, user): (&str, _) = (self.0, self.0.user());
         write!(f, r#""client_id":"{id}"{user}"#)
     }
 }
 
-/// How many there are.
+/// Returns the event with the number of members.
 pub(super) fn presence(members: usize, room: &str, ts: Timestamp) -> String {
     event("presence", format_args!(r#""members":{members}"#), room, ts)
 }

@@ -1,21 +1,21 @@
-//! The page on which a visitor pays at the provider `dev`.
+//! The payment page of the provider `dev`.
 
 use http::HeaderValue;
 use maud::{Markup, html};
 
-use super::objects::Bought;
+use super::objects::DevPurchase;
 use crate::http::problem_page::shell;
 use crate::stripe::{amounts, currencies};
 
-/// Policy of the page. Its form leads on to another origin, the page's on which the checkout was begun.
+/// Content security policy of the page. Its form leads to another origin, that of the page on which the checkout began.
 pub(super) const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
 );
 
-/// Asks how the payment is to go.
-pub(super) fn pay(bought: &Bought) -> Markup {
+/// Renders the page that asks for the outcome of the payment.
+pub(super) fn pay(bought: &DevPurchase) -> Markup {
     let amount = amounts::from_provider(bought.amount, &bought.currency);
-    let price = currencies::shown(amount.unwrap_or(bought.amount), &bought.currency);
+    let price = currencies::format_amount(amount.unwrap_or(bought.amount), &bought.currency);
     shell(
         "Pretend to pay",
         &html! {

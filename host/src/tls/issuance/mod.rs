@@ -1,8 +1,8 @@
 //! Issuance of certificates to names: the rules between handshakes of strangers and an authority that counts.
 //!
-//! A name that is not ours is never asked for, nor is a label that no project has. What is under way is waited for, not asked for twice;
-//! what was refused rests; new certificates of projects are counted by the week. Hosts of the installation's own are asked for at the
-//! start, and every certificate again when a third of its time is left.
+//! A certificate is never ordered for a foreign name, or for a label that no project has. Handshakes share a pending order; a refused
+//! name has a backoff; new certificates of projects are counted by the week. The installation's own hosts are ordered at the start,
+//! and every certificate is renewed when a third of its validity is left.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,42 +15,41 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use super::budget::{Budget, LabelOwner, Refusal};
-use super::names::{Name, Names};
-use super::pair::Pair;
-use super::shelf::Shelf;
+use super::names::{NameKind, Names};
+use super::pair::CertificatePair;
+use super::served::ServedCertificates;
 use super::store::Store;
-use crate::config::{Cap, Part};
+use crate::config::{Cap, CapPart};
 use svc_base::clock::Clock;
 
 /// How long a handshake waits for its certificate.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Orders that are made at once.
-const ORDERS: usize = 4;
-/// The most names that are under way, those included that wait for their turn.
-const UNDER_WAY: usize = 64;
+const HANDSHAKE_WAIT: Duration = Duration::from_secs(30);
+/// Most orders at once.
+const MAX_ORDERS: usize = 4;
+/// Most pending names, including those that wait for a free order.
+const MAX_PENDING_NAMES: usize = 64;
 
-/// An issuer of certificates.
 pub(super) trait Authority: fmt::Debug + Send + Sync {
-    /// Has one issued for a name: the key and the chain, in PEM.
+    /// Issues a certificate for a name; returns the key and the chain, in PEM.
     fn issue<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, Refusal>>;
 }
 
-/// Tells who owns the project of a label, if there is one.
+/// Finds the owner of the project with a label, if there is one.
 pub type FindOwner =
     Arc<dyn Fn(String) -> BoxFuture<'static, anyhow::Result<Option<LabelOwner>>> + Send + Sync>;
 
 /// Name that may have a certificate.
-enum Known {
+enum EligibleName {
     /// A host of the installation.
     Fixed,
     /// The label of a project.
     Label(LabelOwner),
 }
 
-/// The certificates that an authority issues for us.
+/// Orders and renews the certificates of an authority.
 pub(super) struct Issuance {
     names: Names,
-    shelf: Arc<Shelf>,
+    served: Arc<ServedCertificates>,
     store: Store,
     authority: Box<dyn Authority>,
     find_owner: FindOwner,
@@ -59,19 +58,19 @@ pub(super) struct Issuance {
     per_week: Cap,
     orders: Semaphore,
     state: Mutex<State>,
-    /// Tasks that ask; `None` once nothing is asked for any more.
+    /// Tasks of pending orders; `None` after the stop.
     tasks: Mutex<Option<JoinSet<()>>>,
-    /// Held by who writes down what was spent, so that the last to write is the last to have looked.
+    /// Held while the budget is stored, so that the newest state is written last.
     writing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     budget: Budget,
-    /// Names that are asked for; each ends when its sender is dropped.
-    under_way: HashMap<String, watch::Receiver<()>>,
-    /// Part of the week's certificates that was spent at the last look.
-    spent: Option<Part>,
+    /// Pending names; an order ends when its sender is dropped.
+    pending: HashMap<String, watch::Receiver<()>>,
+    /// Part of the week's certificates that was exhausted at the last attempt, so that it is logged once.
+    spent: Option<CapPart>,
 }
 
 impl fmt::Debug for Issuance {
@@ -80,10 +79,9 @@ impl fmt::Debug for Issuance {
     }
 }
 
-/// Parts of an issuance.
-pub(super) struct Parts {
+pub(super) struct IssuanceParts {
     pub(super) names: Names,
-    pub(super) shelf: Arc<Shelf>,
+    pub(super) served: Arc<ServedCertificates>,
     pub(super) store: Store,
     pub(super) authority: Box<dyn Authority>,
     pub(super) find_owner: FindOwner,
@@ -91,8 +89,8 @@ pub(super) struct Parts {
     pub(super) per_week: Cap,
 }
 
-impl Known {
-    /// The owner by whom a new certificate is counted.
+impl EligibleName {
+    /// Returns the owner whose budget a new certificate is counted in.
     fn owner(self) -> Option<LabelOwner> {
         match self {
             Self::Fixed => None,
@@ -102,29 +100,29 @@ impl Known {
 }
 
 impl Issuance {
-    /// Goes on where the last server stopped. Blocks.
+    /// Opens the stored state. Blocks.
     ///
     /// # Errors
     /// The disk's, and files that are damaged.
-    pub(super) fn open(parts: Parts) -> anyhow::Result<Self> {
+    pub(super) fn open(parts: IssuanceParts) -> anyhow::Result<Self> {
         let budget = parts.store.budget().context("opening data/tls")?;
         let pairs = parts.store.pairs().context("opening data/tls")?;
         for (name, pair) in pairs {
-            // Names change with the settings: what is not ours any more is not served.
-            if parts.names.of(&name).is_some() {
-                parts.shelf.put(&name, &pair);
+            // Settings may have changed: certificates of foreign names are not served.
+            if parts.names.classify(&name).is_some() {
+                parts.served.serve(&name, &pair);
             }
         }
         let budget = budget.unwrap_or_default();
         Ok(Self {
             names: parts.names,
-            shelf: parts.shelf,
+            served: parts.served,
             store: parts.store,
             authority: parts.authority,
             find_owner: parts.find_owner,
             clock: parts.clock,
             per_week: parts.per_week,
-            orders: Semaphore::new(ORDERS),
+            orders: Semaphore::new(MAX_ORDERS),
             state: Mutex::new(State {
                 budget,
                 ..State::default()
@@ -138,65 +136,65 @@ impl Issuance {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sees to a certificate for the name of a handshake, if it may have one; returns when it is there or will not be in time.
-    pub(super) async fn see_to(self: &Arc<Self>, name: &str) {
-        if self.shelf.has(name) {
+    /// Waits for a certificate for the name of a handshake, if it may have one; returns after a timeout at the latest.
+    pub(super) async fn ensure_certificate(self: &Arc<Self>, name: &str) {
+        if self.served.has(name) {
             return;
         }
-        let Some(kind) = self.names.of(name) else {
+        let Some(kind) = self.names.classify(name) else {
             return;
         };
-        let under_way = self.state().under_way.get(name).cloned();
-        let under_way = match under_way {
-            Some(under_way) => Some(under_way),
-            // Looking up is for those alone for whom something may follow.
+        let pending = self.state().pending.get(name).cloned();
+        let pending = match pending {
+            Some(pending) => Some(pending),
+            // The look-up costs a query, so names in backoff are skipped.
             None if self.is_resting(name) => None,
-            None => match self.look_up(kind).await {
-                Some(known) if !self.shelf.has(name) => self.begin(name, known.owner()),
+            None => match self.check_eligibility(kind).await {
+                Some(known) if !self.served.has(name) => self.start_order(name, known.owner()),
                 _ => None,
             },
         };
-        if let Some(mut ended) = under_way {
-            // It ends by an error: nothing is ever sent.
-            let _ = tokio::time::timeout(PATIENCE, ended.changed()).await;
+        if let Some(mut ended) = pending {
+            // The result is an error once the sender is dropped: nothing is ever sent.
+            let _ = tokio::time::timeout(HANDSHAKE_WAIT, ended.changed()).await;
         }
     }
 
-    /// Asks for what is missing or will soon end, and forgets what nobody needs any more.
+    /// Orders missing and expiring certificates, and removes those of names that no longer exist.
     pub(super) async fn renew(self: &Arc<Self>) {
         let now = self.clock.now();
         for name in self.names.fixed() {
-            if !self.shelf.has(name) && !self.is_resting(name) {
-                self.begin(name, None);
+            if !self.served.has(name) && !self.is_resting(name) {
+                self.start_order(name, None);
             }
         }
-        for (name, validity) in self.shelf.names() {
-            let Some(kind) = self.names.of(&name) else {
+        for (name, validity) in self.served.names() {
+            let Some(kind) = self.names.classify(&name) else {
                 continue;
             };
-            if now < validity.renewal() || self.is_resting(&name) {
+            if now < validity.renewal_time() || self.is_resting(&name) {
                 continue;
             }
-            if self.look_up(kind).await.is_some() {
-                self.begin(&name, None);
+            if self.check_eligibility(kind).await.is_some() {
+                self.start_order(&name, None);
             } else {
-                self.forget(&name).await;
+                self.remove_certificate(&name).await;
             }
         }
     }
 
     fn is_resting(&self, name: &str) -> bool {
         let now = self.clock.now();
-        self.state().budget.rests_until(name, now).is_some()
+        self.state().budget.blocked_until(name, now).is_some()
     }
 
-    /// Looks whether a name may have a certificate.
-    async fn look_up(&self, name: Name<'_>) -> Option<Known> {
-        let Name::Label(label) = name else {
-            return Some(Known::Fixed);
+    /// Checks whether a name may have a certificate.
+    async fn check_eligibility(&self, name: NameKind<'_>) -> Option<EligibleName> {
+        let NameKind::Label(label) = name else {
+            return Some(EligibleName::Fixed);
         };
         match (self.find_owner)(label.to_owned()).await {
-            Ok(owner) => owner.map(Known::Label),
+            Ok(owner) => owner.map(EligibleName::Label),
             Err(error) => {
                 let error = format!("{error:#}");
                 tracing::error!(error, "whether a project has a label is not known");
@@ -205,20 +203,22 @@ impl Issuance {
         }
     }
 
-    /// Begins to ask for a name, unless that is under way or there is no room; returns what ends with the order. A new
-    /// certificate of a project is counted by its owner.
-    fn begin(
+    /// Starts an order, unless one is pending or too many are; returns a receiver that closes with the order. A new certificate of a
+    /// project is counted in its owner's budget.
+    fn start_order(
         self: &Arc<Self>,
         name: &str,
         counted: Option<LabelOwner>,
     ) -> Option<watch::Receiver<()>> {
         let mut state = self.state();
-        if let Some(under_way) = state.under_way.get(name) {
-            return Some(under_way.clone());
+        if let Some(pending) = state.pending.get(name) {
+            return Some(pending.clone());
         }
-        // Once more: another handshake may have ended meanwhile.
+        // Checked again under the lock: another order may have ended meanwhile.
         let now = self.clock.now();
-        if state.under_way.len() >= UNDER_WAY || state.budget.rests_until(name, now).is_some() {
+        if state.pending.len() >= MAX_PENDING_NAMES
+            || state.budget.blocked_until(name, now).is_some()
+        {
             return None;
         }
         if let Some(owner) = counted {
@@ -237,8 +237,8 @@ impl Issuance {
             }
         }
         let (end, ended) = watch::channel(());
-        state.under_way.insert(name.to_owned(), ended.clone());
-        let way = Way {
+        state.pending.insert(name.to_owned(), ended.clone());
+        let order = Order {
             name: name.to_owned(),
             issuance: Arc::clone(self),
             _end: end,
@@ -247,7 +247,7 @@ impl Issuance {
         let mut tasks = self.tasks();
         let tasks = tasks.as_mut()?;
         while tasks.try_join_next().is_some() {}
-        tasks.spawn(async move { way.go().await });
+        tasks.spawn(async move { order.run().await });
         Some(ended)
     }
 
@@ -255,16 +255,16 @@ impl Issuance {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stops asking. What is under way is asked for by the next server.
-    pub(super) async fn end(&self) {
+    /// Cancels pending orders: the next server starts them again.
+    pub(super) async fn stop(&self) {
         let tasks = self.tasks().take();
         if let Some(mut tasks) = tasks {
             tasks.shutdown().await;
         }
     }
 
-    async fn forget(&self, name: &str) {
-        self.shelf.remove(name);
+    async fn remove_certificate(&self, name: &str) {
+        self.served.remove(name);
         let (store, owned) = (self.store.clone(), name.to_owned());
         let removed = tokio::task::spawn_blocking(move || store.remove(&owned)).await;
         if !matches!(removed, Ok(Ok(()))) {
@@ -272,41 +272,41 @@ impl Issuance {
         }
     }
 
-    /// Has a certificate issued, keeps it, and serves it.
+    /// Issues a certificate, stores it, and serves it.
     async fn issue(&self, name: &str) {
         let Ok(_turn) = self.orders.acquire().await else {
             return;
         };
-        // Before anything is asked for: a crash must not bring back what was spent.
-        self.write_down().await;
+        // Stored before the order: a crash must not refill the budget.
+        self.save_budget().await;
         let kept = match self.authority.issue(name).await {
-            Ok(pem) => self.keep(name, pem).await,
+            Ok(pem) => self.store_certificate(name, pem).await,
             Err(why) => Err(why),
         };
         match kept {
             Ok(pair) => {
                 let ends = pair.validity.ends;
-                self.shelf.put(name, &pair);
-                self.state().budget.issued(name, self.clock.now());
+                self.served.serve(name, &pair);
+                self.state().budget.record_success(name, self.clock.now());
                 tracing::info!(name, %ends, "a certificate was issued");
             }
             Err(why) => {
                 let now = self.clock.now();
-                let again = self.state().budget.not_issued(name, &why, now);
+                let again = self.state().budget.record_failure(name, &why, now);
                 tracing::error!(name, error = %why, %again, "no certificate was issued");
             }
         }
-        self.write_down().await;
+        self.save_budget().await;
     }
 
-    async fn keep(&self, name: &str, pem: String) -> Result<Pair, Refusal> {
+    async fn store_certificate(&self, name: &str, pem: String) -> Result<CertificatePair, Refusal> {
         let (store, name) = (self.store.clone(), name.to_owned());
         let kept = tokio::task::spawn_blocking(move || {
-            let pair = Pair::read(pem.as_bytes(), pem.as_bytes())?;
+            let pair = CertificatePair::read(pem.as_bytes(), pem.as_bytes())?;
             store.put(&name, &pem)?;
             anyhow::Ok(pair)
         });
-        // It counts as refused: asking again at once would cost another certificate.
+        // Counted as refused: an order at once would cost another certificate.
         match kept.await {
             Ok(Ok(pair)) => Ok(pair),
             Ok(Err(error)) => Err(Refusal::Refused(format!("keeping it: {error:#}"))),
@@ -314,7 +314,7 @@ impl Issuance {
         }
     }
 
-    async fn write_down(&self) {
+    async fn save_budget(&self) {
         let _turn = self.writing.lock().await;
         let (store, budget) = (self.store.clone(), self.state().budget.clone());
         let written = tokio::task::spawn_blocking(move || store.put_budget(&budget)).await;
@@ -324,22 +324,22 @@ impl Issuance {
     }
 }
 
-/// A name that is asked for; whoever waits is told when this is dropped, however that comes.
-struct Way {
+/// A pending order. Dropping it, for any reason, wakes those who wait.
+struct Order {
     name: String,
     issuance: Arc<Issuance>,
     _end: watch::Sender<()>,
 }
 
-impl Way {
-    async fn go(self) {
+impl Order {
+    async fn run(self) {
         self.issuance.issue(&self.name).await;
     }
 }
 
-impl Drop for Way {
+impl Drop for Order {
     fn drop(&mut self) {
-        self.issuance.state().under_way.remove(&self.name);
+        self.issuance.state().pending.remove(&self.name);
     }
 }
 

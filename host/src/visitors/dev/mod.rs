@@ -1,6 +1,6 @@
-//! The issuer inside the server, for developing pages: it asks for a name and an e-mail address and believes both.
+//! OpenID Connect issuer inside the server, for developing pages: it asks for a name and an e-mail address and accepts any.
 //!
-//! It speaks OpenID Connect over HTTP as a real one does, so that a page which works with it works with those. It is there only with
+//! It speaks OpenID Connect over HTTP like a real issuer, so that a page that works with it works with those. It exists only with
 //! `serve --dev` on a loopback `base_url`.
 
 mod pages;
@@ -13,41 +13,41 @@ use serde_json::{Value, json};
 
 use super::state::challenge;
 use crate::config::{Config, Provider, ProviderKind};
-use crate::issuers::{NoKey, SigningKey};
+use crate::issuers::{SigningError, SigningKey};
 use crate::workspaces::credential;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::random::Random;
 
-/// How long a code may take to be used, in milliseconds.
-const LIFE: i64 = 60_000;
-/// Codes at once.
-const MOST: usize = 10_000;
-/// How long a token holds, in seconds.
-const TOKEN: i64 = 300;
+/// Lifetime of an authorization code, in milliseconds.
+const CODE_LIFETIME_MS: i64 = 60_000;
+/// Maximum number of codes that are not used yet.
+const MAX_CODES: usize = 10_000;
+/// Lifetime of a token, in seconds.
+const TOKEN_SECONDS: i64 = 300;
 
-/// The issuer.
+/// The development issuer.
 #[derive(Debug)]
 pub struct DevIssuer {
     settings: Provider,
-    /// Where browsers reach it.
+    /// Base URL for browsers.
     public: String,
     redirect_uri: String,
     key: SigningKey,
     clock: Clock,
     random: Random,
-    codes: Mutex<HashMap<String, Code>>,
+    codes: Mutex<HashMap<String, IssuedCode>>,
 }
 
-/// Sign-in that a code stands for.
+/// Sign-in that an authorization code stands for.
 #[derive(Clone, Debug)]
-struct Code {
+struct IssuedCode {
     request: AuthorizationRequest,
     name: String,
     email: String,
     at: Timestamp,
 }
 
-/// Request of a sign-in to the issuer.
+/// Parameters of an authorization request.
 #[derive(Clone, Debug)]
 struct AuthorizationRequest {
     state: String,
@@ -56,11 +56,15 @@ struct AuthorizationRequest {
 }
 
 impl DevIssuer {
-    /// The issuer of these settings, with a key of its own; `None` where they offer none.
+    /// Creates the issuer, with a new key; `None` if the settings have no such provider.
     ///
     /// # Errors
-    /// When the system has no randomness.
-    pub fn of(config: &Config, clock: &Clock, random: &Random) -> Result<Option<Self>, NoKey> {
+    /// No randomness is available.
+    pub fn from_config(
+        config: &Config,
+        clock: &Clock,
+        random: &Random,
+    ) -> Result<Option<Self>, SigningError> {
         let mut providers = config.providers.iter();
         let Some(settings) = providers.find(|one| one.kind == ProviderKind::Dev) else {
             return Ok(None);
@@ -94,18 +98,26 @@ impl DevIssuer {
     }
 
     fn keys(&self) -> Value {
-        json!({ "keys": [self.key.public()] })
+        json!({ "keys": [self.key.public_jwk()] })
     }
 
-    /// Gives out a code for a person, who is believed; `None` if there is no room or no randomness.
-    fn code(&self, request: AuthorizationRequest, name: String, email: String) -> Option<String> {
-        let (text, at) = (credential::secret(&self.random).ok()?, self.clock.now());
+    /// Issues an authorization code for a person; `None` if there are too many codes, or no randomness.
+    fn issue_code(
+        &self,
+        request: AuthorizationRequest,
+        name: String,
+        email: String,
+    ) -> Option<String> {
+        let (text, at) = (
+            credential::random_secret(&self.random).ok()?,
+            self.clock.now(),
+        );
         let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
-        codes.retain(|_, code| at.0 - code.at.0 < LIFE);
-        if codes.len() >= MOST {
+        codes.retain(|_, code| at.0 - code.at.0 < CODE_LIFETIME_MS);
+        if codes.len() >= MAX_CODES {
             return None;
         }
-        let code = Code {
+        let code = IssuedCode {
             request,
             name,
             email,
@@ -115,15 +127,15 @@ impl DevIssuer {
         Some(text)
     }
 
-    /// The tokens of a code, which is used up by asking; `None` if it is none, is too old, or another sign-in's.
-    fn tokens(&self, code: &str, verifier: &str, redirect_uri: &str) -> Option<Value> {
+    /// Exchanges a code for tokens, and uses the code up; `None` if it is unknown, expired, or belongs to another sign-in.
+    fn exchange_code(&self, code: &str, verifier: &str, redirect_uri: &str) -> Option<Value> {
         let now = self.clock.now();
         let taken = self
             .codes
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .remove(code)?;
-        let fits = now.0 - taken.at.0 < LIFE
+        let fits = now.0 - taken.at.0 < CODE_LIFETIME_MS
             && redirect_uri == self.redirect_uri
             && challenge(verifier) == taken.request.challenge;
         if !fits {
@@ -135,19 +147,19 @@ impl DevIssuer {
             "aud": self.settings.client_id,
             "sub": taken.email,
             "iat": seconds,
-            "exp": seconds + TOKEN,
+            "exp": seconds + TOKEN_SECONDS,
             "nonce": taken.request.nonce,
             "name": taken.name,
             "email": taken.email,
             "email_verified": true,
         });
         let id_token = self.key.sign(&claims).ok()?;
-        let access_token = credential::secret(&self.random).ok()?;
+        let access_token = credential::random_secret(&self.random).ok()?;
         Some(json!({
             "id_token": id_token,
             "access_token": access_token,
             "token_type": "Bearer",
-            "expires_in": TOKEN,
+            "expires_in": TOKEN_SECONDS,
         }))
     }
 }

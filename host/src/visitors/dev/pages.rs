@@ -1,10 +1,10 @@
-//! The page of the issuer inside the server: a plain form.
+//! The sign-in form of the development issuer.
 
 use maud::{Markup, html};
 
 use crate::http::problem_page::shell;
 
-/// Renders the form for a name and an address; `wrong` names a field that was refused.
+/// Renders the form for a name and an e-mail address; `wrong` describes an input that was refused.
 pub(super) fn form(name: &str, email: &str, wrong: Option<&str>) -> Markup {
     shell(
         "Developer sign-in",

@@ -1,4 +1,4 @@
-//! The routes of the issuer inside the server; each is a 404 where there is none.
+//! The routes of the development issuer; each answers 404 where there is none.
 
 use std::sync::Arc;
 
@@ -17,16 +17,16 @@ use crate::http::NOSNIFF;
 use crate::http::extract::{UnreadBody, invalid};
 use crate::http::problem::{Code, Problem};
 
-/// The issuer, where there is one.
+/// The development issuer, if there is one.
 pub type MaybeIssuer = Option<Arc<DevIssuer>>;
 
-/// Policy of the page. A form that leads on to another origin, as the end of a sign-in does, is stopped by
-/// `form-action`, so it says nothing of forms.
+/// Content security policy of the form. It has no `form-action`, because that would stop a form whose answer redirects to another
+/// origin, as the end of a sign-in does.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
 );
 
-/// A request of a sign-in.
+/// Query of the authorization endpoint.
 #[derive(Debug, Deserialize)]
 struct AuthorizationQuery {
     response_type: String,
@@ -38,7 +38,6 @@ struct AuthorizationQuery {
     code_challenge_method: String,
 }
 
-/// Fields of the form.
 #[derive(Debug, Deserialize)]
 struct SignInForm {
     #[serde(default)]
@@ -48,7 +47,7 @@ struct SignInForm {
     cancel: Option<String>,
 }
 
-/// Fields of a request to the token endpoint.
+/// Body of a request to the token endpoint.
 #[derive(Debug, Deserialize)]
 struct TokenRequest {
     grant_type: String,
@@ -57,7 +56,7 @@ struct TokenRequest {
     code_verifier: String,
 }
 
-/// The routes.
+/// Creates the router of the issuer.
 pub fn router<S>() -> Router<S>
 where
     S: Clone + Send + Sync + 'static,
@@ -71,24 +70,24 @@ where
         .route("/_svc/dev/token", post(token))
 }
 
-fn required(issuer: MaybeIssuer) -> Result<Arc<DevIssuer>, Problem> {
+fn require_issuer(issuer: MaybeIssuer) -> Result<Arc<DevIssuer>, Problem> {
     issuer.ok_or_else(Problem::not_found)
 }
 
-/// Describes the issuer.
+/// Answers the discovery document.
 ///
 /// # Errors
-/// `not_found` where there is none, as all of these.
+/// `not_found` without an issuer, like all of these routes.
 async fn discovery(State(issuer): State<MaybeIssuer>) -> Result<Json<Value>, Problem> {
-    Ok(Json(required(issuer)?.discovery()))
+    Ok(Json(require_issuer(issuer)?.discovery()))
 }
 
-/// Shows its keys.
+/// Answers the public keys.
 ///
 /// # Errors
 /// `not_found`.
 async fn keys(State(issuer): State<MaybeIssuer>) -> Result<Json<Value>, Problem> {
-    Ok(Json(required(issuer)?.keys()))
+    Ok(Json(require_issuer(issuer)?.keys()))
 }
 
 /// Shows the form.
@@ -96,11 +95,11 @@ async fn keys(State(issuer): State<MaybeIssuer>) -> Result<Json<Value>, Problem>
 /// # Errors
 /// `not_found`, `invalid_request`.
 async fn show_form(State(issuer): State<MaybeIssuer>, uri: Uri) -> Result<Response, Problem> {
-    authorization_request(&*required(issuer)?, uri.query())?;
+    authorization_request(&*require_issuer(issuer)?, uri.query())?;
     Ok(page(StatusCode::OK, "", "", None))
 }
 
-/// Takes the form as true, and leads back with a code.
+/// Accepts the form, and redirects back with a code.
 ///
 /// # Errors
 /// `not_found`, `invalid_request`.
@@ -109,9 +108,9 @@ async fn submit_form(
     uri: Uri,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    let issuer = required(issuer)?;
+    let issuer = require_issuer(issuer)?;
     let request = authorization_request(&issuer, uri.query())?;
-    let (_, raw) = body.raw().await?;
+    let (_, raw) = body.read_with_head().await?;
     let form: SignInForm = serde_urlencoded::from_bytes(&raw)
         .map_err(|error| invalid(format!("In the form: {error}.")))?;
     let state = request.state.clone();
@@ -125,23 +124,23 @@ async fn submit_form(
         let wrong = "Give an e-mail address such as ada@example.com.";
         return Ok(page(StatusCode::BAD_REQUEST, name, email, Some(wrong)));
     }
-    match issuer.code(request, name.to_owned(), email.to_owned()) {
+    match issuer.issue_code(request, name.to_owned(), email.to_owned()) {
         Some(code) => redirect_back(&issuer, &state, ("code", &code)),
         None => redirect_back(&issuer, &state, ("error", "temporarily_unavailable")),
     }
 }
 
-/// Turns a code into tokens.
+/// Exchanges a code for tokens.
 ///
 /// # Errors
 /// `not_found`.
 async fn token(State(issuer): State<MaybeIssuer>, body: UnreadBody) -> Result<Response, Problem> {
-    let issuer = required(issuer)?;
-    let (_, raw) = body.raw().await?;
+    let issuer = require_issuer(issuer)?;
+    let (_, raw) = body.read_with_head().await?;
     let exchange = serde_urlencoded::from_bytes::<TokenRequest>(&raw).ok();
     let exchange = exchange.filter(|exchange| exchange.grant_type == "authorization_code");
     let tokens = exchange
-        .and_then(|sent| issuer.tokens(&sent.code, &sent.code_verifier, &sent.redirect_uri));
+        .and_then(|sent| issuer.exchange_code(&sent.code, &sent.code_verifier, &sent.redirect_uri));
     let no_store = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
     Ok(match tokens {
         Some(tokens) => (no_store, Json(tokens)).into_response(),
@@ -175,7 +174,7 @@ fn authorization_request(
     })
 }
 
-/// Leads the browser back to the server's own callback.
+/// Redirects the browser to the server's own callback.
 fn redirect_back(
     issuer: &DevIssuer,
     state: &str,

@@ -1,6 +1,6 @@
-//! Kinds of sign-in, one module each: where a visitor is sent, and how the answer that the visitor comes back with becomes a verified identity.
+//! Kinds of sign-in, one module each: where a visitor is sent, and how the provider's answer becomes a verified identity.
 //!
-//! A new kind is a module here, a variant of [`Kind`], and its rules for settings in `config/providers.rs`.
+//! A new kind is a module here, a variant of [`SignInKind`], and its rules for settings in `config/providers.rs`.
 
 mod github;
 mod oauth;
@@ -11,53 +11,53 @@ use url::Url;
 use self::github::Github;
 use self::oauth::Client;
 use self::oidc::Oidc;
-use super::model::{Failure, SignedIn};
+use super::model::{SignInFailure, VerifiedVisitor};
 use crate::config::{AddressError, Provider as Settings, ProviderKind};
 use crate::outbound::Outbound;
 use svc_base::clock::Clock;
 
-/// Subject namespace of those who sign in at the issuer inside the server, whose own address may change.
+/// Issuer name under which visitors of the development issuer are stored, because its address may change.
 const DEV_ISSUER: &str = "dev";
 
-/// A provider, by its kind.
+/// Provider, by its kind of sign-in.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum SignInKind {
     /// OpenID Connect.
     Oidc(Box<Oidc>),
     /// GitHub's OAuth.
     Github(Github),
 }
 
-/// Values of one sign-in that are agreed on with the provider.
+/// Values of one sign-in that are exchanged with the provider.
 #[derive(Clone, Debug)]
-pub(super) struct Exchange {
-    /// Address that the provider leads back to.
+pub(super) struct SignInExchange {
+    /// Redirect URI that the provider leads back to.
     pub redirect_uri: String,
-    /// Nonce that the provider's proof of identity must have.
+    /// Nonce that the ID token must contain.
     pub nonce: String,
-    /// Secret of PKCE (RFC 7636).
+    /// PKCE verifier (RFC 7636).
     pub verifier: String,
 }
 
-/// Answer of a provider, by the query with which it leads back.
+/// Query of a provider's redirect to the callback.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CallbackAnswer {
-    /// Sealed sign-in that the answer belongs to.
+    /// Sealed state of the pending sign-in.
     pub state: Option<String>,
-    /// Code that is exchanged for the visitor's identity.
+    /// Authorization code.
     pub code: Option<String>,
-    /// Issuer that answers (RFC 9207).
+    /// Issuer of the answer (RFC 9207).
     pub iss: Option<String>,
-    /// Error in place of a code.
+    /// Error instead of a code.
     pub error: Option<String>,
 }
 
-impl Kind {
-    /// The provider of these settings.
+impl SignInKind {
+    /// Creates a provider from its settings.
     ///
     /// # Errors
-    /// An address that cannot be asked, which settings have refused before.
-    pub(super) fn of(
+    /// An address that cannot be called; the checks of the settings refuse it before.
+    pub(super) fn from_settings(
         settings: &Settings,
         outbound: &Outbound,
         clock: &Clock,
@@ -70,35 +70,35 @@ impl Kind {
         })
     }
 
-    /// Returns the address at which a visitor signs in.
-    pub(super) async fn authorization(
+    /// Returns the URL of the provider's sign-in page for one sign-in.
+    pub(super) async fn authorization_url(
         &self,
-        exchange: &Exchange,
+        exchange: &SignInExchange,
         state: &str,
-    ) -> Result<Url, Failure> {
+    ) -> Result<Url, SignInFailure> {
         match self {
-            Self::Oidc(provider) => provider.authorization(exchange, state).await,
-            Self::Github(provider) => provider.authorization(exchange, state),
+            Self::Oidc(provider) => provider.authorization_url(exchange, state).await,
+            Self::Github(provider) => provider.authorization_url(exchange, state),
         }
     }
 
-    /// Turns a provider's answer into the visitor who signed in.
-    pub(super) async fn signed_in(
+    /// Verifies a provider's answer, and returns the visitor who signed in.
+    pub(super) async fn verify_sign_in(
         &self,
         answer: &CallbackAnswer,
-        exchange: &Exchange,
-    ) -> Result<SignedIn, Failure> {
+        exchange: &SignInExchange,
+    ) -> Result<VerifiedVisitor, SignInFailure> {
         match self {
-            Self::Oidc(provider) => provider.signed_in(answer, exchange).await,
-            Self::Github(provider) => provider.signed_in(answer, exchange).await,
+            Self::Oidc(provider) => provider.verify_sign_in(answer, exchange).await,
+            Self::Github(provider) => provider.verify_sign_in(answer, exchange).await,
         }
     }
 
-    /// Asks a provider to describe itself, and whether it knows the client; returns what is wrong, in the operator's words.
-    pub(super) async fn faults(&self, redirect_uri: &str) -> Vec<String> {
+    /// Checks that a provider is reachable and knows the client; returns the faults, described for the operator.
+    pub(super) async fn find_faults(&self, redirect_uri: &str) -> Vec<String> {
         match self {
-            Self::Oidc(provider) => provider.faults(redirect_uri).await,
-            Self::Github(provider) => provider.faults(redirect_uri).await,
+            Self::Oidc(provider) => provider.find_faults(redirect_uri).await,
+            Self::Github(provider) => provider.find_faults(redirect_uri).await,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Keys: what machines prove with that they act for a workspace.
+//! Keys, by which machines act for a workspace.
 
 mod store;
 
@@ -11,35 +11,32 @@ use super::model::{Caller, Key, Role};
 use super::service::Workspaces;
 use crate::content::Digest;
 use crate::control::Error;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
 pub(super) use store::insert;
 
-/// `last_used_at` is exact to this many milliseconds, so that a busy key is not a write a call.
-const TOUCH_EVERY: i64 = 60_000;
-/// The most keys of a workspace that are not revoked.
-const MOST: u64 = 100;
+/// Least time between two updates of `last_used_at`, in milliseconds, so that a busy key does not cause a write per call.
+const TOUCH_INTERVAL_MS: i64 = 60_000;
+/// Maximum number of keys of a workspace that are not revoked.
+const MAX_KEYS: u64 = 100;
 
-/// A key to add.
+/// Key to store.
 #[derive(Clone, Debug)]
 pub struct NewKey {
-    /// The public part of the credential.
     pub key_id: String,
-    /// Role of the key.
     pub role: Role,
     /// Purpose of the key.
     pub note: Option<String>,
-    /// When it ends by itself.
+    /// Moment from which the key is refused.
     pub expires_at: Option<Timestamp>,
-    /// When it is made.
     pub created_at: Timestamp,
 }
 
 impl NewKey {
-    /// A key as operators make them: an editor's, for good.
-    pub(super) fn of_machine(key_id: String, created_at: Timestamp) -> Self {
+    /// Returns a key as operators create them: with the role `editor`, and without expiry.
+    pub(super) fn for_machine(key_id: String, created_at: Timestamp) -> Self {
         Self {
             key_id,
             role: Role::Editor,
@@ -50,23 +47,21 @@ impl NewKey {
     }
 }
 
-/// Key to make.
+/// Properties of a key to create.
 #[derive(Clone, Debug)]
-pub struct KeyWanted {
-    /// Role of the key.
+pub struct KeySpec {
     pub role: Role,
     /// Purpose of the key.
     pub note: Option<String>,
-    /// How long it lives, in seconds; for good, if absent.
+    /// Lifetime in seconds; unlimited if absent.
     pub expires_in: Option<i64>,
 }
 
-/// A new key, with its credential.
+/// New key, with its credential.
 #[derive(Serialize)]
-pub struct MadeKey {
-    /// Public part of the credential.
+pub struct IssuedKey {
     pub key_id: String,
-    /// The credential, shown this once.
+    /// The credential, which is shown only once.
     pub credential: String,
 }
 
@@ -75,27 +70,27 @@ impl Workspaces {
     ///
     /// # Errors
     /// [`WorkspaceError`].
-    pub async fn create_key(&self, name: &str) -> Result<MadeKey, WorkspaceError> {
-        let workspace = self.named(name).await?;
+    pub async fn create_key(&self, name: &str) -> Result<IssuedKey, WorkspaceError> {
+        let workspace = self.find_by_slug(name).await?;
         let credential = Credential::new(&self.random)?;
-        let key = NewKey::of_machine(credential.key_id.clone(), self.clock.now());
+        let key = NewKey::for_machine(credential.key_id.clone(), self.clock.now());
         let digest = Digest::of(credential.text.as_bytes());
         let added: Result<(), Error> = self
             .control
             .write(move |tx| {
                 store::insert(tx, &workspace.id, &digest, &key)?;
                 let (id, now) = (&workspace.id, key.created_at);
-                tx.did(Act::KeyCreate, Some(id), &key.key_id, now)
+                tx.record_audit(AuditAction::KeyCreate, Some(id), &key.key_id, now)
             })
             .await;
         added?;
-        Ok(MadeKey {
+        Ok(IssuedKey {
             key_id: credential.key_id,
             credential: credential.text,
         })
     }
 
-    /// Adds a key that an admin asks for; returns it with its credential, which is shown this once.
+    /// Adds a key, for an admin of the workspace; returns it with its credential, which is shown only once.
     ///
     /// # Errors
     /// [`WorkspaceError`].
@@ -103,7 +98,7 @@ impl Workspaces {
         &self,
         workspace: WorkspaceId,
         by: Caller,
-        wanted: KeyWanted,
+        wanted: KeySpec,
     ) -> Result<(NewKey, String), WorkspaceError> {
         let (now, credential) = (self.clock.now(), Credential::new(&self.random)?);
         let key = NewKey {
@@ -116,42 +111,42 @@ impl Workspaces {
         let (digest, made) = (Digest::of(credential.text.as_bytes()), key.clone());
         self.control
             .write(move |tx| {
-                members::require(tx, &by, &workspace, Role::Admin)?;
-                if store::count(tx, &workspace).map_err(Error::from)? >= MOST {
-                    return Err(WorkspaceError::TooManyKeys(MOST));
+                members::require_role(tx, &by, &workspace, Role::Admin)?;
+                if store::count(tx, &workspace).map_err(Error::from)? >= MAX_KEYS {
+                    return Err(WorkspaceError::TooManyKeys(MAX_KEYS));
                 }
                 store::insert(tx, &workspace, &digest, &key)?;
-                tx.did(Act::KeyCreate, Some(&workspace), &key.key_id, now)?;
+                tx.record_audit(AuditAction::KeyCreate, Some(&workspace), &key.key_id, now)?;
                 Ok(())
             })
             .await?;
         Ok((made, credential.text))
     }
 
-    /// The keys of a workspace, oldest first, revoked ones too.
+    /// Lists the keys of a workspace by its slug, oldest first, revoked keys included.
     ///
     /// # Errors
     /// [`WorkspaceError`].
     pub async fn keys(&self, name: &str) -> Result<Vec<Key>, WorkspaceError> {
-        let workspace = self.named(name).await?;
+        let workspace = self.find_by_slug(name).await?;
         Ok(self.keys_of(workspace.id).await?)
     }
 
-    /// Lists keys by the id of the workspace.
+    /// Lists the keys of a workspace by its id.
     pub async fn keys_of(&self, workspace: WorkspaceId) -> Result<Vec<Key>, Error> {
         self.control.read(move |c| store::all(c, &workspace)).await
     }
 
-    /// Revokes a key: the next request with it is refused.
+    /// Revokes a key, for an operator: the next request with it is refused.
     ///
     /// # Errors
     /// [`WorkspaceError`].
     pub async fn revoke_key(&self, name: &str, key_id: &str) -> Result<(), WorkspaceError> {
-        let workspace = self.named(name).await?;
+        let workspace = self.find_by_slug(name).await?;
         self.revoke(workspace.id, None, key_id).await
     }
 
-    /// Revokes a key for an admin.
+    /// Revokes a key, for an admin of the workspace, or for an operator if `by` is `None`.
     ///
     /// # Errors
     /// [`WorkspaceError`].
@@ -165,10 +160,12 @@ impl Workspaces {
         self.control
             .write(move |tx| {
                 if let Some(by) = &by {
-                    members::require(tx, by, &workspace, Role::Admin)?;
+                    members::require_role(tx, by, &workspace, Role::Admin)?;
                 }
                 match store::revoke(tx, &workspace, &key, now)? {
-                    Some(true) => Ok(tx.did(Act::KeyRevoke, Some(&workspace), &key, now)?),
+                    Some(true) => {
+                        Ok(tx.record_audit(AuditAction::KeyRevoke, Some(&workspace), &key, now)?)
+                    }
                     Some(false) => Ok(()),
                     None => Err(WorkspaceError::UnknownKey(key)),
                 }
@@ -176,15 +173,15 @@ impl Workspaces {
             .await
     }
 
-    /// Finds the caller of a credential; `None` if it is malformed, unknown, revoked or past its end.
+    /// Returns the caller of a credential; `None` if the credential is malformed, unknown, revoked or expired.
     pub async fn authenticate(&self, token: &str) -> Result<Option<Caller>, Error> {
-        let Some(key_id) = credential::key_id(token) else {
+        let Some(key_id) = credential::parse_key_id(token) else {
             return Ok(None);
         };
         let (wanted, now) = (key_id.to_owned(), self.clock.now());
         let found = self
             .control
-            .read(move |c| store::live(c, &wanted, now))
+            .read(move |c| store::find_usable(c, &wanted, now))
             .await?;
         let Some(live) = found else {
             return Ok(None);
@@ -200,10 +197,10 @@ impl Workspaces {
         }))
     }
 
-    /// Notes that a key was used, now and then and behind the request.
+    /// Updates when a key was last used, at most once a minute and in the background.
     fn touch(&self, key_id: &str, last_used: Option<Timestamp>) {
         let now = self.clock.now();
-        if last_used.is_some_and(|at| now.0 - at.0 < TOUCH_EVERY) {
+        if last_used.is_some_and(|at| now.0 - at.0 < TOUCH_INTERVAL_MS) {
             return;
         }
         let (control, key_id) = (self.control.clone(), key_id.to_owned());

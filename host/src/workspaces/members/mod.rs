@@ -1,4 +1,4 @@
-//! Users, and their roles in workspaces. A role is read where it is needed, so that a change counts from the next request on.
+//! Users and their roles in workspaces. A role is read at each request, so that a change is effective from the next request on.
 
 mod changes;
 mod store;
@@ -14,76 +14,74 @@ use crate::control::Error;
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
-pub(super) use changes::{found, require};
+pub(super) use changes::{insert_first_owner, require_role};
 
-/// How many workspaces a caller without a choice is told of.
-const TOLD: u64 = 1_000;
-/// Users whose ids are kept in memory.
-const KNOWN: usize = 10_000;
-/// A user's address is written down at most this often, in milliseconds.
-const ADDRESS_EVERY: i64 = 60_000;
+/// Maximum number of workspaces that are listed to a caller who must choose one.
+const MAX_CHOICES: u64 = 1_000;
+/// Capacity of the cache of users.
+const USER_CACHE_CAPACITY: usize = 10_000;
+/// Least time between two updates of a user's e-mail address, in milliseconds.
+const EMAIL_UPDATE_INTERVAL_MS: i64 = 60_000;
 
-/// Person, as the operator's issuer describes them.
+/// Person, as described by a token of the operator's issuer.
 #[derive(Clone, Copy, Debug)]
 pub struct Person<'a> {
-    /// The issuer.
     pub issuer: &'a str,
-    /// Name of the person at the issuer.
+    /// Identifier of the person at the issuer.
     pub subject: &'a str,
-    /// The person's address.
     pub email: Option<&'a str>,
 }
 
-/// Users by issuer and subject, which never change.
+/// Cache of users by issuer and subject.
 #[derive(Clone, Debug)]
-pub(super) struct KnownUsers(Arc<Cache<String, Known>>);
+pub(super) struct UserCache(Arc<Cache<String, CachedUser>>);
 
 #[derive(Clone, Debug)]
-struct Known {
+struct CachedUser {
     id: UserId,
     email: Option<String>,
-    /// When the address was last compared with what is stored.
+    /// Time at which the address was last compared with the stored one.
     at: Timestamp,
 }
 
-impl Default for KnownUsers {
+impl Default for UserCache {
     fn default() -> Self {
-        Self(Arc::new(Cache::new(KNOWN)))
+        Self(Arc::new(Cache::new(USER_CACHE_CAPACITY)))
     }
 }
 
 impl Workspaces {
-    /// The user that an issuer's subject is, who is made at first sight.
+    /// Returns the user of an issuer's subject, and creates the user if there is none.
     ///
     /// # Errors
     /// [`WorkspaceError`].
-    pub async fn user(&self, person: Person<'_>) -> Result<UserId, WorkspaceError> {
-        // No issuer has a space.
+    pub async fn find_or_create_user(&self, person: Person<'_>) -> Result<UserId, WorkspaceError> {
+        // An issuer is a URL, which contains no space.
         let name = format!("{} {}", person.issuer, person.subject);
         let now = self.clock.now();
-        if let Some(known) = self.known.0.get(&name) {
+        if let Some(known) = self.user_cache.0.get(&name) {
             let same = known.email.as_deref() == person.email;
-            if same || now.0 - known.at.0 < ADDRESS_EVERY {
+            if same || now.0 - known.at.0 < EMAIL_UPDATE_INTERVAL_MS {
                 return Ok(known.id);
             }
         }
-        let id = self.seen_user(person).await?;
-        let known = Known {
+        let id = self.upsert_user(person).await?;
+        let known = CachedUser {
             id: id.clone(),
             email: person.email.map(str::to_owned),
             at: now,
         };
-        self.known.0.insert(name, known);
+        self.user_cache.0.insert(name, known);
         Ok(id)
     }
 
-    async fn seen_user(&self, person: Person<'_>) -> Result<UserId, WorkspaceError> {
+    async fn upsert_user(&self, person: Person<'_>) -> Result<UserId, WorkspaceError> {
         let (issuer, subject) = (person.issuer.to_owned(), person.subject.to_owned());
         let email = person.email.map(str::to_owned);
         let (wanted, of) = (issuer.clone(), subject.clone());
         let found = self
             .control
-            .read(move |c| store::user_of(c, &wanted, &of))
+            .read(move |c| store::find_user_by_subject(c, &wanted, &of))
             .await?;
         match found {
             Some((id, known)) if known == email => return Ok(id),
@@ -92,8 +90,9 @@ impl Workspaces {
         let (fresh, now) = (UserId::new(&self.random)?, self.clock.now());
         self.control
             .write(move |tx| {
-                // Another request of the same person may have been first.
-                let found = store::user_of(tx, &issuer, &subject).map_err(Error::from)?;
+                // A concurrent request of the same person may have created the user.
+                let found =
+                    store::find_user_by_subject(tx, &issuer, &subject).map_err(Error::from)?;
                 let Some((id, _)) = found else {
                     let person = (issuer.as_str(), subject.as_str(), email.as_deref());
                     store::insert_user(tx, &fresh, person, now)?;
@@ -105,14 +104,14 @@ impl Workspaces {
             .await
     }
 
-    /// The address of a user, as the issuer last said it.
+    /// Returns the e-mail address of a user, as the issuer last stated it.
     pub async fn email(&self, user: &UserId) -> Result<Option<String>, Error> {
         let user = user.clone();
         let found = self.control.read(move |c| store::email(c, &user)).await?;
         Ok(found.flatten())
     }
 
-    /// The caller's role in a workspace as it is now.
+    /// Returns the current role of a caller in a workspace.
     pub async fn role_of(
         &self,
         caller: &Caller,
@@ -133,7 +132,7 @@ impl Workspaces {
         }
     }
 
-    /// The highest role that a caller has in any workspace; `None` if it is in none.
+    /// Returns the highest role that a caller has in any workspace; `None` without a membership.
     pub async fn highest_role(&self, caller: &Caller) -> Result<Option<Role>, Error> {
         match caller {
             Caller::Key { role, .. } => Ok(Some(*role)),
@@ -145,11 +144,11 @@ impl Workspaces {
         }
     }
 
-    /// The workspace that a caller names by id or slug, or the only one that it is in.
+    /// Returns the workspace that a caller names by id or slug; without a name, the caller's only workspace.
     ///
     /// # Errors
-    /// `Unknown` if there is none of that name; `Several` or `None` if there is not exactly one to choose.
-    pub async fn chosen(
+    /// `Unknown` if no workspace has the name; without a name, `Ambiguous` or `NoWorkspace` if the caller is not in exactly one.
+    pub async fn choose_workspace(
         &self,
         caller: &Caller,
         named: Option<&str>,
@@ -158,21 +157,23 @@ impl Workspaces {
             (Some(name), _) => Ok(self.find(name).await?.id),
             (None, Caller::Key { workspace, .. }) => Ok(*workspace),
             (None, Caller::User(user)) => {
-                let mut found = self.workspaces_of(user, TOLD).await?;
+                let mut found = self.workspaces_of(user, MAX_CHOICES).await?;
                 match (found.pop(), found.len()) {
-                    (None, _) => Err(WorkspaceError::None),
+                    (None, _) => Err(WorkspaceError::NoWorkspace),
                     (Some((only, _)), 0) => Ok(only),
                     (Some(last), _) => {
                         let all = found.into_iter().chain([last]);
-                        Err(WorkspaceError::Several(all.map(|(_, slug)| slug).collect()))
+                        Err(WorkspaceError::Ambiguous(
+                            all.map(|(_, slug)| slug).collect(),
+                        ))
                     }
                 }
             }
         }
     }
 
-    /// All workspaces that a caller is in, oldest first.
-    pub async fn of(&self, caller: &Caller) -> Result<Vec<WorkspaceId>, Error> {
+    /// Lists all workspaces of a caller, oldest first.
+    pub async fn workspace_ids_of(&self, caller: &Caller) -> Result<Vec<WorkspaceId>, Error> {
         match caller {
             Caller::Key { workspace, .. } => Ok(vec![*workspace]),
             Caller::User(user) => {
@@ -193,7 +194,7 @@ impl Workspaces {
             .await
     }
 
-    /// The members of a workspace, oldest first.
+    /// Lists the members of a workspace, oldest first.
     pub async fn members(&self, workspace: WorkspaceId) -> Result<Vec<Member>, Error> {
         self.control.read(move |c| store::all(c, &workspace)).await
     }

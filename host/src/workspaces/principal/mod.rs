@@ -1,19 +1,18 @@
-//! Principals, by which caps count: a workspace, or all free workspaces that one user made.
+//! Principals, which limits are counted for: one workspace, or all free workspaces that one user created.
 //!
-//! A workspace that pays, or that the operator made, counts by itself. Free workspaces cost nothing to make, so all of one
-//! founder are one principal.
+//! A workspace that pays, or that the operator created, counts by itself. Free workspaces cost nothing to create, so all of one
+//! founder count together.
 
 mod store;
 
 use svc_base::ids::WorkspaceId;
 
-/// Principal of an owner.
+/// Unit that limits are counted for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
-    /// Name that no other principal has.
+    /// Unique name of the principal.
     pub name: String,
-    /// Workspaces of the principal.
     pub workspaces: Vec<WorkspaceId>,
-    /// Whether its workspaces neither pay nor were made by the operator.
-    pub is_unproven: bool,
+    /// Whether the workspaces are free and were created by a user.
+    pub is_free_tier: bool,
 }

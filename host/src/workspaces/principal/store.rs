@@ -8,25 +8,25 @@ use crate::workspaces::store;
 use svc_base::ids::WorkspaceId;
 
 impl Principal {
-    /// Reads the principal that a workspace belongs to.
+    /// Returns the principal of a workspace.
     ///
     /// # Errors
-    /// The database's.
+    /// Errors of the database.
     pub fn of_workspace(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<Self> {
-        match store::founder_of_free(c, workspace)? {
+        match store::founder_if_free(c, workspace)? {
             Some(founder) => Self::of_founder(c, &founder),
             None => Ok(Self {
                 name: format!("workspace:{workspace}"),
                 workspaces: vec![*workspace],
-                is_unproven: false,
+                is_free_tier: false,
             }),
         }
     }
 
-    /// Reads the principal that a caller acts for.
+    /// Returns the principal of a caller.
     ///
     /// # Errors
-    /// The database's.
+    /// Errors of the database.
     pub fn of_caller(c: &Connection, caller: &Caller) -> rusqlite::Result<Self> {
         match caller {
             Caller::Key { workspace, .. } => Self::of_workspace(c, workspace),
@@ -37,8 +37,8 @@ impl Principal {
     fn of_founder(c: &Connection, founder: &UserId) -> rusqlite::Result<Self> {
         Ok(Self {
             name: format!("user:{founder}"),
-            workspaces: store::free_of_founder(c, founder)?,
-            is_unproven: true,
+            workspaces: store::free_workspaces_of(c, founder)?,
+            is_free_tier: true,
         })
     }
 }

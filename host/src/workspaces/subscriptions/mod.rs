@@ -1,4 +1,4 @@
-//! Subscriptions of workspaces, as the payment provider's events tell them: the only way to the pro plan and back.
+//! Subscriptions of workspaces, as the payment provider's events describe them. Only they begin and end the plan `pro`.
 
 mod store;
 
@@ -10,63 +10,62 @@ use crate::control::{Error, Tx};
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
-/// Statuses with which a subscription is over.
-const OVER: [&str; 3] = ["canceled", "unpaid", "incomplete_expired"];
+/// Statuses of a subscription that has ended.
+const ENDED_STATUSES: [&str; 3] = ["canceled", "unpaid", "incomplete_expired"];
 
-/// State of a subscription by an event.
+/// Facts that one event states about a subscription.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
-    /// The provider's id of it.
+pub struct SubscriptionFacts {
+    /// The provider's id of the subscription.
     pub subscription: String,
-    /// The workspace, where the event says so.
+    /// Workspace, if the event names it.
     pub workspace: Option<WorkspaceId>,
-    /// Customer who pays, where the event says so.
+    /// Paying customer, if the event names one.
     pub customer: Option<String>,
-    /// Whether its checkout was completed and paid.
+    /// Whether the checkout was completed and paid.
     pub started: bool,
-    /// Whether it is no more.
+    /// Whether the subscription was deleted.
     pub deleted: bool,
-    /// The status that it reached, and when.
+    /// Status, and when the subscription reached it.
     pub status: Option<(String, Timestamp)>,
 }
 
-/// A subscription, as far as the events so far have told.
+/// Subscription, as combined from all events so far.
 #[derive(Clone, Debug, Default)]
 pub struct Subscription {
-    /// The provider's id of it.
+    /// The provider's id of the subscription.
     pub id: String,
-    /// Workspace of the subscription.
     pub workspace: Option<WorkspaceId>,
     /// Customer who pays.
     pub customer: Option<String>,
     started: bool,
     deleted: bool,
-    /// The latest, and when it was reached.
+    /// Latest status, and when it was reached.
     status: Option<(String, Timestamp)>,
-    /// Whether the provider was told to end it, because its workspace is gone.
-    told: bool,
+    /// Whether the provider was told to end the subscription because its workspace is deleted.
+    end_sent: bool,
 }
 
 impl Subscription {
-    /// Whether it is paid for.
-    pub fn lives(&self) -> bool {
+    /// Whether the subscription is paid for and has not ended.
+    pub fn is_active(&self) -> bool {
         let over = self
             .status
             .as_ref()
-            .is_some_and(|(status, _)| is_over(status));
+            .is_some_and(|(status, _)| is_ended(status));
         self.started && !self.deleted && !over
     }
 
-    /// Adds what an event tells. In whichever order events come, the same is known in the end.
-    fn learn(&mut self, told: Told) {
+    /// Merges the facts of an event. The result does not depend on the order of events.
+    fn merge(&mut self, told: SubscriptionFacts) {
         self.workspace = self.workspace.or(told.workspace);
         self.customer = self.customer.take().or(told.customer);
         self.started |= told.started;
         self.deleted |= told.deleted;
-        // Of two in one second, the end wins; of two ends either, but always the same.
+        // Of two statuses in one second an ending one wins; of two ending ones always the same.
         let rank = |told: &Option<(String, Timestamp)>| {
             let told = told.as_ref();
-            told.map(|(status, at)| (at.0, is_over(status), status.clone()))
+            told.map(|(status, at)| (at.0, is_ended(status), status.clone()))
         };
         if rank(&self.status) < rank(&told.status) {
             self.status = told.status;
@@ -74,47 +73,50 @@ impl Subscription {
     }
 }
 
-fn is_over(status: &str) -> bool {
-    OVER.contains(&status)
+fn is_ended(status: &str) -> bool {
+    ENDED_STATUSES.contains(&status)
 }
 
-/// Whether a workspace is here, or was: the provider may tell us of another installation's, too.
-pub fn is_ours(tx: &Tx<'_>, workspace: &WorkspaceId) -> Result<bool, Error> {
-    Ok(store::is_ours(tx, workspace)?)
+/// Whether a workspace exists here or did: the provider may also send events of another installation's.
+pub fn is_known_workspace(tx: &Tx<'_>, workspace: &WorkspaceId) -> Result<bool, Error> {
+    Ok(store::is_known_workspace(tx, workspace)?)
 }
 
-/// Follows an event: keeps what it tells, and sets the plan of the workspace where its subscription begins or ends by it.
-pub fn follow(tx: &Tx<'_>, told: Told) -> Result<(), Error> {
+/// Applies an event: stores what it states, and sets the plan of the workspace when a subscription begins or ends.
+pub fn apply_event(tx: &Tx<'_>, told: SubscriptionFacts) -> Result<(), Error> {
     let mut subscription = store::by_id(tx, &told.subscription)?.unwrap_or_default();
     subscription.id.clone_from(&told.subscription);
-    let lived = subscription.workspace.is_some() && subscription.lives();
-    subscription.learn(told);
-    store::put(tx, &subscription)?;
+    let lived = subscription.workspace.is_some() && subscription.is_active();
+    subscription.merge(told);
+    store::upsert(tx, &subscription)?;
     let Some(workspace) = subscription.workspace else {
         return Ok(());
     };
-    match (lived, subscription.lives()) {
+    match (lived, subscription.is_active()) {
         (false, true) => workspaces::set_plan(tx, &workspace, Plan::Pro),
-        (true, false) if living(tx, &workspace)?.is_empty() => {
+        (true, false) if active_subscriptions(tx, &workspace)?.is_empty() => {
             workspaces::set_plan(tx, &workspace, Plan::Free)
         }
         _ => Ok(()),
     }
 }
 
-/// The subscriptions of a workspace that live, in a transaction.
-pub(super) fn living(tx: &Tx<'_>, workspace: &WorkspaceId) -> Result<Vec<Subscription>, Error> {
+/// Lists the active subscriptions of a workspace.
+pub(super) fn active_subscriptions(
+    tx: &Tx<'_>,
+    workspace: &WorkspaceId,
+) -> Result<Vec<Subscription>, Error> {
     let all = store::of_workspace(tx, workspace)?.into_iter();
-    Ok(all.filter(Subscription::lives).collect())
+    Ok(all.filter(Subscription::is_active).collect())
 }
 
-/// Notes that the provider was told to end these, whose workspace is being deleted.
-pub(super) fn told(tx: &Tx<'_>, ids: &[String]) -> Result<(), Error> {
-    ids.iter().try_for_each(|id| store::set_told(tx, id))
+/// Records that the provider was told to end these subscriptions, because their workspace is being deleted.
+pub(super) fn mark_ends_sent(tx: &Tx<'_>, ids: &[String]) -> Result<(), Error> {
+    ids.iter().try_for_each(|id| store::set_end_sent(tx, id))
 }
 
 impl Workspaces {
-    /// The subscriptions of a workspace, the newest first as far as is known.
+    /// Lists the subscriptions of a workspace, the most recently changed first.
     pub async fn subscriptions(
         &self,
         workspace: WorkspaceId,
@@ -126,16 +128,18 @@ impl Workspaces {
         Ok(found)
     }
 
-    /// The provider's ids of subscriptions that live, and whose workspace is gone.
+    /// Returns the ids of active subscriptions whose workspace is deleted.
     pub async fn orphaned_subscriptions(&self) -> Result<Vec<String>, Error> {
         let found = self.control.read(store::orphans).await?.into_iter();
-        let living = found.filter(Subscription::lives);
+        let living = found.filter(Subscription::is_active);
         Ok(living.map(|one| one.id).collect())
     }
 
-    /// Notes that the provider was told to end a subscription.
-    pub async fn told_of_end(&self, id: String) -> Result<(), Error> {
-        self.control.write(move |tx| store::set_told(tx, &id)).await
+    /// Records that the provider was told to end a subscription.
+    pub async fn record_end_sent(&self, id: String) -> Result<(), Error> {
+        self.control
+            .write(move |tx| store::set_end_sent(tx, &id))
+            .await
     }
 }
 
@@ -143,29 +147,29 @@ impl Workspaces {
 mod tests {
     use super::*;
 
-    fn told(status: &str, at: i64) -> Told {
-        Told {
+    fn told(status: &str, at: i64) -> SubscriptionFacts {
+        SubscriptionFacts {
             status: Some((status.to_owned(), Timestamp(at))),
-            ..Told::default()
+            ..SubscriptionFacts::default()
         }
     }
 
-    fn paid() -> Told {
-        Told {
+    fn paid() -> SubscriptionFacts {
+        SubscriptionFacts {
             started: true,
-            ..Told::default()
+            ..SubscriptionFacts::default()
         }
     }
 
-    fn gone() -> Told {
-        Told {
+    fn gone() -> SubscriptionFacts {
+        SubscriptionFacts {
             deleted: true,
-            ..Told::default()
+            ..SubscriptionFacts::default()
         }
     }
 
-    /// All orders of some events.
-    fn orders(events: &[Told]) -> Vec<Vec<Told>> {
+    /// Returns all orders of some events.
+    fn orders(events: &[SubscriptionFacts]) -> Vec<Vec<SubscriptionFacts>> {
         if events.is_empty() {
             return vec![Vec::new()];
         }
@@ -189,7 +193,7 @@ mod tests {
             (vec![paid(), told("active", 1), told("past_due", 2)], true),
             (vec![paid(), told("active", 1), told("canceled", 2)], false),
             (vec![paid(), told("unpaid", 1), told("active", 2)], true),
-            // In one second the end wins.
+            // Within one second the ending status wins.
             (vec![paid(), told("active", 2), told("unpaid", 2)], false),
             (vec![paid(), told("active", 5), gone()], false),
             (
@@ -200,9 +204,9 @@ mod tests {
             for order in orders(&events) {
                 let mut subscription = Subscription::default();
                 for event in order.iter().chain(&order[..1]) {
-                    subscription.learn(event.clone());
+                    subscription.merge(event.clone());
                 }
-                assert_eq!(subscription.lives(), lives, "{order:?}");
+                assert_eq!(subscription.is_active(), lives, "{order:?}");
             }
         }
     }

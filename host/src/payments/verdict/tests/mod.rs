@@ -1,14 +1,14 @@
-//! Verdicts over histories that are drawn, in every order.
+//! Verdicts over histories of events, in every order.
 
-mod drawn;
+mod random;
 
 use super::*;
 use crate::stripe::{Charge, Invoice, InvoicePayment, Refund, Subscription};
 
 const SESSION: &str = "session";
 
-fn terms() -> Terms {
-    Terms {
+fn terms() -> SessionTerms {
+    SessionTerms {
         id: SESSION.into(),
         provider_id: Some("cs".into()),
         amount: 500,
@@ -145,7 +145,7 @@ fn the_first_that_matches_wins_in_every_order() {
         (vec![at(1, one(Pending)), at(9, one(Paid))], S::Paid),
         (vec![at(1, one(Pending)), at(9, one(Failed))], S::Failed),
         (vec![at(1, one(Expired))], S::Canceled),
-        // What is paid stays paid, whatever else is said of the same checkout.
+        // A paid checkout stays paid, whatever other events state.
         (
             vec![at(1, one(Paid)), at(9, one(Failed)), at(9, one(Expired))],
             S::Paid,
@@ -159,7 +159,7 @@ fn the_first_that_matches_wins_in_every_order() {
             ],
             S::Refunded,
         ),
-        // The full return is told before the partial one and before the payment.
+        // The full refund arrives before the partial one and before the payment.
         (
             vec![
                 at(1, charge("pi", true)),
@@ -172,7 +172,7 @@ fn the_first_that_matches_wins_in_every_order() {
             vec![at(1, one(Paid)), at(5, charge("pi_other", true))],
             S::Paid,
         ),
-        // A return that fails is none; the one after it is.
+        // A failed refund does not count; the next one does.
         (
             vec![
                 at(1, one(Paid)),
@@ -211,7 +211,7 @@ fn the_first_that_matches_wins_in_every_order() {
             ],
             S::Paid,
         ),
-        // Of two in one second the end wins.
+        // Within one second the ending status wins.
         (
             vec![
                 at(1, monthly(Paid)),
@@ -220,7 +220,7 @@ fn the_first_that_matches_wins_in_every_order() {
             ],
             S::Canceled,
         ),
-        // Deleted is deleted, whatever comes later.
+        // A deleted subscription stays deleted.
         (
             vec![
                 at(1, monthly(Paid)),
@@ -229,7 +229,7 @@ fn the_first_that_matches_wins_in_every_order() {
             ],
             S::Canceled,
         ),
-        // The return of an earlier month leaves the latest paid,
+        // The refund of an earlier month leaves the latest one paid,
         (
             vec![
                 at(1, monthly(Paid)),
@@ -240,7 +240,7 @@ fn the_first_that_matches_wins_in_every_order() {
             ],
             S::Paid,
         ),
-        // and that of the latest does not.
+        // but the refund of the latest month does not.
         (
             vec![
                 at(1, monthly(Paid)),
@@ -250,7 +250,7 @@ fn the_first_that_matches_wins_in_every_order() {
             ],
             S::Refunded,
         ),
-        // A month that was not paid is no latest month.
+        // An unpaid month is not the latest month.
         (
             vec![
                 at(1, monthly(Paid)),
@@ -291,10 +291,10 @@ fn another_amount_or_currency_grants_nothing() {
 
 #[test]
 fn an_invoice_of_another_amount_or_currency_gives_nothing_back() {
-    // The first month's money went back; then another invoice was paid.
+    // The first month was refunded; then another invoice was paid.
     for (totals, currency, expected) in [
         (Some(&[500][..]), Some("eur"), Status::Paid),
-        // A tax was added; there is no telling; it was kept before totals were.
+        // A tax was added; no total is stated; the event was stored before totals were.
         (Some(&[595, 500]), Some("eur"), Status::Paid),
         (None, Some("eur"), Status::Paid),
         (None, None, Status::Paid),
@@ -312,12 +312,12 @@ fn an_invoice_of_another_amount_or_currency_gives_nothing_back() {
             at(9, invoice_of(2, true, totals, currency)),
         ];
         always(&events, expected);
-        // What was paid with it went back, too.
+        // The payment of that invoice was refunded, too.
         events.push(at(9, invoice_payment(2)));
         events.push(at(10, charge("pi_2", true)));
         always(&events, Status::Refunded);
     }
-    // An invoice between two months, whose money went back, takes nothing from the month after it.
+    // A refunded invoice between two months does not affect the later month.
     let events = [
         at(1, monthly(CheckoutOutcome::Paid)),
         at(5, invoice_of(2, true, Some(&[70]), Some("eur"))),
@@ -366,7 +366,7 @@ fn a_checkout_is_a_sessions_by_its_id_or_by_what_only_we_write() {
     ] {
         let event = [at(1, fact)];
         assert_eq!(verdict(&terms(), &event).status, known, "{event:?}");
-        let terms = Terms {
+        let terms = SessionTerms {
             provider_id: None,
             ..terms()
         };

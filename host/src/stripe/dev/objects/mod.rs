@@ -1,4 +1,4 @@
-//! The objects of the provider `dev`: those fields of the real ones that anybody reads.
+//! JSON objects of the provider `dev`: only those fields of the real ones that this server reads.
 
 #[cfg(test)]
 mod tests;
@@ -10,34 +10,34 @@ use svc_base::clock::Timestamp;
 
 /// Purchase in the provider's terms.
 #[derive(Clone, Debug)]
-pub(super) struct Bought {
-    /// The checkout's id.
+pub(super) struct DevPurchase {
+    /// Identifier of the checkout.
     pub(super) id: String,
-    /// The metadata that names what it is for.
+    /// Metadata that names the session or workspace.
     pub(super) subject: (&'static str, String),
-    /// Name on the page.
+    /// Product name on the page.
     pub(super) name: String,
-    /// As the provider counts.
+    /// Amount in the provider's minor units.
     pub(super) amount: i64,
-    /// In lower case.
+    /// Currency code in lower case.
     pub(super) currency: String,
     /// Whether it is paid every month.
     pub(super) recurring: bool,
-    /// Which month it is, from 1.
+    /// Number of the month, from 1.
     pub(super) month: u32,
-    /// The address of who pays.
+    /// E-mail address of the payer.
     pub(super) email: Option<String>,
-    /// Where who has paid goes on.
+    /// URL for a visitor who has paid.
     pub(super) success_url: String,
-    /// Where who has not goes on.
+    /// URL for a visitor who has not paid.
     pub(super) cancel_url: String,
-    /// When it was begun.
+    /// When the checkout began.
     pub(super) made_at: Timestamp,
 }
 
-/// Something that happens, of which there is an event.
+/// Step of a payment, for which a webhook is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum PaymentStep {
     Paid,
     Pending,
     Failed,
@@ -51,47 +51,47 @@ pub(super) enum Step {
     Disputed,
 }
 
-/// The event of a step, with its type.
+/// Returns the event of a step, with its type.
 pub(super) fn event(
-    bought: &Bought,
-    step: Step,
+    bought: &DevPurchase,
+    step: PaymentStep,
     id: &str,
     now: Timestamp,
 ) -> (&'static str, Value) {
     let now = now.0.div_euclid(1000);
     let (kind, object) = match step {
-        Step::Paid => (
+        PaymentStep::Paid => (
             "checkout.session.completed",
             bought.checkout("complete", "paid"),
         ),
-        Step::Pending => (
+        PaymentStep::Pending => (
             "checkout.session.completed",
             bought.checkout("complete", "unpaid"),
         ),
-        Step::Failed => (
+        PaymentStep::Failed => (
             "checkout.session.async_payment_failed",
             bought.checkout("complete", "unpaid"),
         ),
-        Step::Expired => (
+        PaymentStep::Expired => (
             "checkout.session.expired",
             bought.checkout("expired", "unpaid"),
         ),
-        Step::Subscribed => (
+        PaymentStep::Subscribed => (
             "customer.subscription.created",
             bought.subscription("active"),
         ),
-        Step::Renewed => (
+        PaymentStep::Renewed => (
             "customer.subscription.updated",
             bought.subscription("active"),
         ),
-        Step::Ended => (
+        PaymentStep::Ended => (
             "customer.subscription.deleted",
             bought.subscription("canceled"),
         ),
-        Step::Invoiced => ("invoice.paid", bought.invoice(now)),
-        Step::InvoicePaid => ("invoice_payment.paid", bought.invoice_payment(now)),
-        Step::Refunded => ("charge.refunded", bought.charge(now)),
-        Step::Disputed => ("charge.dispute.created", bought.dispute(now)),
+        PaymentStep::Invoiced => ("invoice.paid", bought.invoice(now)),
+        PaymentStep::InvoicePaid => ("invoice_payment.paid", bought.invoice_payment(now)),
+        PaymentStep::Refunded => ("charge.refunded", bought.charge(now)),
+        PaymentStep::Disputed => ("charge.dispute.created", bought.dispute(now)),
     };
     let event = json!({
         "id": id,
@@ -107,8 +107,8 @@ pub(super) fn event(
     (kind, event)
 }
 
-impl Bought {
-    /// An object of a kind, of this month where there is one every month.
+impl DevPurchase {
+    /// Returns the id of an object of a kind, with the number of the month for a subscription.
     fn name(&self, kind: &str) -> String {
         let own = self.id.strip_prefix("cs_dev_").unwrap_or(&self.id);
         if self.recurring && matches!(kind, "in" | "inpay" | "pi" | "ch" | "dp") {
@@ -123,7 +123,7 @@ impl Bought {
         json!({ *name: value })
     }
 
-    /// A hosted checkout.
+    /// Returns the object of a hosted checkout.
     pub(super) fn checkout(&self, status: &str, payment_status: &str) -> Value {
         let complete = status == "complete";
         let once = (complete && !self.recurring).then(|| self.name("pi"));

@@ -1,7 +1,7 @@
-//! Changes of who is in a workspace: each looks at the roles as they are in its own transaction.
+//! Changes of memberships. Each reads the roles inside its own transaction.
 
-use crate::control::answers::Keep;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::control::{Error, Tx};
 use crate::workspaces::error::WorkspaceError;
 use crate::workspaces::members::store;
@@ -10,11 +10,11 @@ use crate::workspaces::service::Workspaces;
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
-/// The most members of a workspace.
-const MOST: u64 = 1_000;
+/// Maximum number of members of a workspace.
+const MAX_MEMBERS: u64 = 1_000;
 
 impl Workspaces {
-    /// Adds a user to a workspace; one who is in it gets the role. An operator asks without being a caller.
+    /// Adds a user to a workspace; an existing member gets the new role. For an operator, `by` is `None`.
     ///
     /// # Errors
     /// [`WorkspaceError`].
@@ -23,23 +23,23 @@ impl Workspaces {
         workspace: WorkspaceId,
         by: Option<Caller>,
         (user, role): (UserId, Role),
-        keep: Keep<Member>,
+        keep: AnswerKeeper<Member>,
     ) -> Result<Member, WorkspaceError> {
         let now = self.clock.now();
         self.control
             .write(move |tx| {
-                let own = own_role(tx, by.as_ref(), &workspace)?;
+                let own = max_assignable_role(tx, by.as_ref(), &workspace)?;
                 if store::email(tx, &user).map_err(Error::from)?.is_none() {
                     return Err(WorkspaceError::UnknownUser(user));
                 }
                 let has = store::role_of(tx, &workspace, &user).map_err(Error::from)?;
-                let (members, _) = store::count(tx, &workspace).map_err(Error::from)?;
-                if has.is_none() && members >= MOST {
-                    return Err(WorkspaceError::TooManyMembers(MOST));
+                let (members, _) = store::count_members(tx, &workspace).map_err(Error::from)?;
+                if has.is_none() && members >= MAX_MEMBERS {
+                    return Err(WorkspaceError::TooManyMembers(MAX_MEMBERS));
                 }
-                let member = give(tx, &workspace, (own, has), (&user, role), now)?;
-                tx.did(Act::MemberAdd, Some(&workspace), &user, now)?;
-                keep.keep(tx, &member)?;
+                let member = assign_role(tx, &workspace, (own, has), (&user, role), now)?;
+                tx.record_audit(AuditAction::MemberAdd, Some(&workspace), &user, now)?;
+                keep.store(tx, &member)?;
                 Ok(member)
             })
             .await
@@ -58,19 +58,19 @@ impl Workspaces {
         let now = self.clock.now();
         self.control
             .write(move |tx| {
-                let own = require(tx, &by, &workspace, Role::Admin)?;
+                let own = require_role(tx, &by, &workspace, Role::Admin)?;
                 let has = store::role_of(tx, &workspace, &user).map_err(Error::from)?;
                 if has.is_none() {
                     return Err(WorkspaceError::NoMember(user));
                 }
-                let member = give(tx, &workspace, (own, has), (&user, role), now)?;
-                tx.did(Act::MemberUpdate, Some(&workspace), &user, now)?;
+                let member = assign_role(tx, &workspace, (own, has), (&user, role), now)?;
+                tx.record_audit(AuditAction::MemberUpdate, Some(&workspace), &user, now)?;
                 Ok(member)
             })
             .await
     }
 
-    /// Removes a member: the next request of that user is refused. An operator asks without being a caller.
+    /// Removes a member: the user's next request is refused. For an operator, `by` is `None`.
     ///
     /// # Errors
     /// [`WorkspaceError`].
@@ -83,25 +83,25 @@ impl Workspaces {
         let now = self.clock.now();
         self.control
             .write(move |tx| {
-                let own = own_role(tx, by.as_ref(), &workspace)?;
+                let own = max_assignable_role(tx, by.as_ref(), &workspace)?;
                 let has = store::role_of(tx, &workspace, &user).map_err(Error::from)?;
                 let Some(has) = has else {
                     return Err(WorkspaceError::NoMember(user));
                 };
-                let (_, owners) = store::count(tx, &workspace).map_err(Error::from)?;
+                let (_, owners) = store::count_members(tx, &workspace).map_err(Error::from)?;
                 check_change(own, Some(has), None, owners)?;
                 store::remove(tx, &workspace, &user)?;
-                tx.did(Act::MemberRemove, Some(&workspace), &user, now)?;
+                tx.record_audit(AuditAction::MemberRemove, Some(&workspace), &user, now)?;
                 Ok(())
             })
             .await
     }
 }
-/// The role of a caller who has at least `needs`, as it is in the transaction of what it does.
+/// Returns the role of a caller, read in this transaction, if it is at least `needs`.
 ///
 /// # Errors
 /// `Foreign`, `Role`.
-pub(in crate::workspaces) fn require(
+pub(in crate::workspaces) fn require_role(
     tx: &Tx<'_>,
     by: &Caller,
     workspace: &WorkspaceId,
@@ -125,54 +125,54 @@ pub(in crate::workspaces) fn require(
     }
 }
 
-/// The role up to which a caller may give and take roles; an operator may all.
+/// Returns the highest role that a caller may give or take: the caller's own, and `Owner` for an operator.
 ///
 /// # Errors
-/// Like [`require`].
-fn own_role(
+/// Like [`require_role`].
+fn max_assignable_role(
     tx: &Tx<'_>,
     by: Option<&Caller>,
     workspace: &WorkspaceId,
 ) -> Result<Role, WorkspaceError> {
     by.map_or(Ok(Role::Owner), |by| {
-        require(tx, by, workspace, Role::Admin)
+        require_role(tx, by, workspace, Role::Admin)
     })
 }
 
-/// Makes a user the owner of a workspace that is being made.
+/// Makes a user the owner of a workspace that is being created.
 ///
 /// # Errors
 /// `TooManyOwned` beyond `most`.
-pub(in crate::workspaces) fn found(
+pub(in crate::workspaces) fn insert_first_owner(
     tx: &Tx<'_>,
     workspace: &WorkspaceId,
     user: &UserId,
     most: u64,
     now: Timestamp,
 ) -> Result<(), WorkspaceError> {
-    if store::owned(tx, user).map_err(Error::from)? >= most {
+    if store::count_owned(tx, user).map_err(Error::from)? >= most {
         return Err(WorkspaceError::TooManyOwned(most));
     }
     store::set_role(tx, workspace, user, Role::Owner, now)?;
     Ok(())
 }
 
-/// Gives a user a role, by a caller with the role `own`; the user has `has`.
-fn give(
+/// Gives a user a role. `own` is the caller's role, `has` is the role that the user has.
+fn assign_role(
     tx: &Tx<'_>,
     workspace: &WorkspaceId,
     (own, has): (Role, Option<Role>),
     (user, role): (&UserId, Role),
     now: Timestamp,
 ) -> Result<Member, WorkspaceError> {
-    let (_, owners) = store::count(tx, workspace).map_err(Error::from)?;
+    let (_, owners) = store::count_members(tx, workspace).map_err(Error::from)?;
     check_change(own, has, Some(role), owners)?;
     store::set_role(tx, workspace, user, role, now)?;
     let member = store::by_id(tx, workspace, user).map_err(Error::from)?;
     member.ok_or_else(|| WorkspaceError::NoMember(user.clone()))
 }
 
-/// Refuses a change from one role to another that a caller with the role `own` may not make, or that leaves no owner.
+/// Refuses a change of roles that is above the caller's role `own`, or that leaves the workspace without an owner.
 fn check_change(
     own: Role,
     from: Option<Role>,

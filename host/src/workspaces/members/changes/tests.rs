@@ -1,4 +1,4 @@
-//! Table of roles that are given and taken.
+//! Table of role changes.
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn roles_are_given_and_taken_up_to_ones_own_and_an_owner_stays() {
         (Admin, Some(Viewer), Some(Owner), 1, "above"),
         (Admin, Some(Owner), Some(Admin), 2, "above"),
         (Admin, Some(Owner), None, 2, "above"),
-        // It is told that the owner is above, and not how many there are.
+        // The error is about the role above, not about the number of owners.
         (Admin, Some(Owner), None, 1, "above"),
         (Admin, Some(Admin), None, 1, ""),
         (Admin, Some(Admin), Some(Editor), 1, ""),

@@ -1,0 +1,36 @@
+//! Parsing of origins and hosts that operators write.
+
+use anyhow::bail;
+use url::Url;
+
+/// Returns the host of a URL, with its port unless that is the scheme's default.
+pub fn authority(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    url.port()
+        .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+/// Checks that an http or https URL is an origin without a path, and returns it without a trailing slash.
+pub(super) fn origin(name: &str, url: &Url) -> anyhow::Result<String> {
+    let bare = url.path() == "/"
+        && url.query().is_none()
+        && url.fragment().is_none()
+        && url.username().is_empty();
+    if !bare || !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        bail!("{name} must be an origin such as https://example.com, without a path: {url}");
+    }
+    Ok(format!("{}://{}", url.scheme(), authority(url)))
+}
+
+/// Checks that a text is a host with an optional port, and returns it in lower case.
+pub(super) fn host(name: &str, text: &str) -> anyhow::Result<String> {
+    let host = text.to_ascii_lowercase();
+    // A scheme without a default port, so that the port stays.
+    let url = Url::parse(&format!("svc://{host}"));
+    if !url.is_ok_and(|url| url.authority() == host && !host.contains('@') && !host.is_empty()) {
+        bail!(
+            "{name} must be a host such as pages.example.com, without a scheme or a path: {text:?}"
+        );
+    }
+    Ok(host)
+}

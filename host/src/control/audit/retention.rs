@@ -1,0 +1,134 @@
+//! Retention of audit entries: how long they are kept, and how many of a workspace and of a principal.
+//!
+//! Entries about access, and those of operators, are counted apart from all others. So an editor who makes many changes cannot
+//! push them out, and can push out only a part of the entries of other principals.
+
+use rusqlite::{Connection, params};
+
+use super::RETENTION_SECONDS;
+use crate::control::{Control, Error};
+use svc_base::clock::Timestamp;
+
+/// Largest numbers of entries of one kind; beyond them the oldest are deleted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Retention {
+    /// Number of entries of a workspace.
+    pub(super) of_workspace: i64,
+    /// Number of entries of one principal in it.
+    pub(super) of_principal: i64,
+}
+
+/// Number of entries that are kept of each kind.
+const RETENTION: Retention = Retention {
+    of_workspace: 100_000,
+    of_principal: 20_000,
+};
+/// Most entries that one transaction deletes, so that other writers do not wait long.
+const DELETE_BATCH: i64 = 2_000;
+
+/// Deletes entries that are too old, and the oldest of principals and workspaces that have too many.
+///
+/// # Errors
+/// The database's.
+pub async fn forget_old(control: &Control, now: Timestamp) -> Result<(), Error> {
+    forget(control, now.plus_seconds(-RETENTION_SECONDS), RETENTION).await
+}
+
+pub(super) async fn forget(
+    control: &Control,
+    until: Timestamp,
+    most: Retention,
+) -> Result<(), Error> {
+    let step = DELETE_BATCH;
+    loop {
+        let removed: Result<usize, Error> = control
+            .write(move |tx| {
+                let sql = "DELETE FROM audit WHERE (workspace_id, number) IN
+                    (SELECT workspace_id, number FROM audit WHERE at <= ?1 ORDER BY at LIMIT ?2)";
+                Ok(tx.execute(sql, params![until, step])?)
+            })
+            .await;
+        if removed? == 0 {
+            break;
+        }
+    }
+    let principals = control.read(move |c| principals_beyond(c, most.of_principal));
+    forget_before(control, principals.await?).await?;
+    let workspaces = control.read(move |c| workspaces_beyond(c, most.of_workspace));
+    forget_before(control, workspaces.await?).await
+}
+
+/// Entries of one kind, of a workspace or of one principal in it, of which the oldest are to be deleted.
+#[derive(Clone, Debug)]
+struct Excess {
+    workspace: String,
+    is_lasting: bool,
+    /// All principals, if there is none.
+    principal: Option<String>,
+    /// Number of the first entry that stays.
+    first: i64,
+}
+
+async fn forget_before(control: &Control, excesses: Vec<Excess>) -> Result<(), Error> {
+    for excess in excesses {
+        loop {
+            let excess = excess.clone();
+            let removed: Result<usize, Error> = control
+                .write(move |tx| {
+                    let sql = "DELETE FROM audit WHERE workspace_id = ?1 AND number IN
+                        (SELECT number FROM audit WHERE workspace_id = ?1 AND is_lasting = ?2
+                            AND (?3 IS NULL OR principal = ?3) AND number < ?4 ORDER BY number LIMIT ?5)";
+                    let Excess {
+                        workspace,
+                        is_lasting,
+                        principal,
+                        first,
+                    } = excess;
+                    Ok(tx.execute(sql, params![workspace, is_lasting, principal, first, DELETE_BATCH])?)
+                })
+                .await;
+            if removed? == 0 {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Finds principals with more entries of a kind than `most`.
+fn principals_beyond(c: &Connection, most: i64) -> rusqlite::Result<Vec<Excess>> {
+    c.prepare_cached(
+        "SELECT workspace_id, is_lasting, principal,
+            (SELECT number FROM audit b WHERE b.workspace_id = a.workspace_id AND b.is_lasting = a.is_lasting
+                AND b.principal = a.principal ORDER BY number DESC LIMIT 1 OFFSET ?1 - 1)
+         FROM audit a GROUP BY workspace_id, is_lasting, principal HAVING count(*) > ?1",
+    )?
+    .query_map([most], |row| {
+        Ok(Excess {
+            workspace: row.get(0)?,
+            is_lasting: row.get(1)?,
+            principal: row.get(2)?,
+            first: row.get(3)?,
+        })
+    })?
+    .collect()
+}
+
+/// Finds workspaces with more entries of a kind than `most`.
+fn workspaces_beyond(c: &Connection, most: i64) -> rusqlite::Result<Vec<Excess>> {
+    c.prepare_cached(
+        "SELECT workspace_id, is_lasting,
+            (SELECT number FROM audit b WHERE b.workspace_id = a.workspace_id AND b.is_lasting = a.is_lasting
+                ORDER BY number DESC LIMIT 1 OFFSET ?1 - 1)
+         FROM audit a GROUP BY workspace_id, is_lasting HAVING count(*) > ?1",
+    )?
+    .query_map([most], |row| {
+        Ok(Excess {
+            workspace: row.get(0)?,
+            is_lasting: row.get(1)?,
+            principal: None,
+            first: row.get(2)?,
+        })
+    })?
+    .collect()
+}

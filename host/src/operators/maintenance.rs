@@ -1,0 +1,113 @@
+//! Operations on all stored data, a backup and a check, which the server runs beside its other work.
+
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
+use std::thread;
+
+use anyhow::{Context as _, bail};
+use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
+
+use super::installation::{Answer, Installation};
+use crate::backup::{self, last};
+use crate::check::InstallationStores;
+use crate::content::{Content, ContentLocation, OneTimeFiles};
+use svc_database::Files;
+
+/// Operation of `svc backup`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct MakeBackup {
+    /// Target directory: an absolute path.
+    pub directory: PathBuf,
+}
+
+impl MakeBackup {
+    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
+        let (data, control) = (at.data.clone(), at.control.clone());
+        let (clock, progress) = (at.clock.clone(), at.progress.clone());
+        let directory = self.directory.clone();
+        let served = at.server.as_ref();
+        let served = served.map(|app| app.deployments.content.clone());
+        let made = run_on_thread(at, "backup", async move || {
+            let watch = |stage, done, all| progress.report(stage, done, all);
+            backup::make((&data, &control), served, &directory, &clock, &watch).await
+        })
+        .await;
+        let noted = last::record(
+            &at.data,
+            &self.directory,
+            made.as_ref().ok(),
+            at.clock.now(),
+        );
+        if let Err(error) = noted {
+            tracing::warn!(%error, "`svc status` does not know of the last backup");
+        }
+        let made = made.map_err(|error| match at.server.is_some() && is_forbidden(&error) {
+            true => error.context("the server makes the backup, and may not write there: name a directory that it may write to (under systemd those of StateDirectory= and ReadWritePaths=)"),
+            false => error,
+        });
+        Answer::new(&made?, "")
+    }
+}
+
+/// Whether an error is a missing permission.
+fn is_forbidden(error: &anyhow::Error) -> bool {
+    let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+    matches!(
+        kind,
+        Some(ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
+    )
+}
+
+/// Operation of `svc check`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct CheckAll {}
+
+impl CheckAll {
+    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
+        let content = match &at.server {
+            Some(app) => app.deployments.content.clone(),
+            None => Content::open(&ContentLocation::read_recorded(&at.data)?.require_directory()?)?,
+        };
+        let stores = InstallationStores {
+            control: at.control.clone(),
+            content,
+            once: Some(OneTimeFiles::open(&at.data.join("once"))?),
+            files: Files::open(&at.data.join("backends"))?,
+        };
+        let found = run_on_thread(at, "check", async move || stores.check().await).await?;
+        Answer::new(&found, "")
+    }
+}
+
+/// Runs long and blocking work on a thread of its own. A server that stops does not wait for it, so the work must survive a crash.
+async fn run_on_thread<T: Send + 'static>(
+    at: &Installation,
+    name: &str,
+    work: impl AsyncFnOnce() -> anyhow::Result<T> + Send + 'static,
+) -> anyhow::Result<T> {
+    let (answer, answered) = oneshot::channel();
+    let job = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let done = runtime
+            .context("starting a runtime")
+            .and_then(|runtime| runtime.block_on(work()));
+        // Fails if the server has stopped.
+        let _ = answer.send(done);
+    };
+    let thread = thread::Builder::new().name(format!("operators-{name}"));
+    thread.spawn(job).context("starting a thread")?;
+    let mut stopped = at.stopped.clone();
+    let stop = async {
+        match &mut stopped {
+            Some(stopped) => drop(stopped.wait_for(|stopped| *stopped).await),
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        done = answered => done.context("it failed: the log says why")?,
+        () = stop => bail!("the server is stopping: run this again"),
+    }
+}

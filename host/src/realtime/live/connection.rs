@@ -1,0 +1,52 @@
+//! Context and transport of a connection.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::sync::mpsc;
+
+use super::error::LiveError;
+use super::identity::SignIn;
+use super::problems;
+use crate::http::websocket::Outbox;
+use crate::realtime::room::Page;
+
+/// Event of a stream.
+#[derive(Debug)]
+pub(super) enum StreamEvent {
+    /// Result, with its number.
+    Result(u64, Bytes),
+    /// An error: the last event.
+    Error(Arc<LiveError>),
+    /// Nothing, so that everybody between knows that the stream lives.
+    Comment,
+}
+
+/// Transport of a connection.
+#[derive(Debug)]
+pub(super) enum Transport {
+    /// WebSocket connection.
+    Socket(Arc<Outbox>),
+    /// Server-sent events.
+    Stream(mpsc::UnboundedSender<StreamEvent>),
+}
+
+/// Context in which a connection was opened.
+#[derive(Debug)]
+pub(super) struct ConnectionContext {
+    /// Page that opened the connection.
+    pub(super) page: Page,
+    /// Id of the request.
+    pub(super) request: Arc<str>,
+    /// Base URL of the documentation of problems.
+    pub(super) base_url: String,
+    /// Session of the visitor, if signed in.
+    pub(super) sign_in: Option<SignIn>,
+}
+
+impl Opened {
+    /// Returns an error as it is told.
+    pub(super) fn document(&self, error: &LiveError) -> String {
+        problems::document(error, &self.base_url, &self.request)
+    }
+}
