@@ -97,7 +97,7 @@ impl Accounts {
     ///
     /// # Errors
     /// The caller may not, or the subscription cannot be ended: nothing is destroyed then.
-    pub async fn end(&self, workspace: WorkspaceId, by: Caller) -> Result<(), AccountError> {
+    pub async fn delete(&self, workspace: WorkspaceId, by: Caller) -> Result<(), AccountError> {
         let mut told = Vec::new();
         let known = self.workspaces.subscriptions(workspace).await?;
         for one in known.iter().filter(|one| one.is_active()) {
@@ -113,7 +113,7 @@ impl Accounts {
                 .begin_deletion_as_owner(workspace, by, told, projects::begin_deletions);
         ended.await?;
         fault::point("workspace.ended");
-        self.envelope.begin_all().await?;
+        self.envelope.make_all_unreachable().await?;
         fault::point("workspace.unreachable");
         let envelope = self.envelope.clone();
         tokio::spawn(async move {
@@ -130,7 +130,7 @@ impl Accounts {
 }
 
 /// The error of a subscription whose end cannot be told.
-fn untold(error: BillingError) -> AccountError {
+fn cancel_problem(error: BillingError) -> AccountError {
     match error {
         BillingError::Unconfigured => AccountError::NoProvider,
         error => error.into(),

@@ -172,7 +172,7 @@ impl Infrastructure {
             sandbox.clone(),
             Arc::clone(realtime) as _,
         )?);
-        let settled = backends.settle_owners().await;
+        let settled = backends.load_owners().await;
         settled.context("removing databases that no backend owns")?;
         Ok(backends)
     }

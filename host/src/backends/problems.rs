@@ -93,7 +93,7 @@ impl From<&BackendError> for Problem {
             )
             .with("missing", missing.clone())
             .with("extra", extra.clone()),
-            BackendError::Reserved(name) => Self::new(
+            BackendError::ReservedParam(name) => Self::new(
                 Code::ReservedParam,
                 format!(
                     "`{name}`: params that begin with svc_ are given by the platform. Leave it out."

@@ -77,7 +77,7 @@ impl Teardown {
                 let changed = projects::change(tx, &project, changes, now)?;
                 if has_providers {
                     let allowed = changed.allowed_providers.as_deref();
-                    visitors::end_not_allowed(tx, &project, allowed)?;
+                    visitors::end_disallowed_sessions(tx, &project, allowed)?;
                 }
                 Ok(changed)
             })
@@ -85,8 +85,8 @@ impl Teardown {
     }
 
     /// Makes a project and all that is in it unreachable; durable when it answers.
-    pub async fn begin(&self, project: ProjectId) -> anyhow::Result<()> {
-        self.begin_by(project, None).await
+    pub async fn make_unreachable(&self, project: ProjectId) -> anyhow::Result<()> {
+        self.make_unreachable_as(project, None).await
     }
 
     async fn make_unreachable_as(

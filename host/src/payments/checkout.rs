@@ -110,7 +110,7 @@ impl Payments {
         fault::point("checkout.stored");
         let token = stored.token.clone();
         let view = self
-            .hosted(stripe, stored, &price, email, &request.return_to)
+            .hosted_checkout(stripe, stored, &price, email, &request.return_to)
             .await?;
         Ok(Checkout { view, token })
     }
@@ -125,7 +125,7 @@ impl Payments {
         return_to: &Url,
     ) -> Result<CheckoutView, PaymentError> {
         let (id, fresh) = (stored.id, stored.fresh);
-        let lock = self.locks.of(id);
+        let lock = self.locks.lock_for(id);
         let _lock = lock.lock().await;
         let session = self.control.read(move |c| store::by_id(c, &id)).await?;
         let refused = || PaymentError::Unavailable("it refused the click before this one".into());
@@ -158,7 +158,7 @@ impl Payments {
             .write(move |tx| {
                 store::set_hosted(tx, &session, &hosted.id, &hosted.url)?;
                 // Events that came before the checkout's id was known count now.
-                settle(tx, &id, now)?;
+                apply_verdict(tx, &id, now)?;
                 match &fresh {
                     Some(fresh) => fresh.give(tx, &id),
                     None => Ok(()),
@@ -228,7 +228,7 @@ impl FreshCookie {
         };
         if let Some(former) = &self.former {
             let known = (former, wanted.host_cookie);
-            let known = store::knows_cookie(tx, &wanted.deployment, known, self.since);
+            let known = store::is_known_cookie(tx, &wanted.deployment, known, self.since);
             let moved = match known.map_err(control::Error::from)? {
                 true => store::move_to_cookie(tx, wanted, former)?,
                 false => 0,
@@ -262,11 +262,11 @@ fn store_session(
     if session.user_id.is_some() {
         fresh = Some(FreshCookie {
             wanted: session.clone(),
-            former: known.as_deref().map(hash),
+            former: known.as_deref().map(hash_token),
             since,
         });
-    } else if let Some((cookie, value)) = known.map(|value| (hash(&value), value))
-        && store::knows_cookie(
+    } else if let Some((cookie, value)) = known.map(|value| (hash_token(&value), value))
+        && store::is_known_cookie(
             tx,
             &session.deployment,
             (&cookie, session.host_cookie),
@@ -276,8 +276,8 @@ fn store_session(
     {
         (session.cookie, token) = (cookie, value);
     }
-    let clicked = now.plus_seconds(-DOUBLE_CLICK);
-    let before = store::same_purchase(tx, &session, clicked);
+    let clicked = now.plus_seconds(-DOUBLE_CLICK_SECONDS);
+    let before = store::find_repeated_purchase(tx, &session, clicked);
     let id = match before.map_err(control::Error::from)? {
         Some(before) => before.id,
         None => {

@@ -36,7 +36,7 @@ struct MirrorState {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Behind {
+struct RetryState {
     wait: Duration,
     /// Time of the next attempt, by the clock's count since its start.
     again: Duration,
@@ -62,9 +62,9 @@ impl Mirrors {
         state.busy.remove(&backend);
         if has_failed {
             let before = state.behind.get(&backend).map(|one| one.wait);
-            let wait = before.map_or(WAIT_FIRST, |wait| (wait * 2).min(WAIT_MOST));
+            let wait = before.map_or(FIRST_RETRY_DELAY, |wait| (wait * 2).min(MAX_RETRY_DELAY));
             let again = now + wait;
-            state.behind.insert(backend, Behind { wait, again });
+            state.behind.insert(backend, RetryState { wait, again });
         } else {
             state.behind.remove(&backend);
         }
@@ -73,8 +73,8 @@ impl Mirrors {
 
 impl Payments {
     /// Has every table that lacks something written, each in a task of its own. Runs several times a second.
-    pub async fn follow(&self, backends: &Arc<Backends>) -> anyhow::Result<()> {
-        let lagging = self.control.read(store::lagging).await?;
+    pub async fn update_mirrors(&self, backends: &Arc<Backends>) -> anyhow::Result<()> {
+        let lagging = self.control.read(store::lagging_mirrors).await?;
         // What lags no more, as where its backend is gone, is not behind.
         let lags = |backend: &BackendId| lagging.iter().any(|one| one.backend == *backend);
         self.mirrors

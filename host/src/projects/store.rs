@@ -282,7 +282,7 @@ pub fn begin_deletion(
 /// Has the host label of a project rest: its origin has storage and permissions in browsers, which nobody else is to get. A
 /// label that rests for good goes on to. Those have no bound but what `sign_in_per_minute` leaves a client: each takes a sign-in of
 /// its own, some hundred bytes and a name that ends in its workspace's, and freeing one would hand a stranger its origin.
-fn rest_label(tx: &Tx<'_>, id: &ProjectId, now: Timestamp) -> Result<(), Error> {
+fn reserve_label(tx: &Tx<'_>, id: &ProjectId, now: Timestamp) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO resting_labels (host_label, workspace_id, ended_at, until)
          SELECT host_label, workspace_id, ?2, CASE WHEN had_visitors THEN NULL ELSE ?3 END

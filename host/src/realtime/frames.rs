@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::NAME;
+use super::MAX_NAME_CHARS;
 use crate::backends::calls::requests::ParamsError;
 use svc_base::counted;
 
@@ -57,7 +57,7 @@ impl<const N: usize> FrameSchema<N> {
     ///
     /// # Errors
     /// The fault, where it is no JSON object.
-    pub(super) fn read<'a>(&self, frame: &'a str) -> Result<Members<'a, N>, FrameError> {
+    pub(super) fn read<'a>(&self, frame: &'a str) -> Result<FrameMembers<'a, N>, FrameError> {
         let mut json = serde_json::Deserializer::from_str(frame);
         let members = self.deserialize(&mut json);
         let members = members.and_then(|members| json.end().map(|()| members));
@@ -157,7 +157,7 @@ pub(super) fn parse_string(json: &str) -> Result<Cow<'_, str>, serde_json::Error
     Ok(serde_json::from_str::<Text<'_>>(json)?.0)
 }
 
-fn unreadable(error: &serde_json::Error) -> FrameError {
+fn parse_error(error: &serde_json::Error) -> FrameError {
     if error.is_data() {
         return FrameError::Invalid("A frame must be a JSON object.".to_owned());
     }

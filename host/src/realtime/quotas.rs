@@ -105,33 +105,33 @@ impl Quotas {
         is_stream: bool,
     ) -> Result<Permit, QuotaReached> {
         let most = self.most;
-        let mut held = self.held();
-        if held.by_client.of(&client) >= most.of_client {
-            return Err(Reached::Client(most.of_client));
+        let mut counts = self.counts();
+        if counts.by_client.of(&client) >= most.of_client {
+            return Err(QuotaReached::Client(most.of_client));
         }
         let network = network(client);
-        let in_network = network.map_or(0, |network| held.by_network.of(&network));
+        let in_network = network.map_or(0, |network| counts.by_network.of(&network));
         if in_network >= most.of_network {
-            return Err(Reached::Network(most.of_network));
+            return Err(QuotaReached::Network(most.of_network));
         }
-        let of_backend = held.by_backend.of(&backend);
+        let of_backend = counts.by_backend.of(&backend);
         if of_backend >= most.of_backend {
-            return Err(Reached::Backend(most.of_backend));
+            return Err(QuotaReached::Backend(most.of_backend));
         }
         if counts.total >= most.of_server {
             return Err(QuotaReached::Server);
         }
-        if held.total >= most.open_to_all && of_backend >= most.of_backend_kept {
-            return Err(Reached::Kept);
+        if counts.total >= most.open_to_all && of_backend >= most.of_backend_reserved {
+            return Err(QuotaReached::Reserved);
         }
-        held.total += 1;
-        held.streams += u64::from(is_stream);
-        held.by_client.take(client);
+        counts.total += 1;
+        counts.streams += u64::from(is_stream);
+        counts.by_client.take(client);
         if let Some(network) = network {
-            held.by_network.take(network);
+            counts.by_network.take(network);
         }
-        held.by_backend.take(backend);
-        drop(held);
+        counts.by_backend.take(backend);
+        drop(counts);
         Ok(Permit {
             quotas: Arc::clone(self),
             client,
@@ -159,15 +159,15 @@ impl Quotas {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let mut held = self.quotas.held();
-        held.total = held.total.saturating_sub(1);
-        held.streams = held.streams.saturating_sub(u64::from(self.is_stream));
-        held.by_client.give_back(&self.client);
+        let mut counts = self.quotas.counts();
+        counts.total = counts.total.saturating_sub(1);
+        counts.streams = counts.streams.saturating_sub(u64::from(self.is_stream));
+        counts.by_client.decrement(&self.client);
         if let Some(network) = network(self.client) {
-            held.by_network.give_back(&network);
+            counts.by_network.decrement(&network);
         }
-        held.by_backend.give_back(&self.backend);
-        if held.sockets() == 0 {
+        counts.by_backend.decrement(&self.backend);
+        if counts.sockets() == 0 {
             self.quotas.gone.notify_waiters();
         }
     }
@@ -230,7 +230,7 @@ mod tests {
         drop((_second, _third, _fourth));
         let counts = quotas.counts();
         assert_eq!(
-            (held.total, held.by_client.keys(), held.by_backend.keys()),
+            (counts.total, counts.by_client.keys(), counts.by_backend.keys()),
             (0, 0, 0)
         );
     }
@@ -252,20 +252,20 @@ mod tests {
         for client in ["2001:db8:1:1::", "2001:db8:1:1::", "2001:db8:1:2::"] {
             counts.push(quotas.acquire(ip(client), one, false).unwrap());
         }
-        let third = quotas.take(ip("2001:db8:1:3::"), one, false);
-        assert_eq!(third.unwrap_err(), Reached::Network(3));
-        held.push(quotas.take(ip("2001:db8:2:1::"), one, false).unwrap());
-        let fifth = quotas.take(ip("192.0.2.1"), one, false);
-        assert_eq!(fifth.unwrap_err(), Reached::Kept);
-        held.push(quotas.take(ip("192.0.2.1"), other, false).unwrap());
-        let sixth = quotas.take(ip("192.0.2.1"), other, false);
-        assert_eq!(sixth.unwrap_err(), Reached::Kept);
-        held.push(quotas.take(ip("192.0.2.1"), backend(), false).unwrap());
-        let seventh = quotas.take(ip("192.0.2.2"), backend(), false);
-        assert_eq!(seventh.unwrap_err(), Reached::Server);
-        held.clear();
-        let held = quotas.held();
-        assert_eq!((held.total, held.by_network.keys()), (0, 0));
+        let third = quotas.acquire(ip("2001:db8:1:3::"), one, false);
+        assert_eq!(third.unwrap_err(), QuotaReached::Network(3));
+        counts.push(quotas.acquire(ip("2001:db8:2:1::"), one, false).unwrap());
+        let fifth = quotas.acquire(ip("192.0.2.1"), one, false);
+        assert_eq!(fifth.unwrap_err(), QuotaReached::Reserved);
+        counts.push(quotas.acquire(ip("192.0.2.1"), other, false).unwrap());
+        let sixth = quotas.acquire(ip("192.0.2.1"), other, false);
+        assert_eq!(sixth.unwrap_err(), QuotaReached::Reserved);
+        counts.push(quotas.acquire(ip("192.0.2.1"), backend(), false).unwrap());
+        let seventh = quotas.acquire(ip("192.0.2.2"), backend(), false);
+        assert_eq!(seventh.unwrap_err(), QuotaReached::Server);
+        counts.clear();
+        let counts = quotas.counts();
+        assert_eq!((counts.total, counts.by_network.keys()), (0, 0));
     }
 
     #[test]

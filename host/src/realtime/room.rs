@@ -339,7 +339,7 @@ impl Room {
         let mut state = self.state();
         // This round writes what is queued here: that asks for no other.
         state.queue_gathered(tally);
-        let awaited = state.follow_departures(&self.id, now, tally);
+        let awaited = state.send_departures(&self.id, now, tally);
         if !std::mem::take(&mut state.rounds.due) {
             state.rounds.under_way = false;
             return (None, awaited);
@@ -535,24 +535,24 @@ mod tests {
 
     #[tokio::test]
     async fn a_message_takes_one_round() {
-        let now = Moment {
+        let now = CurrentTime {
             elapsed: Duration::ZERO,
             at: Timestamp::parse("2026-11-20T12:00:00Z").unwrap(),
         };
         let (outbox, _client) = Outbox::on_loopback(32).await;
         let member = Member {
-            id: Arc::new(Client::nameless("ada")),
+            id: Arc::new(Client::anonymous("ada")),
             outbox: Arc::new(outbox),
             page: Page {
                 slug: "page".into(),
                 id: "00000000-0000-7000-8000-000000000001".parse().unwrap(),
             },
-            life: Arc::new(Life::new(now.elapsed)),
+            life: Arc::new(Liveness::new(now.elapsed)),
             next_ping: Duration::MAX,
         };
-        let (room, mut tally) = (Room::new("lobby"), Tally::default());
-        assert_eq!(room.join(member, now, &mut tally), Ok(Awaited(false)));
-        assert!(!room.starts_rounds(), "a welcome is written by itself");
+        let (room, mut tally) = (Room::new("lobby"), DeliveryTally::default());
+        assert_eq!(room.join(member, now, &mut tally), Ok(NeedsUpdate(false)));
+        assert!(!room.try_start_rounds(), "a welcome is written by itself");
         let message = Message {
             kind: Cow::Borrowed("chat"),
             data: "1",
@@ -560,8 +560,8 @@ mod tests {
         };
         for seq in 1..=2 {
             let sent = room.publish(&message, None, now, &mut tally);
-            assert_eq!(sent, (seq, Awaited(false)));
-            assert!(room.starts_rounds());
+            assert_eq!(sent, (seq, NeedsUpdate(false)));
+            assert!(room.try_start_rounds());
             let (outboxes, _) = room.begin_round(now, &mut tally);
             assert_eq!(outboxes.map(|all| all.len()), Some(1));
             assert_eq!(tally.delivered, seq);

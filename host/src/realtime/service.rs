@@ -16,7 +16,7 @@ use super::live::{Admission, Listeners};
 use super::protocol::Message;
 use super::quotas::QuotaReached;
 use super::requests::SendMessage;
-use super::room::{Page, Summary};
+use super::room::{Page, RoomSummary};
 use crate::backends::{Occupancy, RoomKeeper};
 use crate::config::Limits;
 use crate::control::Change;
@@ -114,8 +114,8 @@ impl Realtime {
 
     /// How many times the rooms of some backend have ended: whoever reads this before it looks at a backend, and reads the
     /// same once it has a ticket, has missed no end in between.
-    pub(super) fn ends(&self) -> u64 {
-        self.hub.ends()
+    pub(super) fn close_count(&self) -> u64 {
+        self.hub.close_count()
     }
 
     /// Admits a socket to a room before its upgrade.
@@ -194,9 +194,9 @@ impl Realtime {
     ///
     /// # Errors
     /// The database's; pages that could not be looked at are looked at again.
-    pub async fn tell(&self) -> anyhow::Result<()> {
-        self.hub.tell();
-        for slug in self.hub.suspects() {
+    pub async fn send_updates(&self) -> anyhow::Result<()> {
+        self.hub.send_updates();
+        for slug in self.hub.take_scheduled_checks() {
             let found = match self.deployments.page(&slug).await {
                 Ok(page) => self
                     .deployments

@@ -43,6 +43,6 @@ pub(super) fn session_cookie(
 }
 
 /// Returns the header that ties a browser to the sign-ins that it begins.
-pub(super) fn give_browser(token: &str, secure: bool) -> Result<HeaderValue, InvalidHeaderValue> {
-    HostCookie::of_host(BROWSER, secure).give(token, BROWSER_SECONDS)
+pub(super) fn browser_cookie(token: &str, secure: bool) -> Result<HeaderValue, InvalidHeaderValue> {
+    HostCookie::of_host(BROWSER_COOKIE, secure).give(token, BROWSER_SECONDS)
 }

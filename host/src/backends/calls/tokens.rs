@@ -64,7 +64,7 @@ impl Tokens {
     }
 
     /// The error of a call that found a bucket empty.
-    pub fn refusal(&self, calls: &Calls) -> Option<Spent> {
+    pub fn refusal(&self, calls: &CallState) -> Option<Spent> {
         match (self.of_client, self.of_deployment) {
             (Draw::Empty, _) => Some(calls.rate_limits.by_client(Rule::Op).spent()),
             (_, Some(Draw::Empty)) => Some(calls.rate_limits.op_deployment.spent()),

@@ -20,10 +20,10 @@ It cannot be changed, and its scripts have no cookies, storage or svc.db: manage
 
 pub(super) fn description() -> Description {
     let arguments = json!({
-        "content": string("The page's whole source; no credential in it."),
+        "content": string_argument("The page's whole source; no credential in it."),
         "type": { "type": "string", "enum": ContentType::NAMES, "default": "html", "description": "Of content." },
-        "slug": string("Last part of the URL: 1 to 63 of a-z, 0-9 and -; suffixed if taken, random if absent."),
-        "title": string("Up to 200 characters."),
+        "slug": string_argument("Last part of the URL: 1 to 63 of a-z, 0-9 and -; suffixed if taken, random if absent."),
+        "title": string_argument("Up to 200 characters."),
         "expires_in": { "type": "integer", "description": "Seconds to live; {{quick_share_seconds}} if absent, and at most." },
         "one_time": { "type": "boolean", "description": "true: its first reader is its last." },
         "password": string_argument("What readers must enter."),

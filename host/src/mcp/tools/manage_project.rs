@@ -42,8 +42,8 @@ pub(super) fn description() -> Description {
         "ttl_seconds": { "type": "integer", "description": "create: seconds to live, never changed later; for good if absent." },
         "permanent": { "type": "boolean", "description": "create: true: for good, the default." },
         "allowed_providers": { "type": ["array", "null"], "items": { "type": "string" }, "description": "update: sign-in providers of its pages; [] or null allows all." },
-        "home": string("update: slug of the frontend at the project's url; empty: the oldest."),
-        "workspace": string("create, list: id or slug, if you are in several."),
+        "home": string_argument("update: slug of the frontend at the project's url; empty: the oldest."),
+        "workspace": string_argument("create, list: id or slug, if you are in several."),
     });
     describe(
         "manage_project",
@@ -85,7 +85,7 @@ pub(super) async fn call(
             if arguments.has_null("allowed_providers") {
                 arguments.set("allowed_providers", &[(); 0])?;
             }
-            answer(envelope::operations::update(envelope, at, arguments.rest()?).await?)
+            to_json(envelope::operations::update(envelope, at, arguments.parse_rest()?).await?)
         }
         Action::Delete => {
             let id = arguments.required_text("project_id")?;

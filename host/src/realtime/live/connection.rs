@@ -44,7 +44,7 @@ pub(super) struct ConnectionContext {
     pub(super) sign_in: Option<SignIn>,
 }
 
-impl Opened {
+impl ConnectionContext {
     /// Returns an error as it is told.
     pub(super) fn document(&self, error: &LiveError) -> String {
         problems::document(error, &self.base_url, &self.request)

@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 
 use super::board::Board;
-use super::budget::Budget;
+use super::budget::AnswerBudget;
 use super::error::LiveError;
 use super::identity::SignIn;
 use super::protocol;
@@ -20,7 +20,7 @@ use super::query::Answer;
 use super::subscriber::Subscriber;
 use crate::content::Digest;
 use crate::http::websocket::{Close, frame};
-use crate::realtime::room::{Life, Page};
+use crate::realtime::room::{Liveness, Page};
 use crate::visitors::Identity;
 use svc_base::ids::BackendId;
 
@@ -205,14 +205,14 @@ impl Listener {
             self.end(id);
         }
         let frame = protocol::error(id.map(AsRef::as_ref), &self.opened.document(error));
-        if let Some(Way::Socket(outbox)) = &self.state().way {
+        if let Some(Transport::Socket(outbox)) = &self.state().transport {
             // One that is closed is told nothing more.
             let _ = outbox.push(frame);
         }
     }
 
     /// Ends the subscriptions whose answers are the visitor's own.
-    pub(super) fn end_own(self: &Arc<Self>, error: &Arc<LiveError>) {
+    pub(super) fn end_visitor_subscriptions(self: &Arc<Self>, error: &Arc<LiveError>) {
         let own: Vec<Subscriber> = {
             let state = self.state();
             let own = state.subscriptions.iter().filter(|(_, one)| one.is_own);
@@ -255,12 +255,12 @@ impl Listener {
                     return;
                 }
                 Some(Subscription {
-                    late: Late::Ended(error),
+                    late: LateState::Ended(error),
                     ..
                 }) => {
                     let error = Arc::clone(error);
                     state.subscriptions.remove(&id);
-                    state.tell_end(&id, error, &self.opened);
+                    state.send_end(&id, error, &self.opened);
                 }
                 Some(_) | None => {}
             }
@@ -311,12 +311,12 @@ impl Listener {
     /// Closes the connection.
     pub(super) fn close(&self, close: Close) {
         let mut state = self.state();
-        match &state.way {
-            Some(Way::Socket(outbox)) => outbox.close(close),
-            Some(Way::Stream(events)) => {
+        match &state.transport {
+            Some(Transport::Socket(outbox)) => outbox.close(close),
+            Some(Transport::Stream(events)) => {
                 if let Some(error) = LiveError::of_close(close) {
                     // One that nobody reads any more has ended already.
-                    let _ = events.send(Event::Error(Arc::new(error)));
+                    let _ = events.send(StreamEvent::Error(Arc::new(error)));
                 }
                 // Dropping the sender ends the stream.
                 state.transport = None;
@@ -337,16 +337,16 @@ impl State {
     }
 
     /// Sends the last word about a subscription.
-    fn tell_end(&mut self, id: &str, error: Arc<LiveError>, opened: &Opened) {
-        match &self.way {
-            Some(Way::Socket(outbox)) => {
+    fn send_end(&mut self, id: &str, error: Arc<LiveError>, opened: &ConnectionContext) {
+        match &self.transport {
+            Some(Transport::Socket(outbox)) => {
                 let frame = protocol::error(Some(id), &opened.document(&error));
                 self.sent += frame.len();
                 let _ = outbox.push(frame);
             }
-            Some(Way::Stream(events)) => {
-                let _ = events.send(Event::Error(error));
-                self.way = None;
+            Some(Transport::Stream(events)) => {
+                let _ = events.send(StreamEvent::Error(error));
+                self.transport = None;
             }
             None => {}
         }

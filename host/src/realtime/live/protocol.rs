@@ -7,8 +7,8 @@ use serde_json::value::RawValue;
 
 use crate::backends::calls::requests::read_params;
 use crate::http::websocket::frame;
-use crate::realtime::frames::{self, Form, FrameError, Members, given};
-use crate::realtime::{NAME, is_message_type};
+use crate::realtime::frames::{self, FrameSchema, FrameError, FrameMembers, non_null};
+use crate::realtime::{MAX_NAME_CHARS, is_message_type};
 use svc_database::values::Params;
 
 #[derive(Debug, PartialEq)]
@@ -48,21 +48,21 @@ const FRAME_SCHEMA: FrameSchema<3> = FrameSchema {
 ///
 /// # Errors
 /// A refusal, for its sender.
-pub fn judge(frame: &str) -> Result<Frame, Refusal> {
-    let members = FORM
+pub fn parse_frame(frame: &str) -> Result<Frame, Refusal> {
+    let members = FRAME_SCHEMA
         .read(frame)
         .map_err(|error| Refusal { id: None, error })?;
     let [id, _, _] = members.others;
     let id = id.and_then(|id| frames::parse_string(id.get()).ok());
     let id: Option<Arc<str>> = id.filter(|id| is_message_type(id)).map(Into::into);
-    wanted(&members, id.clone()).map_err(|error| Refusal { id, error })
+    parse_members(&members, id.clone()).map_err(|error| Refusal { id, error })
 }
 
 fn invalid(detail: impl Into<String>) -> FrameError {
     FrameError::Invalid(detail.into())
 }
 
-fn wanted(members: &Members<'_, 3>, id: Option<Arc<str>>) -> Result<Frame, FrameError> {
+fn parse_members(members: &FrameMembers<'_, 3>, id: Option<Arc<str>>) -> Result<Frame, FrameError> {
     members.check().map_err(invalid)?;
     let subscribes = match members.kind().as_deref() {
         Some("subscribe") => true,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::error::LiveError;
-use crate::backends::calls::Seen;
+use crate::backends::calls::WatchedAnswer;
 use crate::content::Digest;
 use crate::visitors::Identity;
 use svc_database::values::{Params, Value};
@@ -65,11 +65,11 @@ pub(super) struct Answer {
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// An answer.
-    Seen(Seen),
+    Answered(WatchedAnswer),
     /// The end of the query.
     Failed(Arc<LiveError>),
     /// The database was busy: whoever has got a result waits for the next.
     Busy(Arc<LiveError>),
     /// Whether the answer is a visitor's own is another than it was.
-    Moved,
+    IdentityChanged,
 }

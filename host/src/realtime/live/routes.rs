@@ -167,11 +167,11 @@ async fn stream(
         }
     };
     let place = live.admit(backend, client, &opened.page.slug, true)?;
-    let (telling, mut told) = mpsc::unbounded_channel();
-    let seat = live.seat(backend, place, opened, Way::Stream(telling));
-    live.subscribe(&seat.listener, request, left).await?;
-    let first = match told.recv().await {
-        Some(Event::Error(error)) => return Err(Problem::from(&*error)),
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    let registration = live.register(backend, place, opened, Transport::Stream(sender));
+    live.subscribe(&registration.listener, request, left).await?;
+    let first = match receiver.recv().await {
+        Some(StreamEvent::Error(error)) => return Err(Problem::from(&*error)),
         Some(first) => first,
         // The page or the backend has ended meanwhile, or the server stops.
         None => return Err(Problem::not_found()),

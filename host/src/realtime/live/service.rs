@@ -10,9 +10,9 @@ use http::HeaderMap;
 
 use super::board::Board;
 use super::error::LiveError;
-use super::listener::{Listener, NotNow};
-use super::listeners::{Place, Seat};
-use super::opened::{Opened, Way};
+use super::listener::{Listener, SubscribeRefusal};
+use super::listeners::{Admission, Registration};
+use super::connection::{ConnectionContext, Transport};
 use super::problems;
 use super::query::{Outcome, Query};
 use super::subscriber::Subscriber;

@@ -4,15 +4,15 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::Live;
-use super::backlog::{Backlog, Judged};
+use super::backlog::{Backlog, ParsedFrame};
 use super::error::LiveError;
 use super::listener::Listener;
 use super::listeners::Admission;
 use super::protocol::{self, Frame, Refusal};
-use super::service::{Left, SubscribeRequest};
+use super::service::{DrawnTokens, SubscribeRequest};
 use crate::http::websocket::{Accepted, Close, Incoming};
 use crate::realtime::frames::FrameError;
-use crate::realtime::meter::{Draw, Meter};
+use crate::realtime::meter::{MeterDecision, Meter};
 use svc_base::ids::BackendId;
 
 /// Additional outbox capacity, above the number of frames that are in flight at once.
@@ -136,7 +136,7 @@ impl FrameHandler<'_> {
     }
 
     /// Answers a frame for which the backlog has no room: what ends a subscription is done at once, the rest refused.
-    fn overflow(&self, judged: Judged) {
+    fn overflow(&self, judged: ParsedFrame) {
         let (id, error) = match judged {
             Ok(Frame::Unsubscribe { id }) => {
                 self.backlog.remove_subscribes(&id);

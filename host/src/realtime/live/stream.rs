@@ -31,8 +31,8 @@ impl EventStream {
                 self.ready
                     .extend([head.into(), json, Bytes::from_static(b"\n\n")]);
             }
-            Event::Error(error) => {
-                let opened: &Opened = self.seat.listener.opened();
+            StreamEvent::Error(error) => {
+                let opened: &ConnectionContext = self.registration.listener.opened();
                 let document = opened.document(&error);
                 let text = format!("event: error\ndata: {document}\n\n");
                 self.ready.push_back(text.into());

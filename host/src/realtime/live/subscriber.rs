@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::error::LiveError;
-use super::listener::{Late, Listener, State};
+use super::listener::{LateState, Listener, State};
 use super::query::Answer;
 
 #[derive(Clone, Debug)]
@@ -83,13 +83,13 @@ impl Subscriber {
 
     /// Ends it with an error, which it is told behind what is on its way.
     pub(super) fn fail(&self, error: Arc<LiveError>) {
-        let failed = self.with(|state| {
+        let failed = self.with_state(|state| {
             let Some(one) = state.subscriptions.get_mut(&self.id) else {
                 return;
             };
             one.query = None;
-            let late = std::mem::replace(&mut one.late, Late::Ended(error));
-            if matches!(late, Late::No) {
+            let late = std::mem::replace(&mut one.late, LateState::Ended(error));
+            if matches!(late, LateState::No) {
                 state.late.push_back((Arc::clone(&self.id), self.number));
             }
         });

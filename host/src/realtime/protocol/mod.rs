@@ -6,8 +6,8 @@ use std::fmt;
 use serde_json::value::RawValue;
 
 use super::client::Client;
-use super::frames::{self, Form, FrameError, Members, given};
-use super::{NAME, is_message_type, problems};
+use super::frames::{self, FrameSchema, FrameError, FrameMembers, non_null};
+use super::{MAX_NAME_CHARS, is_message_type, problems};
 use svc_base::clock::Timestamp;
 
 /// Sender of an owner's messages. No client has this id, because clients' ids begin with `c_`.
@@ -47,8 +47,8 @@ const FRAME_SCHEMA: FrameSchema<2> = FrameSchema {
 ///
 /// # Errors
 /// A refusal, for its sender.
-pub fn judge(frame: &str) -> Result<Message<'_>, Refusal> {
-    let members = FORM
+pub fn parse_frame(frame: &str) -> Result<Message<'_>, Refusal> {
+    let members = FRAME_SCHEMA
         .read(frame)
         .map_err(|error| Refusal::of(&error, None))?;
     let [data, id] = members.others;
