@@ -153,7 +153,7 @@ impl Infrastructure {
         let (clock, random) = (self.clock.clone(), self.random.clone());
         let (limits, deployments) = (self.config.limits.clone(), Arc::clone(deployments));
         let realtime = Arc::new(Realtime::new(clock, random, limits, deployments));
-        self.control.follow(realtime.follower());
+        self.control.on_change(realtime.follower());
         realtime
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::backends::Backends;
 use crate::control::Control;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
 use crate::deployments::Deployments;
 use crate::payments::Payments;
 use crate::projects::model::ProjectChanges;

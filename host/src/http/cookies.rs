@@ -51,7 +51,7 @@ impl HostCookie {
     ///
     /// # Errors
     /// The value is one that no header can hold.
-    pub fn give(&self, value: &str, seconds: i64) -> Result<HeaderValue, InvalidHeaderValue> {
+    pub fn set_header(&self, value: &str, seconds: i64) -> Result<HeaderValue, InvalidHeaderValue> {
         let cookie = Cookie::build((self.name.as_str(), value))
             .path(self.path.as_str())
             .http_only(true)

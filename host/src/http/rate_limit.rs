@@ -200,7 +200,7 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
         let draw = self.take(key);
         let mut response = match draw {
             Draw::Left(_) => next.run(request).await,
-            Draw::Empty => Problem::from(self.spent()).into_response(),
+            Draw::Empty => Problem::from(self.empty_error()).into_response(),
         };
         self.add_headers(draw, response.headers_mut());
         response
@@ -218,11 +218,11 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
     ///
     /// # Errors
     /// [`Spent`] if there were fewer: none is taken then.
-    pub fn take_all(&self, key: &K, tokens: NonZeroU32) -> Result<Draw, Spent> {
+    pub fn take_many(&self, key: &K, tokens: NonZeroU32) -> Result<Draw, BucketEmpty> {
         match self.limiter.check_key_n(key, tokens) {
             Ok(Ok(taken)) => Ok(Draw::Left(taken.remaining_burst_capacity())),
             // More than a full bucket holds, or more than this one has now.
-            Err(_) | Ok(Err(_)) => Err(self.spent()),
+            Err(_) | Ok(Err(_)) => Err(self.empty_error()),
         }
     }
 
@@ -238,8 +238,8 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
     }
 
     /// Returns the error of a caller for whom there was no token.
-    pub fn spent(&self) -> Spent {
-        Spent(Arc::clone(&self.refusal))
+    pub fn empty_error(&self) -> BucketEmpty {
+        BucketEmpty(Arc::clone(&self.refusal))
     }
 
     fn tidy(&self) {

@@ -59,7 +59,7 @@ pub(super) struct Page {
 }
 
 /// Builds the page.
-pub(super) fn landing(config: &Config, api: Api) -> Page {
+pub(super) fn landing(config: &Config, api: ApiHost) -> Page {
     let style = [STYLE, OWN_STYLE].concat();
     let style = used_tokens(&style) + &style;
     let api = match api {

@@ -65,7 +65,7 @@ pub fn base() -> OpenApi {
 
 /// The whole description: the server's address and numbers, the problem schema, and of each operation its examples, its
 /// problems and where its answers lead. The errors of paths that `is_data` holds for are never pages.
-pub fn finish(description: OpenApi, config: &Config, is_data: fn(&str) -> bool) -> Description {
+pub fn complete(description: OpenApi, config: &Config, is_data: fn(&str) -> bool) -> Description {
     let base_url = config.base_url.as_str();
     let mut document = serde_json::to_value(description).unwrap_or_default();
     document["servers"] = json!([{ "url": base_url }]);
@@ -82,9 +82,9 @@ pub fn finish(description: OpenApi, config: &Config, is_data: fn(&str) -> bool) 
         if let Some(row) = row {
             operation.insert(ROLE.to_owned(), row.floor.as_str().into());
         }
-        links::add(operation);
-        let codes = problems::take(operation, path);
-        problems::add(operation, &codes, base_url, !is_data(path));
+        links::add_links(operation);
+        let codes = problems::take_codes(operation, path);
+        problems::add_responses(operation, &codes, base_url, !is_data(path));
     }
     Description::new(&document, &config.limits)
 }

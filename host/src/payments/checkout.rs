@@ -136,7 +136,7 @@ impl Payments {
         };
         if let Some(url) = &session.provider_url {
             if let Some(fresh) = fresh {
-                self.control.write(move |tx| fresh.give(tx, &id)).await?;
+                self.control.write(move |tx| fresh.set_header(tx, &id)).await?;
             }
             return Ok(view(url.clone()));
         }
@@ -160,7 +160,7 @@ impl Payments {
                 // Events that came before the checkout's id was known count now.
                 apply_verdict(tx, &id, now)?;
                 match &fresh {
-                    Some(fresh) => fresh.give(tx, &id),
+                    Some(fresh) => fresh.set_header(tx, &id),
                     None => Ok(()),
                 }
             })
@@ -220,7 +220,7 @@ impl FreshCookie {
     ///
     /// Where nothing is found by the former one, the click before this one has moved it to the cookie of the session that both share, and the
     /// browser may never have taken that.
-    fn give(&self, tx: &control::Tx<'_>, id: &SessionId) -> Result<(), PaymentError> {
+    fn set_header(&self, tx: &control::Tx<'_>, id: &SessionId) -> Result<(), PaymentError> {
         let wanted = &self.wanted;
         let session = store::by_id(tx, id).map_err(control::Error::from)?;
         let Some(session) = session else {

@@ -254,6 +254,6 @@ pub fn change(
     }
     project.updated_at = now;
     store::update(tx, &project)?;
-    store::did(tx, id, Act::ProjectUpdate, id, now)?;
+    store::record_audit(tx, id, AuditAction::ProjectUpdate, id, now)?;
     Ok(project)
 }

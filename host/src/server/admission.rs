@@ -101,10 +101,10 @@ impl Connections {
         }
         let mut open = self.open();
         let own = open.by_client.of(&client.bucket());
-        let is_refused = own >= self.most.of_client
-            || open.by_network.of(&client.network()) >= self.most.of_network
-            || open.all >= self.most.of_server
-            || (open.all >= self.most.open_to_all && own > 0);
+        let is_refused = own >= self.limits.per_client
+            || open.by_network.of(&client.network()) >= self.limits.per_network
+            || open.all >= self.limits.total
+            || (open.all >= self.limits.unreserved && own > 0);
         if is_refused {
             return None;
         }

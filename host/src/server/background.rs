@@ -81,12 +81,12 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
             Some(purger) => purger.run().await,
             None => Ok(()),
         };
-        LISTEN "writing payments into projects' databases" async |app| app.payments.update_mirrors(&app.backends).await;
-        SWEEP "ending what removed projects sold" async |app| app.payments.send_cancellations().await;
-        TELL "telling rooms" async |app| app.realtime.send_updates().await;
-        SWEEP "ending subscriptions of who has signed out" async |app| app.live_queries.live.check_sessions().await;
-        SWEEP "closing sockets of who has signed out" async |app| app.realtime.check_sessions(&app.visitors).await;
-        LISTEN "pinging sockets" async |app| {
+        POLL_INTERVAL "writing payments into projects' databases" async |app| app.payments.update_mirrors(&app.backends).await;
+        SWEEP_INTERVAL "ending what removed projects sold" async |app| app.payments.send_cancellations().await;
+        PRESENCE_INTERVAL "telling rooms" async |app| app.realtime.send_updates().await;
+        SWEEP_INTERVAL "ending subscriptions of who has signed out" async |app| app.live_queries.live.check_sessions().await;
+        SWEEP_INTERVAL "closing sockets of who has signed out" async |app| app.realtime.check_sessions(&app.visitors).await;
+        POLL_INTERVAL "pinging sockets" async |app| {
             app.realtime.ping();
             Ok(())
         };

@@ -26,9 +26,9 @@ use super::admission::{ConnectionPermit, Connections};
 use super::front;
 use super::handshakes::{HandshakeSlot, Handshakes};
 use crate::app::SharedApp;
-use crate::http::patience::{Answers, Begun, Patience};
+use crate::http::client_timeout::{AnswerTracker, TrackedAnswer, SlowClientTimeout};
 use crate::http::problem::Problem;
-use crate::http::stall::Stalling;
+use crate::http::stall::StallTimeout;
 use crate::router::{Routers, paths};
 use crate::tls::Tls;
 

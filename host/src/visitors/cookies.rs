@@ -44,5 +44,5 @@ pub(super) fn session_cookie(
 
 /// Returns the header that ties a browser to the sign-ins that it begins.
 pub(super) fn browser_cookie(token: &str, secure: bool) -> Result<HeaderValue, InvalidHeaderValue> {
-    HostCookie::of_host(BROWSER_COOKIE, secure).give(token, BROWSER_SECONDS)
+    HostCookie::for_host(BROWSER_COOKIE, secure).set_header(token, BROWSER_SECONDS)
 }

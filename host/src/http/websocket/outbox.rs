@@ -68,7 +68,7 @@ struct QueuedPiece {
     /// Where the first of several messages ends, once some of the piece is written.
     end: Option<usize>,
     /// Whether the next piece goes on with its frame.
-    goes_on: bool,
+    continues: bool,
 }
 
 /// Outcome of a [`Outbox::flush`].
@@ -254,7 +254,7 @@ impl OutboxQueue {
             bytes,
             messages,
             end: None,
-            goes_on,
+            continues,
         });
     }
 
@@ -325,7 +325,7 @@ impl OutboxQueue {
         while let Some(first) = self.frames.front_mut() {
             let length = first.bytes.len();
             if written < length {
-                self.begun |= written > 0;
+                self.is_partly_written |= written > 0;
                 self.messages -= first.advance(written);
                 return;
             }
@@ -338,7 +338,7 @@ impl OutboxQueue {
     }
 }
 
-impl Piece {
+impl QueuedPiece {
     /// Removes bytes that were written, of more; returns how many messages end in them.
     fn advance(&mut self, written: usize) -> usize {
         let mut ended = 0;
@@ -391,7 +391,7 @@ mod tests {
             for step in [1, 7, 150, 999] {
                 let (bytes, ends) = piece(lengths);
                 let all = bytes.len();
-                let mut waiting = Waiting::default();
+                let mut waiting = OutboxQueue::default();
                 waiting.add(bytes, lengths.len(), false);
                 let mut written = 0;
                 while written < all {
@@ -408,7 +408,7 @@ mod tests {
 
     #[test]
     fn a_message_of_several_parts_or_frames_waits_until_its_end() {
-        let mut waiting = Waiting::default();
+        let mut waiting = OutboxQueue::default();
         let [head, shared, behind] = frame::text_parts("[", &Bytes::from_static(b"1,2"), "]");
         waiting.add(head, 0, true);
         waiting.add(shared, 0, true);

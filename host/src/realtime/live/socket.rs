@@ -10,7 +10,7 @@ use super::listener::Listener;
 use super::listeners::Admission;
 use super::protocol::{self, Frame, Refusal};
 use super::service::{DrawnTokens, SubscribeRequest};
-use crate::http::websocket::{Accepted, Close, Incoming};
+use crate::http::websocket::{AcceptedUpgrade, Close, Incoming};
 use crate::realtime::frames::FrameError;
 use crate::realtime::meter::{MeterDecision, Meter};
 use svc_base::ids::BackendId;
