@@ -375,21 +375,25 @@ async fn nobody_holds_the_threads_of_others() {
 
 #[tokio::test]
 async fn a_page_that_is_published_is_rendered_before_a_preview_that_came_first() {
-    let site = Measured::with_hostile_renderer().await;
-    let held = site.held_by_strangers().await;
-    let preview = begun(site.preview_of(100, ENDLESS));
-    site.until_waiting("preview", 1).await;
-    let share = begun(site.share_of(101, HARMLESS));
-    site.until_waiting("stranger", 1).await;
+    let site = LaneServer::with_hostile_renderer().await;
+    let held = site.occupy_all_threads().await;
+    let preview = send_in_background(site.preview_request(100, ENDLESS));
+    site.wait_until_waiting("preview", 1).await;
+    let share = send_in_background(site.share_request(101, HARMLESS));
+    site.wait_until_waiting("stranger", 1).await;
     // One thread is free from here on. Who gets it first is seen by what was rendered when the preview has it, which keeps it; a share has
     // more to do on it than to be rendered, and may have to wait for that.
     held[0].abort();
-    site.until_running("preview", 1).await;
-    assert_eq!(site.rendered("ok").await, 1.0, "the share was rendered");
+    site.wait_until_running("preview", 1).await;
+    assert_eq!(
+        site.renderer_calls("ok").await,
+        1.0,
+        "the share was rendered"
+    );
     preview.abort();
     share.await.unwrap().expect(201);
     hang_up(&held);
-    site.until_running("stranger", 0).await;
+    site.wait_until_running("stranger", 0).await;
 }
 
 /// Markdown with some diagrams that are all alike.

@@ -181,8 +181,8 @@ async fn an_owners_content_has_a_bound_and_can_be_rolled_back_beyond_it() {
         owner.send(&server, Method::PUT, &room, &body).await
     };
     put("# Two".into()).await.expect(200);
-    put(dense(150_000)).await.expect(200);
-    reached(&put("# Three".into()).await, "owner_bytes", "owner");
+    put(incompressible_text(150_000)).await.expect(200);
+    assert_cap_reached(&put("# Three".into()).await, "owner_bytes", "owner");
     let new = json!({ "type": "markdown", "content": "# New" });
     let path = format!("/{project}/frontends");
     let refused = owner.post(&server, &path, &new).await;
@@ -222,15 +222,15 @@ async fn revisions_count_with_the_pages_that_looks_at_them_make() {
     let builder = TestServer::builder().limits(|limits| limits.owner_bytes = 620_000);
     let server = builder.start().await;
     let owner = Owner::new(&server, "acme").await;
-    let room = html_page(&server, &owner, &dense(50_000)).await;
+    let room = html_page(&server, &owner, &incompressible_text(50_000)).await;
     let put = async |number: u32| {
-        let body = json!({ "content": format!("{number}{}", dense(50_000)) });
+        let body = json!({ "content": format!("{number}{}", incompressible_text(50_000)) });
         owner.send(&server, Method::PUT, &room, &body).await
     };
     for number in 0..2 {
         put(number).await.expect(200);
     }
-    reached(&put(2).await, "owner_bytes", "owner");
+    assert_cap_reached(&put(2).await, "owner_bytes", "owner");
 }
 
 #[tokio::test]
@@ -245,7 +245,7 @@ async fn what_is_sent_at_once_passes_no_owners_bound() {
         let list = owner.get(&server, &revisions).await.expect(200).json();
         let mut racing = tokio::task::JoinSet::new();
         for number in 0..6 {
-            let content = format!("{number}{}", dense(50_000));
+            let content = format!("{number}{}", incompressible_text(50_000));
             let draft =
                 json!({ "base_revision_id": list["active_revision_id"], "content": content });
             let (path, body) = match name {
@@ -261,7 +261,7 @@ async fn what_is_sent_at_once_passes_no_owners_bound() {
             answers.iter().partition(|answer| answer.status == 200);
         assert_eq!(made.len(), most, "{name}");
         for answer in refused {
-            reached(answer, "owner_bytes", "owner");
+            assert_cap_reached(answer, "owner_bytes", "owner");
         }
     }
 }

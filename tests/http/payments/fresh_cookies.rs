@@ -5,32 +5,32 @@ use serde_json::{Value, json};
 use svc_tests::browser::Browser;
 use svc_tests::{Answer, TestServer};
 
-use super::provider::{self, Manner, Provider, checkout, event};
-use crate::account::text;
-use crate::house::House;
+use super::fake_stripe::{self, FakeAnswer, FakeStripe, checkout, event};
+use crate::owner::text;
+use crate::project_fixture::ProjectFixture;
 use crate::visitors::Place;
 
 /// A page that sells and has accounts, at a provider that records what it is asked.
-struct Till {
+struct FakeBilling {
     place: Place,
-    provider: Provider,
+    provider: FakeStripe,
     price: String,
 }
 
-impl Till {
+impl FakeBilling {
     async fn open() -> Self {
-        let provider = Provider::start().await;
+        let provider = FakeStripe::start().await;
         let stripe = provider.settings();
         let place = Place::with(|settings| {
             settings.dev = true;
             settings.stripe = Some(stripe);
         });
         let place = place.await;
-        let House {
+        let ProjectFixture {
             server,
             owner,
             project,
-        } = &place.house;
+        } = &place.fixture;
         let price =
             json!({ "product_name": "Handbook", "label": "PDF", "amount": 900, "currency": "eur" });
         let path = format!("/{project}/payments/catalog");
@@ -43,7 +43,7 @@ impl Till {
     }
 
     fn server(&self) -> &TestServer {
-        &self.place.house.server
+        &self.place.fixture.server
     }
 
     /// Clicks on the button of the page.
@@ -58,7 +58,9 @@ impl Till {
         let headers = HeaderMap::from_iter(headers);
         let body = json!({ "price": self.price }).to_string();
         let url = self.place.url("/payments/checkout");
-        browser.ask(Method::POST, &url, headers, Some(body)).await
+        browser
+            .send_request(Method::POST, &url, headers, Some(body))
+            .await
     }
 
     /// Buys the price without a sign-in; returns the session.
@@ -68,7 +70,8 @@ impl Till {
         let paid = checkout(&id, "paid");
         let paid = event(&format!("evt_{id}"), "checkout.session.completed", 1, &paid);
         let now = self.server().server().app().clock.now();
-        let told = provider::send(self.server(), paid.to_string(), provider::SECRET, now);
+        let told =
+            fake_stripe::send_webhook(self.server(), paid.to_string(), fake_stripe::SECRET, now);
         told.await.expect(200);
         begun["session_id"].clone()
     }
@@ -79,7 +82,7 @@ impl Till {
     }
 
     /// Signs of the payments that a browser is shown, newest first.
-    async fn owned(&self, browser: &mut Browser) -> Vec<String> {
+    async fn owned_purchases(&self, browser: &mut Browser) -> Vec<String> {
         let status = browser.get(&self.place.url("/payments/status")).await;
         let status = status.expect(200).json();
         let payments = status["payments"].as_array().unwrap().iter();
@@ -89,32 +92,37 @@ impl Till {
 
 #[tokio::test]
 async fn a_checkout_that_fails_leaves_earlier_purchases_with_the_cookie_that_the_browser_has() {
-    let till = Till::open().await;
+    let till = FakeBilling::open().await;
     let mut browser = till.place.browser();
     till.buy(&mut browser).await;
     till.sign_in(&mut browser).await;
     for status in [401, 500] {
-        till.provider.next(Manner::Say(status, Value::Null));
+        till.provider
+            .set_next_answer(FakeAnswer::Respond(status, Value::Null));
         let failed = till.click(&mut browser).await;
         failed.problem(503, "provider_unavailable");
-        assert_eq!(till.owned(&mut browser).await, ["cookie"], "{status}");
+        assert_eq!(
+            till.owned_purchases(&mut browser).await,
+            ["cookie"],
+            "{status}"
+        );
     }
     // The click that gets through takes them along.
     let before = browser.cookies.clone();
     till.click(&mut browser).await.expect(200);
     assert_ne!(browser.cookies, before, "a fresh cookie");
-    assert_eq!(till.owned(&mut browser).await, ["cookie"]);
+    assert_eq!(till.owned_purchases(&mut browser).await, ["cookie"]);
     let mut former = till.place.browser();
     former.cookies = before;
     former
         .cookies
         .retain(|one| one.name.starts_with("svc_checkout_"));
-    assert_eq!(till.owned(&mut former).await, [""; 0]);
+    assert_eq!(till.owned_purchases(&mut former).await, [""; 0]);
 }
 
 #[tokio::test]
 async fn a_double_click_leaves_earlier_purchases_with_the_cookie_of_the_last_answer() {
-    let till = Till::open().await;
+    let till = FakeBilling::open().await;
     let mut browser = till.place.browser();
     till.buy(&mut browser).await;
     till.sign_in(&mut browser).await;
@@ -124,12 +132,12 @@ async fn a_double_click_leaves_earlier_purchases_with_the_cookie_of_the_last_ans
     let third = till.click(&mut browser).await.expect(200).json();
     assert_eq!(one.expect(200).json(), third);
     assert_eq!(other.expect(200).json(), third);
-    assert_eq!(till.owned(&mut browser).await, ["cookie"]);
+    assert_eq!(till.owned_purchases(&mut browser).await, ["cookie"]);
 }
 
 #[tokio::test]
 async fn a_click_of_the_same_visitor_elsewhere_takes_nothing_but_the_session_along() {
-    let till = Till::open().await;
+    let till = FakeBilling::open().await;
     let mut here = till.place.browser();
     till.buy(&mut here).await;
     let mut elsewhere = till.place.browser();
@@ -140,6 +148,6 @@ async fn a_click_of_the_same_visitor_elsewhere_takes_nothing_but_the_session_alo
     let second = till.click(&mut elsewhere).await.expect(200).json();
     assert_eq!(first, second, "one purchase");
     for browser in [&mut here, &mut elsewhere] {
-        assert_eq!(till.owned(browser).await, ["cookie"]);
+        assert_eq!(till.owned_purchases(browser).await, ["cookie"]);
     }
 }
