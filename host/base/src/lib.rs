@@ -6,7 +6,7 @@
 #![warn(missing_docs)]
 
 pub mod clock;
-mod counted;
+mod pluralize;
 mod counts;
 pub mod digest;
 pub mod disk;
@@ -27,7 +27,7 @@ pub mod terminal;
 pub mod threads;
 pub mod work_state;
 
-pub use counted::counted;
+pub use pluralize::pluralize;
 pub use counts::Counts;
 pub use processor::ProcessorStopwatch;
 pub use stopwatch::Stopwatch;

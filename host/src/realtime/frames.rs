@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::MAX_NAME_CHARS;
 use crate::backends::calls::requests::ParamsError;
-use svc_base::counted;
+use svc_base::pluralize;
 
 /// Fault of a frame, as its sender is told.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -26,7 +26,7 @@ pub enum FrameError {
     /// It is one too many: so many a second are the most.
     #[error(
         "A socket may send {} a second: this one was dropped. Send more slowly, or the socket is closed.",
-        counted(.0, "message")
+        pluralize(.0, "message")
     )]
     TooMany(u64),
 }
