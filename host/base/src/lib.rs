@@ -6,7 +6,6 @@
 #![warn(missing_docs)]
 
 pub mod clock;
-mod pluralize;
 mod counts;
 pub mod digest;
 pub mod disk;
@@ -16,6 +15,7 @@ pub mod ids;
 pub mod memory_cache;
 pub mod names;
 pub mod numbers;
+mod pluralize;
 mod pluralize;
 pub mod positions;
 mod processor;
@@ -27,7 +27,7 @@ pub mod terminal;
 pub mod threads;
 pub mod work_state;
 
-pub use pluralize::pluralize;
 pub use counts::Counts;
+pub use pluralize::pluralize;
 pub use processor::ProcessorStopwatch;
 pub use stopwatch::Stopwatch;

@@ -6,7 +6,7 @@ use quick_cache::sync::Cache;
 
 use super::actions::{self, Actions, TextWeighter};
 use super::drift;
-use super::model::{Backend, BackendError, BackendDetail, LedgerEntry};
+use super::model::{Backend, BackendDetail, BackendError, LedgerEntry};
 use super::occupancy::{Occupancy, RoomKeeper};
 use super::store;
 use super::verdicts::Verdicts;

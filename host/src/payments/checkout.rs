@@ -136,7 +136,9 @@ impl Payments {
         };
         if let Some(url) = &session.provider_url {
             if let Some(fresh) = fresh {
-                self.control.write(move |tx| fresh.set_header(tx, &id)).await?;
+                self.control
+                    .write(move |tx| fresh.set_header(tx, &id))
+                    .await?;
             }
             return Ok(view(url.clone()));
         }

@@ -230,7 +230,11 @@ mod tests {
         drop((_second, _third, _fourth));
         let counts = quotas.counts();
         assert_eq!(
-            (counts.total, counts.by_client.keys(), counts.by_backend.keys()),
+            (
+                counts.total,
+                counts.by_client.keys(),
+                counts.by_backend.keys()
+            ),
             (0, 0, 0)
         );
     }

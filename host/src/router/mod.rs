@@ -74,7 +74,11 @@ impl Routers {
         let (api, mut description) = api(app).split_for_parts();
         let (pages, of_pages) = guides::router().split_for_parts();
         description.merge(of_pages);
-        let description = Arc::new(openapi::complete(description, &app.config, paths::is_for_programs));
+        let description = Arc::new(openapi::complete(
+            description,
+            &app.config,
+            paths::is_for_programs,
+        ));
         let guides = Guides::new(
             app.sandbox.clone(),
             Arc::clone(&app.config),

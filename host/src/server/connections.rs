@@ -26,7 +26,7 @@ use super::admission::{ConnectionPermit, Connections};
 use super::front;
 use super::handshakes::{HandshakeSlot, Handshakes};
 use crate::app::SharedApp;
-use crate::http::client_timeout::{AnswerTracker, TrackedAnswer, SlowClientTimeout};
+use crate::http::client_timeout::{AnswerTracker, SlowClientTimeout, TrackedAnswer};
 use crate::http::problem::Problem;
 use crate::http::stall::StallTimeout;
 use crate::router::{Routers, paths};

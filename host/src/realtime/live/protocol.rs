@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::backends::calls::requests::read_params;
 use crate::http::websocket::frame;
-use crate::realtime::frames::{self, FrameSchema, FrameError, FrameMembers, non_null};
+use crate::realtime::frames::{self, FrameError, FrameMembers, FrameSchema, non_null};
 use crate::realtime::{MAX_NAME_CHARS, is_message_type};
 use svc_database::values::Params;
 

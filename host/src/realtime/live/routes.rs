@@ -169,7 +169,8 @@ async fn stream(
     let place = live.admit(backend, client, &opened.page.slug, true)?;
     let (sender, mut receiver) = mpsc::unbounded_channel();
     let registration = live.register(backend, place, opened, Transport::Stream(sender));
-    live.subscribe(&registration.listener, request, left).await?;
+    live.subscribe(&registration.listener, request, left)
+        .await?;
     let first = match receiver.recv().await {
         Some(StreamEvent::Error(error)) => return Err(Problem::from(&*error)),
         Some(first) => first,

@@ -9,10 +9,10 @@ use futures_util::stream::FuturesUnordered;
 use http::HeaderMap;
 
 use super::board::Board;
+use super::connection::{ConnectionContext, Transport};
 use super::error::LiveError;
 use super::listener::{Listener, SubscribeRefusal};
 use super::listeners::{Admission, Registration};
-use super::connection::{ConnectionContext, Transport};
 use super::problems;
 use super::query::{Outcome, Query};
 use super::subscriber::Subscriber;

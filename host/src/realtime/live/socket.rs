@@ -12,7 +12,7 @@ use super::protocol::{self, Frame, Refusal};
 use super::service::{DrawnTokens, SubscribeRequest};
 use crate::http::websocket::{AcceptedUpgrade, Close, Incoming};
 use crate::realtime::frames::FrameError;
-use crate::realtime::meter::{MeterDecision, Meter};
+use crate::realtime::meter::{Meter, MeterDecision};
 use svc_base::ids::BackendId;
 
 /// Additional outbox capacity, above the number of frames that are in flight at once.
