@@ -16,7 +16,6 @@ pub mod memory_cache;
 pub mod names;
 pub mod numbers;
 mod pluralize;
-mod pluralize;
 pub mod positions;
 mod processor;
 pub mod random;

@@ -75,7 +75,7 @@ impl Api {
     /// When the server uses HTTPS and this machine has no root certificates.
     pub(super) fn for_server(target: ServerTarget) -> Result<Self> {
         let settings = || {
-            svc_outbound::builder()
+            svc_outbound::client_builder()
                 .user_agent(concat!("svc/", env!("CARGO_PKG_VERSION")))
                 .connect_timeout(CONNECT_TIMEOUT)
                 .read_timeout(READ_TIMEOUT)

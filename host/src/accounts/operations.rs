@@ -95,7 +95,7 @@ pub async fn update(
 /// `provider_unavailable` if its subscription cannot be ended.
 pub async fn delete(accounts: Accounts, at: WorkspaceScope<Owner>) -> Result<(), Problem> {
     let (workspace, caller) = (at.authority.workspace, at.authority.caller);
-    Ok(accounts.end(workspace, caller).await?)
+    Ok(accounts.delete(workspace, caller).await?)
 }
 
 /// Lists the members of a workspace.

@@ -305,7 +305,7 @@ impl Services {
             backends,
             workspaces,
             projects,
-            callers,
+            authenticator,
             visitors,
             teardown,
             accounts,

@@ -126,7 +126,7 @@ impl Deployments {
             _ => {
                 let encoding = self
                     .sandbox
-                    .pages()
+                    .page_lane()
                     .run(move |_| gzip_quickly(&source.bytes));
                 let encoded = encoding.await.map_err(PublishError::from)?;
                 encoded.map_err(|error| Problem::internal(&error))?

@@ -183,7 +183,7 @@ impl Deployments {
         let salt = self.random.bytes()?;
         let hashing = self
             .sandbox
-            .checks()
+            .check_lane()
             .run(move |_| password::hash(&password, &salt));
         let hash = while_client_waits(hashing).await??;
         hash.map_err(PublishError::Internal)

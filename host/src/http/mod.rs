@@ -3,7 +3,6 @@
 mod capacity;
 pub mod client_ip;
 pub mod client_timeout;
-pub mod client_timeout;
 pub mod context;
 pub mod cookies;
 pub mod document;

@@ -190,7 +190,7 @@ mod tests {
             (&json!([7, "a", {"kty": 1}]), None, Algorithm::RS256, 0),
         ] {
             assert_eq!(
-                fitting(keys, id, algorithm),
+                candidates(keys, id, algorithm),
                 count,
                 "{keys} {id:?} {algorithm:?}"
             );

@@ -11,7 +11,7 @@ use crate::control::Control;
 use crate::control::audit::{Actor, with_actor};
 use crate::control::events::CommandRecord;
 use crate::data_lock::{DataLock, check_not_restoring};
-use crate::guests::status::is_served;
+use crate::guests::status::is_server_running;
 use crate::http::request_ids::RequestIds;
 use svc_base::clock::Clock;
 use svc_base::fault;
@@ -59,7 +59,7 @@ pub async fn run_command(
         random: Random::system(),
         server: None,
         stopped: None,
-        looks: None,
+        watcher: None,
         progress: ProgressSink::default(),
     };
     let answer = run(operation, &installation, actor).await;
@@ -103,8 +103,8 @@ pub(super) async fn run(
 ) -> anyhow::Result<Answer> {
     // The audit names a command by an id like a request's.
     let prefix = u32::from_le_bytes(at.random.bytes()?);
-    let actor = Actor::operator(&RequestIds::new(prefix).next());
-    let answer = with_actor(actor, operation.run(at)).await?;
+    let command_actor = Actor::operator(&RequestIds::new(prefix).next());
+    let answer = with_actor(command_actor, operation.run(at)).await?;
     fault::point("operators.done");
     if let Some(command) = answer.deed.clone() {
         let logged = at.log(CommandRecord { command, actor }).await;

@@ -233,8 +233,8 @@ fn built_in_digest(world: World) -> GuestDigest {
 /// Returns the guest that serves by a record.
 fn serving_digest(record: &Record, world: World) -> GuestDigest {
     record
-        .top()
-        .map_or_else(|| built_in_digest(world), |top| top.digest)
+        .current_guest()
+        .map_or_else(|| built_in_digest(world), |guest| guest.digest)
 }
 
 /// Has the server of this process follow the record, and waits until it has loaded the chosen guest; returns the effect and the

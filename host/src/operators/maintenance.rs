@@ -12,7 +12,7 @@ use super::installation::{Answer, Installation};
 use crate::backup::{self, last};
 use crate::check::InstallationStores;
 use crate::content::{Content, ContentLocation, OneTimeFiles};
-use svc_database::Files;
+use svc_database::DatabaseFiles;
 
 /// Operation of `svc backup`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -73,7 +73,7 @@ impl CheckAll {
             control: at.control.clone(),
             content,
             once: Some(OneTimeFiles::open(&at.data.join("once"))?),
-            files: Files::open(&at.data.join("backends"))?,
+            files: DatabaseFiles::open(&at.data.join("backends"))?,
         };
         let found = run_on_thread(at, "check", async move || stores.check().await).await?;
         Answer::new(&found, "")

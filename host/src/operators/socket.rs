@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::installation::{Answer, Installation, ProgressSink, ProgressStep};
-use super::{Operation, reach};
+use super::{Operation, dispatch};
 use crate::app::SharedApp;
 use crate::guests::watch::WatcherHandle;
 

@@ -31,7 +31,7 @@ impl SocketLimits {
         let kept = cap.whole - cap.strangers;
         Self {
             of_client: limits.sockets_per_ip,
-            of_network: cap.of_client,
+            of_network: cap.per_client,
             of_backend: limits.sockets_per_backend,
             of_server: cap.whole,
             open_to_all: cap.strangers,
@@ -162,11 +162,11 @@ impl Drop for Permit {
         let mut counts = self.quotas.counts();
         counts.total = counts.total.saturating_sub(1);
         counts.streams = counts.streams.saturating_sub(u64::from(self.is_stream));
-        counts.by_client.decrement(&self.client);
+        counts.by_client.give_back(&self.client);
         if let Some(network) = network(self.client) {
-            counts.by_network.decrement(&network);
+            counts.by_network.give_back(&network);
         }
-        counts.by_backend.decrement(&self.backend);
+        counts.by_backend.give_back(&self.backend);
         if counts.sockets() == 0 {
             self.quotas.gone.notify_waiters();
         }

@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_signature_is_of_one_body_by_one_of_the_secrets_for_a_while() {
-        use SignatureError::{Malformed, Missing, Stale, Wrong};
+        use SignatureError::{Malformed, Missing, Stale, Mismatch};
         let by = |secret: &str, seconds: i64| sign(secret, b"{}", NOW.plus_seconds(seconds));
         let good = by("whsec_new", 0);
         let tag = good.split_once("v1=").unwrap().1;
@@ -135,15 +135,15 @@ mod tests {
             (by("whsec_new", 300), Ok(())),
             (by("whsec_new", -301), Err(Stale)),
             (by("whsec_new", 301), Err(Stale)),
-            (by("whsec_other", 0), Err(Wrong)),
+            (by("whsec_other", 0), Err(Mismatch)),
             (format!("t={time},v1={},v1={tag}", "0".repeat(64)), Ok(())),
             (format!("t={time},v0=abc,v1={tag}"), Ok(())),
             (format!(" t={time}, v1={tag}"), Ok(())),
-            (format!("t={},v1={tag}", time - 1), Err(Wrong)),
+            (format!("t={},v1={tag}", time - 1), Err(Mismatch)),
             (format!("t={time},v0={tag}"), Err(Malformed)),
-            (format!("t={time},v1=é{}", &tag[2..]), Err(Wrong)),
-            (format!("t={time},v1={}", &tag[1..]), Err(Wrong)),
-            (format!("t={time},v1=+{}", &tag[1..]), Err(Wrong)),
+            (format!("t={time},v1=é{}", &tag[2..]), Err(Mismatch)),
+            (format!("t={time},v1={}", &tag[1..]), Err(Mismatch)),
+            (format!("t={time},v1=+{}", &tag[1..]), Err(Mismatch)),
             (format!("t={time},t={time},v1={tag}"), Err(Malformed)),
             (format!("v1={tag}"), Err(Malformed)),
             (format!("t=soon,v1={tag}"), Err(Malformed)),
@@ -152,6 +152,6 @@ mod tests {
             assert_eq!(check(Some(&header), "{}"), expected, "{header}");
         }
         assert_eq!(check(None, "{}"), Err(Missing));
-        assert_eq!(check(Some(&good), "{ }"), Err(Wrong), "another body");
+        assert_eq!(check(Some(&good), "{ }"), Err(Mismatch), "another body");
     }
 }

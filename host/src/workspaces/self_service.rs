@@ -206,7 +206,7 @@ fn choose_slug(
             false => Ok(slug),
         };
     }
-    let made = slugified(display_name);
+    let made = slugify(display_name);
     // A slug in the form of an id could be mistaken for the id of another workspace.
     let made = match made.as_str() {
         "" => FALLBACK_SLUG.to_owned(),

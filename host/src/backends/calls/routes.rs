@@ -23,7 +23,7 @@ use crate::deployments::pages::{Kind, Page};
 use crate::deployments::serve::LookupError;
 use crate::http::client_ip::ClientIp;
 use crate::http::context::Context;
-use crate::http::extract::{NoQuery, UnreadBody, check_once, invalid};
+use crate::http::extract::{NoQuery, UnreadBody, check_single_headers, invalid};
 use crate::http::hosts::Host;
 use crate::http::problem::{Code, Problem};
 use crate::http::rate_limit::RateLimits;
@@ -181,7 +181,7 @@ async fn authenticate_owner(
     for value in presented {
         headers.append(header::AUTHORIZATION, value);
     }
-    check_once(&headers, &[header::AUTHORIZATION])?;
+    check_single_headers(&headers, &[header::AUTHORIZATION])?;
     let caller = match calls.authenticator.identify(&headers).await? {
         access::Identity::Known(caller) => caller,
         access::Identity::Nobody => return Err(credential_missing()),

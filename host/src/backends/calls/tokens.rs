@@ -10,7 +10,7 @@ use crate::deployments::pages::Page;
 use crate::deployments::serve::LookupError;
 use crate::http::client_ip::ClientIp;
 use crate::http::hosts::Host;
-use crate::http::rate_limit::{Draw, Rule, Spent};
+use crate::http::rate_limit::{Draw, Rule, BucketEmpty};
 
 /// Tokens drawn for a call: from the client's bucket, then from the deployment's, if the page exists.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Tokens {
         client: &ClientIp,
         page: &Page,
         more: usize,
-    ) -> Result<(), Spent> {
+    ) -> Result<(), BucketEmpty> {
         let Some(more) = u32::try_from(more).ok().and_then(NonZeroU32::new) else {
             return Ok(());
         };
@@ -64,10 +64,10 @@ impl Tokens {
     }
 
     /// The error of a call that found a bucket empty.
-    pub fn refusal(&self, calls: &CallState) -> Option<Spent> {
+    pub fn refusal(&self, calls: &CallState) -> Option<BucketEmpty> {
         match (self.of_client, self.of_deployment) {
-            (Draw::Empty, _) => Some(calls.rate_limits.by_client(Rule::Op).spent()),
-            (_, Some(Draw::Empty)) => Some(calls.rate_limits.op_deployment.spent()),
+            (Draw::Empty, _) => Some(calls.rate_limits.by_client(Rule::Op).empty_error()),
+            (_, Some(Draw::Empty)) => Some(calls.rate_limits.op_deployment.empty_error()),
             _ => None,
         }
     }

@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::content::{self, Artifact, Content, ContentLocation, Digest, OneTimeFiles};
 use crate::control::audit::AuditAction;
 use crate::control::events::{self, Event};
-use crate::control::{Control, Error, answers};
+use crate::control::{Control, Error, kept_answers};
 use crate::deployments;
 use crate::deployments::publication::announce_slug;
 use crate::projects;

@@ -64,7 +64,7 @@ impl Upgrade {
                 .header(header::SEC_WEBSOCKET_VERSION, VERSION));
         }
         let key = headers.get(header::SEC_WEBSOCKET_KEY);
-        let answer = key.and_then(answer_to).ok_or_else(|| {
+        let answer = key.and_then(accept_key).ok_or_else(|| {
             invalid(
                 "`Sec-WebSocket-Key` must be 16 bytes in base64, made anew for each connection.",
             )

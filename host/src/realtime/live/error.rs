@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::backends::BackendError;
-use crate::http::rate_limit::Spent;
+use crate::http::rate_limit::BucketEmpty;
 use crate::http::websocket::Close;
 use crate::realtime::RoomError;
 use crate::realtime::frames::FrameError;
@@ -13,7 +13,7 @@ use crate::realtime::frames::FrameError;
 pub(super) enum LiveError {
     /// A bucket of calls is empty.
     #[error(transparent)]
-    Spent(#[from] Spent),
+    BucketEmpty(#[from] BucketEmpty),
     /// A quota of sockets is reached.
     #[error(transparent)]
     Quota(#[from] RoomError),

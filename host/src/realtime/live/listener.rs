@@ -13,6 +13,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::board::Board;
 use super::budget::AnswerBudget;
+use super::connection::{ConnectionContext, StreamEvent, Transport};
 use super::error::LiveError;
 use super::identity::SignIn;
 use super::protocol;

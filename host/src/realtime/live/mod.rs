@@ -7,6 +7,7 @@
 mod backlog;
 mod board;
 mod budget;
+mod connection;
 mod error;
 mod identity;
 mod listener;

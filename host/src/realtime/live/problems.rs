@@ -22,7 +22,7 @@ impl From<LiveError> for Problem {
 impl From<&LiveError> for Problem {
     fn from(error: &LiveError) -> Self {
         match error {
-            LiveError::Spent(spent) => spent.clone().into(),
+            LiveError::BucketEmpty(spent) => spent.clone().into(),
             LiveError::Quota(reached) => reached.clone().into(),
             LiveError::IdInUse(id) => invalid(format!(
                 "`{id}` is in use, and ends by this: subscribe with another id, or unsubscribe first."

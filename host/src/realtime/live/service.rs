@@ -137,7 +137,7 @@ impl Live {
     /// Draws a token from the client's bucket of calls.
     ///
     /// # Errors
-    /// [`LiveError::Spent`].
+    /// [`LiveError::BucketEmpty`].
     pub(super) fn draw_client_token(
         &self,
         client: &IpAddr,
@@ -200,7 +200,7 @@ impl Live {
     /// Draws a token from the page's bucket of calls.
     ///
     /// # Errors
-    /// [`LiveError::Spent`].
+    /// [`LiveError::BucketEmpty`].
     pub(super) fn draw_page_token(
         &self,
         page: &DeploymentId,

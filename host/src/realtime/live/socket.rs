@@ -7,6 +7,7 @@ use super::Live;
 use super::backlog::{Backlog, ParsedFrame};
 use super::error::LiveError;
 use super::listener::Listener;
+use super::connection::{ConnectionContext, Transport};
 use super::listeners::Admission;
 use super::protocol::{self, Frame, Refusal};
 use super::service::{DrawnTokens, SubscribeRequest};

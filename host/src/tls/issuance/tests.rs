@@ -334,7 +334,7 @@ async fn so_many_names_are_under_way() {
     for number in 0..2 * MAX_PENDING_NAMES {
         world
             .issuance
-            .begin(&format!("{number}.pages.example.com"), Some(acme()));
+            .start_order(&format!("{number}.pages.example.com"), Some(acme()));
     }
     assert_eq!(world.issuance.state().pending.len(), MAX_PENDING_NAMES);
     drop(gate);
