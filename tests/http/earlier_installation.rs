@@ -32,7 +32,7 @@ fn copy_folder(from: &Path, to: &Path) {
         let to = to.join(path.file_name().unwrap());
         match path.is_dir() {
             true => copy_folder(&path, &to),
-            false => drop(std::fs::copy_folder(&path, &to).unwrap()),
+            false => drop(std::fs::copy(&path, &to).unwrap()),
         }
     }
 }
@@ -43,16 +43,19 @@ fn install_earlier_data(data: &Path) {
         // A directory that nobody has used has none.
         let _ = std::fs::remove_file(data.join(file));
     }
-    create_database(&data.join("control.db"), include_str!("before/control.sql"));
+    create_database(
+        &data.join("control.db"),
+        include_str!("earlier_installation/control.sql"),
+    );
     let backend = data.join("backends").join(BACKEND);
     std::fs::create_dir_all(&backend).unwrap();
     create_database(
         &backend.join("default.db"),
-        include_str!("before/default.sql"),
+        include_str!("earlier_installation/default.sql"),
     );
     let before = Path::new(env!("CARGO_MANIFEST_DIR")).join("http/earlier_installation");
     let history = "0000000001.history";
-    std::fs::copy_folder(before.join(history), backend.join(history)).unwrap();
+    std::fs::copy(before.join(history), backend.join(history)).unwrap();
     copy_folder(&before.join("content"), &data.join("content"));
 }
 

@@ -132,8 +132,8 @@ impl LaneServer {
 
     /// Has as many strangers as there are threads hold them all.
     async fn occupy_all_threads(&self) -> Vec<JoinHandle<Answer>> {
-        let all =
-            (0..threads()).map(|client| send_in_background(self.share_request(client, ENDLESS)));
+        let all = (0..lane_threads())
+            .map(|client| send_in_background(self.share_request(client, ENDLESS)));
         let all = all.collect();
         self.wait_until_running("stranger", lane_threads()).await;
         all
@@ -340,7 +340,7 @@ async fn nobody_holds_the_threads_of_others() {
             .request(&site.server, Method::POST, "/api/v1/deploy")
             .json(&body)
     };
-    let held: Vec<_> = (0..threads() + 3)
+    let held: Vec<_> = (0..lane_threads() + 3)
         .map(|_| send_in_background(share_by(&greedy, ENDLESS)))
         .collect();
     site.wait_until_running("owner", lane_threads()).await;

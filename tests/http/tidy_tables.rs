@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use svc::control::{Control, File, TABLES};
+use svc::control::{Control, TABLES, TableFile};
 
 /// Tables that a domain reads and that are another's, each with its reason. `overview` is what operators see of all domains.
 const READS: &[(&str, &str, &str)] = &[
@@ -199,8 +199,8 @@ fn every_table_is_in_the_file_that_the_list_names() {
     let data = tempfile::tempdir().unwrap();
     drop(Control::open(data.path()).unwrap());
     for (name, file) in [
-        ("control.db", File::Control),
-        ("counters.db", File::Counters),
+        ("control.db", TableFile::Control),
+        ("counters.db", TableFile::Counters),
     ] {
         let listed = TABLES.iter().filter(|table| table.file == file);
         let listed: BTreeSet<_> = listed.map(|table| table.name.to_owned()).collect();

@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_signature_is_of_one_body_by_one_of_the_secrets_for_a_while() {
-        use SignatureError::{Malformed, Missing, Stale, Mismatch};
+        use SignatureError::{Malformed, Mismatch, Missing, Stale};
         let by = |secret: &str, seconds: i64| sign(secret, b"{}", NOW.plus_seconds(seconds));
         let good = by("whsec_new", 0);
         let tag = good.split_once("v1=").unwrap().1;

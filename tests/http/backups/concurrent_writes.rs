@@ -8,7 +8,7 @@ use serde_json::json;
 use svc::content::ContentLock;
 use svc_tests::{ReadAnswer, TestServer, disk};
 
-use super::{BackupFolder, page};
+use super::{BackupFolder, get_page};
 use crate::owner::text;
 use crate::project_fixture::{GUESTS, ProjectFixture, names as names_of};
 use crate::svc;
@@ -88,7 +88,7 @@ async fn what_was_answered_before_a_backup_began_is_in_it_while_eight_write() {
         assert_eq!(found["errors"], json!([]));
         let process = svc().serve(&data, &[]).await;
         for slug in shares {
-            assert_eq!(page(&process, &slug).await, slug, "round {round}");
+            assert_eq!(get_page(&process, &slug).await, slug, "round {round}");
         }
         let url = process.url("/room/api/query");
         let sql = json!({ "sql": "SELECT json_group_array(name) AS names FROM guests" });

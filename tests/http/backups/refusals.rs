@@ -3,7 +3,7 @@
 use serde_json::json;
 use svc_tests::disk;
 
-use super::{BackupFolder, assert_whole, page, populated_fixture};
+use super::{BackupFolder, assert_whole, get_page, populated_fixture};
 use crate::owner::text;
 use crate::project_fixture::{GUESTS, ProjectFixture};
 use crate::svc;
@@ -27,7 +27,7 @@ async fn a_backup_counts_once_it_is_complete_whatever_fails_then() {
     let process = svc()
         .serve(&folder_of_backups.restore("data").await, &[])
         .await;
-    assert_eq!(page(&process, "newer").await, "newer");
+    assert_eq!(get_page(&process, "newer").await, "newer");
     process.kill().await;
 }
 

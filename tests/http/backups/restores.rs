@@ -5,7 +5,7 @@ use svc::content::ContentLock;
 use svc::data_lock::DataLock;
 use svc_tests::TestServer;
 
-use super::{BackupFolder, assert_whole, page, populated_fixture};
+use super::{BackupFolder, assert_whole, get_page, populated_fixture};
 use crate::owner::text;
 use crate::svc;
 
@@ -38,11 +38,11 @@ async fn a_restore_keeps_what_was_there_and_waits_for_nobody() {
     assert_whole(data.path()).await;
     let process = svc().serve(data.path(), &[]).await;
     assert_eq!(process.get("/later").await.status, 404);
-    assert_eq!(page(&process, "plain").await, "plain");
+    assert_eq!(get_page(&process, "plain").await, "plain");
     process.kill().await;
     // The earlier data is moved to a directory of its own.
     let process = svc().serve(&before, &[]).await;
-    assert_eq!(page(&process, "later").await, "later");
+    assert_eq!(get_page(&process, "later").await, "later");
     process.kill().await;
     let again = folder_of_backups.run(data.path(), "restore").await.json();
     assert_ne!(again["before"], restored["before"]);

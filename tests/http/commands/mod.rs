@@ -204,7 +204,7 @@ async fn every_command_is_in_effect_when_it_is_answered() {
 fn operations() -> BTreeSet<String> {
     let all = svc::operators::Command::augment_subcommands(clap::Command::new("svc"));
     let projects = ["project list", "project show"].map(str::to_owned);
-    let paths = all.get_subcommands().flat_map(paths);
+    let paths = all.get_subcommands().flat_map(command_paths);
     paths.chain(projects).collect()
 }
 
@@ -213,7 +213,7 @@ fn command_paths(command: &clap::Command) -> Vec<String> {
     let name = command.get_name();
     let below = command.get_subcommands();
     let below = below.filter(|below| below.get_name() != "help");
-    let below: Vec<_> = below.flat_map(paths).collect();
+    let below: Vec<_> = below.flat_map(command_paths).collect();
     match below.is_empty() {
         true => vec![name.to_owned()],
         false => below.iter().map(|path| format!("{name} {path}")).collect(),

@@ -81,7 +81,7 @@ async fn populate_directory(data: &std::path::Path) {
         .run(data, &["namespace", "create", "acme", "--json"])
         .await
         .json();
-    let site = Site {
+    let site = OwnerProcess {
         process: svc().serve(data, &[]).await,
         credential: made["credential"].as_str().unwrap(),
     };

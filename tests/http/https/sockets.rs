@@ -90,11 +90,11 @@ async fn a_live_query_tells_of_a_commit() {
     let pair = local();
     let fixture = live::start_fixture_with(TestServer::builder().https(&pair)).await;
     let mut socket = live::open(&fixture).await;
-    live::first(&mut socket, "counts", "counts", &json!({ "poll": 1 })).await;
+    live::subscribe_and_read_first(&mut socket, "counts", "counts", &json!({ "poll": 1 })).await;
     fixture
         .call_ok("vote", &json!({ "poll": 1, "choice": "tea" }))
         .await;
-    let rows: Value = live::rows(&mut socket, "counts", 2).await;
+    let rows: Value = live::next_rows(&mut socket, "counts", 2).await;
     assert_eq!(rows, json!([{ "choice": "tea", "n": 1 }]));
 }
 

@@ -265,7 +265,7 @@ async fn frames_that_wait_are_bounded_and_each_is_answered() {
             .map(|n| masked_frame(0x81, frame(n).as_bytes()))
             .collect();
         let mut raw = RawWebSocket::open(address, "/room/api/live", &frames.concat());
-        let answers = (0..FRAMES).map(|_| serde_json::from_str(&raw.text()).unwrap());
+        let answers = (0..FRAMES).map(|_| serde_json::from_str(&raw.next_text()).unwrap());
         answers.collect::<Vec<Value>>()
     });
     let answers = answers.await.unwrap();
@@ -322,7 +322,7 @@ async fn an_unsubscribe_that_finds_no_room_is_done_all_the_same() {
         raw.write(&last);
         let mut answers = Vec::new();
         loop {
-            let answer: Value = serde_json::from_str(&raw.text()).unwrap();
+            let answer: Value = serde_json::from_str(&raw.next_text()).unwrap();
             let is_last = answer["id"] == "last";
             let is_refused = answer["type"] == "error";
             answers.push(answer);
@@ -342,7 +342,7 @@ async fn an_unsubscribe_that_finds_no_room_is_done_all_the_same() {
         .call_ok("vote", &json!({ "poll": 1, "choice": "tea" }))
         .await;
     fixture.call_ok("set", &json!({ "k": "x", "v": 1 })).await;
-    let next = tokio::task::spawn_blocking(move || raw.text());
+    let next = tokio::task::spawn_blocking(move || raw.next_text());
     let next: Value = serde_json::from_str(&next.await.unwrap()).unwrap();
     assert_eq!((&next["id"], &next["seq"]), (&json!("last"), &json!(2)));
 }

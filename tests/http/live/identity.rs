@@ -6,7 +6,7 @@ use svc_tests::Socket;
 use svc_tests::browser::Browser;
 
 use super::stream::Stream;
-use super::{assert_still_served, next_error, rows, subscribe, subscribe_and_read_first};
+use super::{assert_still_served, next_error, next_rows, subscribe, subscribe_and_read_first};
 use crate::visitors::GuestBook;
 
 /// A browser in which somebody has signed in.
@@ -84,7 +84,7 @@ async fn each_visitor_is_told_their_own() {
     assert_eq!(told[1]["result"]["rows"][0]["email"], "ada@example.com");
     // Bob's own has not changed.
     assert_eq!(
-        words_of_rows(&rows(&mut for_bob, "all", 2).await),
+        words_of_rows(&next_rows(&mut for_bob, "all", 2).await),
         ["of ada"]
     );
     assert_still_served(&mut for_bob).await;
@@ -114,7 +114,7 @@ async fn the_end_of_a_session_ends_what_used_it_and_nothing_else() {
     let mut bob = browser_signed_in(&guest_book, "bob").await;
     sign_guest_book(&guest_book, &mut bob, "of bob").await;
     assert_eq!(
-        words_of_rows(&rows(&mut socket, "all", 2).await),
+        words_of_rows(&next_rows(&mut socket, "all", 2).await),
         ["of bob"]
     );
 }
@@ -134,7 +134,7 @@ async fn an_action_that_becomes_a_visitors_own_is_followed_by_who_is_one() {
     guest_book.fixture.define(&[("all", sql)]).await;
     let [for_ada, nobody] = &mut sockets;
     assert_eq!(
-        rows(for_ada, "a", 2).await,
+        next_rows(for_ada, "a", 2).await,
         json!([{ "email": "ada@example.com" }])
     );
     next_error(nobody, Some("a"), "identity_required").await;
@@ -143,7 +143,7 @@ async fn an_action_that_becomes_a_visitors_own_is_followed_by_who_is_one() {
         .define(&[("all", "SELECT 'everybody' AS email")])
         .await;
     assert_eq!(
-        rows(for_ada, "a", 3).await,
+        next_rows(for_ada, "a", 3).await,
         json!([{ "email": "everybody" }])
     );
 }

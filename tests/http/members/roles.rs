@@ -109,7 +109,7 @@ pub(super) const UNSCOPED_OPERATIONS: [&str; 5] = [
 ];
 
 /// Whether somebody may do an operation in a place; where it names none, anywhere.
-fn is_allowed(row: &svc::access::Row, somebody: &RoleCaller, number: usize) -> bool {
+fn is_allowed(row: &svc::access::OperationInfo, somebody: &RoleCaller, number: usize) -> bool {
     match row.id {
         "create_workspace" => !somebody.name.contains("machine") && somebody.name != "a reader",
         "create_project" => somebody

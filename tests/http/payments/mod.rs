@@ -6,6 +6,7 @@ mod checkout;
 pub(crate) mod crashes;
 mod dev;
 mod endings;
+pub(crate) mod fake_stripe;
 mod fresh_cookies;
 mod hostile;
 mod mirror;

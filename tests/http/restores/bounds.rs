@@ -125,7 +125,7 @@ async fn history_outlives_a_kill() {
     let create = ["namespace", "create", "acme", "--json"];
     let made = svc().run(data.path(), &create).await.json();
     let credential = text(&made["credential"]);
-    let mut site = crate::crashes::Site {
+    let mut site = crate::crashes::OwnerProcess {
         process: svc().serve(data.path(), &[]).await,
         credential: &credential,
     };
@@ -133,12 +133,12 @@ async fn history_outlives_a_kill() {
     let backend = format!("/{project}/backend");
     let ddl = json!({ "ddl": "CREATE TABLE t (a)" });
     assert_eq!(site.post(&backend, ddl).await.0, 201);
-    let rows = async |site: &crate::crashes::Site<'_>| {
+    let rows = async |site: &crate::crashes::OwnerProcess<'_>| {
         let (status, detail) = site.get(&backend).await;
         assert_eq!((status, &detail["warnings"]), (200, &json!([])), "{detail}");
         named(&detail["inventory"]["tables"], "t")["rows"].clone()
     };
-    let seed = async |site: &crate::crashes::Site<'_>, n: u64| {
+    let seed = async |site: &crate::crashes::OwnerProcess<'_>, n: u64| {
         let sql = json!({ "ddl": format!("INSERT INTO t VALUES ({n})") });
         let answer = site.send_request(Method::PATCH, &backend, Some(sql)).await;
         assert_eq!(answer.expect("it answers").0, 200);

@@ -30,7 +30,7 @@ fn tables(sql: &str, writes: bool) -> StatementTables {
     };
     let found = handle.run_as_tenant(role, Duration::from_secs(5), |_| {
         handle.cost(sql)?;
-        Ok(handle.tables(sql))
+        Ok(handle.known_tables(sql))
     });
     let found = found.unwrap_or_else(|error| panic!("{sql}: {error}"));
     StatementTables::clone(&found.unwrap())
@@ -149,7 +149,7 @@ fn a_commit_concerns_who_reads_what_it_wrote() {
     assert!(!ChangedTables::default().affects(None));
     assert!(ChangedTables::All.affects(Some(&read)));
     let mut unknown = StatementTables::default();
-    unknown.any();
+    unknown.mark_unknown();
     assert!(ChangedTables::Statements(vec![Arc::new(unknown.clone())]).affects(Some(&read)));
     assert!(by("INSERT INTO counted (a) VALUES (1)").affects(Some(&unknown)));
     let mut sum = by("INSERT INTO counted (a) VALUES (1)");

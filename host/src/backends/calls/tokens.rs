@@ -10,7 +10,7 @@ use crate::deployments::pages::Page;
 use crate::deployments::serve::LookupError;
 use crate::http::client_ip::ClientIp;
 use crate::http::hosts::Host;
-use crate::http::rate_limit::{Draw, Rule, BucketEmpty};
+use crate::http::rate_limit::{BucketEmpty, Draw, Rule};
 
 /// Tokens drawn for a call: from the client's bucket, then from the deployment's, if the page exists.
 #[derive(Debug)]

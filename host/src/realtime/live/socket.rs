@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::Live;
 use super::backlog::{Backlog, ParsedFrame};
+use super::connection::{ConnectionContext, Transport};
 use super::error::LiveError;
 use super::listener::Listener;
-use super::connection::{ConnectionContext, Transport};
 use super::listeners::Admission;
 use super::protocol::{self, Frame, Refusal};
 use super::service::{DrawnTokens, SubscribeRequest};

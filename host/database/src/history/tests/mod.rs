@@ -125,7 +125,7 @@ impl HistoryFixture {
 fn replay(base: &[u8], frames: &Frames) -> Vec<u8> {
     let mut image = base.to_vec();
     for (page, data) in frames.pages.iter().zip(frames.data.chunks_exact(PAGE_SIZE)) {
-        chain::put(&mut image, *page, data).unwrap();
+        chain::write_page(&mut image, *page, data).unwrap();
     }
     image
 }
