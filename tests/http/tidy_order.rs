@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 const LAYERS: &[&[&str]] = &[
     &["config", "data_lock", "private", "telemetry"],
     &["content", "control", "data_dir", "issuers", "log", "tls"],
+    &["infra"],
     &["edge", "http", "overview"],
     &["stripe", "workspaces"],
     &["access"],

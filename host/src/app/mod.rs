@@ -75,6 +75,8 @@ shared! {
     clock: Clock,
     /// The control database.
     control: Control,
+    /// Source of ids and secrets.
+    random: Random,
     /// The guests.
     sandbox: Sandbox,
     /// Pages at their slugs.
@@ -139,32 +141,28 @@ impl App {
     /// # Errors
     /// When something below the data or cache directory cannot be opened.
     pub async fn open(config: Config, clock: Clock, random: Random) -> anyhow::Result<SharedApp> {
-        let ground = Ground::open(config, clock, random)?;
+        let ground = Ground::open(config, clock, random).await?;
         let app = Self::of(Services::open(ground).await?)?;
         Ok(SharedApp(Arc::new(app)))
     }
 
     fn of(services: Services) -> anyhow::Result<Self> {
         let ground = &services.ground;
-        let (config, clock, random) = (&ground.config, &ground.clock, &ground.random);
+        let infra = ground.infra.clone();
         let calls = services.calls();
         let metrics = Arc::clone(&services.metrics);
         Ok(Self {
-            app_tools: AppTools::new(calls.clone(), metrics, clock.clone()),
+            app_tools: AppTools::new(calls.clone(), metrics, infra.clock.clone()),
             calls,
             tools: services.tools(),
             rooms: services.rooms(),
             checkout: services.checkout(),
             live_queries: services.live_queries(),
-            dev_issuer: DevIssuer::of(config, clock, random)?.map(Arc::new),
-            landing: Arc::new(Landing::new(Arc::clone(config))),
-            hosts: Arc::new(Hosts::new(config)),
-            request_ids: Arc::new(RequestIds::new(u32::from_le_bytes(random.bytes()?))),
-            idempotency: Idempotency::new(
-                ground.control.clone(),
-                clock.clone(),
-                services.deployments.secrets.idempotency.clone(),
-            ),
+            dev_issuer: DevIssuer::of(&infra)?.map(Arc::new),
+            landing: Arc::new(Landing::new(Arc::clone(&infra.config))),
+            hosts: Arc::new(Hosts::new(&infra.config)),
+            request_ids: Arc::new(RequestIds::new(u32::from_le_bytes(infra.random.bytes()?))),
+            idempotency: Idempotency::new(infra.clone(), ground.secrets.idempotency.clone()),
             sandbox: services.sandbox,
             deployments: services.deployments,
             realtime: services.realtime,
@@ -182,9 +180,10 @@ impl App {
             rate_limits: services.rate_limits,
             metrics: services.metrics,
             gauges: services.gauges,
-            config: services.ground.config,
-            clock: services.ground.clock,
-            control: services.ground.control,
+            config: infra.config,
+            clock: infra.clock,
+            control: infra.control,
+            random: infra.random,
         })
     }
 }

@@ -22,6 +22,7 @@ use crate::envelope::Teardown;
 use crate::gauges::Gauges;
 use crate::guests;
 use crate::http::rate_limit::RateLimits;
+use crate::infra::Infra;
 use crate::mcp::Tools;
 use crate::outbound::{NO_AUTHORITIES, Outbound};
 use crate::payments::Payments;
@@ -42,10 +43,8 @@ use svc_sandbox::{FirstCode, Sandbox, SandboxConfig};
 
 /// Ground that services stand on.
 pub(super) struct Ground {
-    pub(super) config: Arc<Config>,
-    pub(super) clock: Clock,
-    pub(super) random: Random,
-    pub(super) control: Control,
+    pub(super) infra: Infra,
+    pub(super) secrets: Secrets,
     outbound: Outbound,
 }
 
@@ -81,24 +80,28 @@ struct Paying {
 
 impl Ground {
     /// Opens the control database.
-    pub(super) fn open(config: Config, clock: Clock, random: Random) -> anyhow::Result<Self> {
+    pub(super) async fn open(config: Config, clock: Clock, random: Random) -> anyhow::Result<Self> {
         let outbound = Outbound::new()?;
         if !outbound.is_believing() {
             tracing::warn!("sign-in, payments and certificates will fail: {NO_AUTHORITIES}");
         }
+        let control = Control::open(&config.data).context("opening the control database")?;
         Ok(Self {
-            control: Control::open(&config.data).context("opening the control database")?,
+            secrets: Secrets::load(&control, &random).await?,
+            infra: Infra {
+                control,
+                clock,
+                random,
+                config: Arc::new(config),
+            },
             outbound,
-            config: Arc::new(config),
-            clock,
-            random,
         })
     }
 
     fn sandbox(&self) -> anyhow::Result<Sandbox> {
-        let config = &self.config;
+        let config = &self.infra.config;
         let sandbox = Sandbox::start(SandboxConfig {
-            guests: guests::choices(&config.guests, self.clock.now()),
+            guests: guests::choices(&config.guests, self.infra.clock.now()),
             limits: config.limits.guests(),
             first_code: FirstCode::Baseline,
             ..SandboxConfig::new(config.cache.clone())
@@ -107,37 +110,38 @@ impl Ground {
     }
 
     async fn deployments(&self, sandbox: &Sandbox) -> anyhow::Result<Arc<Deployments>> {
-        let (data, limits) = (&self.config.data, &self.config.limits);
+        let infra = &self.infra;
+        let (data, limits) = (&infra.config.data, &infra.config.limits);
         let pages = Pages::new(limits.page_cache_bytes, limits.page_bytes);
         let pages = Arc::new(pages);
         let followed = Arc::clone(&pages);
-        self.control.follow(move |change| {
+        infra.control.follow(move |change| {
             if let Change::Slug(slug) = change {
                 followed.forget(slug);
             }
         });
-        let place = Place::new(data, self.config.content_url.as_ref());
+        let place = Place::new(data, infra.config.content_url.as_ref());
         let before = Place::noted(data)?;
-        let access = self.config.s3.as_ref();
+        let access = infra.config.s3.as_ref();
         let connector = Connector::new(self.outbound.clone(), limits.page_bytes);
         let content = place
-            .open(&before, access, &connector, &self.random)
+            .open(&before, access, &connector, &infra.random)
             .await?;
-        follow_content(&self.control, &content, &place, &before).await?;
+        follow_content(&infra.control, &content, &place, &before).await?;
         let deployments = Arc::new(Deployments {
-            control: self.control.clone(),
+            control: infra.control.clone(),
             content,
             once: OnceFiles::open(&data.join("once"))?,
             sandbox: sandbox.clone(),
-            clock: self.clock.clone(),
-            random: self.random.clone(),
-            config: Arc::clone(&self.config),
-            secrets: Secrets::load(&self.control, &self.random).await?,
+            clock: infra.clock.clone(),
+            random: infra.random.clone(),
+            config: Arc::clone(&infra.config),
+            secrets: self.secrets.clone(),
             runtimes: Runtimes::default(),
             reservations: Arc::default(),
             timings: Timings::default(),
             pages,
-            visits: Visits::new(u64::from_le_bytes(self.random.bytes()?)),
+            visits: Visits::new(u64::from_le_bytes(infra.random.bytes()?)),
         });
         let deleting = deployments.remember_deletions().await;
         deleting.context("looking for content that may be under deletion")?;
@@ -150,10 +154,8 @@ impl Ground {
 
     /// Makes the rooms, behind the pages: they look at those that a change is about.
     fn realtime(&self, _: &Deployments) -> Arc<Realtime> {
-        let limits = self.config.limits.clone();
-        let realtime = Realtime::new(self.clock.clone(), self.random.clone(), limits);
-        let realtime = Arc::new(realtime);
-        self.control.follow(realtime.follower());
+        let realtime = Arc::new(Realtime::new(self.infra.clone()));
+        self.infra.control.follow(realtime.follower());
         realtime
     }
 
@@ -164,10 +166,7 @@ impl Ground {
         realtime: &Arc<Realtime>,
     ) -> anyhow::Result<Arc<Backends>> {
         let backends = Arc::new(Backends::new(
-            self.control.clone(),
-            self.clock.clone(),
-            self.random.clone(),
-            Arc::clone(&self.config),
+            self.infra.clone(),
             Arc::clone(deployments),
             sandbox.clone(),
         )?);
@@ -178,20 +177,13 @@ impl Ground {
     }
 
     fn projects(&self, workspaces: &Workspaces) -> Projects {
-        Projects::new(
-            self.control.clone(),
-            self.clock.clone(),
-            self.random.clone(),
-            Arc::clone(&self.config),
-            workspaces.clone(),
-            end_not_allowed,
-        )
+        Projects::new(self.infra.clone(), workspaces.clone(), end_not_allowed)
     }
 
     fn callers(&self, workspaces: &Workspaces) -> anyhow::Result<Callers> {
-        let oauth = self.config.oauth.as_ref();
+        let oauth = self.infra.config.oauth.as_ref();
         let tokens =
-            oauth.map(|oauth| Tokens::new(oauth, self.outbound.clone(), self.clock.clone()));
+            oauth.map(|oauth| Tokens::new(oauth, self.outbound.clone(), self.infra.clock.clone()));
         let tokens = tokens.transpose().context("in oauth.issuer")?;
         Ok(Callers::new(workspaces.clone(), tokens))
     }
@@ -202,46 +194,45 @@ impl Ground {
         deployments: &Arc<Deployments>,
     ) -> anyhow::Result<Arc<Visitors>> {
         let deployments = Arc::clone(deployments);
-        let visitors = Visitors::new(projects.clone(), deployments, &self.outbound)?;
+        let visitors = Visitors::new(
+            self.infra.clone(),
+            &self.secrets.sign_in,
+            projects.clone(),
+            deployments,
+            &self.outbound,
+        )?;
         let visitors = Arc::new(visitors);
-        self.control.follow(visitors.follower());
+        self.infra.control.follow(visitors.follower());
         Ok(visitors)
     }
 
     fn purger(&self) -> Option<Arc<Purger>> {
-        let edge = self.config.edge.as_ref()?;
-        let (control, clock) = (self.control.clone(), self.clock.clone());
-        let purger = Purger::new(control, clock, self.outbound.clone(), edge);
+        let edge = self.infra.config.edge.as_ref()?;
+        let purger = Purger::new(self.infra.clone(), self.outbound.clone(), edge);
         Some(Arc::new(purger))
     }
 
     fn paying(&self, projects: &Projects) -> anyhow::Result<Paying> {
-        let (control, clock, random) = (&self.control, &self.clock, &self.random);
-        let stand_in = dev::settings(&self.config, random)?;
-        let stripe = self.config.stripe.as_ref().or(stand_in.as_ref());
+        let Infra { random, config, .. } = &self.infra;
+        let stand_in = dev::settings(config, random)?;
+        let stripe = config.stripe.as_ref().or(stand_in.as_ref());
         let provider = stripe
             .map(|settings| Stripe::new(self.outbound.clone(), settings))
             .transpose()?;
         let price = stripe.and_then(|settings| settings.plan_price.clone());
-        let billing = Billing::new(provider.clone(), price, &self.config, random.clone());
+        let billing = Billing::new(provider.clone(), price, self.infra.clone());
         let payments = Arc::new(Payments::new(
-            control.clone(),
-            clock.clone(),
-            random.clone(),
+            self.infra.clone(),
             projects.clone(),
             provider,
         ));
         // Everybody whom events of the payment provider may concern.
         let consumers: Vec<Arc<dyn Consumer>> = vec![Arc::clone(&payments) as _, Arc::new(Plans)];
         let webhooks = stripe
-            .map(|settings| Receiver::new(control.clone(), clock.clone(), settings, consumers))
+            .map(|settings| Receiver::new(self.infra.clone(), settings, consumers))
             .map(Arc::new);
         let dev_provider = stand_in
-            .map(|settings| {
-                let (config, outbound) = (&self.config, self.outbound.clone());
-                let (control, clock) = (control.clone(), clock.clone());
-                DevProvider::new(config, settings, outbound, control, clock, random.clone())
-            })
+            .map(|settings| DevProvider::new(self.infra.clone(), settings, self.outbound.clone()))
             .map(Arc::new);
         Ok(Paying {
             payments,
@@ -259,8 +250,12 @@ impl Services {
         let deployments = ground.deployments(&sandbox).await?;
         let realtime = ground.realtime(&deployments);
         let backends = ground.backends(&deployments, &sandbox, &realtime).await?;
-        let (control, clock, random) = (&ground.control, &ground.clock, &ground.random);
-        let workspaces = Workspaces::new(control.clone(), clock.clone(), random.clone());
+        let infra = &ground.infra;
+        let workspaces = Workspaces::new(
+            infra.control.clone(),
+            infra.clock.clone(),
+            infra.random.clone(),
+        );
         let projects = ground.projects(&workspaces);
         let callers = ground.callers(&workspaces)?;
         let visitors = ground.visitors(&projects, &deployments)?;
@@ -280,7 +275,7 @@ impl Services {
             workspaces.clone(),
             teardown.clone(),
             paying.billing,
-            Arc::clone(&ground.config),
+            Arc::clone(&infra.config),
         );
         let mut gauges = Gauges::default();
         let metrics = Metrics::new(|registry| {
@@ -294,7 +289,7 @@ impl Services {
             payments: paying.payments,
             webhooks: paying.webhooks,
             dev_provider: paying.dev_provider,
-            rate_limits: Arc::new(RateLimits::new(&ground.config.limits, clock)),
+            rate_limits: Arc::new(RateLimits::new(&infra.config.limits, &infra.clock)),
             metrics: Arc::new(metrics),
             gauges: Arc::new(gauges),
             sandbox,
@@ -320,7 +315,7 @@ impl Services {
             visitors: Arc::clone(&self.visitors),
             callers: self.callers.clone(),
             rate_limits: Arc::clone(&self.rate_limits),
-            config: Arc::clone(&self.ground.config),
+            config: Arc::clone(&self.ground.infra.config),
         }
     }
 
@@ -337,8 +332,8 @@ impl Services {
             realtime: Arc::clone(&self.realtime),
             payments: Arc::clone(&self.payments),
             metrics: Arc::clone(&self.metrics),
-            clock: self.ground.clock.clone(),
-            config: Arc::clone(&self.ground.config),
+            clock: self.ground.infra.clock.clone(),
+            config: Arc::clone(&self.ground.infra.config),
         }
     }
 
@@ -349,7 +344,7 @@ impl Services {
             backends: Arc::clone(&self.backends),
             deployments: Arc::clone(&self.deployments),
             visitors: Arc::clone(&self.visitors),
-            config: Arc::clone(&self.ground.config),
+            config: Arc::clone(&self.ground.infra.config),
         }
     }
 
@@ -359,7 +354,7 @@ impl Services {
             payments: Arc::clone(&self.payments),
             deployments: Arc::clone(&self.deployments),
             visitors: Arc::clone(&self.visitors),
-            config: Arc::clone(&self.ground.config),
+            config: Arc::clone(&self.ground.infra.config),
         }
     }
 
@@ -371,7 +366,7 @@ impl Services {
                 Arc::clone(&self.backends),
                 Arc::clone(&self.visitors),
                 Arc::clone(&self.rate_limits),
-                Arc::clone(&self.ground.config),
+                Arc::clone(&self.ground.infra.config),
             ),
             deployments: Arc::clone(&self.deployments),
         }

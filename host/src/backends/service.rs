@@ -18,6 +18,7 @@ use crate::control::audit::Act;
 use crate::control::{self, Control, Tx};
 use crate::deployments::publish::PublishError;
 use crate::deployments::{self, Deployments};
+use crate::infra::Infra;
 use crate::projects::{self, Project};
 use svc_base::clock::Clock;
 use svc_base::fault;
@@ -66,13 +67,16 @@ impl Backends {
     /// # Errors
     /// When a directory cannot be opened.
     pub fn new(
-        control: Control,
-        clock: Clock,
-        random: Random,
-        config: Arc<Config>,
+        infra: Infra,
         deployments: Arc<Deployments>,
         sandbox: Sandbox,
     ) -> anyhow::Result<Self> {
+        let Infra {
+            control,
+            clock,
+            random,
+            config,
+        } = infra;
         Ok(Self {
             databases: Arc::new(Databases::open(
                 &config.data,

@@ -13,6 +13,7 @@ use super::views::MatchedBy;
 use crate::control::audit::Act;
 use crate::control::{self, Control, Tx};
 use crate::deployments::pages::{Kind, Page};
+use crate::infra::Infra;
 use crate::projects::{self, ProjectError, Projects};
 use crate::stripe::{Consumer, Found, Reference, Stripe, Subject, ledger};
 use svc_base::clock::{Clock, Timestamp};
@@ -40,17 +41,11 @@ pub struct Payments {
 
 impl Payments {
     /// The payments in a control database, with a provider if one is configured.
-    pub fn new(
-        control: Control,
-        clock: Clock,
-        random: Random,
-        projects: Projects,
-        stripe: Option<Stripe>,
-    ) -> Self {
+    pub fn new(infra: Infra, projects: Projects, stripe: Option<Stripe>) -> Self {
         Self {
-            control,
-            clock,
-            random,
+            control: infra.control,
+            clock: infra.clock,
+            random: infra.random,
             projects,
             stripe,
             locks: CheckoutLocks::default(),

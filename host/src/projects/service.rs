@@ -13,6 +13,7 @@ use crate::config::Config;
 use crate::control::answers::Keep;
 use crate::control::audit::Act;
 use crate::control::{Control, Error, Tx};
+use crate::infra::Infra;
 use crate::workspaces::{Caller, Principal, WorkspaceError, WorkspaceRef, Workspaces};
 use svc_base::clock::Clock;
 use svc_base::ids::{ProjectId, WorkspaceId};
@@ -34,14 +35,13 @@ pub struct Projects {
 
 impl Projects {
     /// The projects in a control database.
-    pub fn new(
-        control: Control,
-        clock: Clock,
-        random: Random,
-        config: Arc<Config>,
-        workspaces: Workspaces,
-        end_sessions: EndSessions,
-    ) -> Self {
+    pub fn new(infra: Infra, workspaces: Workspaces, end_sessions: EndSessions) -> Self {
+        let Infra {
+            control,
+            clock,
+            random,
+            config,
+        } = infra;
         Self {
             control,
             clock,

@@ -18,14 +18,13 @@ use super::quotas::Reached;
 use super::requests::SendMessage;
 use super::room::{Page, Summary};
 use crate::backends::Occupancy;
-use crate::config::Limits;
 use crate::control::Change;
 use crate::deployments::Deployments;
 use crate::deployments::pages;
 use crate::deployments::serve::LookupError;
 use crate::http::websocket::Close;
+use crate::infra::Infra;
 use crate::visitors::Visitors;
-use svc_base::clock::Clock;
 use svc_base::counted;
 use svc_base::ids::BackendId;
 use svc_base::random::{NoRandomness, Random};
@@ -83,12 +82,13 @@ impl From<Reached> for RoomError {
 
 impl Realtime {
     /// A server without rooms, yet.
-    pub fn new(clock: Clock, random: Random, limits: Limits) -> Self {
+    pub fn new(infra: Infra) -> Self {
+        let limits = infra.config.limits.clone();
         Self {
-            hub: Arc::new(Hub::new(clock, limits)),
+            hub: Arc::new(Hub::new(infra.clock, limits)),
             listeners: Arc::default(),
             identified: Arc::default(),
-            random,
+            random: infra.random,
         }
     }
 

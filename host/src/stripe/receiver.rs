@@ -10,6 +10,7 @@ use super::signature::{self, SignatureError};
 use super::{Found, ledger};
 use crate::config;
 use crate::control::{self, Control, Tx};
+use crate::infra::Infra;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::fault;
 
@@ -51,16 +52,11 @@ pub struct Receiver {
 
 impl Receiver {
     /// The receiver for a configured provider.
-    pub fn new(
-        control: Control,
-        clock: Clock,
-        settings: &config::Stripe,
-        consumers: Vec<Arc<dyn Consumer>>,
-    ) -> Self {
+    pub fn new(infra: Infra, settings: &config::Stripe, consumers: Vec<Arc<dyn Consumer>>) -> Self {
         let secrets = settings.webhook_secret.0.iter();
         Self {
-            control,
-            clock,
+            control: infra.control,
+            clock: infra.clock,
             keys: secrets.map(|secret| signature::key(secret)).collect(),
             live: settings.is_live(),
             consumers,

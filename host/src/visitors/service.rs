@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use ring::hmac;
+
 use super::model::{Visitor, VisitorError};
 use super::providers::Providers;
 use super::sessions::HeldSessions;
@@ -12,6 +14,7 @@ use crate::config::Config;
 use crate::control::{self, Change, Control, Tx};
 use crate::deployments::Deployments;
 use crate::deployments::pages::{Kind, Page};
+use crate::infra::Infra;
 use crate::outbound::Outbound;
 use crate::projects::{Project, Projects};
 use svc_base::clock::Clock;
@@ -42,20 +45,26 @@ impl Visitors {
     /// # Errors
     /// When the settings of a provider cannot be used.
     pub fn new(
+        infra: Infra,
+        secret: &hmac::Key,
         projects: Projects,
         deployments: Arc<Deployments>,
         outbound: &Outbound,
     ) -> anyhow::Result<Self> {
-        let (control, clock) = (deployments.control.clone(), deployments.clock.clone());
-        let config = Arc::clone(&deployments.config);
+        let Infra {
+            control,
+            clock,
+            random,
+            config,
+        } = infra;
         Ok(Self {
             providers: Providers::new(&config.providers, outbound, &clock)?,
-            states: States::new(&deployments.secrets.sign_in)?,
-            random: deployments.random.clone(),
+            states: States::new(secret)?,
             tickets: Tickets::default(),
             held: Arc::default(),
             control,
             clock,
+            random,
             config,
             deployments,
             projects,

@@ -2,9 +2,9 @@
 
 pub mod routes;
 
-use crate::config::Config;
 use crate::control::{self, Tx};
 use crate::http::problem::{Code, Problem};
+use crate::infra::Infra;
 use crate::stripe::{
     CheckoutOutcome, Consumer, Event, Fact, Found, PlanCheckout, Stripe, StripeError,
 };
@@ -46,17 +46,12 @@ pub enum BillingError {
 
 impl Billing {
     /// With a provider and its price of the plan `pro`, or without one.
-    pub fn new(
-        provider: Option<Stripe>,
-        price: Option<String>,
-        config: &Config,
-        random: Random,
-    ) -> Self {
+    pub fn new(provider: Option<Stripe>, price: Option<String>, infra: Infra) -> Self {
         Self {
             provider,
             price,
-            back: format!("{}/", config.base_url),
-            random,
+            back: format!("{}/", infra.config.base_url),
+            random: infra.random,
         }
     }
 
