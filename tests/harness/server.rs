@@ -376,7 +376,7 @@ impl TestServer {
 
     /// The visits of a page that are written down.
     pub async fn visits(&self, slug: &str) -> u64 {
-        self.server.app().deployments.flush_visits().await.unwrap();
+        self.server.app().serving.flush_visits().await.unwrap();
         self.written_visits(slug).await
     }
 

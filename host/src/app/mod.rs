@@ -1,5 +1,6 @@
 //! The application: every service, made from its parts, and what all handlers share.
 
+mod deployments;
 mod services;
 
 use std::sync::Arc;
@@ -13,14 +14,24 @@ use crate::accounts::Accounts;
 use crate::backends::Backends;
 use crate::backends::calls::routes::Calls;
 use crate::config::Config;
+use crate::content::Content;
 use crate::control::Control;
-use crate::deployments::Deployments;
+use crate::deployments::collection::Collector;
+use crate::deployments::frontends::Frontends;
+use crate::deployments::publication::Pipeline;
+use crate::deployments::publication::runtime::Runtimes;
+use crate::deployments::reports::Reports;
+use crate::deployments::rerender::Rerenderer;
+use crate::deployments::revisions::Revisions;
+use crate::deployments::serving::{Expiry, Serving};
+use crate::deployments::shares::Shares;
 use crate::edge::Purger;
 use crate::envelope::Teardown;
 use crate::gauges::Gauges;
 use crate::http::hosts::Hosts;
 use crate::http::rate_limit::RateLimits;
 use crate::http::request_ids::RequestIds;
+use crate::infra::Infra;
 use crate::landing::Landing;
 use crate::mcp::Tools;
 use crate::mcp::app::AppTools;
@@ -75,12 +86,32 @@ shared! {
     clock: Clock,
     /// The control database.
     control: Control,
-    /// Source of ids and secrets.
-    random: Random,
+    /// Values that every service is built on.
+    infra: Infra,
     /// The guests.
     sandbox: Sandbox,
+    /// Sources and pages by their digests.
+    content: Content,
     /// Pages at their slugs.
-    deployments: Arc<Deployments>,
+    serving: Arc<Serving>,
+    /// End of quick shares whose time is over.
+    expiry: Expiry,
+    /// Scripts that pages name.
+    runtimes: Arc<Runtimes>,
+    /// Pipeline from a source to what a slug answers.
+    pipeline: Arc<Pipeline>,
+    /// Pages of projects.
+    frontends: Arc<Frontends>,
+    /// History of frontends.
+    revisions: Arc<Revisions>,
+    /// Pages that anybody publishes, for a time.
+    shares: Arc<Shares>,
+    /// Renders pages again that another guest has rendered.
+    rerenderer: Arc<Rerenderer>,
+    /// Deletes content that nothing refers to.
+    collector: Arc<Collector>,
+    /// Reports of abuse.
+    reports: Arc<Reports>,
     /// Projects' databases and their actions.
     backends: Arc<Backends>,
     /// Rooms in which pages talk to each other.
@@ -164,7 +195,17 @@ impl App {
             request_ids: Arc::new(RequestIds::new(u32::from_le_bytes(infra.random.bytes()?))),
             idempotency: Idempotency::new(infra.clone(), ground.secrets.idempotency.clone()),
             sandbox: services.sandbox,
-            deployments: services.deployments,
+            content: services.deployments.content,
+            serving: services.deployments.serving,
+            expiry: services.deployments.expiry,
+            runtimes: services.deployments.runtimes,
+            pipeline: services.deployments.pipeline,
+            frontends: services.deployments.frontends,
+            revisions: services.deployments.revisions,
+            shares: services.deployments.shares,
+            rerenderer: services.deployments.rerenderer,
+            collector: services.deployments.collector,
+            reports: services.deployments.reports,
             realtime: services.realtime,
             backends: services.backends,
             workspaces: services.workspaces,
@@ -180,10 +221,10 @@ impl App {
             rate_limits: services.rate_limits,
             metrics: services.metrics,
             gauges: services.gauges,
-            config: infra.config,
-            clock: infra.clock,
-            control: infra.control,
-            random: infra.random,
+            config: Arc::clone(&infra.config),
+            clock: infra.clock.clone(),
+            control: infra.control.clone(),
+            infra,
         })
     }
 }

@@ -4,19 +4,15 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 
+use super::deployments::Deployments;
 use crate::access::{Callers, Tokens};
 use crate::accounts::{Accounts, Billing, Plans};
 use crate::backends::Backends;
 use crate::backends::calls::routes::Calls;
 use crate::config::Config;
-use crate::content::{Connector, OnceFiles, Place};
-use crate::control::{Change, Control, Secrets};
-use crate::deployments::Deployments;
-use crate::deployments::operators::follow_content;
-use crate::deployments::pages::Pages;
-use crate::deployments::runtime::Runtimes;
-use crate::deployments::timings::Timings;
-use crate::deployments::visits::Visits;
+use crate::control::{Control, Secrets};
+use crate::deployments::publication::Capacity;
+use crate::deployments::serving::Serving;
 use crate::edge::Purger;
 use crate::envelope::Teardown;
 use crate::gauges::Gauges;
@@ -45,13 +41,13 @@ use svc_sandbox::{FirstCode, Sandbox, SandboxConfig};
 pub(super) struct Ground {
     pub(super) infra: Infra,
     pub(super) secrets: Secrets,
-    outbound: Outbound,
+    pub(super) outbound: Outbound,
 }
 
 /// Services of the domains.
 pub(super) struct Services {
     pub(super) sandbox: Sandbox,
-    pub(super) deployments: Arc<Deployments>,
+    pub(super) deployments: Deployments,
     pub(super) realtime: Arc<Realtime>,
     pub(super) backends: Arc<Backends>,
     pub(super) workspaces: Workspaces,
@@ -109,51 +105,8 @@ impl Ground {
         sandbox.context("starting the sandbox")
     }
 
-    async fn deployments(&self, sandbox: &Sandbox) -> anyhow::Result<Arc<Deployments>> {
-        let infra = &self.infra;
-        let (data, limits) = (&infra.config.data, &infra.config.limits);
-        let pages = Pages::new(limits.page_cache_bytes, limits.page_bytes);
-        let pages = Arc::new(pages);
-        let followed = Arc::clone(&pages);
-        infra.control.follow(move |change| {
-            if let Change::Slug(slug) = change {
-                followed.forget(slug);
-            }
-        });
-        let place = Place::new(data, infra.config.content_url.as_ref());
-        let before = Place::noted(data)?;
-        let access = infra.config.s3.as_ref();
-        let connector = Connector::new(self.outbound.clone(), limits.page_bytes);
-        let content = place
-            .open(&before, access, &connector, &infra.random)
-            .await?;
-        follow_content(&infra.control, &content, &place, &before).await?;
-        let deployments = Arc::new(Deployments {
-            control: infra.control.clone(),
-            content,
-            once: OnceFiles::open(&data.join("once"))?,
-            sandbox: sandbox.clone(),
-            clock: infra.clock.clone(),
-            random: infra.random.clone(),
-            config: Arc::clone(&infra.config),
-            secrets: self.secrets.clone(),
-            runtimes: Runtimes::default(),
-            reservations: Arc::default(),
-            timings: Timings::default(),
-            pages,
-            visits: Visits::new(u64::from_le_bytes(infra.random.bytes()?)),
-        });
-        let deleting = deployments.remember_deletions().await;
-        deleting.context("looking for content that may be under deletion")?;
-        let burnt = deployments.finish_burning().await;
-        burnt.context("removing burnt shares")?;
-        let ended = deployments.end_unfinished().await;
-        ended.context("ending interrupted creations")?;
-        Ok(deployments)
-    }
-
     /// Makes the rooms, behind the pages: they look at those that a change is about.
-    fn realtime(&self, _: &Deployments) -> Arc<Realtime> {
+    fn realtime(&self) -> Arc<Realtime> {
         let realtime = Arc::new(Realtime::new(self.infra.clone()));
         self.infra.control.follow(realtime.follower());
         realtime
@@ -161,13 +114,13 @@ impl Ground {
 
     async fn backends(
         &self,
-        deployments: &Arc<Deployments>,
+        capacity: &Capacity,
         sandbox: &Sandbox,
         realtime: &Arc<Realtime>,
     ) -> anyhow::Result<Arc<Backends>> {
         let backends = Arc::new(Backends::new(
             self.infra.clone(),
-            Arc::clone(deployments),
+            capacity.clone(),
             sandbox.clone(),
         )?);
         backends.count_rooms_by(realtime.counter());
@@ -191,14 +144,13 @@ impl Ground {
     fn visitors(
         &self,
         projects: &Projects,
-        deployments: &Arc<Deployments>,
+        serving: &Arc<Serving>,
     ) -> anyhow::Result<Arc<Visitors>> {
-        let deployments = Arc::clone(deployments);
         let visitors = Visitors::new(
             self.infra.clone(),
             &self.secrets.sign_in,
             projects.clone(),
-            deployments,
+            Arc::clone(serving),
             &self.outbound,
         )?;
         let visitors = Arc::new(visitors);
@@ -247,9 +199,12 @@ impl Services {
     /// Opens everything below the data directory. Guests go on loading in the background.
     pub(super) async fn open(ground: Ground) -> anyhow::Result<Self> {
         let sandbox = ground.sandbox()?;
-        let deployments = ground.deployments(&sandbox).await?;
-        let realtime = ground.realtime(&deployments);
-        let backends = ground.backends(&deployments, &sandbox, &realtime).await?;
+        let deployments = Deployments::open(&ground, &sandbox).await?;
+        // Pages forget a change first, and then the rooms look at them.
+        let realtime = ground.realtime();
+        let backends = ground
+            .backends(&deployments.capacity, &sandbox, &realtime)
+            .await?;
         let infra = &ground.infra;
         let workspaces = Workspaces::new(
             infra.control.clone(),
@@ -258,7 +213,7 @@ impl Services {
         );
         let projects = ground.projects(&workspaces);
         let callers = ground.callers(&workspaces)?;
-        let visitors = ground.visitors(&projects, &deployments)?;
+        let visitors = ground.visitors(&projects, &deployments.serving)?;
         let paying = ground.paying(&projects)?;
         let settled = paying.payments.settle_begun().await;
         settled.context("settling interrupted checkouts")?;
@@ -266,7 +221,7 @@ impl Services {
         let teardown = Teardown::new(
             workspaces.clone(),
             projects.clone(),
-            Arc::clone(&deployments),
+            Arc::clone(&deployments.frontends),
             Arc::clone(&backends),
             Arc::clone(&visitors),
             Arc::clone(&paying.payments),
@@ -310,7 +265,7 @@ impl Services {
     pub(super) fn calls(&self) -> Calls {
         Calls {
             backends: Arc::clone(&self.backends),
-            deployments: Arc::clone(&self.deployments),
+            serving: Arc::clone(&self.deployments.serving),
             projects: self.projects.clone(),
             visitors: Arc::clone(&self.visitors),
             callers: self.callers.clone(),
@@ -326,7 +281,9 @@ impl Services {
             accounts: self.accounts.clone(),
             projects: self.projects.clone(),
             envelope: self.teardown.clone(),
-            deployments: Arc::clone(&self.deployments),
+            shares: Arc::clone(&self.deployments.shares),
+            frontends: Arc::clone(&self.deployments.frontends),
+            revisions: Arc::clone(&self.deployments.revisions),
             visitors: Arc::clone(&self.visitors),
             backends: Arc::clone(&self.backends),
             realtime: Arc::clone(&self.realtime),
@@ -342,7 +299,7 @@ impl Services {
         Rooms {
             realtime: Arc::clone(&self.realtime),
             backends: Arc::clone(&self.backends),
-            deployments: Arc::clone(&self.deployments),
+            serving: Arc::clone(&self.deployments.serving),
             visitors: Arc::clone(&self.visitors),
             config: Arc::clone(&self.ground.infra.config),
         }
@@ -352,7 +309,7 @@ impl Services {
     pub(super) fn checkout(&self) -> CheckoutState {
         CheckoutState {
             payments: Arc::clone(&self.payments),
-            deployments: Arc::clone(&self.deployments),
+            serving: Arc::clone(&self.deployments.serving),
             visitors: Arc::clone(&self.visitors),
             config: Arc::clone(&self.ground.infra.config),
         }
@@ -368,7 +325,7 @@ impl Services {
                 Arc::clone(&self.rate_limits),
                 Arc::clone(&self.ground.infra.config),
             ),
-            deployments: Arc::clone(&self.deployments),
+            serving: Arc::clone(&self.deployments.serving),
         }
     }
 }

@@ -16,8 +16,8 @@ use crate::content::Digest;
 use crate::control::answers::Keep;
 use crate::control::audit::Act;
 use crate::control::{self, Control, Tx};
-use crate::deployments::publish::PublishError;
-use crate::deployments::{self, Deployments};
+use crate::deployments::frontends;
+use crate::deployments::publication::{Capacity, PublishError};
 use crate::infra::Infra;
 use crate::projects::{self, Project};
 use svc_base::clock::Clock;
@@ -34,7 +34,7 @@ pub struct Backends {
     pub(super) clock: Clock,
     pub(super) random: Random,
     pub(super) config: Arc<Config>,
-    pub(super) deployments: Arc<Deployments>,
+    pub(super) capacity: Capacity,
     pub(super) databases: Arc<Databases>,
     pub(super) verdicts: Verdicts,
     pub(super) actions: Cache<BackendId, Arc<Actions>, ByText>,
@@ -66,11 +66,7 @@ impl Backends {
     ///
     /// # Errors
     /// When a directory cannot be opened.
-    pub fn new(
-        infra: Infra,
-        deployments: Arc<Deployments>,
-        sandbox: Sandbox,
-    ) -> anyhow::Result<Self> {
+    pub fn new(infra: Infra, capacity: Capacity, sandbox: Sandbox) -> anyhow::Result<Self> {
         let Infra {
             control,
             clock,
@@ -95,7 +91,7 @@ impl Backends {
             clock,
             random,
             config,
-            deployments,
+            capacity,
         })
     }
 
@@ -180,7 +176,7 @@ impl Backends {
                 for entry in &detail.ledger {
                     store::append(tx, &backend.id, entry)?;
                 }
-                deployments::bind_backend(tx, &backend.project, &backend.id)?;
+                frontends::bind_backend(tx, &backend.project, &backend.id)?;
                 projects::did(tx, &backend.project, Act::BackendCreate, &backend.id, now)?;
                 keep.keep(tx, &detail)?;
                 Ok(detail)
@@ -195,7 +191,7 @@ impl Backends {
 
     /// Whether the disk has room for what an author adds.
     pub(super) fn check_disk(&self) -> Result<(), BackendError> {
-        self.deployments.check_disk().map_err(|error| match error {
+        self.capacity.check_disk().map_err(|error| match error {
             PublishError::Capacity(why) => BackendError::Capacity(why),
             other => BackendError::Internal(other.into()),
         })
@@ -328,7 +324,7 @@ impl Backends {
         let removed = self
             .control
             .write(move |tx| {
-                deployments::backend_changed(tx, &project)?;
+                frontends::backend_changed(tx, &project)?;
                 let removed = store::remove(tx, &project)?;
                 if let Some(id) = &removed {
                     projects::did(tx, &project, Act::BackendDelete, id, now)?;

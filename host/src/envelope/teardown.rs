@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::backends::Backends;
 use crate::control::audit::Act;
-use crate::deployments::Deployments;
+use crate::deployments::frontends::Frontends;
 use crate::payments::Payments;
 use crate::projects::{ProjectError, Projects};
 use crate::visitors::Visitors;
@@ -20,7 +20,7 @@ use svc_base::ids::ProjectId;
 pub struct Teardown {
     workspaces: Workspaces,
     projects: Projects,
-    deployments: Arc<Deployments>,
+    frontends: Arc<Frontends>,
     backends: Arc<Backends>,
     visitors: Arc<Visitors>,
     payments: Arc<Payments>,
@@ -31,7 +31,7 @@ impl Teardown {
     pub fn new(
         workspaces: Workspaces,
         projects: Projects,
-        deployments: Arc<Deployments>,
+        frontends: Arc<Frontends>,
         backends: Arc<Backends>,
         visitors: Arc<Visitors>,
         payments: Arc<Payments>,
@@ -39,7 +39,7 @@ impl Teardown {
         Self {
             workspaces,
             projects,
-            deployments,
+            frontends,
             backends,
             visitors,
             payments,
@@ -52,8 +52,8 @@ impl Teardown {
     }
 
     /// Returns the service of the pages that are published in projects.
-    pub fn deployments(&self) -> &Deployments {
-        &self.deployments
+    pub fn frontends(&self) -> &Frontends {
+        &self.frontends
     }
 
     /// Makes a project and all that is in it unreachable; durable when it answers.
@@ -62,7 +62,7 @@ impl Teardown {
     }
 
     async fn begin_by(&self, project: ProjectId, act: Option<Act>) -> anyhow::Result<()> {
-        self.deployments.begin_project_end(project, act).await?;
+        self.frontends.begin_project_end(project, act).await?;
         fault::point("teardown.begun");
         Ok(())
     }
@@ -93,7 +93,7 @@ impl Teardown {
     /// # Errors
     /// The database's; calling again goes on.
     pub async fn finish(&self, project: ProjectId) -> anyhow::Result<()> {
-        while self.deployments.remove_members(project).await? {
+        while self.frontends.remove_deleting(project).await? {
             fault::point("teardown.step");
         }
         fault::point("teardown.members");

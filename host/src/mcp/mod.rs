@@ -22,7 +22,9 @@ use crate::access::Callers;
 use crate::accounts::Accounts;
 use crate::backends::Backends;
 use crate::config::Config;
-use crate::deployments::Deployments;
+use crate::deployments::frontends::Frontends;
+use crate::deployments::revisions::Revisions;
+use crate::deployments::shares::Shares;
 use crate::envelope::Teardown;
 use crate::payments::Payments;
 use crate::projects::Projects;
@@ -42,8 +44,12 @@ pub struct Tools {
     pub projects: Projects,
     /// Projects with all that is in them.
     pub envelope: Teardown,
-    /// Pages at their slugs.
-    pub deployments: Arc<Deployments>,
+    /// Pages that anybody publishes, for a time.
+    pub shares: Arc<Shares>,
+    /// Pages of projects.
+    pub frontends: Arc<Frontends>,
+    /// History of frontends.
+    pub revisions: Arc<Revisions>,
     /// Visitors' sign-in and their profiles.
     pub visitors: Arc<Visitors>,
     /// Projects' databases and their actions.

@@ -86,7 +86,7 @@ impl Installation {
             data: app.config.data.clone(),
             control: app.control.clone(),
             clock: app.clock.clone(),
-            random: app.random.clone(),
+            random: app.infra.random.clone(),
             server: Some(app.clone()),
             stopped: Some(stopped),
             looks: Some(looks),

@@ -17,8 +17,8 @@ use super::{Payments, operations};
 use crate::access::idempotency::{Repeatable, Route};
 use crate::access::{Editor, Viewer};
 use crate::config::Config;
-use crate::deployments::Deployments;
-use crate::deployments::pages::{self, Page};
+use crate::deployments::serving::Serving;
+use crate::deployments::serving::pages::{self, Page};
 use crate::http::context::Context;
 use crate::http::extract::{UnreadBody, UnreadQuery, invalid};
 use crate::http::problem::{Code, Problem};
@@ -32,7 +32,7 @@ pub struct CheckoutState {
     /// Service of payments.
     pub payments: Arc<Payments>,
     /// Pages that they are begun on.
-    pub deployments: Arc<Deployments>,
+    pub serving: Arc<Serving>,
     /// Service of visitors.
     pub visitors: Arc<Visitors>,
     /// Settings in effect.
@@ -239,7 +239,7 @@ async fn frontend(
     context: &Context,
     slug: &str,
 ) -> Result<Arc<Page>, Problem> {
-    let page = state.deployments.visited(&context.host, slug).await?;
+    let page = state.serving.visited(&context.host, slug).await?;
     if page.is_frontend() {
         Ok(page)
     } else {

@@ -12,7 +12,7 @@ use super::verdict::verdict;
 use super::views::MatchedBy;
 use crate::control::audit::Act;
 use crate::control::{self, Control, Tx};
-use crate::deployments::pages::{Kind, Page};
+use crate::deployments::serving::pages::{Page, PageKind};
 use crate::infra::Infra;
 use crate::projects::{self, ProjectError, Projects};
 use crate::stripe::{Consumer, Found, Reference, Stripe, Subject, ledger};
@@ -102,7 +102,7 @@ impl Payments {
     /// # Errors
     /// `NoProject` if it is of none: a quick share, or a project that has just ended.
     pub(super) async fn project_of(&self, page: &Page) -> Result<ProjectId, PaymentError> {
-        let Kind::Frontend { host_label } = &page.kind else {
+        let PageKind::Frontend { host_label } = &page.kind else {
             return Err(PaymentError::NoProject);
         };
         let found = self.projects.by_label(host_label).await;

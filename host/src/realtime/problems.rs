@@ -1,7 +1,7 @@
 //! Errors of rooms, and ends of streams, as problems.
 
 use super::RoomError;
-use crate::deployments::serve::LookupError;
+use crate::deployments::serving::LookupError;
 use crate::http::problem::{Code, Problem};
 use crate::http::websocket::Close;
 

@@ -16,7 +16,7 @@ use super::{Realtime, RoomError, operations, socket};
 use crate::access::{Editor, Viewer};
 use crate::backends::{BackendError, Backends};
 use crate::config::Config;
-use crate::deployments::Deployments;
+use crate::deployments::serving::Serving;
 use crate::http::context::Context;
 use crate::http::extract::{UnreadBody, UnreadQuery, invalid};
 use crate::http::origin;
@@ -32,7 +32,7 @@ pub struct Rooms {
     /// Service of the backends that the rooms belong to.
     pub backends: Arc<Backends>,
     /// Pages that sockets are opened from.
-    pub deployments: Arc<Deployments>,
+    pub serving: Arc<Serving>,
     /// Visitors who are somebody.
     pub visitors: Arc<Visitors>,
     /// Settings in effect.
@@ -72,7 +72,7 @@ pub async fn join(
     mut request: Request,
 ) -> Result<Response, Problem> {
     let ends = rooms.realtime.ends();
-    let page = rooms.deployments.visited(&context.host, &slug).await?;
+    let page = rooms.serving.visited(&context.host, &slug).await?;
     let backend = page.backend.filter(|_| page.is_frontend());
     let backend = backend.ok_or(BackendError::NotFound)?;
     if !rooms.backends.is_realtime(backend).await? {

@@ -19,9 +19,7 @@ use super::requests::SendMessage;
 use super::room::{Page, Summary};
 use crate::backends::Occupancy;
 use crate::control::Change;
-use crate::deployments::Deployments;
-use crate::deployments::pages;
-use crate::deployments::serve::LookupError;
+use crate::deployments::serving::{LookupError, Serving, pages};
 use crate::http::websocket::Close;
 use crate::infra::Infra;
 use crate::visitors::Visitors;
@@ -198,13 +196,11 @@ impl Realtime {
     ///
     /// # Errors
     /// The database's; pages that could not be looked at are looked at again.
-    pub async fn tell(&self, deployments: &Deployments) -> anyhow::Result<()> {
+    pub async fn tell(&self, serving: &Serving) -> anyhow::Result<()> {
         self.hub.tell();
         for slug in self.hub.suspects() {
-            let found = match deployments.page(&slug).await {
-                Ok(page) => deployments
-                    .check(&page)
-                    .map(|()| Some((page.id, page.backend))),
+            let found = match serving.page(&slug).await {
+                Ok(page) => serving.check(&page).map(|()| Some((page.id, page.backend))),
                 Err(error) => Err(error),
             };
             let now = match found {

@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 
 use crate::app::{App, SharedApp};
 use crate::control::audit;
-use crate::deployments::rerender;
+use crate::deployments::{operators, rerender};
 use crate::guests::watch::{Asked, Watch};
 use crate::overview::running::StatusFile;
 use crate::tls::Tls;
@@ -65,8 +65,8 @@ macro_rules! periodic {
 /// Starts the periodic tasks: a line each.
 fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
     periodic! { task;
-        FLUSH_VISITS "writing views down" async |app| Ok(app.deployments.flush_visits().await?);
-        SWEEP "sweeping what has expired" async |app| app.deployments.sweep().await.map(|_| ());
+        FLUSH_VISITS "writing views down" async |app| Ok(app.serving.flush_visits().await?);
+        SWEEP "sweeping what has expired" async |app| app.expiry.sweep().await.map(|_| ());
         SWEEP "forgetting what was deleted" async |app| {
             let control = app.control.clone();
             Ok(tokio::task::spawn_blocking(move || control.forget_deleted()).await??)
@@ -78,7 +78,7 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
         };
         LISTEN "writing payments into projects' databases" async |app| app.payments.follow(&app.backends).await;
         SWEEP "ending what removed projects sold" async |app| app.payments.send_endings().await;
-        TELL "telling rooms" async |app| app.realtime.tell(&app.deployments).await;
+        TELL "telling rooms" async |app| app.realtime.tell(&app.serving).await;
         SWEEP "ending subscriptions of who has signed out" async |app| app.live_queries.live.look_at_sessions().await;
         SWEEP "closing sockets of who has signed out" async |app| app.realtime.look_at_sessions(&app.visitors).await;
         LISTEN "pinging sockets" async |app| {
@@ -89,11 +89,11 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
             app.rate_limits.tidy();
             app.backends.tidy();
             app.visitors.sweep().await?;
-            app.deployments.forget_old().await?;
+            app.shares.forget_old_tokens().await?;
             app.payments.forget_old().await?;
             Ok(app.idempotency.forget_old().await?)
         };
-        FORGET "forgetting views of what is gone" async |app| Ok(app.deployments.forget_visits().await?);
+        FORGET "forgetting views of what is gone" async |app| Ok(app.serving.forget_visits().await?);
         FORGET "forgetting the audit" async |app| {
             Ok(audit::forget_old(&app.control, app.clock.now()).await?)
         };
@@ -125,7 +125,7 @@ async fn collect((app, stop): Task) {
     let stopping = stop.clone();
     let collect = async move |app: &App| {
         let stops = || *stopping.borrow();
-        app.deployments.collect_until(stops).await.map(|_| ())
+        app.collector.collect_until(stops).await.map(|_| ())
     };
     every(COLLECT, (app, stop), "collecting unused content", collect).await;
 }
@@ -134,7 +134,7 @@ async fn collect((app, stop): Task) {
 async fn mark_orphans((app, mut stop): Task) {
     loop {
         tokio::select! {
-            marked = app.deployments.mark_orphans() => match marked {
+            marked = app.collector.mark_orphans() => match marked {
                 Ok(()) => return,
                 Err(error) => {
                     tracing::error!(error = format!("{error:#}"), "looking for orphaned content failed: that is tried again");
@@ -157,7 +157,7 @@ async fn rerender((app, mut stop): Task) {
             () = tokio::time::sleep(rest) => {}
             _ = stop.wait_for(|stop| *stop) => return,
         }
-        rest = match app.deployments.rerender_next().await {
+        rest = match app.rerenderer.render_next().await {
             Ok(next) => next.unwrap_or(LISTEN),
             Err(error) => {
                 tracing::error!(error = format!("{error:#}"), "rendering pages again failed");
@@ -241,7 +241,7 @@ async fn watch_guests(
 
 /// Follows what operators did while no server ran: the edge remembers what memory does not. What fails is tried again.
 async fn follow_operators((app, mut stop): Task) {
-    while let Err(error) = app.deployments.follow_operators().await {
+    while let Err(error) = operators::follow_events(&app.infra).await {
         tracing::error!(%error, "what operators did before the start is not followed yet");
         tokio::select! {
             () = tokio::time::sleep(SWEEP) => {}

@@ -12,8 +12,8 @@ use super::store;
 use super::tickets::Tickets;
 use crate::config::Config;
 use crate::control::{self, Change, Control, Tx};
-use crate::deployments::Deployments;
-use crate::deployments::pages::{Kind, Page};
+use crate::deployments::serving::Serving;
+use crate::deployments::serving::pages::{Page, PageKind};
 use crate::infra::Infra;
 use crate::outbound::Outbound;
 use crate::projects::{Project, Projects};
@@ -31,7 +31,7 @@ pub struct Visitors {
     pub(super) clock: Clock,
     pub(super) random: Random,
     pub(super) config: Arc<Config>,
-    pub(super) deployments: Arc<Deployments>,
+    pub(super) serving: Arc<Serving>,
     pub(super) projects: Projects,
     pub(super) providers: Providers,
     pub(super) states: States,
@@ -48,7 +48,7 @@ impl Visitors {
         infra: Infra,
         secret: &hmac::Key,
         projects: Projects,
-        deployments: Arc<Deployments>,
+        serving: Arc<Serving>,
         outbound: &Outbound,
     ) -> anyhow::Result<Self> {
         let Infra {
@@ -66,7 +66,7 @@ impl Visitors {
             clock,
             random,
             config,
-            deployments,
+            serving,
             projects,
         })
     }
@@ -85,7 +85,7 @@ impl Visitors {
     /// The frontend's own origin; a quick share has none.
     pub(super) fn origin(&self, page: &Page) -> Option<String> {
         match &page.kind {
-            Kind::Frontend { host_label } => Some(self.config.project_origin(host_label)),
+            PageKind::Frontend { host_label } => Some(self.config.project_origin(host_label)),
             _ => None,
         }
     }
@@ -96,7 +96,7 @@ impl Visitors {
         page: &Page,
     ) -> Result<Option<Project>, crate::projects::ProjectError> {
         match &page.kind {
-            Kind::Frontend { host_label } => self.projects.by_label(host_label).await,
+            PageKind::Frontend { host_label } => self.projects.by_label(host_label).await,
             _ => Ok(None),
         }
     }
@@ -157,7 +157,7 @@ impl Visitors {
             > 0
         {}
         for frontend in self.control.read(store::frontends).await? {
-            if !self.deployments.exists(frontend).await? {
+            if !self.serving.exists(frontend).await? {
                 self.control
                     .write(move |tx| store::end_frontend(tx, &frontend))
                     .await?;

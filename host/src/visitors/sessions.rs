@@ -11,7 +11,7 @@ use super::model::{SESSION_SECONDS, Session, SessionKey, SignedIn, VisitorError,
 use super::{Visitors, store};
 use crate::config::Config;
 use crate::control::{self, Change};
-use crate::deployments::pages::{Kind, Page};
+use crate::deployments::serving::pages::{Page, PageKind};
 use crate::http::hosts::Host;
 use crate::projects;
 use crate::workspaces::credential;
@@ -82,7 +82,7 @@ pub(super) fn key_of(token: &str) -> SessionKey {
 
 /// Whether a frontend was asked on its own origin: its project's, or the sites host where projects have none.
 pub(super) fn is_at_home(config: &Config, host: &Host, page: &Page) -> bool {
-    let Kind::Frontend { host_label } = &page.kind else {
+    let PageKind::Frontend { host_label } = &page.kind else {
         return false;
     };
     match host {

@@ -43,7 +43,7 @@ async fn over_https_only_the_pages_own_host_sets_them() {
     let place = secure(&stub).await;
     let mut ada = place.browser();
     assert_eq!(place.walk(&mut ada, "acme").await, place.url(""));
-    let page = place.house.server.server().app().deployments.page("room");
+    let page = place.house.server.server().app().serving.page("room");
     let id = page.await.unwrap().id;
     let (name, token, attributes) = held(&ada, "svc_session_");
     assert_eq!(name, format!("__Host-svc_session_{id}"));

@@ -18,9 +18,9 @@ use crate::access::{
 use crate::backends::{BackendError, Backends};
 use crate::config::Config;
 use crate::control::audit::{Doer, done_by};
-use crate::deployments::Deployments;
-use crate::deployments::pages::{Kind, Page};
-use crate::deployments::serve::LookupError;
+use crate::deployments::serving::LookupError;
+use crate::deployments::serving::Serving;
+use crate::deployments::serving::pages::{Page, PageKind};
 use crate::http::client_ip::ClientIp;
 use crate::http::context::Context;
 use crate::http::extract::{NoQuery, UnreadBody, check_once, invalid};
@@ -39,7 +39,7 @@ pub struct Calls {
     /// Databases and their actions.
     pub backends: Arc<Backends>,
     /// Pages that are called.
-    pub deployments: Arc<Deployments>,
+    pub serving: Arc<Serving>,
     /// Projects of the pages' owners.
     pub projects: Projects,
     /// Visitors who are somebody.
@@ -187,7 +187,7 @@ async fn named_by_owner(
         access::Identity::Nobody => return Err(credential_missing()),
         access::Identity::Invalid => return Err(credential_invalid()),
     };
-    let Kind::Frontend { host_label } = &page.kind else {
+    let PageKind::Frontend { host_label } = &page.kind else {
         return Err(quick_share());
     };
     let project = calls.projects.by_label(host_label).await?;
@@ -283,8 +283,8 @@ pub async fn limit(State(calls): State<Calls>, request: Request, next: Next) -> 
 /// `not_found`.
 pub fn bound(page: &Page) -> Result<BackendId, Problem> {
     match (&page.kind, page.backend) {
-        (Kind::Frontend { .. }, Some(backend)) => Ok(backend),
-        (Kind::Frontend { .. }, None) => Err(Problem::new(
+        (PageKind::Frontend { .. }, Some(backend)) => Ok(backend),
+        (PageKind::Frontend { .. }, None) => Err(Problem::new(
             Code::NotFound,
             "This page has no backend. Making one for its project gives it to the page; where the page had another one that was deleted, publish it again afterwards.",
         )),
@@ -321,8 +321,8 @@ async fn owned(
     slug: &str,
     caller: &Caller,
 ) -> Result<(BackendId, Authority<Viewer>), Problem> {
-    let page = calls.deployments.visited(&context.host, slug).await?;
-    let Kind::Frontend { host_label } = &page.kind else {
+    let page = calls.serving.visited(&context.host, slug).await?;
+    let PageKind::Frontend { host_label } = &page.kind else {
         return Err(quick_share());
     };
     let project = calls

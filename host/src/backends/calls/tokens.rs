@@ -6,8 +6,8 @@ use std::sync::Arc;
 use http::HeaderMap;
 
 use super::routes::Calls;
-use crate::deployments::pages::Page;
-use crate::deployments::serve::LookupError;
+use crate::deployments::serving::LookupError;
+use crate::deployments::serving::pages::Page;
 use crate::http::client_ip::ClientIp;
 use crate::http::hosts::Host;
 use crate::http::problem::Problem;
@@ -31,7 +31,7 @@ impl Tokens {
         let limits = &calls.rate_limits;
         let of_client = limits.by_client(Rule::Op).take(&client.bucket());
         let page = match of_client {
-            Draw::Left(_) => Some(calls.deployments.visited(host, slug).await),
+            Draw::Left(_) => Some(calls.serving.visited(host, slug).await),
             // One that is refused by the client's bucket never touches the deployment's.
             Draw::Empty => None,
         };

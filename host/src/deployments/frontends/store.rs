@@ -2,12 +2,10 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::model::{Frontend, FrontendState, MemberSummary, Target};
-use crate::content::Digest;
-use crate::control::{Columns, Counters, Error, Tx};
-use crate::deployments::publication::{Published, backend_changed};
-use crate::deployments::revisions::Released;
-use crate::deployments::store::{add_garbage, content_type};
+use super::model::{Frontend, FrontendState, FrontendSummary, Target};
+use crate::control::{Change, Columns, Counters, Error, Tx};
+use crate::deployments::publication::PublishedContent;
+use crate::deployments::store::content_type;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, DeploymentId, ProjectId};
 
@@ -92,18 +90,18 @@ pub(super) fn frontends(
 }
 
 /// Lists the frontends of a project in short.
-pub(super) fn members(
+pub(super) fn summaries(
     c: &Connection,
     counters: &Counters,
     project: &ProjectId,
-) -> rusqlite::Result<Vec<MemberSummary>> {
+) -> rusqlite::Result<Vec<FrontendSummary>> {
     c.prepare_cached(
         "SELECT id, slug, content_type, state FROM deployments
          WHERE project_id = ?1 ORDER BY rowid",
     )?
     .query_map([project], |row| {
         let id = row.get("id")?;
-        Ok(MemberSummary {
+        Ok(FrontendSummary {
             id,
             slug: row.get("slug")?,
             content_type: content_type(&row.get::<_, String>("content_type")?)?,
@@ -157,7 +155,7 @@ pub(super) fn activate(
     tx: &Tx<'_>,
     id: &DeploymentId,
     title: &str,
-    published: &Published,
+    published: &PublishedContent,
 ) -> Result<bool, Error> {
     let changed = tx
         .prepare_cached(
@@ -184,48 +182,13 @@ pub(super) fn remove_unfinished(tx: &Tx<'_>, id: &DeploymentId) -> Result<(), Er
 }
 
 /// Ends every creation that a crash interrupted.
-pub(in crate::deployments) fn remove_all_unfinished(tx: &Tx<'_>) -> Result<(), Error> {
+pub(super) fn remove_all_unfinished(tx: &Tx<'_>) -> Result<(), Error> {
     tx.execute("DELETE FROM deployments WHERE state = 'creating'", [])?;
     Ok(())
 }
 
-/// Makes a released revision the page: one row, so that nobody sees a mixture.
-pub(in crate::deployments) fn set_live(
-    tx: &Tx<'_>,
-    id: &DeploymentId,
-    released: &Released<'_>,
-    now: Timestamp,
-) -> Result<(), Error> {
-    let replaced: Option<Digest> = tx
-        .prepare_cached("SELECT artifact_digest FROM deployments WHERE id = ?1")?
-        .query_row([id], |row| row.get(0))?;
-    tx.prepare_cached(
-        "UPDATE deployments SET title = ?2, source_digest = ?3, artifact_digest = ?4,
-            active_revision_id = ?5, updated_at = ?6, made_by = ?7, bytes = ?8, backend_id = coalesce(
-                (SELECT b.id FROM backends b WHERE b.project_id = deployments.project_id), backend_id)
-         WHERE id = ?1",
-    )?
-    .execute(params![
-        id,
-        released.title,
-        released.published.source,
-        released.published.artifact,
-        released.revision,
-        now,
-        released.published.by.as_str(),
-        released.published.bytes_stored(),
-    ])?;
-    match replaced {
-        Some(digest) if digest != released.published.artifact => add_garbage(tx, &digest, now),
-        _ => Ok(()),
-    }
-}
-
 /// Makes all frontends of a project stop resolving; returns their slugs.
-pub(in crate::deployments) fn mark_deleting(
-    tx: &Tx<'_>,
-    project: &ProjectId,
-) -> Result<Vec<String>, Error> {
+pub(super) fn mark_deleting(tx: &Tx<'_>, project: &ProjectId) -> Result<Vec<String>, Error> {
     let slugs = tx
         .prepare_cached(
             "UPDATE deployments SET state = 'deleting' WHERE project_id = ?1 RETURNING slug",
@@ -236,13 +199,18 @@ pub(in crate::deployments) fn mark_deleting(
 }
 
 /// The slugs of a project's frontends, whatever their state.
-pub(in crate::deployments) fn slugs(
-    c: &Connection,
-    project: &ProjectId,
-) -> rusqlite::Result<Vec<String>> {
+fn slugs(c: &Connection, project: &ProjectId) -> rusqlite::Result<Vec<String>> {
     c.prepare_cached("SELECT slug FROM deployments WHERE project_id = ?1")?
         .query_map([project], |row| row.get(0))?
         .collect()
+}
+
+/// Says in a transaction that the frontends of a project call another backend from now on, or none: their bytes stay.
+pub fn backend_changed(tx: &Tx<'_>, project: &ProjectId) -> Result<(), Error> {
+    for slug in slugs(tx, project)? {
+        tx.note(Change::Slug(slug));
+    }
+    Ok(())
 }
 
 /// Binds the frontends of a project that never had a backend to its first.
@@ -255,7 +223,7 @@ pub fn bind_backend(tx: &Tx<'_>, project: &ProjectId, backend: &BackendId) -> Re
 }
 
 /// Ids of frontends of a project that are on their way out, `most` at most.
-pub(in crate::deployments) fn deleting(
+pub(super) fn deleting(
     c: &Connection,
     project: &ProjectId,
     most: u32,

@@ -12,9 +12,10 @@ use crate::config::Config;
 use crate::content::{self, Artifact, Content, Digest, OnceFiles, Place};
 use crate::control::audit::Act;
 use crate::control::events::{self, Event};
-use crate::control::{Control, Error, answers};
+use crate::control::{Control, Error, Tx, answers};
 use crate::deployments;
-use crate::deployments::publication::announce_slug;
+use crate::deployments::address::{PageAddress, announce};
+use crate::infra::Infra;
 use crate::projects;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::DeploymentId;
@@ -35,7 +36,7 @@ pub async fn set_disabled(
     let (slug, now) = (slug.to_owned(), clock.now());
     control
         .write(move |tx| {
-            let changed = deployments::store::set_disabled(tx, &slug, disabled.then_some(now))?;
+            let changed = store::set_disabled(tx, &slug, disabled.then_some(now))?;
             let Some((id, project)) = changed else {
                 return Ok(false);
             };
@@ -54,6 +55,40 @@ pub async fn set_disabled(
             Ok(true)
         })
         .await
+}
+
+/// Follows what operators did while no server ran: each event once.
+///
+/// # Errors
+/// The database's; the events that it did not follow are there still, then.
+pub async fn follow_events(infra: &Infra) -> Result<(), Error> {
+    for (id, event) in infra.control.read(events::unhandled).await? {
+        if let Some(Event::Noted(deed)) = &event {
+            events::log(deed);
+        }
+        let (config, now) = (Arc::clone(&infra.config), infra.clock.now());
+        let followed: Result<(), Error> = infra
+            .control
+            .write(move |tx| {
+                if let Some(Event::SlugChanged(slug)) = event {
+                    announce_slug(tx, &config, &slug, now)?;
+                }
+                events::handled(tx, id)
+            })
+            .await;
+        followed?;
+    }
+    Ok(())
+}
+
+/// Has memory and the edge forget a slug, whatever answers there.
+fn announce_slug(tx: &Tx<'_>, config: &Config, slug: &str, now: Timestamp) -> Result<(), Error> {
+    let deployment = deployments::store::by_slug(tx, slug)?;
+    let address = PageAddress {
+        slug: slug.to_owned(),
+        host_label: deployment.and_then(|deployment| deployment.host_label),
+    };
+    announce(tx, config, &address, now)
 }
 
 /// A page that answers, with what it is made of.
@@ -140,7 +175,7 @@ pub async fn follow_content(
 
 /// Every deployment that there is, whatever its state.
 pub async fn ids(control: &Control) -> Result<HashSet<DeploymentId>, Error> {
-    control.read(store::ids).await
+    control.read(deployments::store::ids).await
 }
 
 /// Removes every one-time share, in a copy that has not got their pages; returns how many.
@@ -151,7 +186,7 @@ pub async fn forget_one_time(control: &Control, now: Timestamp) -> Result<usize,
             for id in &ids {
                 deployments::store::remove(tx, id, now)?;
             }
-            answers::forget_absent(tx, DEPLOY, &store::ids(tx)?)?;
+            answers::forget_absent(tx, DEPLOY, &deployments::store::ids(tx)?)?;
             events::forget(tx)?;
             Ok(ids.len())
         })

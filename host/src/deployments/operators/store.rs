@@ -1,14 +1,13 @@
 //! Queries of `svc check` to the control database.
 
-use std::collections::HashSet;
-
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::StoredPage;
 use crate::content::Digest;
+use crate::control::{Error, Tx};
 use crate::deployments::store::content_type;
 use svc_base::clock::Timestamp;
-use svc_base::ids::DeploymentId;
+use svc_base::ids::{DeploymentId, ProjectId};
 
 /// Something that refers to stored content, for `svc check`.
 #[derive(Debug)]
@@ -156,9 +155,17 @@ fn histories_of_nobody(c: &Connection) -> rusqlite::Result<Vec<String>> {
     Ok(found)
 }
 
-/// Every deployment that there is.
-pub(super) fn ids(c: &Connection) -> rusqlite::Result<HashSet<DeploymentId>> {
-    c.prepare("SELECT id FROM deployments")?
-        .query_map([], |row| row.get(0))?
-        .collect()
+/// Sets or lifts an operator's ban; returns whether there is such a slug.
+pub(super) fn set_disabled(
+    tx: &Tx<'_>,
+    slug: &str,
+    since: Option<Timestamp>,
+) -> Result<Option<(DeploymentId, Option<ProjectId>)>, Error> {
+    let changed = tx
+        .prepare_cached(
+            "UPDATE deployments SET disabled_at = ?2 WHERE slug = ?1 RETURNING id, project_id",
+        )?
+        .query_row(params![slug, since], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    Ok(changed)
 }

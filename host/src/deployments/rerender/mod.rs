@@ -12,22 +12,24 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use store::Candidate;
 
-use super::publication::{Stored, announce};
-use super::publish::{PageSource, Placement, PublishError, RenderedBy, RenderedPage};
-use super::runtime;
+use super::address::announce;
+use super::publication::{
+    Capacity, PageSource, Pipeline, Placement, PublishError, RenderedBy, RenderedPage,
+    StoredPublication, runtime,
+};
 use crate::control::{self, Control};
-use crate::deployments::Deployments;
+use crate::infra::Infra;
 use svc_base::Stopwatch;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::fault;
 use svc_base::ids::DeploymentId;
-use svc_sandbox::GuestDigest;
+use svc_sandbox::{GuestDigest, Sandbox};
 
 /// How long nothing is done after a page, in times of what it took: a fifth of one thread is used at most.
-const RESTS: u32 = 4;
+const REST_FACTOR: u32 = 4;
 const SHORTEST_REST: Duration = Duration::from_millis(5);
 /// How long nothing is done where the server has no thread or no room for it.
-const BUSY: Duration = Duration::from_secs(2);
+const BUSY_REST: Duration = Duration::from_secs(2);
 
 /// How far a rerender is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,7 +56,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    fn begun(requested_at: Timestamp) -> Self {
+    fn new(requested_at: Timestamp) -> Self {
         Self {
             requested_at,
             total: 0,
@@ -96,7 +98,7 @@ enum Outcome {
 
 /// Asks for a rerender. One that is under way begins anew: pages that it has done are not done again.
 pub async fn request(control: &Control, clock: &Clock) -> Result<Progress, control::Error> {
-    let progress = Progress::begun(clock.now());
+    let progress = Progress::new(clock.now());
     let kept = progress.clone();
     control.write(move |tx| store::keep(tx, &kept)).await?;
     Ok(progress)
@@ -116,7 +118,7 @@ pub async fn request_without(
             tracing::warn!(guest = %fallen, "pages are rendered again: the guest that made them was rolled back");
             // A rerender that is still under way must not take this for its own.
             let requested_at = now.max(Timestamp(latest.requested_at.0 + 1));
-            store::keep(tx, &Progress::begun(requested_at))
+            store::keep(tx, &Progress::new(requested_at))
         })
         .await
 }
@@ -126,31 +128,56 @@ pub async fn progress(control: &Control) -> Result<Option<Progress>, control::Er
     control.read(store::progress).await
 }
 
-impl Deployments {
+/// Renders pages again that another guest has rendered.
+#[derive(Debug)]
+pub struct Rerenderer {
+    infra: Infra,
+    sandbox: Sandbox,
+    pipeline: Arc<Pipeline>,
+    capacity: Capacity,
+}
+
+impl Rerenderer {
+    /// Makes the service of a server.
+    pub fn new(
+        infra: Infra,
+        sandbox: Sandbox,
+        pipeline: Arc<Pipeline>,
+        capacity: Capacity,
+    ) -> Self {
+        Self {
+            infra,
+            sandbox,
+            pipeline,
+            capacity,
+        }
+    }
+
     /// Makes the next page again, if that was asked for; returns how long to rest before another. `None` where nothing is left to do.
     ///
     /// # Errors
     /// Ours; the page comes again.
-    pub async fn rerender_next(&self) -> anyhow::Result<Option<Duration>> {
-        let Some(mut progress) = progress(&self.control).await? else {
+    pub async fn render_next(&self) -> anyhow::Result<Option<Duration>> {
+        let Some(mut progress) = progress(&self.infra.control).await? else {
             return Ok(None);
         };
         let Some(guest) = self.sandbox.renderer().filter(|_| !progress.is_finished()) else {
             return Ok(None);
         };
-        if self.check_disk().is_err() {
-            return Ok(Some(BUSY));
+        if self.capacity.check_disk().is_err() {
+            return Ok(Some(BUSY_REST));
         }
         let (share, live) = (
             RenderedBy::new(guest, None),
-            RenderedBy::new(guest, Some(&runtime::newest())),
+            RenderedBy::new(guest, Some(&runtime::newest_name())),
         );
         if progress.made_by.as_deref() != Some(live.as_str()) {
             // Another guest serves than the one that this began with: what that one made is made again, too.
             self.begin_rerender(&mut progress, &share, &live).await?;
         }
-        let (now, last) = (self.clock.now(), progress.last);
+        let (now, last) = (self.infra.clock.now(), progress.last);
         let next = self
+            .infra
             .control
             .read(move |c| store::next(c, now, last, &share, &live))
             .await?;
@@ -158,7 +185,7 @@ impl Deployments {
         match next {
             Some(page) => {
                 if !self.rerender(progress, page).await? {
-                    return Ok(Some(BUSY));
+                    return Ok(Some(BUSY_REST));
                 }
             }
             None => {
@@ -169,12 +196,13 @@ impl Deployments {
                     failed = progress.failed,
                     "pages were rendered again"
                 );
-                self.control
+                self.infra
+                    .control
                     .write(move |tx| store::note(tx, &progress))
                     .await?;
             }
         }
-        Ok(Some(SHORTEST_REST.max(stopwatch.elapsed() * RESTS)))
+        Ok(Some(SHORTEST_REST.max(stopwatch.elapsed() * REST_FACTOR)))
     }
 
     async fn begin_rerender(
@@ -183,21 +211,25 @@ impl Deployments {
         share: &RenderedBy,
         live: &RenderedBy,
     ) -> Result<(), control::Error> {
-        let (now, share, live) = (self.clock.now(), share.clone(), live.clone());
+        let (now, share, live) = (self.infra.clock.now(), share.clone(), live.clone());
         progress.made_by = Some(live.as_str().to_owned());
         progress.last = None;
         let left = self
+            .infra
             .control
             .read(move |c| store::count(c, now, &share, &live))
             .await?;
         progress.total = progress.done() + left;
         let kept = progress.clone();
-        self.control.write(move |tx| store::note(tx, &kept)).await
+        self.infra
+            .control
+            .write(move |tx| store::note(tx, &kept))
+            .await
     }
 
     /// Makes one page again; returns whether that is settled, one way or the other.
     async fn rerender(&self, progress: Progress, page: Candidate) -> anyhow::Result<bool> {
-        let made = match self.made_again(&page).await {
+        let made = match self.render_candidate(&page).await {
             Ok(made) => made,
             Err(PublishError::Capacity(_)) => return Ok(false),
             Err(error) => {
@@ -217,7 +249,7 @@ impl Deployments {
             }
         };
         let (text, made) = made;
-        let stored = match self.store_made(text, &made).await {
+        let stored = match self.pipeline.store_rendered(text, &made).await {
             Err(PublishError::Capacity(_)) => return Ok(false),
             stored => stored.map_err(anyhow::Error::from)?,
         };
@@ -227,16 +259,19 @@ impl Deployments {
         Ok(true)
     }
 
-    async fn made_again(&self, page: &Candidate) -> Result<(String, RenderedPage), PublishError> {
-        let text = self.text_of(page.source).await?;
+    async fn render_candidate(
+        &self,
+        page: &Candidate,
+    ) -> Result<(String, RenderedPage), PublishError> {
+        let text = self.pipeline.source_text(page.source).await?;
         let draft = PageSource::titled(page.content_type, &page.title, &text);
         let placement = Placement {
             is_private: page.is_protected,
             ..Placement::open(&page.slug, page.expires_at)
         };
         let made = match page.host_label {
-            Some(_) => self.render_live(draft, placement).await?,
-            None => self.render_share(draft, placement).await?,
+            Some(_) => self.pipeline.render_live(draft, placement).await?,
+            None => self.pipeline.render_share(draft, placement).await?,
         };
         Ok((text, made))
     }
@@ -246,11 +281,12 @@ impl Deployments {
         &self,
         mut progress: Progress,
         page: Candidate,
-        stored: Stored,
+        stored: StoredPublication,
     ) -> Result<(), control::Error> {
-        let (config, now) = (Arc::clone(&self.config), self.clock.now());
+        let (config, now) = (Arc::clone(&self.infra.config), self.infra.clock.now());
         let published = stored.published();
         let switched = self
+            .infra
             .control
             .write(move |tx| {
                 let outcome = if !store::switch(tx, &page, &published, now)? {
@@ -277,7 +313,8 @@ impl Deployments {
         outcome: Outcome,
     ) -> Result<(), control::Error> {
         progress.count(page.id, outcome);
-        self.control
+        self.infra
+            .control
             .write(move |tx| store::note(tx, &progress))
             .await
     }

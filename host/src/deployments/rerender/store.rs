@@ -5,8 +5,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::Progress;
 use crate::content::Digest;
 use crate::control::{Error, Tx};
-use crate::deployments::publication::{Address, Published};
-use crate::deployments::publish::RenderedBy;
+use crate::deployments::address::PageAddress;
+use crate::deployments::publication::{PublishedContent, RenderedBy};
 use crate::deployments::store::{add_garbage, content_type};
 use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
@@ -30,8 +30,8 @@ pub(super) struct Candidate {
 
 impl Candidate {
     /// Where it answers.
-    pub(super) fn address(&self) -> Address {
-        Address {
+    pub(super) fn address(&self) -> PageAddress {
+        PageAddress {
             slug: self.slug.clone(),
             host_label: self.host_label.clone(),
         }
@@ -92,7 +92,7 @@ pub(super) fn count(
 pub(super) fn switch(
     tx: &Tx<'_>,
     page: &Candidate,
-    published: &Published,
+    published: &PublishedContent,
     now: Timestamp,
 ) -> Result<bool, Error> {
     let switched = tx

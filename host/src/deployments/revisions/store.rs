@@ -3,9 +3,10 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{NewRevision, Revision, RevisionKind, RevisionState};
-use super::releases::ReleaseEntry;
+use super::releases::{ReleaseEntry, Released};
 use crate::content::Digest;
 use crate::control::{Columns, Error, Tx};
+use crate::deployments::store::add_garbage;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, RevisionId};
 
@@ -54,8 +55,8 @@ pub(super) fn by_id(
     .optional()
 }
 
-/// The oldest revision of a frontend with this content and title.
-pub(super) fn same(
+/// Finds the oldest revision of a frontend with this content and title.
+pub(super) fn find_same(
     c: &Connection,
     deployment: &DeploymentId,
     source: &Digest,
@@ -88,7 +89,7 @@ pub(super) fn list(
 }
 
 /// Adds a revision, which is a draft until it is released.
-pub(in crate::deployments) fn insert(
+pub(super) fn insert(
     tx: &Tx<'_>,
     deployment: &DeploymentId,
     new: &NewRevision<'_>,
@@ -113,7 +114,7 @@ pub(in crate::deployments) fn insert(
     Ok(())
 }
 
-/// Notes what a draft is made from; a revision that was live has nothing to note.
+/// Stores the base of a draft; a revision that was live has none.
 pub(super) fn set_base(tx: &Tx<'_>, id: &RevisionId, base: &RevisionId) -> Result<(), Error> {
     tx.prepare_cached("UPDATE revisions SET base_id = ?2 WHERE id = ?1 AND state = 'draft'")?
         .execute(params![id, base])?;
@@ -177,7 +178,7 @@ pub(super) fn displace_active(
     Ok(())
 }
 
-/// A revision is live from now on.
+/// Marks a revision as live.
 pub(super) fn make_active(
     tx: &Tx<'_>,
     id: &RevisionId,
@@ -191,8 +192,8 @@ pub(super) fn make_active(
     Ok(())
 }
 
-/// Sets the release pointer.
-pub(super) fn point(
+/// Points a frontend at its live revision.
+pub(super) fn set_active_revision(
     tx: &Tx<'_>,
     deployment: &DeploymentId,
     revision: &RevisionId,
@@ -200,6 +201,38 @@ pub(super) fn point(
     tx.prepare_cached("UPDATE deployments SET active_revision_id = ?2 WHERE id = ?1")?
         .execute(params![deployment, revision])?;
     Ok(())
+}
+
+/// Makes a released revision the page: one row, so that nobody sees a mixture.
+pub(super) fn set_live(
+    tx: &Tx<'_>,
+    id: &DeploymentId,
+    released: &Released<'_>,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let replaced: Option<Digest> = tx
+        .prepare_cached("SELECT artifact_digest FROM deployments WHERE id = ?1")?
+        .query_row([id], |row| row.get(0))?;
+    tx.prepare_cached(
+        "UPDATE deployments SET title = ?2, source_digest = ?3, artifact_digest = ?4,
+            active_revision_id = ?5, updated_at = ?6, made_by = ?7, bytes = ?8, backend_id = coalesce(
+                (SELECT b.id FROM backends b WHERE b.project_id = deployments.project_id), backend_id)
+         WHERE id = ?1",
+    )?
+    .execute(params![
+        id,
+        released.title,
+        released.published.source,
+        released.published.artifact,
+        released.revision,
+        now,
+        released.published.by.as_str(),
+        released.published.bytes_stored(),
+    ])?;
+    match replaced {
+        Some(digest) if digest != released.published.artifact => add_garbage(tx, &digest, now),
+        _ => Ok(()),
+    }
 }
 
 /// Adds to what was ever live.

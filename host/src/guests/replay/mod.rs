@@ -17,7 +17,7 @@ use crate::backends::kept_sql;
 use crate::content::{Content, Hold, OnceFiles};
 use crate::control::Control;
 use crate::deployments::operators::{self, StoredPage};
-use crate::deployments::runtime;
+use crate::deployments::publication::runtime;
 use svc_base::clock::Timestamp;
 use svc_sandbox::{
     ContentType, GateFailure, GuestDigest, RenderFailure, RuntimeScript, Sandbox, SandboxConfig,

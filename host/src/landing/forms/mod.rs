@@ -8,7 +8,7 @@ use super::qr;
 use crate::config::Config;
 use crate::config::lifetime;
 use crate::deployments::forms::contact;
-use crate::deployments::views::Deployed;
+use crate::deployments::shares::views::Deployed;
 use crate::http::problem_page::shell;
 
 /// Result of a form that was published without scripts.

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::{Harm, answer, describe, string};
 use crate::control::answers::Keep;
-use crate::deployments::Publisher;
-use crate::deployments::requests::DeployRequest;
+use crate::deployments::publication::Publisher;
+use crate::deployments::shares::requests::DeployRequest;
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
 use crate::mcp::Tools;
@@ -54,8 +54,6 @@ pub(super) async fn call(
     let share = arguments
         .rest::<DeployRequest>()?
         .checked_as("slug", &services.config.limits)?;
-    let publishing = services
-        .deployments
-        .publish_share(share, publisher, Keep::nothing());
+    let publishing = services.shares.publish(share, publisher, Keep::nothing());
     answer(publishing.await?)
 }

@@ -9,14 +9,13 @@ use super::find::Find;
 use super::{Harm, Session, answer, deleted, describe, string};
 use crate::access::Viewer;
 use crate::control::answers::Keep;
-use crate::deployments::Deployments;
 use crate::deployments::frontends::operations as frontends;
 use crate::deployments::frontends::requests::explain_share_fields;
 use crate::deployments::frontends::scope::FrontendScope;
-use crate::deployments::frontends::views::ContentView;
 use crate::deployments::revisions::requests::WhichRevisions;
-use crate::deployments::revisions::{HistoryPage, operations as revisions};
-use crate::deployments::sharing::operations as sharing;
+use crate::deployments::revisions::views::ContentView;
+use crate::deployments::revisions::{HistoryPage, Revisions, operations as revisions};
+use crate::deployments::shares::operations as shares;
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
 use crate::mcp::arguments::{Action as _, Arguments, actions};
@@ -99,64 +98,64 @@ pub(super) async fn call(
     wanted: Action,
     mut arguments: Arguments,
 ) -> Result<Value, Problem> {
-    let deployments = Arc::clone(&session.services.deployments);
+    let services = session.services.clone();
     let given = &mut arguments;
     match wanted {
         Action::Create => {
             let (at, keep) = (session.project(given).await?, Keep::nothing());
             let input = arguments.rest().map_err(explain_share_fields)?;
-            answer(frontends::create(deployments, at, input, keep).await?)
+            answer(frontends::create(services.frontends, at, input, keep).await?)
         }
         Action::Claim => {
             let at = session.project(given).await?;
-            answer(sharing::claim(deployments, at, arguments.rest()?).await?)
+            answer(shares::claim(services.shares, at, arguments.rest()?).await?)
         }
         Action::List => {
             let at = session.project(given).await?;
             arguments.none()?;
-            answer(frontends::list(deployments, at).await?)
+            answer(frontends::list(services.frontends, at).await?)
         }
         Action::Get => {
             let at = session.frontend(given).await?;
             arguments.none()?;
-            answer(frontends::get(deployments, at).await?)
+            answer(frontends::get(services.frontends, at).await?)
         }
         Action::Content => content(&session, arguments).await,
         Action::Update => {
             let at = session.frontend(given).await?;
             let input = arguments.rest().map_err(explain_share_fields)?;
-            answer(frontends::republish(deployments, at, input).await?)
+            answer(revisions::republish(services.revisions, at, input).await?)
         }
         Action::Delete => {
             let (at, target) = (session.project(given).await?, arguments.frontend()?);
             arguments.none()?;
-            deleted(frontends::delete(deployments, at, target).await)
+            deleted(frontends::delete(services.frontends, at, target).await)
         }
         Action::CreateRevision => {
             let (at, keep) = (session.frontend(given).await?, Keep::nothing());
-            answer(revisions::create(deployments, at, arguments.rest()?, keep).await?)
+            answer(revisions::create(services.revisions, at, arguments.rest()?, keep).await?)
         }
         Action::ListRevisions => list_revisions(&session, arguments).await,
         Action::GetRevision => revision(&session, arguments).await,
         Action::Promote => {
             let at = session.frontend(given).await?;
-            answer(revisions::promote(deployments, at, arguments.rest()?).await?)
+            answer(revisions::promote(services.revisions, at, arguments.rest()?).await?)
         }
         Action::Rollback => {
             let at = session.frontend(given).await?;
-            answer(revisions::rollback(deployments, at, arguments.rest()?).await?)
+            answer(revisions::rollback(services.revisions, at, arguments.rest()?).await?)
         }
         Action::Releases => {
             let at = session.frontend(given).await?;
             arguments.none()?;
-            answer(revisions::releases(deployments, at).await?)
+            answer(revisions::releases(services.revisions, at).await?)
         }
     }
 }
 
 /// Reads a source: a range of it, or with `find` the lines around a place.
 async fn content(session: &Session, mut arguments: Arguments) -> Result<Value, Problem> {
-    let deployments = Arc::clone(&session.services.deployments);
+    let service = Arc::clone(&session.services.revisions);
     let at = session.frontend(&mut arguments).await?;
     let (offset, limit) = (arguments.count("offset")?, arguments.count("limit")?);
     let find: Option<Find> = arguments.given("find", "a text, or the number of a line")?;
@@ -168,9 +167,9 @@ async fn content(session: &Session, mut arguments: Arguments) -> Result<Value, P
         }
         // Who looks for a place is about to change it, and needs to know what is live.
         let target = at.target();
-        deployments.begin_history(at.project(), &target).await?;
+        service.begin_history(at.project(), &target).await?;
     }
-    let source = frontends::content(deployments, at, arguments.rest()?).await?;
+    let source = revisions::content(service, at, arguments.rest()?).await?;
     match (find, &source) {
         (Some(find), ContentView::Content { .. }) => places(&source, &find),
         _ => range(&source, offset, limit),
@@ -178,37 +177,37 @@ async fn content(session: &Session, mut arguments: Arguments) -> Result<Value, P
 }
 
 async fn revision(session: &Session, mut arguments: Arguments) -> Result<Value, Problem> {
-    let deployments = Arc::clone(&session.services.deployments);
+    let service = Arc::clone(&session.services.revisions);
     let at = session.frontend(&mut arguments).await?;
     let id = arguments.text("revision_id")?;
-    let revision = revisions::get(deployments, at, id).await?;
+    let revision = revisions::get(service, at, id).await?;
     arguments.none()?;
     answer(revision)
 }
 
 /// Lists revisions: few, unless the call says how many.
 async fn list_revisions(session: &Session, mut arguments: Arguments) -> Result<Value, Problem> {
-    let deployments = Arc::clone(&session.services.deployments);
+    let service = Arc::clone(&session.services.revisions);
     let at = session.frontend(&mut arguments).await?;
     let chosen = !arguments.has("limit");
     if chosen {
         arguments.give("limit", &REVISIONS)?;
     }
     let page = arguments.rest::<WhichRevisions>()?.checked()?;
-    fitting(deployments, at, page, chosen).await
+    fitting(service, at, page, chosen).await
 }
 
 /// A page of the history that fits into a result: as much of what was asked for as does. It says where it is shorter
 /// than the caller could expect, because we have chosen its length or it would not fit.
 async fn fitting(
-    deployments: Arc<Deployments>,
+    service: Arc<Revisions>,
     at: FrontendScope<Viewer>,
     mut page: HistoryPage,
     chosen: bool,
 ) -> Result<Value, Problem> {
     let asked = page.limit;
     loop {
-        let history = revisions::list(Arc::clone(&deployments), at.clone(), page).await?;
+        let history = revisions::list(Arc::clone(&service), at.clone(), page).await?;
         let there_are_more = history.next_cursor.is_some();
         let mut document = answer(history)?;
         if let (true, Value::Object(members)) = (there_are_more, &mut document)

@@ -22,8 +22,8 @@ use super::{Tools, auth};
 use crate::access::{Floor, to_the_end};
 use crate::backends::scope::BackendScope;
 use crate::config::Limits;
-use crate::deployments::Publisher;
 use crate::deployments::frontends::scope::FrontendScope;
+use crate::deployments::publication::Publisher;
 use crate::http::problem::Problem;
 use crate::operations;
 use crate::projects::scope::ProjectScope;
@@ -216,7 +216,7 @@ impl Session {
     ) -> Result<FrontendScope<F>, Problem> {
         let at = self.project(arguments).await?;
         let target = arguments.frontend()?;
-        Ok(FrontendScope::find(&self.services.deployments, at, &target).await?)
+        Ok(FrontendScope::find(&self.services.frontends, at, &target).await?)
     }
 
     /// Finds the project's backend.

@@ -19,8 +19,8 @@ use super::socket;
 use super::stream::Events;
 use crate::backends::calls::requests::read_params;
 use crate::backends::calls::routes::bound;
-use crate::deployments::Deployments;
-use crate::deployments::pages;
+use crate::deployments::serving::Serving;
+use crate::deployments::serving::pages;
 use crate::http::context::Context;
 use crate::http::extract::{UnreadQuery, invalid};
 use crate::http::negotiate;
@@ -40,7 +40,7 @@ pub struct LiveQueries {
     /// Live queries.
     pub live: Live,
     /// Pages that they are opened from.
-    pub deployments: Arc<Deployments>,
+    pub serving: Arc<Serving>,
 }
 
 /// Query that a stream is opened for.
@@ -109,12 +109,12 @@ pub async fn listen(
 
 /// Opens a socket.
 async fn open(
-    LiveQueries { live, deployments }: &LiveQueries,
+    LiveQueries { live, serving }: &LiveQueries,
     context: &Context,
     slug: &str,
     (query, request): (&UnreadQuery, &mut Request),
 ) -> Result<Response, Problem> {
-    let page = deployments.visited(&context.host, slug).await?;
+    let page = serving.visited(&context.host, slug).await?;
     let backend = bound(&page)?;
     if !Upgrade::is_asked(request.headers()) {
         query.read::<SocketQuery>()?;
@@ -147,7 +147,7 @@ async fn open(
 
 /// Opens a stream: its answer begins once there is a first result.
 async fn stream(
-    LiveQueries { live, deployments }: &LiveQueries,
+    LiveQueries { live, serving }: &LiveQueries,
     context: &Context,
     slug: &str,
     (query, headers): (&UnreadQuery, &HeaderMap),
@@ -155,7 +155,7 @@ async fn stream(
 ) -> Result<Response, Problem> {
     let client = context.client.bucket();
     live.draw(&client, left)?;
-    let page = deployments.visited(&context.host, slug).await?;
+    let page = serving.visited(&context.host, slug).await?;
     let backend = bound(&page)?;
     let session = live.visitors.caller(&context.host, &page, headers).await?;
     let sign_in = session.map(SignIn::of);

@@ -1,0 +1,136 @@
+//! The services of deployments, each made of those before it.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use prometheus_client::registry::Registry;
+
+use super::services::Ground;
+use crate::content::{Connector, Content, OnceFiles, Place};
+use crate::deployments::collection::Collector;
+use crate::deployments::frontends::Frontends;
+use crate::deployments::operators::follow_content;
+use crate::deployments::publication::runtime::Runtimes;
+use crate::deployments::publication::{Capacity, Pipeline, Slugs};
+use crate::deployments::reports::Reports;
+use crate::deployments::rerender::Rerenderer;
+use crate::deployments::revisions::Revisions;
+use crate::deployments::serving::{Expiry, Serving};
+use crate::deployments::shares::Shares;
+use svc_sandbox::Sandbox;
+
+/// Services of deployments.
+pub(super) struct Deployments {
+    pub(super) content: Content,
+    pub(super) serving: Arc<Serving>,
+    pub(super) expiry: Expiry,
+    pub(super) runtimes: Arc<Runtimes>,
+    pub(super) pipeline: Arc<Pipeline>,
+    pub(super) capacity: Capacity,
+    pub(super) frontends: Arc<Frontends>,
+    pub(super) revisions: Arc<Revisions>,
+    pub(super) shares: Arc<Shares>,
+    pub(super) rerenderer: Arc<Rerenderer>,
+    pub(super) collector: Arc<Collector>,
+    pub(super) reports: Arc<Reports>,
+}
+
+impl Deployments {
+    /// Opens the content, makes the services, and repairs what a crash left half done.
+    pub(super) async fn open(ground: &Ground, sandbox: &Sandbox) -> anyhow::Result<Self> {
+        let content = open_content(ground).await?;
+        let made = Self::new(ground, sandbox, content)?;
+        ground.infra.control.follow(made.serving.follower());
+        let deleting = made.collector.expect_unfinished_deletions().await;
+        deleting.context("looking for content that may be under deletion")?;
+        let burnt = made.shares.finish_burning().await;
+        burnt.context("removing burnt shares")?;
+        let ended = made.frontends.remove_unfinished().await;
+        ended.context("ending interrupted creations")?;
+        Ok(made)
+    }
+
+    fn new(ground: &Ground, sandbox: &Sandbox, content: Content) -> anyhow::Result<Self> {
+        let (infra, secrets) = (&ground.infra, &ground.secrets);
+        let once = OnceFiles::open(&infra.config.data.join("once"))?;
+        let serving = Arc::new(Serving::new(
+            infra.clone(),
+            content.clone(),
+            sandbox.clone(),
+            secrets.unlock.clone(),
+        )?);
+        let expiry = Expiry::new(infra.clone(), once.clone());
+        let runtimes = Arc::new(Runtimes::new(infra.clone(), content.clone()));
+        let pipeline = Arc::new(Pipeline::new(
+            infra.clone(),
+            content.clone(),
+            sandbox.clone(),
+            Arc::clone(&runtimes),
+        ));
+        let capacity = Capacity::new(infra.clone(), content.clone(), secrets.holders.clone());
+        let slugs = Slugs::new(infra.clone(), expiry.clone());
+        let frontends = Arc::new(Frontends::new(
+            infra.clone(),
+            Arc::clone(&pipeline),
+            capacity.clone(),
+            slugs.clone(),
+        ));
+        let revisions = Arc::new(Revisions::new(
+            infra.clone(),
+            sandbox.clone(),
+            Arc::clone(&pipeline),
+            capacity.clone(),
+            Arc::clone(&serving),
+            Arc::clone(&frontends),
+        ));
+        let shares = Arc::new(Shares::new(
+            infra.clone(),
+            once,
+            sandbox.clone(),
+            Arc::clone(&pipeline),
+            capacity.clone(),
+            slugs,
+        ));
+        let rerenderer = Arc::new(Rerenderer::new(
+            infra.clone(),
+            sandbox.clone(),
+            Arc::clone(&pipeline),
+            capacity.clone(),
+        ));
+        Ok(Self {
+            collector: Arc::new(Collector::new(infra.clone(), content.clone())),
+            reports: Arc::new(Reports::new(infra.clone())),
+            content,
+            serving,
+            expiry,
+            runtimes,
+            pipeline,
+            capacity,
+            frontends,
+            revisions,
+            shares,
+            rerenderer,
+        })
+    }
+
+    /// Adds the numbers of these services to the metrics of the server.
+    pub(super) fn register(&self, registry: &mut Registry) {
+        self.serving.register(registry);
+        self.pipeline.register(registry);
+    }
+}
+
+/// Opens the content where the settings say, once all that rows name is there.
+async fn open_content(ground: &Ground) -> anyhow::Result<Content> {
+    let infra = &ground.infra;
+    let (data, limits) = (&infra.config.data, &infra.config.limits);
+    let place = Place::new(data, infra.config.content_url.as_ref());
+    let before = Place::noted(data)?;
+    let access = infra.config.s3.as_ref();
+    let connector = Connector::new(ground.outbound.clone(), limits.page_bytes);
+    let content = place
+        .open(&before, access, &connector, &infra.random)
+        .await?;
+    follow_content(&infra.control, &content, &place, &before).await?;
+    Ok(content)
+}
