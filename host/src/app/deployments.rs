@@ -35,6 +35,14 @@ pub(super) struct Deployments {
     pub(super) reports: Arc<Reports>,
 }
 
+/// Values that all who publish share.
+struct Publication {
+    runtimes: Arc<Runtimes>,
+    pipeline: Arc<Pipeline>,
+    capacity: Capacity,
+    slugs: Slugs,
+}
+
 impl Deployments {
     /// Opens the content, makes the services, and repairs what a crash left half done.
     pub(super) async fn open(ground: &Ground, sandbox: &Sandbox) -> anyhow::Result<Self> {
@@ -60,44 +68,41 @@ impl Deployments {
             secrets.unlock.clone(),
         )?);
         let expiry = Expiry::new(infra.clone(), once.clone());
-        let runtimes = Arc::new(Runtimes::new(infra.clone(), content.clone()));
-        let pipeline = Arc::new(Pipeline::new(
-            infra.clone(),
-            content.clone(),
-            sandbox.clone(),
-            Arc::clone(&runtimes),
-        ));
-        let capacity = Capacity::new(infra.clone(), content.clone(), secrets.holders.clone());
-        let slugs = Slugs::new(infra.clone(), expiry.clone());
+        let Publication {
+            runtimes,
+            pipeline,
+            capacity,
+            slugs,
+        } = Publication::new(ground, sandbox, &content, &expiry);
         let frontends = Arc::new(Frontends::new(
             infra.clone(),
             Arc::clone(&pipeline),
             capacity.clone(),
             slugs.clone(),
         ));
-        let revisions = Arc::new(Revisions::new(
-            infra.clone(),
-            sandbox.clone(),
-            Arc::clone(&pipeline),
-            capacity.clone(),
-            Arc::clone(&serving),
-            Arc::clone(&frontends),
-        ));
-        let shares = Arc::new(Shares::new(
-            infra.clone(),
-            once,
-            sandbox.clone(),
-            Arc::clone(&pipeline),
-            capacity.clone(),
-            slugs,
-        ));
-        let rerenderer = Arc::new(Rerenderer::new(
-            infra.clone(),
-            sandbox.clone(),
-            Arc::clone(&pipeline),
-            capacity.clone(),
-        ));
         Ok(Self {
+            revisions: Arc::new(Revisions::new(
+                infra.clone(),
+                sandbox.clone(),
+                Arc::clone(&pipeline),
+                capacity.clone(),
+                Arc::clone(&serving),
+                Arc::clone(&frontends),
+            )),
+            shares: Arc::new(Shares::new(
+                infra.clone(),
+                once,
+                sandbox.clone(),
+                Arc::clone(&pipeline),
+                capacity.clone(),
+                slugs,
+            )),
+            rerenderer: Arc::new(Rerenderer::new(
+                infra.clone(),
+                sandbox.clone(),
+                Arc::clone(&pipeline),
+                capacity.clone(),
+            )),
             collector: Arc::new(Collector::new(infra.clone(), content.clone())),
             reports: Arc::new(Reports::new(infra.clone())),
             content,
@@ -107,9 +112,6 @@ impl Deployments {
             pipeline,
             capacity,
             frontends,
-            revisions,
-            shares,
-            rerenderer,
         })
     }
 
@@ -117,6 +119,24 @@ impl Deployments {
     pub(super) fn register(&self, registry: &mut Registry) {
         self.serving.register(registry);
         self.pipeline.register(registry);
+    }
+}
+
+impl Publication {
+    fn new(ground: &Ground, sandbox: &Sandbox, content: &Content, expiry: &Expiry) -> Self {
+        let (infra, holder_key) = (&ground.infra, ground.secrets.holders.clone());
+        let runtimes = Arc::new(Runtimes::new(infra.clone(), content.clone()));
+        Self {
+            pipeline: Arc::new(Pipeline::new(
+                infra.clone(),
+                content.clone(),
+                sandbox.clone(),
+                Arc::clone(&runtimes),
+            )),
+            runtimes,
+            capacity: Capacity::new(infra.clone(), content.clone(), holder_key),
+            slugs: Slugs::new(infra.clone(), expiry.clone()),
+        }
     }
 }
 

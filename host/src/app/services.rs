@@ -129,6 +129,16 @@ impl Ground {
         Ok(backends)
     }
 
+    fn workspaces(&self) -> Workspaces {
+        let Infra {
+            control,
+            clock,
+            random,
+            ..
+        } = self.infra.clone();
+        Workspaces::new(control, clock, random)
+    }
+
     fn projects(&self, workspaces: &Workspaces) -> Projects {
         Projects::new(self.infra.clone(), workspaces.clone(), end_not_allowed)
     }
@@ -206,11 +216,7 @@ impl Services {
             .backends(&deployments.capacity, &sandbox, &realtime)
             .await?;
         let infra = &ground.infra;
-        let workspaces = Workspaces::new(
-            infra.control.clone(),
-            infra.clock.clone(),
-            infra.random.clone(),
-        );
+        let workspaces = ground.workspaces();
         let projects = ground.projects(&workspaces);
         let callers = ground.callers(&workspaces)?;
         let visitors = ground.visitors(&projects, &deployments.serving)?;

@@ -24,5 +24,5 @@ pub use slugs::Slugs;
 
 pub(super) use capacity::ShareHolder;
 pub(super) use page_source::Placement;
-pub(super) use pipeline::{PublishedContent, RenderedBy, StoredPublication};
+pub(super) use pipeline::{PublishedContent, RenderedBy, StoredContent, StoredPublication};
 pub(super) use slugs::ReservedSlug;

@@ -164,35 +164,31 @@ impl Revisions {
         let (title, warnings) = (page.title, page.warnings);
         fault::point("release.stored");
         let (id, now) = (frontend.id, self.infra.clock.now());
+        let address = address_of(&frontend, &project);
         let mut done = self
             .pipeline
-            .publish(
-                stored,
-                address_of(&frontend, &project),
-                now,
-                move |tx, published| {
-                    let frontend = active_in(tx, &project.id, &id)?;
-                    let active = frontend.active_revision.ok_or(FrontendError::NotFound)?;
-                    if new.expected != Some(active) {
-                        return Err(RevisionError::Conflict(active));
-                    }
-                    let omitted = OmittedRevisions::find(tx, &id, &revision.id, active)?;
-                    let released = Released {
-                        revision: revision.id,
-                        kind: new.kind,
-                        message: new.message.as_deref(),
-                        title: &title,
-                        published,
-                    };
-                    release(tx, &frontend, &released, now)?;
-                    projects::did(tx, &project.id, audit_act(new.kind), &revision.id, now)?;
-                    Ok(ReleaseOutcome {
-                        frontend: active_in(tx, &project.id, &id)?,
-                        revision: revision_in(tx, &id, &revision.id)?,
-                        omitted,
-                    })
-                },
-            )
+            .publish(stored, address, now, move |tx, published| {
+                let frontend = active_in(tx, &project.id, &id)?;
+                let active = frontend.active_revision.ok_or(FrontendError::NotFound)?;
+                if new.expected != Some(active) {
+                    return Err(RevisionError::Conflict(active));
+                }
+                let omitted = OmittedRevisions::find(tx, &id, &revision.id, active)?;
+                let released = Released {
+                    revision: revision.id,
+                    kind: new.kind,
+                    message: new.message.as_deref(),
+                    title: &title,
+                    published,
+                };
+                release(tx, &frontend, &released, now)?;
+                projects::did(tx, &project.id, audit_act(new.kind), &revision.id, now)?;
+                Ok(ReleaseOutcome {
+                    frontend: active_in(tx, &project.id, &id)?,
+                    revision: revision_in(tx, &id, &revision.id)?,
+                    omitted,
+                })
+            })
             .await?;
         fault::point("release.committed");
         done.frontend.warnings = warnings;

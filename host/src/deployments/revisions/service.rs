@@ -20,14 +20,16 @@ use crate::control::{self, Tx};
 use crate::deployments::frontends::{
     Frontend, FrontendError, Frontends, Target, active_in, address_of,
 };
-use crate::deployments::publication::{Capacity, PageSource, Pipeline, PublishError};
+use crate::deployments::publication::{
+    Capacity, PageSource, Pipeline, PublishError, StoredContent,
+};
 use crate::deployments::serving::Serving;
 use crate::infra::Infra;
 use crate::projects::{self, Project};
 use svc_base::clock::Timestamp;
 use svc_base::fault;
 use svc_base::ids::{DeploymentId, RevisionId};
-use svc_sandbox::Sandbox;
+use svc_sandbox::{ContentType, Sandbox};
 
 /// Revisions of all frontends, and their releases.
 #[derive(Debug)]
@@ -232,12 +234,8 @@ impl Revisions {
         let base = self.revision_of(frontend.id, active).await?;
         let content = self.draft_text(new.source, base.source).await?;
         let title = new.title.unwrap_or(base.title);
-        let draft = PageSource::titled(frontend.content_type, &title, &content);
-        let page = self.pipeline.render(draft).await?;
-        let title = page.title;
-        let stored = self
-            .pipeline
-            .store_page(Bytes::from(content), page.html)
+        let (title, stored) = self
+            .store_draft(frontend.content_type, &title, content)
             .await?;
         fault::point("draft.stored");
         let (id, now) = (self.new_revision_id()?, self.infra.clock.now());
@@ -280,6 +278,22 @@ impl Revisions {
                 Ok(drafted)
             })
             .await
+    }
+
+    /// Renders the preview of a draft, and stores it with its source; returns the title that the page has.
+    async fn store_draft(
+        &self,
+        content_type: ContentType,
+        title: &str,
+        content: String,
+    ) -> Result<(String, StoredContent), PublishError> {
+        let draft = PageSource::titled(content_type, title, &content);
+        let page = self.pipeline.render(draft).await?;
+        let stored = self
+            .pipeline
+            .store_page(Bytes::from(content), page.html)
+            .await?;
+        Ok((page.title, stored))
     }
 
     /// The whole source of a draft, which may be sent as edits of the `base`.

@@ -58,10 +58,7 @@ impl Shares {
         self.capacity.check_share(&by).await?;
         let slug = self.slugs.reserve(share.name.as_deref()).await?;
         let created_at = self.infra.clock.now();
-        let most = self.infra.config.limits.quick_share_seconds;
-        let seconds = share.expires_in.unwrap_or(most).min(most);
-        let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
-        let expires_at = created_at.plus_seconds(seconds);
+        let expires_at = created_at.plus_seconds(self.life_seconds(&share));
         let page = self.render_page(&share, slug.as_str(), expires_at).await?;
         let token = DeleteToken::new(&self.infra.random)?;
         let mut deployment = Deployment {
@@ -98,11 +95,8 @@ impl Shares {
             return self.publish_once(once, deployed, keep).await;
         }
         let stored = self.pipeline.store_rendered(share.content, &page).await?;
-        let (address, now, caps) = (
-            deployment.address(),
-            deployment.created_at,
-            self.capacity.cap_check(),
-        );
+        let (address, now) = (deployment.address(), deployment.created_at);
+        let caps = self.capacity.cap_check();
         self.pipeline
             .publish(stored, address, now, move |tx, published| {
                 deployment.source = Some(published.source);
@@ -113,6 +107,13 @@ impl Shares {
                 Ok(deployed)
             })
             .await
+    }
+
+    /// Returns how long a share lives: as long as it asks for, and as a share may.
+    fn life_seconds(&self, share: &NewShare) -> i64 {
+        let most = self.infra.config.limits.quick_share_seconds;
+        let seconds = share.expires_in.unwrap_or(most).min(most);
+        i64::try_from(seconds).unwrap_or(i64::MAX)
     }
 
     /// Renders a share's page, with what its foot says.
