@@ -9,9 +9,9 @@ use super::services::Ground;
 use crate::content::{Connector, Content, OnceFiles, Place};
 use crate::deployments::collection::Collector;
 use crate::deployments::frontends::Frontends;
-use crate::deployments::operators::follow_content;
+use crate::deployments::operators::settle_content_location;
 use crate::deployments::publication::runtime::Runtimes;
-use crate::deployments::publication::{Capacity, Pipeline, Slugs};
+use crate::deployments::publication::{Capacity, Pipeline, SlugReservations};
 use crate::deployments::reports::Reports;
 use crate::deployments::rerender::Rerenderer;
 use crate::deployments::revisions::Revisions;
@@ -40,7 +40,7 @@ struct Publication {
     runtimes: Arc<Runtimes>,
     pipeline: Arc<Pipeline>,
     capacity: Capacity,
-    slugs: Slugs,
+    slugs: SlugReservations,
 }
 
 impl Deployments {
@@ -135,7 +135,7 @@ impl Publication {
             )),
             runtimes,
             capacity: Capacity::new(infra.clone(), content.clone(), holder_key),
-            slugs: Slugs::new(infra.clone(), expiry.clone()),
+            slugs: SlugReservations::new(infra.clone(), expiry.clone()),
         }
     }
 }
@@ -151,6 +151,6 @@ async fn open_content(ground: &Ground) -> anyhow::Result<Content> {
     let content = place
         .open(&before, access, &connector, &infra.random)
         .await?;
-    follow_content(&infra.control, &content, &place, &before).await?;
+    settle_content_location(&infra.control, &content, &place, &before).await?;
     Ok(content)
 }

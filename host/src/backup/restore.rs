@@ -128,7 +128,7 @@ async fn stage(
     fault::point("restore.databases");
     copy_guests(place, manifest, new, &mut restored.guests)?;
     let control = Control::open(directory)?;
-    let wanted = operators::contents(&control).await?;
+    let wanted = operators::referenced_content(&control).await?;
     let objects = Objects {
         from: Source::Directory(place.content()?),
         wanted: &wanted,

@@ -16,7 +16,7 @@ pub(super) struct PageAddress {
 
 /// Says in a transaction that an address answers something else from now on, or nothing: memory forgets what it holds once
 /// that is durable, and what the edge holds is queued for purging.
-pub(super) fn announce(
+pub(super) fn announce_change(
     tx: &Tx<'_>,
     config: &Config,
     address: &PageAddress,

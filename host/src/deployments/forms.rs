@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::http::problem_page::shell;
 
 /// Asks for a page's password; `wrong` after one that was not it.
-pub fn locked(slug: &str, wrong: bool) -> Markup {
+pub fn password_form(slug: &str, wrong: bool) -> Markup {
     shell(
         "This page is protected",
         &html! {
@@ -27,7 +27,7 @@ pub fn locked(slug: &str, wrong: bool) -> Markup {
 }
 
 /// Asks before a one-time page is shown, because showing it is the end of it.
-pub fn one_time(slug: &str) -> Markup {
+pub fn one_time_form(slug: &str) -> Markup {
     shell(
         "This page can be read once",
         &html! {
@@ -54,13 +54,13 @@ pub fn disabled(config: &Config) -> Markup {
                 h1 { "This page has been disabled" }
                 p { "The operator of this service has disabled it for safety. Nothing of it is shown." }
                 p.soft { "403 · " code { "disabled" } }
-                (contact(config))
+                (contact_line(config))
             }
         },
     )
 }
 
 /// How to reach the operator, where that is known.
-pub fn contact(config: &Config) -> Markup {
+pub fn contact_line(config: &Config) -> Markup {
     html! { @if let Some(contact) = &config.contact { p.soft { a href=(contact) { "Contact the operator" } } } }
 }

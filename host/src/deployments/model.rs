@@ -59,8 +59,8 @@ impl Deployment {
     }
 }
 
-/// A page's title as answers have it.
-pub fn shown_title(title: &str) -> String {
+/// Returns a page's title as answers show it.
+pub fn display_title(title: &str) -> String {
     if title.is_empty() { "Untitled" } else { title }.to_owned()
 }
 

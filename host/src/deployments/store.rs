@@ -12,18 +12,18 @@ use svc_base::ids::{DeploymentId, ProjectId};
 use svc_sandbox::ContentType;
 
 /// A deployment with its project. What is not active, or belongs to a project that is not, does not resolve.
-const SELECT: &str = "SELECT d.id, d.slug, d.content_type, d.title, d.one_time, d.password_hash, \
+const SELECT_DEPLOYMENT: &str = "SELECT d.id, d.slug, d.content_type, d.title, d.one_time, d.password_hash, \
     d.source_digest, d.artifact_digest, d.disabled_at, d.created_at, d.expires_at, p.host_label, \
     (SELECT b.id FROM backends b WHERE b.id = d.backend_id) AS backend_id, d.delete_sha256 \
     FROM deployments d JOIN projects p ON p.id = d.project_id";
 const RESOLVES: &str = "d.state = 'active' AND p.state = 'active'";
 
-fn deployment(row: &Row<'_>) -> rusqlite::Result<Deployment> {
+fn read_deployment(row: &Row<'_>) -> rusqlite::Result<Deployment> {
     let row = Columns::of(row);
     Ok(Deployment {
         id: row.get("id")?,
         slug: row.get("slug")?,
-        content_type: content_type(&row.get::<String>("content_type")?)?,
+        content_type: parse_content_type(&row.get::<String>("content_type")?)?,
         title: row.get("title")?,
         one_time: row.get("one_time")?,
         password_hash: row.get("password_hash")?,
@@ -38,22 +38,26 @@ fn deployment(row: &Row<'_>) -> rusqlite::Result<Deployment> {
     })
 }
 
-pub(super) fn content_type(text: &str) -> rusqlite::Result<ContentType> {
+pub(super) fn parse_content_type(text: &str) -> rusqlite::Result<ContentType> {
     text.parse().map_err(|_| rusqlite::Error::InvalidQuery)
 }
 
-/// The deployment that answers at a slug, whether or not its time is over.
+/// Finds the deployment that answers at a slug, whether or not its time is over.
 pub(super) fn by_slug(c: &Connection, slug: &str) -> rusqlite::Result<Option<Deployment>> {
-    c.prepare_cached(&format!("{SELECT} WHERE d.slug = ?1 AND {RESOLVES}"))?
-        .query_row([slug], deployment)
-        .optional()
+    c.prepare_cached(&format!(
+        "{SELECT_DEPLOYMENT} WHERE d.slug = ?1 AND {RESOLVES}"
+    ))?
+    .query_row([slug], read_deployment)
+    .optional()
 }
 
-/// The deployment of an id, on the same terms.
+/// Finds the deployment of an id, whether or not its time is over.
 pub(super) fn by_id(c: &Connection, id: &DeploymentId) -> rusqlite::Result<Option<Deployment>> {
-    c.prepare_cached(&format!("{SELECT} WHERE d.id = ?1 AND {RESOLVES}"))?
-        .query_row([id], deployment)
-        .optional()
+    c.prepare_cached(&format!(
+        "{SELECT_DEPLOYMENT} WHERE d.id = ?1 AND {RESOLVES}"
+    ))?
+    .query_row([id], read_deployment)
+    .optional()
 }
 
 /// Whether a deployment is there, answering or not.
@@ -62,14 +66,14 @@ pub(super) fn exists(c: &Connection, id: &DeploymentId) -> rusqlite::Result<bool
         .query_row([id], |row| row.get(0))
 }
 
-/// Whether a slug is anybody's, resolving or not.
+/// Whether a row has this slug, resolving or not.
 pub(super) fn is_taken(c: &Connection, slug: &str) -> rusqlite::Result<bool> {
     c.prepare_cached("SELECT EXISTS (SELECT 1 FROM deployments WHERE slug = ?1)")?
         .query_row([slug], |row| row.get(0))
 }
 
 /// Removes a deployment with its history and marks its content for collection; returns whether it was there. The token of a
-/// share is remembered for whoever deletes it again.
+/// share is remembered, so that a second deletion is answered like the first.
 pub(super) fn remove(tx: &Tx<'_>, id: &DeploymentId, now: Timestamp) -> Result<bool, Error> {
     remember_token(tx, id, now)?;
     let mut unused = remove_history(tx, id)?;
@@ -82,12 +86,12 @@ pub(super) fn remove(tx: &Tx<'_>, id: &DeploymentId, now: Timestamp) -> Result<b
     let was_there = digests.is_some();
     unused.extend(digests.into_iter().flatten().flatten());
     for digest in unused {
-        add_garbage(tx, &digest, now)?;
+        mark_garbage(tx, &digest, now)?;
     }
     Ok(was_there)
 }
 
-/// Removes the history of a deployment; answers which content it has named.
+/// Removes the history of a deployment; returns the content that it has named.
 fn remove_history(tx: &Tx<'_>, id: &DeploymentId) -> Result<BTreeSet<Digest>, Error> {
     let mut named = BTreeSet::new();
     let mut removing = tx.prepare_cached(
@@ -106,7 +110,7 @@ fn remove_history(tx: &Tx<'_>, id: &DeploymentId) -> Result<BTreeSet<Digest>, Er
     Ok(named)
 }
 
-/// Remembers the token of a share whose end is now.
+/// Remembers the token of a share that ends.
 pub(super) fn remember_token(tx: &Tx<'_>, id: &DeploymentId, now: Timestamp) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT OR IGNORE INTO ended_shares (id, delete_sha256, ended_at)
@@ -128,16 +132,16 @@ pub(super) fn has_expired(
     .query_row(params![id, now, ProjectId::FREE], |row| row.get(0))
 }
 
-/// Quick shares whose time is over, `most` at most; frontends end with their project.
-pub(super) fn expired(
+/// Lists at most `most` quick shares whose time is over; frontends end with their project.
+pub(super) fn list_expired(
     c: &Connection,
     now: Timestamp,
     most: u32,
 ) -> rusqlite::Result<Vec<Deployment>> {
     c.prepare_cached(&format!(
-        "{SELECT} WHERE d.expires_at <= ?1 AND d.project_id = ?2 ORDER BY d.expires_at LIMIT ?3"
+        "{SELECT_DEPLOYMENT} WHERE d.expires_at <= ?1 AND d.project_id = ?2 ORDER BY d.expires_at LIMIT ?3"
     ))?
-    .query_map(params![now, ProjectId::FREE, most], deployment)?
+    .query_map(params![now, ProjectId::FREE, most], read_deployment)?
     .collect()
 }
 
@@ -149,7 +153,7 @@ pub(super) fn one_time_ids(c: &Connection) -> rusqlite::Result<Vec<DeploymentId>
 }
 
 /// Marks content that may have lost its last reference; a mark that was there is of a moment that is over.
-pub(super) fn add_garbage(tx: &Tx<'_>, digest: &Digest, now: Timestamp) -> Result<(), Error> {
+pub(super) fn mark_garbage(tx: &Tx<'_>, digest: &Digest, now: Timestamp) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO garbage (digest, since) VALUES (?1, ?2)
          ON CONFLICT (digest) DO UPDATE SET since = excluded.since",

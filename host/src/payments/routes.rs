@@ -203,7 +203,7 @@ pub async fn checkout(
     };
     let headers = response.headers_mut();
     headers.insert(header::SET_COOKIE, cookie);
-    headers.insert(header::CACHE_CONTROL, pages::PRIVATE);
+    headers.insert(header::CACHE_CONTROL, pages::NO_STORE);
     Ok(response)
 }
 
@@ -229,7 +229,7 @@ pub async fn status(
     let owned = state.payments.owned(&page, buyer).await?;
     let mut response = Json(PaymentList::new(owned)).into_response();
     let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, pages::PRIVATE);
+    headers.insert(header::CACHE_CONTROL, pages::NO_STORE);
     Ok(response)
 }
 
@@ -239,7 +239,7 @@ async fn frontend(
     context: &Context,
     slug: &str,
 ) -> Result<Arc<Page>, Problem> {
-    let page = state.serving.visited(&context.host, slug).await?;
+    let page = state.serving.page_on_host(&context.host, slug).await?;
     if page.is_frontend() {
         Ok(page)
     } else {

@@ -72,7 +72,7 @@ pub async fn join(
     mut request: Request,
 ) -> Result<Response, Problem> {
     let ends = rooms.realtime.ends();
-    let page = rooms.serving.visited(&context.host, &slug).await?;
+    let page = rooms.serving.page_on_host(&context.host, &slug).await?;
     let backend = page.backend.filter(|_| page.is_frontend());
     let backend = backend.ok_or(BackendError::NotFound)?;
     if !rooms.backends.is_realtime(backend).await? {

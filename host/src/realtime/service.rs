@@ -200,7 +200,9 @@ impl Realtime {
         self.hub.tell();
         for slug in self.hub.suspects() {
             let found = match serving.page(&slug).await {
-                Ok(page) => serving.check(&page).map(|()| Some((page.id, page.backend))),
+                Ok(page) => serving
+                    .check_available(&page)
+                    .map(|()| Some((page.id, page.backend))),
                 Err(error) => Err(error),
             };
             let now = match found {

@@ -381,7 +381,7 @@ async fn only_known_labels(
     next: Next,
 ) -> Response {
     let slug = request.uri().path().split('/').nth(1).unwrap_or_default();
-    if app.serving.visited(&context.host, slug).await.is_ok() {
+    if app.serving.page_on_host(&context.host, slug).await.is_ok() {
         return next.run(request).await;
     }
     match check_label(&app, &context.host).await {

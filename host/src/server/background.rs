@@ -254,7 +254,7 @@ async fn follow_operators((app, mut stop): Task) {
 async fn make_again(app: &App, fallen: &mut Vec<GuestDigest>) {
     while let Some(guest) = fallen.last() {
         let (control, clock) = (&app.control, &app.clock);
-        if let Err(error) = rerender::request_without(control, clock, *guest).await {
+        if let Err(error) = rerender::request_again_without(control, clock, *guest).await {
             tracing::error!(%guest, %error, "the pages of a guest that was rolled back are not made again yet: that is tried again");
             return;
         }

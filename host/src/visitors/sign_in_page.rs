@@ -35,7 +35,7 @@ impl Visitors {
         host: &Host,
         slug: &str,
     ) -> Result<Arc<Page>, VisitorError> {
-        let page = self.serving.visited(host, slug).await?;
+        let page = self.serving.page_on_host(host, slug).await?;
         match self.origin(&page) {
             Some(_) => Ok(page),
             None => Err(VisitorError::NoSignIn),
@@ -51,7 +51,7 @@ impl Visitors {
         host: &Host,
         slug: &str,
     ) -> Result<SignInPage, VisitorError> {
-        let page = self.serving.visited(host, slug).await?;
+        let page = self.serving.page_on_host(host, slug).await?;
         let project = self.project_of(&page).await?;
         let (Some(project), Some(origin)) = (project, self.origin(&page)) else {
             return Err(VisitorError::NoSignIn);

@@ -321,7 +321,7 @@ async fn owned(
     slug: &str,
     caller: &Caller,
 ) -> Result<(BackendId, Authority<Viewer>), Problem> {
-    let page = calls.serving.visited(&context.host, slug).await?;
+    let page = calls.serving.page_on_host(&context.host, slug).await?;
     let PageKind::Frontend { host_label } = &page.kind else {
         return Err(quick_share());
     };

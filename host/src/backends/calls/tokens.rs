@@ -31,7 +31,7 @@ impl Tokens {
         let limits = &calls.rate_limits;
         let of_client = limits.by_client(Rule::Op).take(&client.bucket());
         let page = match of_client {
-            Draw::Left(_) => Some(calls.serving.visited(host, slug).await),
+            Draw::Left(_) => Some(calls.serving.page_on_host(host, slug).await),
             // One that is refused by the client's bucket never touches the deployment's.
             Draw::Empty => None,
         };

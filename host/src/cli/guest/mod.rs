@@ -214,7 +214,7 @@ async fn rerender(wait: bool, place: &Place) -> anyhow::Result<ExitCode> {
     if wait {
         let bar = Progress::new();
         while served && !done.is_finished() {
-            bar.count("rerender", done.done(), done.total);
+            bar.count("rerender", done.pages_done(), done.total);
             tokio::time::sleep(LOOK).await;
             // In this order, so that what a server did before it ended is seen.
             served = is_served(&site.data)?;
@@ -245,7 +245,7 @@ fn told(done: &Remade) -> String {
         Some(at) => format!("rendered again by {at}: {counts}"),
         None => format!(
             "pages are being rendered again: {} of {} ({counts})",
-            done.done(),
+            done.pages_done(),
             done.total
         ),
     }

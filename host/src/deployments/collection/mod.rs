@@ -70,7 +70,7 @@ impl Collector {
             let marked = self
                 .infra
                 .control
-                .read(move |c| store::garbage(c, before, most, failed))
+                .read(move |c| store::list_marked(c, before, most, failed))
                 .await?;
             if marked.is_empty() {
                 break;
@@ -102,7 +102,7 @@ impl Collector {
         why.map_or(Ok(collected), Err)
     }
 
-    /// Collects some, each whatever becomes of the others.
+    /// Deletes some objects; one that fails does not hinder the others.
     async fn collect_these(&self, marked: &[Digest], stops: &impl Fn() -> bool) -> CollectionStep {
         let mut step = CollectionStep::default();
         for some in marked.chunks(CONCURRENT_DELETIONS) {
@@ -144,7 +144,7 @@ impl Collector {
         let before = self.infra.clock.now().plus_seconds(-GRACE_SECONDS);
         let begun = self.infra.control.read(move |c| {
             let mut begun = Vec::new();
-            for digest in store::garbage(c, before, u32::MAX, 0)? {
+            for digest in store::list_marked(c, before, u32::MAX, 0)? {
                 if !is_referenced(c, &digest)? {
                     begun.push(digest);
                 }
@@ -185,7 +185,7 @@ impl Collector {
                     .write(move |tx| {
                         orphans
                             .iter()
-                            .try_for_each(|digest| store::add_orphan(tx, digest, now))
+                            .try_for_each(|digest| store::mark_orphan(tx, digest, now))
                     })
                     .await?;
             }

@@ -7,14 +7,14 @@ use crate::control::{Error, Tx};
 use svc_base::clock::Timestamp;
 
 /// Marks content that never had a reference, unless it is marked.
-pub(super) fn add_orphan(tx: &Tx<'_>, digest: &Digest, now: Timestamp) -> Result<(), Error> {
+pub(super) fn mark_orphan(tx: &Tx<'_>, digest: &Digest, now: Timestamp) -> Result<(), Error> {
     tx.prepare_cached("INSERT OR IGNORE INTO garbage (digest, since) VALUES (?1, ?2)")?
         .execute(params![digest, now])?;
     Ok(())
 }
 
 /// Content marked before `before`, `most` at most, behind the first `skipped`.
-pub(super) fn garbage(
+pub(super) fn list_marked(
     c: &Connection,
     before: Timestamp,
     most: u32,

@@ -42,9 +42,6 @@ pub async fn list(
 }
 
 /// Returns a frontend.
-///
-/// # Errors
-/// None.
 pub async fn get(
     frontends: Arc<Frontends>,
     at: FrontendScope<Viewer>,

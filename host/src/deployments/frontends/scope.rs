@@ -33,7 +33,7 @@ impl<F: Floor> FrontendScope<F> {
         at: ProjectScope<F>,
         target: &Target,
     ) -> Result<Self, FrontendError> {
-        let frontend = frontends.active(at.project.id, target).await?;
+        let frontend = frontends.find_active(at.project.id, target).await?;
         Ok(Self { at, frontend })
     }
 

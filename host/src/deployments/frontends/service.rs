@@ -8,8 +8,8 @@ use crate::config::Config;
 use crate::control::answers::Keep;
 use crate::control::audit::Act;
 use crate::control::{self, Tx};
-use crate::deployments::address::{PageAddress, announce};
-use crate::deployments::publication::{Capacity, PageSource, Pipeline, Slugs};
+use crate::deployments::address::{PageAddress, announce_change};
+use crate::deployments::publication::{Capacity, PageSource, Pipeline, SlugReservations};
 use crate::deployments::store as rows;
 use crate::infra::Infra;
 use crate::projects::{self, Project};
@@ -25,12 +25,17 @@ pub struct Frontends {
     infra: Infra,
     pipeline: Arc<Pipeline>,
     capacity: Capacity,
-    slugs: Slugs,
+    slugs: SlugReservations,
 }
 
 impl Frontends {
     /// Makes the service of a server.
-    pub fn new(infra: Infra, pipeline: Arc<Pipeline>, capacity: Capacity, slugs: Slugs) -> Self {
+    pub fn new(
+        infra: Infra,
+        pipeline: Arc<Pipeline>,
+        capacity: Capacity,
+        slugs: SlugReservations,
+    ) -> Self {
         Self {
             infra,
             pipeline,
@@ -77,7 +82,7 @@ impl Frontends {
         made
     }
 
-    /// Takes the slug for good: from here on the frontend is listed as being created.
+    /// Inserts the row that takes the slug: from here on the frontend is listed as being created.
     async fn take_slug(&self, project: &Project, frontend: &Frontend) -> Result<(), FrontendError> {
         let (project, frontend) = (project.clone(), frontend.clone());
         let caps = self.capacity.cap_check();
@@ -88,7 +93,7 @@ impl Frontends {
                     return Err(FrontendError::NotFound);
                 }
                 caps.check_frontend(tx, &project.workspace.id)?;
-                store::insert_frontend(tx, &project.id, project.expires_at, &frontend)?;
+                store::insert(tx, &project.id, project.expires_at, &frontend)?;
                 Ok(())
             })
             .await
@@ -137,7 +142,7 @@ impl Frontends {
         Ok(frontend)
     }
 
-    /// The frontends of a project in short, oldest first, whatever their state.
+    /// Lists the frontends of a project in short, oldest first, whatever their state.
     pub async fn summaries(
         &self,
         project: ProjectId,
@@ -149,20 +154,20 @@ impl Frontends {
             .await
     }
 
-    /// The frontends of a project, oldest first, whatever their state.
+    /// Lists the frontends of a project, oldest first, whatever their state.
     pub async fn list(&self, project: ProjectId) -> Result<Vec<Frontend>, control::Error> {
         let counters = self.infra.control.counters();
         self.infra
             .control
-            .read(move |c| store::frontends(c, &counters, &project))
+            .read(move |c| store::list(c, &counters, &project))
             .await
     }
 
-    /// An active frontend of a project.
+    /// Finds an active frontend of a project.
     ///
     /// # Errors
     /// `NotFound`.
-    pub async fn active(
+    pub async fn find_active(
         &self,
         project: ProjectId,
         target: &Target,
@@ -171,18 +176,18 @@ impl Frontends {
         let found = self
             .infra
             .control
-            .read(move |c| store::frontend(c, &counters, &project, &target))
+            .read(move |c| store::find(c, &counters, &project, &target))
             .await?;
         found
             .filter(|f| f.state == FrontendState::Active)
             .ok_or(FrontendError::NotFound)
     }
 
-    /// The slug of the frontend that a project's origin leads to: its home where that is active, else its oldest.
+    /// Returns the slug of the frontend that a project's origin leads to: its home where that is active, else its oldest.
     pub async fn home(&self, project: Project) -> Result<Option<String>, control::Error> {
         self.infra
             .control
-            .read(move |c| store::home(c, &project.id, project.home.as_deref()))
+            .read(move |c| store::home_slug(c, &project.id, project.home.as_deref()))
             .await
     }
 
@@ -193,13 +198,13 @@ impl Frontends {
             .infra
             .control
             .write(move |tx| {
-                let found = store::frontend(tx, tx.counters(), &project.id, &target);
+                let found = store::find(tx, tx.counters(), &project.id, &target);
                 let Some(frontend) = found.map_err(control::Error::from)? else {
                     return Ok(false);
                 };
-                // One that is being created goes too: its creator will not find it any more.
+                // A frontend that is being created is removed, too: its creation then ends with `NotFound`.
                 rows::remove(tx, &frontend.id, now)?;
-                announce(tx, &config, &address_of(&frontend, &project), now)?;
+                announce_change(tx, &config, &address_of(&frontend, &project), now)?;
                 projects::did(tx, &project.id, Act::FrontendDelete, &frontend.id, now)?;
                 Ok::<_, FrontendError>(true)
             })
@@ -208,7 +213,7 @@ impl Frontends {
         Ok(removed)
     }
 
-    /// Makes a project and its frontends stop resolving; durable when it answers. `act` is what somebody did, if not time.
+    /// Makes a project and its frontends stop resolving; durable when it answers. `act` is the act that ends it, if that is not its time.
     pub async fn begin_project_end(
         &self,
         project: ProjectId,
@@ -218,7 +223,7 @@ impl Frontends {
         self.infra
             .control
             .write(move |tx| {
-                // Of two who end it at once, one does.
+                // Of two requests that end it at once, one is noted in the audit.
                 if let Some(act) = act
                     && projects::is_live(tx, &project, now)?
                 {
@@ -232,7 +237,7 @@ impl Frontends {
                         slug,
                         host_label: Some(label.clone()),
                     };
-                    announce(tx, &config, &address, now)?;
+                    announce_change(tx, &config, &address, now)?;
                 }
                 Ok(())
             })
@@ -244,7 +249,7 @@ impl Frontends {
         let members = self
             .infra
             .control
-            .read(move |c| store::deleting(c, &project, FRONTENDS_A_STEP))
+            .read(move |c| store::list_deleting(c, &project, FRONTENDS_A_STEP))
             .await?;
         let (some, now) = (!members.is_empty(), self.infra.clock.now());
         if some {
@@ -266,7 +271,7 @@ impl Frontends {
     }
 }
 
-/// Where a frontend of a project answers.
+/// Returns the address of a frontend.
 pub(in crate::deployments) fn address_of(frontend: &Frontend, project: &Project) -> PageAddress {
     PageAddress {
         slug: frontend.slug.clone(),
@@ -280,7 +285,7 @@ pub(in crate::deployments) fn active_in(
     project: &ProjectId,
     id: &DeploymentId,
 ) -> Result<Frontend, FrontendError> {
-    let found = store::frontend(tx, tx.counters(), project, &Target::Id(*id));
+    let found = store::find(tx, tx.counters(), project, &Target::Id(*id));
     found
         .map_err(control::Error::from)?
         .filter(|f| f.state == FrontendState::Active)

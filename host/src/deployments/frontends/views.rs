@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use super::{Frontend, FrontendState};
 use crate::config::Config;
-use crate::deployments::model::shown_title;
+use crate::deployments::model::display_title;
 use crate::deployments::views::Warning;
 use crate::projects::Project;
 use svc_base::clock::Timestamp;
@@ -76,7 +76,7 @@ impl FrontendView {
             api_base: format!("{url}/api"),
             url,
             content_type: frontend.content_type,
-            title: shown_title(&frontend.title),
+            title: display_title(&frontend.title),
             warnings: frontend.warnings.clone(),
             state: frontend.state,
             content_sha256: frontend.source.map(|digest| digest.to_string()),

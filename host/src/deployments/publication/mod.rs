@@ -20,7 +20,7 @@ pub use capacity::{Capacity, Publisher};
 pub use error::PublishError;
 pub use page_source::PageSource;
 pub use pipeline::{Pipeline, RenderedPage};
-pub use slugs::Slugs;
+pub use slugs::SlugReservations;
 
 pub(super) use capacity::ShareHolder;
 pub(super) use page_source::Placement;

@@ -10,14 +10,14 @@ pub struct PageSource<'a> {
     pub content_type: ContentType,
     /// The title that it is given; an empty one is none.
     pub title: &'a str,
-    /// The address that its author wished for.
+    /// Slug that the author wants.
     pub name: Option<&'a str>,
     /// The source.
     pub text: &'a str,
 }
 
 impl<'a> PageSource<'a> {
-    /// A source whose title is settled, so that no name is asked for one.
+    /// Makes a source whose title is given, so that it is not derived from a name.
     pub fn titled(content_type: ContentType, title: &'a str, text: &'a str) -> Self {
         Self {
             content_type,
@@ -28,20 +28,20 @@ impl<'a> PageSource<'a> {
     }
 }
 
-/// Where a page is going to answer, and to whom.
+/// Place of a page that is about to be published: its address, its end and its readers.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::deployments) struct Placement<'a> {
     pub(in crate::deployments) slug: &'a str,
     pub(in crate::deployments) expires_at: Option<Timestamp>,
     /// Whether its first reader is its last, which leaves nothing to link to.
     pub(in crate::deployments) one_time: bool,
-    /// Whether few may read it.
+    /// Whether readers need a password.
     pub(in crate::deployments) is_private: bool,
 }
 
 impl<'a> Placement<'a> {
-    /// The place of a page that everybody may read.
-    pub(in crate::deployments) fn open(slug: &'a str, expires_at: Option<Timestamp>) -> Self {
+    /// Makes the place of a page that everybody may read.
+    pub(in crate::deployments) fn public(slug: &'a str, expires_at: Option<Timestamp>) -> Self {
         Self {
             slug,
             expires_at,

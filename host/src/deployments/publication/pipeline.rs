@@ -13,7 +13,7 @@ use super::timings::{Stage, Timings};
 use crate::access::while_awaited;
 use crate::content::{Artifact, Content, Digest, Pin};
 use crate::control::{self, Tx};
-use crate::deployments::address::{PageAddress, announce};
+use crate::deployments::address::{PageAddress, announce_change};
 use crate::deployments::views::Warning;
 use crate::infra::Infra;
 use svc_base::ProcessorStopwatch;
@@ -155,7 +155,7 @@ impl Pipeline {
         source: PageSource<'_>,
         placement: Placement<'_>,
     ) -> Result<RenderedPage, PublishError> {
-        let src = self.runtimes.publish_newest().await?;
+        let src = self.runtimes.ensure_newest_stored().await?;
         let runtime = RuntimeScript {
             src,
             slug: placement.slug.to_owned(),
@@ -248,7 +248,7 @@ impl Pipeline {
         slug: &str,
         expires_at: Option<Timestamp>,
     ) -> Result<(StoredPublication, RenderedPage), PublishError> {
-        let placement = Placement::open(slug, expires_at);
+        let placement = Placement::public(slug, expires_at);
         let page = self.render_live(source, placement).await?;
         let stored = self.store_rendered(source.text.to_owned(), &page).await?;
         Ok((stored, page))
@@ -291,7 +291,7 @@ impl Pipeline {
         let committed = self
             .commit(move |tx| {
                 let changed = change(tx, &published)?;
-                announce(tx, &config, &address, now)?;
+                announce_change(tx, &config, &address, now)?;
                 Ok(changed)
             })
             .await;

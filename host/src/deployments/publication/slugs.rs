@@ -19,7 +19,7 @@ const RANDOM_ATTEMPTS: u32 = 4;
 
 /// Slugs of publications under way, which no row holds yet. Clones share them.
 #[derive(Clone, Debug)]
-pub struct Slugs {
+pub struct SlugReservations {
     infra: Infra,
     expiry: Expiry,
     reserved: Arc<Mutex<HashSet<String>>>,
@@ -48,7 +48,7 @@ impl Drop for ReservedSlug {
     }
 }
 
-impl Slugs {
+impl SlugReservations {
     /// Makes the reservations of a server; `expiry` frees slugs of shares whose time is over.
     pub fn new(infra: Infra, expiry: Expiry) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! How long each stage of a publish takes, which an operator looks at when publishing is slow.
+//! Times of the stages of a publication, which an operator looks at when publishing is slow.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
@@ -7,7 +7,7 @@ use prometheus_client::registry::Registry;
 
 use svc_base::Stopwatch;
 
-/// A stage of a publish.
+/// Stage of a publication.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stage {
     /// The guest's calls, and waiting for a thread for them.

@@ -4,11 +4,11 @@ use maud::{Markup, html};
 
 use super::Reason;
 use crate::config::Config;
-use crate::deployments::forms::contact;
+use crate::deployments::forms::contact_line;
 use crate::http::problem_page::shell;
 
 /// Why people report pages, in their words.
-const REASONS: [(Reason, &str); 5] = [
+const REASON_LABELS: [(Reason, &str); 5] = [
     (
         Reason::Phishing,
         "It pretends to be somebody else, to get passwords or money",
@@ -20,7 +20,7 @@ const REASONS: [(Reason, &str); 5] = [
 ];
 
 /// The form that reports a page; `wrong` says why the one before was not taken.
-pub(super) fn report(slug: &str, wrong: Option<&str>, config: &Config) -> Markup {
+pub(super) fn report_form(slug: &str, wrong: Option<&str>, config: &Config) -> Markup {
     shell(
         "Report a page",
         &html! {
@@ -34,7 +34,7 @@ pub(super) fn report(slug: &str, wrong: Option<&str>, config: &Config) -> Markup
                     @if let Some(wrong) = wrong { p.wrong #wrong role="alert" { (wrong) } }
                     fieldset {
                         legend { "What is wrong with it?" }
-                        @for (reason, words) in REASONS {
+                        @for (reason, words) in REASON_LABELS {
                             label.check { input type="radio" name="reason" value=(reason.as_str()) required; (words) }
                         }
                     }
@@ -44,16 +44,16 @@ pub(super) fn report(slug: &str, wrong: Option<&str>, config: &Config) -> Markup
                     input.field #contact name="contact" maxlength="320" autocomplete="email";
                     button type="submit" { "Send the report" }
                 }
-                (contact(config))
+                (contact_line(config))
             }
         },
     )
 }
 
 /// Says that a report has come in.
-pub(super) fn reported(config: &Config) -> Markup {
+pub(super) fn report_received(config: &Config) -> Markup {
     shell(
         "Thank you",
-        &html! { main { h1 { "Thank you" } p { "The report has come in. Whoever operates this service will read it." } (contact(config)) } },
+        &html! { main { h1 { "Thank you" } p { "The report has come in. Whoever operates this service will read it." } (contact_line(config)) } },
     )
 }

@@ -96,7 +96,7 @@ pub enum ReportError {
     Random(#[from] NoRandomness),
 }
 
-/// Receipt of a complaint.
+/// The receipt of a complaint.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Reported {
     /// The report's id.

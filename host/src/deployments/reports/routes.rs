@@ -117,7 +117,7 @@ pub async fn report_form(
     if !is_slug(&slug) {
         return Err(Problem::not_found());
     }
-    let page = forms::report(&slug, None, &config);
+    let page = forms::report_form(&slug, None, &config);
     Ok(platform_page(StatusCode::OK, &page))
 }
 
@@ -127,7 +127,7 @@ pub async fn report_form(
     responses((status = 200, description = "The form.", content_type = "text/html", body = String))
 )]
 pub async fn report_form_of_any(State(config): State<Arc<Config>>) -> Response {
-    platform_page(StatusCode::OK, &forms::report("", None, &config))
+    platform_page(StatusCode::OK, &forms::report_form("", None, &config))
 }
 
 /// The answer to the form that reports a page: thanks, or the form once more with what is wrong with it.
@@ -137,12 +137,12 @@ fn after_report(
     reported: Result<Response, Problem>,
 ) -> Result<Response, Problem> {
     let (status, page) = match reported {
-        Ok(_) => (StatusCode::ACCEPTED, forms::reported(config)),
+        Ok(_) => (StatusCode::ACCEPTED, forms::report_received(config)),
         Err(problem) if problem.code == Code::NotFound => {
             let wrong = "There is no such page. It may have expired, or been deleted.";
             (
                 StatusCode::NOT_FOUND,
-                forms::report(slug, Some(wrong), config),
+                forms::report_form(slug, Some(wrong), config),
             )
         }
         Err(problem) => return Err(problem),

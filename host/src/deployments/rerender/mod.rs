@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use store::Candidate;
 
-use super::address::announce;
+use super::address::announce_change;
 use super::publication::{
     Capacity, PageSource, Pipeline, Placement, PublishError, RenderedBy, RenderedPage,
     StoredPublication, runtime,
@@ -31,7 +31,7 @@ const SHORTEST_REST: Duration = Duration::from_millis(5);
 /// How long nothing is done where the server has no thread or no room for it.
 const BUSY_REST: Duration = Duration::from_secs(2);
 
-/// How far a rerender is.
+/// Progress of a rerender.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// When it was asked for.
@@ -70,19 +70,19 @@ impl Progress {
         }
     }
 
-    /// Whether nothing is left of it.
+    /// Whether all pages are done.
     pub fn is_finished(&self) -> bool {
         self.finished_at.is_some()
     }
 
-    /// Whether its pages are made by a guest.
-    fn is_by(&self, guest: GuestDigest) -> bool {
+    /// Whether a guest renders its pages.
+    fn is_made_by(&self, guest: GuestDigest) -> bool {
         let by = self.made_by.as_deref().unwrap_or_default();
         by.starts_with(RenderedBy::new(guest, None).as_str())
     }
 
-    /// How many pages were looked at.
-    pub fn done(&self) -> u64 {
+    /// Returns the number of pages that are done.
+    pub fn pages_done(&self) -> u64 {
         self.changed + self.unchanged + self.failed + self.skipped
     }
 }
@@ -100,12 +100,12 @@ enum Outcome {
 pub async fn request(control: &Control, clock: &Clock) -> Result<Progress, control::Error> {
     let progress = Progress::new(clock.now());
     let kept = progress.clone();
-    control.write(move |tx| store::keep(tx, &kept)).await?;
+    control.write(move |tx| store::insert(tx, &kept)).await?;
     Ok(progress)
 }
 
 /// Asks again for the latest rerender if a guest that fell has made pages in it, finished or not: by the guest that serves now.
-pub async fn request_without(
+pub async fn request_again_without(
     control: &Control,
     clock: &Clock,
     fallen: GuestDigest,
@@ -113,17 +113,17 @@ pub async fn request_without(
     let now = clock.now();
     control
         .write(move |tx| {
-            let latest = store::progress(tx)?.filter(|latest| latest.is_by(fallen));
+            let latest = store::progress(tx)?.filter(|latest| latest.is_made_by(fallen));
             let Some(latest) = latest else { return Ok(()) };
             tracing::warn!(guest = %fallen, "pages are rendered again: the guest that made them was rolled back");
             // A rerender that is still under way must not take this for its own.
             let requested_at = now.max(Timestamp(latest.requested_at.0 + 1));
-            store::keep(tx, &Progress::new(requested_at))
+            store::insert(tx, &Progress::new(requested_at))
         })
         .await
 }
 
-/// How far the latest rerender is, if there was one.
+/// Returns the progress of the latest rerender, if there was one.
 pub async fn progress(control: &Control) -> Result<Option<Progress>, control::Error> {
     control.read(store::progress).await
 }
@@ -153,7 +153,7 @@ impl Rerenderer {
         }
     }
 
-    /// Makes the next page again, if that was asked for; returns how long to rest before another. `None` where nothing is left to do.
+    /// Renders the next page again, if a rerender is under way; returns how long to rest before another. `None` if nothing is left to do.
     ///
     /// # Errors
     /// Ours; the page comes again.
@@ -179,7 +179,7 @@ impl Rerenderer {
         let next = self
             .infra
             .control
-            .read(move |c| store::next(c, now, last, &share, &live))
+            .read(move |c| store::next_candidate(c, now, last, &share, &live))
             .await?;
         let stopwatch = Stopwatch::start();
         match next {
@@ -198,7 +198,7 @@ impl Rerenderer {
                 );
                 self.infra
                     .control
-                    .write(move |tx| store::note(tx, &progress))
+                    .write(move |tx| store::save_progress(tx, &progress))
                     .await?;
             }
         }
@@ -217,17 +217,17 @@ impl Rerenderer {
         let left = self
             .infra
             .control
-            .read(move |c| store::count(c, now, &share, &live))
+            .read(move |c| store::count_candidates(c, now, &share, &live))
             .await?;
-        progress.total = progress.done() + left;
+        progress.total = progress.pages_done() + left;
         let kept = progress.clone();
         self.infra
             .control
-            .write(move |tx| store::note(tx, &kept))
+            .write(move |tx| store::save_progress(tx, &kept))
             .await
     }
 
-    /// Makes one page again; returns whether that is settled, one way or the other.
+    /// Renders one page again; returns whether its outcome is recorded.
     async fn rerender(&self, progress: Progress, page: Candidate) -> anyhow::Result<bool> {
         let made = match self.render_candidate(&page).await {
             Ok(made) => made,
@@ -244,7 +244,7 @@ impl Rerenderer {
                     why,
                     "a page cannot be rendered again and stays as it is"
                 );
-                self.settle(progress, page, Outcome::Failed).await?;
+                self.record_outcome(progress, page, Outcome::Failed).await?;
                 return Ok(true);
             }
         };
@@ -254,7 +254,7 @@ impl Rerenderer {
             stored => stored.map_err(anyhow::Error::from)?,
         };
         fault::point("rerender.stored");
-        self.switch(progress, page, stored).await?;
+        self.replace_page(progress, page, stored).await?;
         fault::point("rerender.committed");
         Ok(true)
     }
@@ -267,7 +267,7 @@ impl Rerenderer {
         let draft = PageSource::titled(page.content_type, &page.title, &text);
         let placement = Placement {
             is_private: page.is_protected,
-            ..Placement::open(&page.slug, page.expires_at)
+            ..Placement::public(&page.slug, page.expires_at)
         };
         let made = match page.host_label {
             Some(_) => self.pipeline.render_live(draft, placement).await?,
@@ -276,8 +276,8 @@ impl Rerenderer {
         Ok((text, made))
     }
 
-    /// Puts a page in the place of the one that was made before, if that is still there; what the edge holds of it is purged.
-    async fn switch(
+    /// Replaces a page by the one that was rendered again, if it is still there; the edge is purged of it.
+    async fn replace_page(
         &self,
         mut progress: Progress,
         page: Candidate,
@@ -289,16 +289,16 @@ impl Rerenderer {
             .infra
             .control
             .write(move |tx| {
-                let outcome = if !store::switch(tx, &page, &published, now)? {
+                let outcome = if !store::replace_page(tx, &page, &published, now)? {
                     Outcome::Skipped
                 } else if published.artifact == page.artifact {
                     Outcome::Unchanged
                 } else {
-                    announce(tx, &config, &page.address(), now)?;
+                    announce_change(tx, &config, &page.address(), now)?;
                     Outcome::Changed
                 };
-                progress.count(page.id, outcome);
-                store::note(tx, &progress)
+                progress.count_outcome(page.id, outcome);
+                store::save_progress(tx, &progress)
             })
             .await;
         // The rows hold the content from here on.
@@ -306,22 +306,22 @@ impl Rerenderer {
         switched
     }
 
-    async fn settle(
+    async fn record_outcome(
         &self,
         mut progress: Progress,
         page: Candidate,
         outcome: Outcome,
     ) -> Result<(), control::Error> {
-        progress.count(page.id, outcome);
+        progress.count_outcome(page.id, outcome);
         self.infra
             .control
-            .write(move |tx| store::note(tx, &progress))
+            .write(move |tx| store::save_progress(tx, &progress))
             .await
     }
 }
 
 impl Progress {
-    fn count(&mut self, page: DeploymentId, outcome: Outcome) {
+    fn count_outcome(&mut self, page: DeploymentId, outcome: Outcome) {
         self.last = Some(page);
         *match outcome {
             Outcome::Changed => &mut self.changed,

@@ -76,7 +76,7 @@ pub struct Revision {
     pub id: RevisionId,
     /// Digest of the source.
     pub source: Digest,
-    /// The page without its runtime, once somebody has looked.
+    /// The page without its runtime, once it was rendered for a preview.
     pub preview: Option<Digest>,
     /// The page's title.
     pub title: String,
@@ -132,7 +132,7 @@ pub struct NewDraft {
 /// A draft, and whether an older revision has the same content and title and was taken instead.
 #[derive(Clone, Debug)]
 pub struct CreatedDraft {
-    /// Of which frontend.
+    /// Identifier of the frontend.
     pub deployment: DeploymentId,
     /// The revision.
     pub revision: Revision,
@@ -171,10 +171,10 @@ pub struct SourceQuery {
     pub known: Option<Digest>,
 }
 
-/// A source; no text for who holds it already.
+/// A source, without its text if the caller has it already.
 #[derive(Debug)]
 pub struct FetchedSource {
-    /// Which it is.
+    /// Frontend, revision and digest of the source.
     pub stored: StoredSource,
     /// Exactly as it was published.
     pub text: Option<String>,
@@ -182,7 +182,7 @@ pub struct FetchedSource {
 
 /// Query for a part of a history.
 #[derive(Clone, Copy, Debug)]
-pub struct HistoryPage {
+pub struct HistoryQuery {
     /// How many revisions.
     pub limit: u32,
     /// Only those older than this number.
@@ -225,7 +225,7 @@ pub enum RevisionError {
     /// The frontend has no such revision.
     #[error("the frontend has no such revision")]
     NoRevision,
-    /// Somebody else released something meanwhile.
+    /// Another revision was released meanwhile.
     #[error("the active revision is {0}")]
     Conflict(RevisionId),
     /// A rollback to what never was live.

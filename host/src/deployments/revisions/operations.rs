@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::Revisions;
-use super::model::{HistoryPage, RevisionKind};
-use super::requests::{CreateRevision, ReleaseRequest, Republish, WhichContent};
+use super::model::{HistoryQuery, RevisionKind};
+use super::requests::{ContentQuery, CreateRevision, ReleaseRequest, Republish};
 use super::views::{
     ContentView, ReleaseList, ReleaseView, RevisionCreated, RevisionList, RevisionView,
 };
@@ -21,7 +21,7 @@ use crate::http::problem::Problem;
 pub async fn list(
     revisions: Arc<Revisions>,
     at: FrontendScope<Viewer>,
-    page: HistoryPage,
+    page: HistoryQuery,
 ) -> Result<RevisionList, Problem> {
     let history = revisions.history(at.project(), &at.target(), page).await?;
     Ok(history.into())
@@ -128,7 +128,7 @@ pub async fn republish(
 pub async fn content(
     revisions: Arc<Revisions>,
     at: FrontendScope<Viewer>,
-    input: WhichContent,
+    input: ContentQuery,
 ) -> Result<ContentView, Problem> {
     let wanted = input.checked()?;
     let source = revisions

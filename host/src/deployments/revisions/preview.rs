@@ -34,11 +34,11 @@ pub(super) fn preview_url(
 }
 
 impl Revisions {
-    /// A revision with its frontend, if it may be looked at.
+    /// Finds a revision with its frontend, if it may be previewed.
     ///
     /// # Errors
     /// [`LookupError`].
-    pub async fn previewed(
+    pub async fn find_previewable(
         &self,
         deployment: DeploymentId,
         revision: RevisionId,
@@ -58,11 +58,11 @@ impl Revisions {
             .map_err(anyhow::Error::from)?
             .ok_or(LookupError::NotFound)?;
         self.serving
-            .check_state(deployment.expires_at, deployment.disabled)?;
+            .check_deployment_available(deployment.expires_at, deployment.disabled)?;
         Ok((deployment, revision))
     }
 
-    /// The page of a revision; rendered at the first look where it was never a draft.
+    /// Returns the page of a revision; renders it at the first preview if it was never a draft.
     ///
     /// # Errors
     /// [`PreviewError`].
@@ -71,12 +71,12 @@ impl Revisions {
         deployment: DeploymentId,
         revision: RevisionId,
     ) -> Result<Page, PreviewError> {
-        let (deployment, revision) = self.previewed(deployment, revision).await?;
+        let (deployment, revision) = self.find_previewable(deployment, revision).await?;
         let digest = match revision.preview {
             Some(digest) => digest,
             None => self.render_preview(&deployment, &revision).await?,
         };
-        let artifact = self.serving.artifact(digest).await;
+        let artifact = self.serving.load_artifact(digest).await;
         let artifact = artifact.map_err(LookupError::from)?;
         Ok(Page::preview(
             &deployment,
@@ -85,7 +85,7 @@ impl Revisions {
         ))
     }
 
-    /// Renders and keeps the page of a revision that nobody has looked at.
+    /// Renders and stores the page of a revision that was never previewed.
     async fn render_preview(
         &self,
         deployment: &Deployment,

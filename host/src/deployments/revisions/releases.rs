@@ -50,7 +50,7 @@ pub struct ReleaseOutcome {
 }
 
 impl ReleaseOutcome {
-    /// The outcome where the revision was live already.
+    /// Makes the outcome for a revision that is live already.
     fn unchanged(frontend: Frontend, revision: Revision) -> Self {
         Self {
             frontend,
@@ -79,7 +79,7 @@ impl OmittedRevisions {
         draft: &RevisionId,
         active: RevisionId,
     ) -> Result<Option<Self>, control::Error> {
-        let Some(base) = store::stale_base(tx, draft, &active)? else {
+        let Some(base) = store::outdated_base(tx, draft, &active)? else {
             return Ok(None);
         };
         Ok(Some(Self {
@@ -91,7 +91,7 @@ impl OmittedRevisions {
 }
 
 /// Revision that becomes live, inside the transaction.
-pub(super) struct Released<'a> {
+pub(super) struct RevisionRelease<'a> {
     pub(super) revision: RevisionId,
     pub(super) kind: RevisionKind,
     pub(super) message: Option<&'a str>,
@@ -100,10 +100,10 @@ pub(super) struct Released<'a> {
 }
 
 /// Makes a stored revision live and what was live history.
-pub(super) fn release(
+pub(super) fn apply_release(
     tx: &Tx<'_>,
     frontend: &Frontend,
-    released: &Released<'_>,
+    released: &RevisionRelease<'_>,
     now: Timestamp,
 ) -> Result<(), control::Error> {
     let displaced = match released.kind {
@@ -120,7 +120,7 @@ pub(super) fn release(
         released.message,
         now,
     )?;
-    store::set_live(tx, &frontend.id, released, now)
+    store::set_live_page(tx, &frontend.id, released, now)
 }
 
 /// Returns the name of a release in the audit.
@@ -142,9 +142,9 @@ impl Revisions {
         target: Target,
         new: NewRelease,
     ) -> Result<ReleaseOutcome, RevisionError> {
-        let (frontend, active) = self.with_history(&project, &target).await?;
+        let (frontend, active) = self.frontend_with_history(&project, &target).await?;
         let id = new.revision.ok_or(RevisionError::NoRevision)?;
-        let revision = self.revision_of(frontend.id, id).await?;
+        let revision = self.find_revision(frontend.id, id).await?;
         if new.kind == RevisionKind::Rollback && revision.promoted_at.is_none() {
             return Err(RevisionError::NeverReleased);
         }
@@ -174,14 +174,14 @@ impl Revisions {
                     return Err(RevisionError::Conflict(active));
                 }
                 let omitted = OmittedRevisions::find(tx, &id, &revision.id, active)?;
-                let released = Released {
+                let released = RevisionRelease {
                     revision: revision.id,
                     kind: new.kind,
                     message: new.message.as_deref(),
                     title: &title,
                     published,
                 };
-                release(tx, &frontend, &released, now)?;
+                apply_release(tx, &frontend, &released, now)?;
                 projects::did(tx, &project.id, audit_act(new.kind), &revision.id, now)?;
                 Ok(ReleaseOutcome {
                     frontend: active_in(tx, &project.id, &id)?,
@@ -195,7 +195,7 @@ impl Revisions {
         Ok(done)
     }
 
-    /// Everything that was ever live, newest first.
+    /// Lists all releases, newest first.
     ///
     /// # Errors
     /// `NotFound`.
@@ -204,7 +204,7 @@ impl Revisions {
         project: &Project,
         target: &Target,
     ) -> Result<Vec<ReleaseEntry>, RevisionError> {
-        let (frontend, _) = self.with_history(project, target).await?;
+        let (frontend, _) = self.frontend_with_history(project, target).await?;
         Ok(self
             .infra
             .control

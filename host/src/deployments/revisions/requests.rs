@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use super::RevisionError;
 use super::model::{
-    DraftSource, Edit, HistoryPage, NewContent, NewDraft, RevisionKind, SourceQuery,
+    DraftSource, Edit, HistoryQuery, NewContent, NewDraft, RevisionKind, SourceQuery,
 };
 use super::releases::NewRelease;
 use crate::content::Digest;
@@ -154,7 +154,7 @@ impl ReleaseRequest {
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct WhichRevisions {
+pub struct RevisionsQuery {
     /// How many; 50 if absent.
     #[param(minimum = 1, maximum = 200)]
     pub limit: Option<u32>,
@@ -162,12 +162,12 @@ pub struct WhichRevisions {
     pub cursor: Option<String>,
 }
 
-impl WhichRevisions {
+impl RevisionsQuery {
     /// The page that is asked for.
     ///
     /// # Errors
     /// `invalid_request`.
-    pub fn checked(self) -> Result<HistoryPage, Problem> {
+    pub fn checked(self) -> Result<HistoryQuery, Problem> {
         let limit = self.limit.unwrap_or(DEFAULT_LIMIT);
         if !(1..=MAX_LIMIT).contains(&limit) {
             return Err(invalid(format!("`limit` must be from 1 to {MAX_LIMIT}.")));
@@ -180,7 +180,7 @@ impl WhichRevisions {
             })?),
             None => None,
         };
-        Ok(HistoryPage { limit, before })
+        Ok(HistoryQuery { limit, before })
     }
 }
 
@@ -226,14 +226,14 @@ impl Republish {
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct WhichContent {
+pub struct ContentQuery {
     /// A revision; the live one if absent.
     pub revision_id: Option<String>,
     /// The SHA-256 of what you hold: if it is still that, nothing is sent.
     pub known_content_sha256: Option<String>,
 }
 
-impl WhichContent {
+impl ContentQuery {
     /// The source that is asked for.
     ///
     /// # Errors

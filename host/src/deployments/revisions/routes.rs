@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
 
-use super::requests::{CreateRevision, ReleaseRequest, Republish, WhichContent, WhichRevisions};
+use super::requests::{ContentQuery, CreateRevision, ReleaseRequest, Republish, RevisionsQuery};
 use super::views::{
     ContentView, ReleaseList, ReleaseView, RevisionCreated, RevisionList, RevisionView,
 };
@@ -32,7 +32,7 @@ use crate::http::problem::Problem;
     params(
         ("id" = String, Path, description = "The project."),
         ("target" = String, Path, description = "The frontend's slug, or its id."),
-        WhichRevisions
+        RevisionsQuery
     ),
     responses((status = 200, description = "A page of the history, without sources.", body = RevisionList)),
     extensions(("x-problems" = json!("owner forbidden not_found capacity_reached"))),
@@ -41,7 +41,7 @@ use crate::http::problem::Problem;
 pub async fn list(
     State(revisions): State<Arc<Revisions>>,
     at: FrontendScope<Viewer>,
-    Query(query): Query<WhichRevisions>,
+    Query(query): Query<RevisionsQuery>,
 ) -> Result<Json<RevisionList>, Problem> {
     let page = query.checked()?;
     operations::list(revisions, at, page).await.map(Json)
@@ -216,7 +216,7 @@ pub async fn republish(
     params(
         ("id" = String, Path, description = "The project."),
         ("target" = String, Path, description = "The frontend's slug, or its id."),
-        WhichContent
+        ContentQuery
     ),
     responses((status = 200, description = "The source, or that it has not changed.", body = ContentView)),
     extensions(("x-problems" = json!("owner forbidden not_found capacity_reached"))),
@@ -225,7 +225,7 @@ pub async fn republish(
 pub async fn content(
     State(revisions): State<Arc<Revisions>>,
     at: FrontendScope<Viewer>,
-    Query(query): Query<WhichContent>,
+    Query(query): Query<ContentQuery>,
 ) -> Result<Json<ContentView>, Problem> {
     operations::content(revisions, at, query).await.map(Json)
 }
@@ -285,7 +285,7 @@ pub async fn preview_with_slash(
     let (Ok(deployment), Ok(revision)) = (deployment.parse(), revision.parse()) else {
         return Err(Problem::not_found());
     };
-    match revisions.previewed(deployment, revision).await {
+    match revisions.find_previewable(deployment, revision).await {
         Ok(_) => {}
         Err(LookupError::Disabled) => return Ok(disabled_page(revisions.config())),
         Err(error) => return Err(error.into()),

@@ -1,15 +1,15 @@
-//! Making drafts, publishing at once, and reading a frontend's history. Each revision is immutable; drafts can be looked at before
-//! anybody else sees them.
+//! Making drafts, publishing at once, and reading a frontend's history. Each revision is immutable; drafts can be previewed before
+//! visitors see them.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::model::{
-    CreatedDraft, DraftSource, Edit, FetchedSource, History, HistoryPage, NewContent, NewDraft,
+    CreatedDraft, DraftSource, Edit, FetchedSource, History, HistoryQuery, NewContent, NewDraft,
     NewRevision, Revision, RevisionError, RevisionKind, SourceQuery, StoredSource,
 };
-use super::releases::{Released, release};
+use super::releases::{RevisionRelease, apply_release};
 use super::store;
 use crate::access::while_awaited;
 use crate::config::Config;
@@ -77,13 +77,13 @@ impl Revisions {
         Ok(RevisionId::new(&self.infra.clock, &self.infra.random)?)
     }
 
-    /// An active frontend that has a history; the first call begins it.
-    pub(super) async fn with_history(
+    /// Returns an active frontend that has a history; the first call begins that.
+    pub(super) async fn frontend_with_history(
         &self,
         project: &Project,
         target: &Target,
     ) -> Result<(Frontend, RevisionId), RevisionError> {
-        let frontend = self.frontends.active(project.id, target).await?;
+        let frontend = self.frontends.find_active(project.id, target).await?;
         if let Some(active) = frontend.active_revision {
             return Ok((frontend, active));
         }
@@ -93,7 +93,7 @@ impl Revisions {
             .control
             .write(move |tx| {
                 let mut frontend = active_in(tx, &project, &id)?;
-                let active = begin_history_in(tx, &mut frontend, baseline, now)?;
+                let active = ensure_history(tx, &mut frontend, baseline, now)?;
                 Ok((active_in(tx, &project, &id)?, active))
             })
             .await
@@ -108,10 +108,12 @@ impl Revisions {
         project: &Project,
         target: &Target,
     ) -> Result<(), RevisionError> {
-        self.with_history(project, target).await.map(|_| ())
+        self.frontend_with_history(project, target)
+            .await
+            .map(|_| ())
     }
 
-    /// A revision of a frontend.
+    /// Returns a revision of a frontend.
     ///
     /// # Errors
     /// `NotFound`, `NoRevision`.
@@ -121,11 +123,11 @@ impl Revisions {
         target: &Target,
         id: RevisionId,
     ) -> Result<Revision, RevisionError> {
-        let (frontend, _) = self.with_history(project, target).await?;
-        self.revision_of(frontend.id, id).await
+        let (frontend, _) = self.frontend_with_history(project, target).await?;
+        self.find_revision(frontend.id, id).await
     }
 
-    pub(super) async fn revision_of(
+    pub(super) async fn find_revision(
         &self,
         frontend: DeploymentId,
         id: RevisionId,
@@ -138,7 +140,7 @@ impl Revisions {
         found.ok_or(RevisionError::NoRevision)
     }
 
-    /// A page of a frontend's history, newest first, older than `before`.
+    /// Returns a page of a frontend's history, newest first, older than `before`.
     ///
     /// # Errors
     /// `NotFound`.
@@ -146,10 +148,10 @@ impl Revisions {
         &self,
         project: &Project,
         target: &Target,
-        page: HistoryPage,
+        page: HistoryQuery,
     ) -> Result<History, RevisionError> {
-        let HistoryPage { limit, before } = page;
-        let (frontend, active) = self.with_history(project, target).await?;
+        let HistoryQuery { limit, before } = page;
+        let (frontend, active) = self.frontend_with_history(project, target).await?;
         let mut revisions = self
             .infra
             .control
@@ -165,7 +167,7 @@ impl Revisions {
         })
     }
 
-    /// Which source a frontend, or one of its revisions, has.
+    /// Finds the source of a frontend, or of one of its revisions.
     ///
     /// # Errors
     /// `NotFound`, `NoRevision`.
@@ -175,10 +177,10 @@ impl Revisions {
         target: &Target,
         revision: Option<RevisionId>,
     ) -> Result<StoredSource, RevisionError> {
-        let frontend = self.frontends.active(project.id, target).await?;
+        let frontend = self.frontends.find_active(project.id, target).await?;
         match revision {
             Some(id) => {
-                let revision = self.revision_of(frontend.id, id).await?;
+                let revision = self.find_revision(frontend.id, id).await?;
                 Ok(StoredSource {
                     frontend,
                     revision: Some(id),
@@ -196,7 +198,7 @@ impl Revisions {
         }
     }
 
-    /// A source with its text, unless it is what the caller holds.
+    /// Returns a source with its text, unless the caller has that.
     ///
     /// # Errors
     /// `NotFound`, `NoRevision`.
@@ -226,12 +228,12 @@ impl Revisions {
         new: NewDraft,
         keep: Keep<CreatedDraft>,
     ) -> Result<CreatedDraft, RevisionError> {
-        let (frontend, active) = self.with_history(&project, &target).await?;
+        let (frontend, active) = self.frontend_with_history(&project, &target).await?;
         if new.base != Some(active) {
             return Err(RevisionError::Conflict(active));
         }
         self.capacity.check_content(project.workspace.id).await?;
-        let base = self.revision_of(frontend.id, active).await?;
+        let base = self.find_revision(frontend.id, active).await?;
         let content = self.draft_text(new.source, base.source).await?;
         let title = new.title.unwrap_or(base.title);
         let (title, stored) = self
@@ -267,7 +269,7 @@ impl Revisions {
                     store::insert(tx, &deployment, &made, now)?;
                     projects::did(tx, &project, Act::RevisionCreate, &id, now)?;
                 }
-                // Of an older draft with the same content, too: its author has seen what is live now.
+                // An older draft with the same content gets this base, too: its author has seen the live revision.
                 store::set_base(tx, &id, &active)?;
                 let drafted = CreatedDraft {
                     deployment,
@@ -296,7 +298,7 @@ impl Revisions {
         Ok((page.title, stored))
     }
 
-    /// The whole source of a draft, which may be sent as edits of the `base`.
+    /// Returns the whole source of a draft, which may be sent as edits of the `base`.
     async fn draft_text(&self, new: DraftSource, base: Digest) -> Result<String, RevisionError> {
         match new {
             DraftSource::Content(content) => Ok(content),
@@ -304,7 +306,7 @@ impl Revisions {
         }
     }
 
-    /// A stored source with edits applied: by a worker, because each of them goes through the whole text.
+    /// Returns a stored source with edits applied: by a worker, because each of them goes through the whole text.
     async fn apply_edits(&self, base: Digest, edits: Vec<Edit>) -> Result<String, RevisionError> {
         let most = usize::try_from(self.infra.config.limits.body_bytes).unwrap_or(usize::MAX);
         let text = self.pipeline.source_text(base).await?;
@@ -331,7 +333,7 @@ impl Revisions {
             content,
             title,
         } = new;
-        let frontend = self.frontends.active(project.id, &target).await?;
+        let frontend = self.frontends.find_active(project.id, &target).await?;
         if content_type.is_some_and(|named| named != frontend.content_type) {
             return Err(RevisionError::TypeMismatch(frontend.content_type));
         }
@@ -351,7 +353,7 @@ impl Revisions {
             .pipeline
             .publish(stored, address, now, move |tx, published| {
                 let mut frontend = active_in(tx, &project.id, &id)?;
-                begin_history_in(tx, &mut frontend, baseline, now)?;
+                ensure_history(tx, &mut frontend, baseline, now)?;
                 let kind = RevisionKind::Publish;
                 let made = NewRevision {
                     id: revision,
@@ -363,14 +365,14 @@ impl Revisions {
                     kind,
                 };
                 store::insert(tx, &id, &made, now)?;
-                let released = Released {
+                let released = RevisionRelease {
                     revision,
                     kind,
                     message: None,
                     title: &title,
                     published,
                 };
-                release(tx, &frontend, &released, now)?;
+                apply_release(tx, &frontend, &released, now)?;
                 projects::did(tx, &project.id, Act::FrontendPublish, &id, now)?;
                 Ok::<_, RevisionError>(active_in(tx, &project.id, &id)?)
             })
@@ -382,7 +384,7 @@ impl Revisions {
 }
 
 /// Begins a frontend's history: a baseline that mirrors what is live and claims the release pointer.
-fn begin_history_in(
+fn ensure_history(
     tx: &Tx<'_>,
     frontend: &mut Frontend,
     baseline: RevisionId,
@@ -411,7 +413,7 @@ fn begin_history_in(
     Ok(baseline)
 }
 
-/// A revision as it is in a transaction.
+/// Finds a revision, inside a transaction.
 pub(super) fn revision_in(
     tx: &Tx<'_>,
     frontend: &DeploymentId,

@@ -3,10 +3,10 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{NewRevision, Revision, RevisionKind, RevisionState};
-use super::releases::{ReleaseEntry, Released};
+use super::releases::{ReleaseEntry, RevisionRelease};
 use crate::content::Digest;
 use crate::control::{Columns, Error, Tx};
-use crate::deployments::store::add_garbage;
+use crate::deployments::store::mark_garbage;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, RevisionId};
 
@@ -42,7 +42,7 @@ fn revision(row: &Row<'_>) -> rusqlite::Result<Revision> {
     })
 }
 
-/// A revision of a frontend.
+/// Finds a revision of a frontend.
 pub(super) fn by_id(
     c: &Connection,
     deployment: &DeploymentId,
@@ -70,7 +70,7 @@ pub(super) fn find_same(
     .optional()
 }
 
-/// Revisions of a frontend made before number `before`, newest first.
+/// Lists the revisions of a frontend made before number `before`, newest first.
 pub(super) fn list(
     c: &Connection,
     deployment: &DeploymentId,
@@ -122,7 +122,7 @@ pub(super) fn set_base(tx: &Tx<'_>, id: &RevisionId, base: &RevisionId) -> Resul
 }
 
 /// Finds the revision that a draft was made from, if that is not `active`.
-pub(super) fn stale_base(
+pub(super) fn outdated_base(
     c: &Connection,
     draft: &RevisionId,
     active: &RevisionId,
@@ -134,7 +134,7 @@ pub(super) fn stale_base(
     .optional()
 }
 
-/// The revisions that became live after `base` last did, newest first.
+/// Lists the revisions that became live after `base` last did, newest first.
 pub(super) fn released_since(
     c: &Connection,
     deployment: &DeploymentId,
@@ -203,11 +203,11 @@ pub(super) fn set_active_revision(
     Ok(())
 }
 
-/// Makes a released revision the page: one row, so that nobody sees a mixture.
-pub(super) fn set_live(
+/// Makes a released revision the page: in one row, so that no visitor sees a mixture.
+pub(super) fn set_live_page(
     tx: &Tx<'_>,
     id: &DeploymentId,
-    released: &Released<'_>,
+    released: &RevisionRelease<'_>,
     now: Timestamp,
 ) -> Result<(), Error> {
     let replaced: Option<Digest> = tx
@@ -230,12 +230,12 @@ pub(super) fn set_live(
         released.published.bytes_stored(),
     ])?;
     match replaced {
-        Some(digest) if digest != released.published.artifact => add_garbage(tx, &digest, now),
+        Some(digest) if digest != released.published.artifact => mark_garbage(tx, &digest, now),
         _ => Ok(()),
     }
 }
 
-/// Adds to what was ever live.
+/// Adds a release to the list of releases.
 pub(super) fn insert_release(
     tx: &Tx<'_>,
     deployment: &DeploymentId,
@@ -252,7 +252,7 @@ pub(super) fn insert_release(
     Ok(())
 }
 
-/// Lists what was ever live, newest first.
+/// Lists all releases, newest first.
 pub(super) fn releases(
     c: &Connection,
     deployment: &DeploymentId,

@@ -8,7 +8,7 @@ use super::preview::preview_url;
 use super::releases::{OmittedRevisions, ReleaseEntry, ReleaseOutcome};
 use crate::config::Config;
 use crate::deployments::frontends::views::FrontendView;
-use crate::deployments::model::shown_title;
+use crate::deployments::model::display_title;
 use crate::projects::Project;
 use svc_base::clock::Timestamp;
 use svc_base::ids::RevisionId;
@@ -43,7 +43,7 @@ impl From<&Revision> for RevisionView {
         Self {
             revision_id: revision.id,
             content_sha256: revision.source.to_string(),
-            title: shown_title(&revision.title),
+            title: display_title(&revision.title),
             message: revision.message.clone(),
             kind: revision.kind,
             state: revision.state,

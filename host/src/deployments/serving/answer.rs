@@ -17,7 +17,7 @@ use crate::http::problem_page;
 use svc_base::clock::Timestamp;
 
 /// The longest that an edge is told to keep a page, in seconds.
-const EDGE_SECONDS: i64 = 31_536_000;
+const MAX_EDGE_SECONDS: i64 = 31_536_000;
 /// Header that edges heed and browsers do not (RFC 9213).
 const CDN_CACHE_CONTROL: HeaderName = HeaderName::from_static("cdn-cache-control");
 
@@ -94,8 +94,8 @@ pub(super) fn redirect_to_project_origin(
 fn edge_lifetime(page: &Page, now: Timestamp) -> Result<HeaderValue, Problem> {
     let left = page
         .expires_at
-        .map_or(EDGE_SECONDS, |end| (end.0 - now.0) / 1000);
-    let lifetime = format!("max-age={}", left.clamp(0, EDGE_SECONDS));
+        .map_or(MAX_EDGE_SECONDS, |end| (end.0 - now.0) / 1000);
+    let lifetime = format!("max-age={}", left.clamp(0, MAX_EDGE_SECONDS));
     HeaderValue::try_from(lifetime).map_err(|error| Problem::internal(&error))
 }
 
@@ -139,7 +139,7 @@ pub(in crate::deployments) fn immutable(
     let etag = document::etag(digest, Encoding::Identity);
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
-    headers.insert(header::CACHE_CONTROL, pages::IMMUTABLE);
+    headers.insert(header::CACHE_CONTROL, pages::CACHE_FOREVER);
     headers.insert(NOSNIFF.0, NOSNIFF.1);
     headers.insert(header::ETAG, etag.clone());
     document::respond(headers, &etag, bytes, request)
@@ -157,7 +157,7 @@ pub fn platform_page(status: StatusCode, page: &Markup) -> Response {
             header::CONTENT_TYPE,
             HeaderValue::from_static("text/html; charset=utf-8"),
         ),
-        (header::CACHE_CONTROL, pages::PRIVATE),
+        (header::CACHE_CONTROL, pages::NO_STORE),
         (header::CONTENT_SECURITY_POLICY, problem_page::POLICY),
         // A form's POST must carry its origin, which `no-referrer` would turn into `null`.
         (

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::content::OnceFiles;
 use crate::control;
-use crate::deployments::address::announce;
+use crate::deployments::address::announce_change;
 use crate::deployments::{once_files, store};
 use crate::infra::Infra;
 
@@ -34,7 +34,7 @@ impl Expiry {
         let mut swept = 0;
         loop {
             let expired = control
-                .read(move |c| store::expired(c, now, SHARES_A_STEP))
+                .read(move |c| store::list_expired(c, now, SHARES_A_STEP))
                 .await?;
             let step = expired.len();
             let config = Arc::clone(&self.infra.config);
@@ -47,15 +47,15 @@ impl Expiry {
                             // An owner may have claimed it between the two looks.
                             if store::has_expired(tx, id, now)? {
                                 store::remove(tx, id, now)?;
-                                announce(tx, &config, address, now)?;
+                                announce_change(tx, &config, address, now)?;
                             }
                         }
                         Ok::<_, control::Error>(())
                     })
                     .await?;
             }
-            // Their rows are gone, so nobody comes back to these files before the next start: one that cannot be
-            // removed must not keep the others.
+            // Their rows are gone, so these files are not looked at again before the next start: one that cannot be
+            // removed must not hinder the others.
             let mut first_error = None;
             for deployment in expired {
                 if deployment.one_time

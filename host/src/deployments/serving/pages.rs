@@ -19,28 +19,29 @@ use svc_base::memory_cache;
 use svc_sandbox::ContentType;
 
 /// Weight of an entry beside its bytes: headers, strings, the map's own.
-const ENTRY_BYTES: u64 = 2048;
-/// How large entries are guessed to be, for sizing the map.
-const TYPICAL_BYTES: u64 = 16 * 1024;
+const ENTRY_OVERHEAD_BYTES: u64 = 2048;
+/// Bytes of a typical page, for sizing the map.
+const TYPICAL_PAGE_BYTES: u64 = 16 * 1024;
 
 /// Scripts may run, in an origin of their own that holds nothing.
-pub const SANDBOX: HeaderValue = HeaderValue::from_static(
+pub const SANDBOX_POLICY: HeaderValue = HeaderValue::from_static(
     "sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads",
 );
 /// Keeps what is not everybody's out of every cache.
-pub const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-store");
+pub const NO_STORE: HeaderValue = HeaderValue::from_static("private, no-store");
 /// A revision never changes.
-pub const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+pub const CACHE_FOREVER: HeaderValue =
+    HeaderValue::from_static("public, max-age=31536000, immutable");
 /// Says that an answer is another one for a browser that opens the address.
 pub const VARY_NAVIGATION: HeaderValue = HeaderValue::from_static("Sec-Fetch-Mode, Sec-Fetch-Dest");
 /// Says so of a page that has several encodings, too.
 const VARY_PAGE: HeaderValue =
     HeaderValue::from_static("Accept-Encoding, Sec-Fetch-Mode, Sec-Fetch-Dest");
 /// Media type of pages.
-pub const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
+pub const HTML_TYPE: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const NOINDEX: HeaderValue = HeaderValue::from_static("noindex");
 
-/// PageGuard of a page: the readers who may see it.
+/// Guard of a page: decides which readers see it.
 #[derive(Clone, Debug)]
 pub enum PageGuard {
     /// Lets everybody in.
@@ -63,7 +64,7 @@ pub enum PageKind {
     Preview,
 }
 
-/// PagePolicy of an installation for the pages that it serves.
+/// Policy of an installation for the pages that it serves.
 #[derive(Clone, Copy, Debug)]
 pub struct PagePolicy {
     /// Whether projects have origins of their own, so that everywhere else their pages are strangers.
@@ -87,7 +88,7 @@ pub struct Page {
     pub backend: Option<BackendId>,
     /// Whether an edge in front may keep it for long.
     pub at_edge: bool,
-    /// PageGuard of the page.
+    /// Guard of the page.
     pub guard: PageGuard,
     /// Whether it burns when read; such a page has no variants here.
     pub one_time: bool,
@@ -96,14 +97,14 @@ pub struct Page {
     /// When it ends.
     pub expires_at: Option<Timestamp>,
     /// Encodings in the server's order of preference, identity last.
-    pub variants: Vec<ReadyVariant>,
+    pub variants: Vec<PageVariant>,
     /// Counts its views.
     pub(super) visits: Arc<ViewCounter>,
 }
 
 /// One encoding, with the headers of its 200.
 #[derive(Debug)]
-pub struct ReadyVariant {
+pub struct PageVariant {
     /// How it is encoded.
     pub encoding: Encoding,
     /// Strong entity tag.
@@ -132,7 +133,7 @@ impl Page {
         Self::of_kind(deployment, kind, artifact, policy)
     }
 
-    /// A preview of one of a frontend's revisions.
+    /// Makes a preview of one of a frontend's revisions.
     pub fn preview(
         deployment: &Deployment,
         artifact: (Digest, Artifact),
@@ -150,11 +151,11 @@ impl Page {
         let protected = deployment.password_hash.is_some();
         let headers = headers(&kind, protected, policy.origins);
         let project_headers = matches!(kind, PageKind::Frontend { .. })
-            .then(|| headers_of(document::REVALIDATE, None, false));
+            .then(|| compose_headers(document::REVALIDATE, None, false));
         let redirects_home = project_headers.is_some() && policy.origins;
         let variants = artifact.map(|(digest, artifact)| {
             let variants = artifact.variants.into_iter().map(|v| {
-                let mut ready = ReadyVariant::new(
+                let mut ready = PageVariant::new(
                     &digest,
                     v.encoding,
                     v.bytes,
@@ -187,18 +188,18 @@ impl Page {
         }
     }
 
-    /// Whether it is not for everybody.
+    /// Whether readers need a password.
     pub fn is_protected(&self) -> bool {
         matches!(self.guard, PageGuard::Password(_))
     }
 
-    /// Whether it is an owner's page, at its place.
+    /// Whether it is the page of a frontend.
     pub fn is_frontend(&self) -> bool {
         matches!(self.kind, PageKind::Frontend { .. })
     }
 
     fn weight(&self) -> u64 {
-        ENTRY_BYTES
+        ENTRY_OVERHEAD_BYTES
             + self
                 .variants
                 .iter()
@@ -207,7 +208,7 @@ impl Page {
     }
 }
 
-impl ReadyVariant {
+impl PageVariant {
     fn new(
         digest: &Digest,
         encoding: Encoding,
@@ -218,7 +219,7 @@ impl ReadyVariant {
         let etag = document::etag(digest, encoding);
         let whole = |policy: &HeaderMap| {
             let mut headers = policy.clone();
-            headers.insert(header::CONTENT_TYPE, HTML);
+            headers.insert(header::CONTENT_TYPE, HTML_TYPE);
             document::describe(&mut headers, &etag, encoding);
             headers
         };
@@ -232,19 +233,21 @@ impl ReadyVariant {
     }
 }
 
-/// The headers that say how far a page is trusted: away from its own origin, if it has one.
+/// Composes the headers that say how far a page is trusted: away from its own origin, if it has one.
 pub fn headers(kind: &PageKind, protected: bool, origins: bool) -> HeaderMap {
     match kind {
-        PageKind::Share if protected => headers_of(PRIVATE, Some(SANDBOX), true),
-        PageKind::Share => headers_of(document::REVALIDATE, Some(SANDBOX), true),
-        PageKind::Frontend { .. } => {
-            headers_of(document::REVALIDATE, origins.then_some(SANDBOX), false)
-        }
-        PageKind::Preview => headers_of(IMMUTABLE, Some(SANDBOX), true),
+        PageKind::Share if protected => compose_headers(NO_STORE, Some(SANDBOX_POLICY), true),
+        PageKind::Share => compose_headers(document::REVALIDATE, Some(SANDBOX_POLICY), true),
+        PageKind::Frontend { .. } => compose_headers(
+            document::REVALIDATE,
+            origins.then_some(SANDBOX_POLICY),
+            false,
+        ),
+        PageKind::Preview => compose_headers(CACHE_FOREVER, Some(SANDBOX_POLICY), true),
     }
 }
 
-fn headers_of(cache: HeaderValue, sandbox: Option<HeaderValue>, hidden: bool) -> HeaderMap {
+fn compose_headers(cache: HeaderValue, sandbox: Option<HeaderValue>, hidden: bool) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(16);
     headers.insert(header::CACHE_CONTROL, cache);
     headers.insert(NOSNIFF.0, NOSNIFF.1);
@@ -257,18 +260,20 @@ fn headers_of(cache: HeaderValue, sandbox: Option<HeaderValue>, hidden: bool) ->
     headers
 }
 
-/// How many parts the cache has: each must hold the heaviest page, with encodings that are as large as it together.
+/// Returns the number of parts of the cache: each must hold the heaviest page, with encodings that are as large as it together.
 /// What weighs more, as what does not compress may, is not kept; its readers share it (`content/held.rs`).
-fn shards(bytes: u64, page_bytes: u64) -> usize {
-    let heaviest = page_bytes.saturating_mul(2).saturating_add(ENTRY_BYTES);
+fn shard_count(bytes: u64, page_bytes: u64) -> usize {
+    let heaviest = page_bytes
+        .saturating_mul(2)
+        .saturating_add(ENTRY_OVERHEAD_BYTES);
     let fits = |shards: &usize| bytes / *shards as u64 >= heaviest;
     [4, 2].into_iter().find(fits).unwrap_or(1)
 }
 
-/// The bounded cache of pages by slug.
+/// Cache of pages by slug, bounded by their weight.
 #[derive(Debug)]
 pub struct PageCache {
-    cache: Cache<String, Arc<Page>, ByBytes>,
+    cache: Cache<String, Arc<Page>, WeightByBytes>,
     /// Views that found their page here.
     pub hits: Counter,
     /// Views that had to load it.
@@ -276,22 +281,22 @@ pub struct PageCache {
 }
 
 #[derive(Clone, Debug)]
-struct ByBytes;
+struct WeightByBytes;
 
-impl Weighter<String, Arc<Page>> for ByBytes {
+impl Weighter<String, Arc<Page>> for WeightByBytes {
     fn weight(&self, _: &String, page: &Arc<Page>) -> u64 {
         page.weight()
     }
 }
 
 impl PageCache {
-    /// A cache of at most `bytes`, for pages of at most `page_bytes`.
+    /// Makes a cache of at most `bytes`, for pages of at most `page_bytes`.
     pub fn new(bytes: u64, page_bytes: u64) -> Self {
-        let items = usize::try_from(bytes / TYPICAL_BYTES)
+        let items = usize::try_from(bytes / TYPICAL_PAGE_BYTES)
             .unwrap_or(usize::MAX)
             .clamp(16, 1 << 20);
-        let shards = shards(bytes, page_bytes);
-        let cache = memory_cache::weighted(items, bytes, shards, ByBytes);
+        let shards = shard_count(bytes, page_bytes);
+        let cache = memory_cache::weighted(items, bytes, shards, WeightByBytes);
         Self {
             cache,
             hits: Counter::default(),
@@ -299,14 +304,14 @@ impl PageCache {
         }
     }
 
-    /// The page at a slug, if it is in memory.
+    /// Returns the page at a slug, if it is in memory.
     pub fn get(&self, slug: &str) -> Option<Arc<Page>> {
         self.cache.get(slug).inspect(|_| {
             self.hits.inc();
         })
     }
 
-    /// The page at a slug, loaded if need be; loads of one slug wait for each other.
+    /// Returns the page at a slug, loaded if need be; loads of one slug wait for each other.
     ///
     /// # Errors
     /// The load's.

@@ -56,7 +56,7 @@ pub async fn show(
         headers,
         ..
     } = request;
-    let page = match serving.visited(host, slug).await {
+    let page = match serving.page_on_host(host, slug).await {
         Ok(page) => page,
         Err(LookupError::Disabled) => return Ok(disabled_page(serving.config())),
         Err(error) => return Err(error.into()),
@@ -67,11 +67,11 @@ pub async fn show(
     if !serving.is_unlocked(&page, unlock_tokens(headers)) {
         return Ok(platform_page(
             StatusCode::UNAUTHORIZED,
-            &forms::locked(slug, false),
+            &forms::password_form(slug, false),
         ));
     }
     if page.one_time {
-        return Ok(platform_page(StatusCode::OK, &forms::one_time(slug)));
+        return Ok(platform_page(StatusCode::OK, &forms::one_time_form(slug)));
     }
     if page.is_protected() {
         check_navigation(headers)?;
@@ -108,7 +108,7 @@ pub async fn raw(
     Path(slug): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let page = serving.visited(&context.host, &slug).await?;
+    let page = serving.page_on_host(&context.host, &slug).await?;
     if page.one_time {
         return Err(Problem::not_found());
     }
@@ -141,7 +141,7 @@ pub async fn without_slash(
     context: Context,
     Path(slug): Path<String>,
 ) -> Result<Response, Problem> {
-    match serving.visited(&context.host, &slug).await {
+    match serving.page_on_host(&context.host, &slug).await {
         Ok(_) => {}
         Err(LookupError::Disabled) => return Ok(disabled_page(serving.config())),
         Err(error) => return Err(error.into()),

@@ -12,7 +12,7 @@ use super::visits::Visits;
 use crate::config::Config;
 use crate::content::{Artifact, Content, Digest, Encoding, encoded_quickly};
 use crate::control::Change;
-use crate::deployments::model::shown_title;
+use crate::deployments::model::display_title;
 use crate::deployments::store;
 use crate::http::hosts::Host;
 use crate::infra::Infra;
@@ -73,9 +73,9 @@ pub struct RawSource {
     pub(super) bytes: Bytes,
 }
 
-/// Proof that a browser knows a page's password.
+/// Token by which a browser proves that it knows a page's password.
 #[derive(Debug)]
-pub struct Unlocked {
+pub struct UnlockToken {
     /// The cookie's value.
     pub token: String,
 }
@@ -174,7 +174,7 @@ impl Serving {
         registry.register("svc_visits", "Views counted", self.visits.total.clone());
     }
 
-    /// The page at a slug, from memory or loaded into it; see [`Serving::check`].
+    /// Returns the page at a slug, from memory or loaded into it; see [`Serving::check_available`].
     ///
     /// # Errors
     /// [`LookupError`].
@@ -182,15 +182,15 @@ impl Serving {
         match self.pages.get(slug) {
             Some(page) => Ok(page),
             // Boxed, so that a view that finds its page does not carry the state of a load around.
-            None => Box::pin(self.pages.get_or_load(slug, self.load(slug))).await,
+            None => Box::pin(self.pages.get_or_load(slug, self.load_page(slug))).await,
         }
     }
 
-    /// The page at a slug, on the host that was asked: a project's origin has its own frontends and nothing else.
+    /// Returns the page at a slug for a host: a project's origin has its own frontends and nothing else.
     ///
     /// # Errors
     /// [`LookupError`].
-    pub async fn visited(&self, host: &Host, slug: &str) -> Result<Arc<Page>, LookupError> {
+    pub async fn page_on_host(&self, host: &Host, slug: &str) -> Result<Arc<Page>, LookupError> {
         if !is_slug(slug) {
             return Err(LookupError::NotFound);
         }
@@ -204,27 +204,27 @@ impl Serving {
         if !here {
             return Err(LookupError::NotFound);
         }
-        self.check(&page)?;
+        self.check_available(&page)?;
         Ok(page)
     }
 
-    /// Whether a page is asked for elsewhere than on the origin that its project has.
+    /// Whether a page is asked for away from the origin that its project has.
     pub(in crate::deployments) fn is_off_project_origin(&self, host: &Host, page: &Page) -> bool {
         page.is_frontend()
             && !matches!(host, Host::Project(_))
             && self.infra.config.sites_domain.is_some()
     }
 
-    /// Whether a page may still be shown at all.
+    /// Checks that a page may still be shown.
     ///
     /// # Errors
     /// `NotFound` when its time is over, `Disabled` when the operator has taken it down.
-    pub fn check(&self, page: &Page) -> Result<(), LookupError> {
-        self.check_state(page.expires_at, page.disabled)
+    pub fn check_available(&self, page: &Page) -> Result<(), LookupError> {
+        self.check_deployment_available(page.expires_at, page.disabled)
     }
 
     /// Checks the state of a deployment that is no page yet.
-    pub(in crate::deployments) fn check_state(
+    pub(in crate::deployments) fn check_deployment_available(
         &self,
         expires_at: Option<Timestamp>,
         disabled: bool,
@@ -239,7 +239,7 @@ impl Serving {
         }
     }
 
-    async fn load(&self, slug: &str) -> Result<Arc<Page>, LookupError> {
+    async fn load_page(&self, slug: &str) -> Result<Arc<Page>, LookupError> {
         let wanted = slug.to_owned();
         let found = self
             .infra
@@ -253,7 +253,7 @@ impl Serving {
             .ok_or(LookupError::NotFound)?;
         let artifact = match deployment.artifact {
             // What is disabled is not shown, so its bytes need not be there.
-            Some(digest) if !deployment.disabled => Some(self.artifact(digest).await?),
+            Some(digest) if !deployment.disabled => Some(self.load_artifact(digest).await?),
             _ => None,
         };
         Ok(Arc::new(Page::new(
@@ -263,8 +263,8 @@ impl Serving {
         )))
     }
 
-    /// A stored page.
-    pub(in crate::deployments) async fn artifact(
+    /// Loads a stored page.
+    pub(in crate::deployments) async fn load_artifact(
         &self,
         digest: Digest,
     ) -> anyhow::Result<(Digest, Artifact)> {
@@ -275,7 +275,7 @@ impl Serving {
         Ok((digest, artifact))
     }
 
-    /// The title of a page that answers.
+    /// Returns the title of a page that answers.
     ///
     /// # Errors
     /// `NotFound`.
@@ -283,7 +283,7 @@ impl Serving {
         let found = self.infra.control.read(move |c| store::by_id(c, &id)).await;
         let found = found.map_err(anyhow::Error::from)?;
         found
-            .map(|deployment| shown_title(&deployment.title))
+            .map(|deployment| display_title(&deployment.title))
             .ok_or(LookupError::NotFound)
     }
 
@@ -306,7 +306,7 @@ impl Serving {
         match &page.guard {
             PageGuard::Open => true,
             PageGuard::Password(hash) => tokens.any(|token| {
-                password::unlocks(
+                password::is_valid_token(
                     &self.unlock_key,
                     &page.id,
                     hash,
@@ -321,7 +321,7 @@ impl Serving {
     ///
     /// # Errors
     /// [`UnlockError`].
-    pub async fn unlock(&self, page: &Page, password: String) -> Result<Unlocked, UnlockError> {
+    pub async fn unlock(&self, page: &Page, password: String) -> Result<UnlockToken, UnlockError> {
         let PageGuard::Password(hash) = &page.guard else {
             return Err(LookupError::NotFound.into());
         };
@@ -334,10 +334,10 @@ impl Serving {
             .now()
             .plus_seconds(password::UNLOCKED_SECONDS);
         let token = password::unlock_token(&self.unlock_key, &page.id, hash, until);
-        Ok(Unlocked { token })
+        Ok(UnlockToken { token })
     }
 
-    /// The source of a page; a one-time share has none to show.
+    /// Returns the source of a page; a one-time share has none to show.
     ///
     /// # Errors
     /// [`LookupError`].
@@ -381,7 +381,7 @@ impl Serving {
 }
 
 async fn verify(lane: &Lane, password: String, hash: String) -> Result<bool, UnlockError> {
-    lane.run(move |_| password::verify(&password, &hash))
+    lane.run(move |_| password::verify_password(&password, &hash))
         .await
         .map_err(|_| UnlockError::Busy)
 }

@@ -21,7 +21,7 @@ pub(super) struct ViewCounter {
 }
 
 impl ViewCounter {
-    /// No views yet.
+    /// Makes a counter at zero.
     pub(super) fn new(id: DeploymentId) -> Self {
         Self {
             id,
@@ -30,13 +30,13 @@ impl ViewCounter {
     }
 }
 
-/// The counters that have something to say, and the flush under way.
+/// Counters of views that are not written down, and the flush under way.
 #[derive(Debug)]
 pub(super) struct Visits {
     dirty: Mutex<Vec<Arc<ViewCounter>>>,
     flushing: tokio::sync::Mutex<Option<Flush>>,
-    /// How the ids of this process's flushes begin.
-    first: i64,
+    /// Id of this process's first flush; the next ones count on from it.
+    first_flush_id: i64,
     flushed: AtomicU64,
     /// Views counted since the start.
     pub(super) total: Counter,
@@ -49,13 +49,13 @@ struct Flush {
 }
 
 impl Visits {
-    /// No views yet; `seed` tells this process's flushes from those of others.
+    /// Makes counters at zero; `seed` tells this process's flushes from those of others.
     pub(super) fn new(seed: u64) -> Self {
         let first = i64::try_from(seed >> 1).unwrap_or(0);
         Self {
             dirty: Mutex::default(),
             flushing: tokio::sync::Mutex::default(),
-            first,
+            first_flush_id: first,
             flushed: AtomicU64::new(0),
             total: Counter::default(),
         }
@@ -74,7 +74,7 @@ impl Visits {
     }
 
     /// Whether something is counted that is not written down.
-    async fn is_waiting(&self) -> bool {
+    async fn has_unwritten(&self) -> bool {
         let counted = || {
             let dirty = self.dirty.lock().unwrap_or_else(PoisonError::into_inner);
             !dirty.is_empty()
@@ -82,7 +82,7 @@ impl Visits {
         self.flushing.lock().await.is_some() || counted()
     }
 
-    fn take(&self) -> Option<Flush> {
+    fn take_flush(&self) -> Option<Flush> {
         let dirty = std::mem::take(&mut *self.dirty.lock().unwrap_or_else(PoisonError::into_inner));
         let counts: Vec<_> = dirty
             .iter()
@@ -90,7 +90,9 @@ impl Visits {
             .filter(|(_, count)| *count > 0)
             .collect();
         let number = self.flushed.fetch_add(1, Ordering::Relaxed);
-        let id = self.first.wrapping_add(i64::try_from(number).unwrap_or(0));
+        let id = self
+            .first_flush_id
+            .wrapping_add(i64::try_from(number).unwrap_or(0));
         (!counts.is_empty()).then_some(Flush { id, counts })
     }
 }
@@ -102,14 +104,14 @@ impl Serving {
     /// The database's; no view is lost by one.
     pub async fn flush_visits(&self) -> Result<(), Error> {
         let mut flushing = self.visits.flushing.lock().await;
-        let flush = match flushing.take().or_else(|| self.visits.take()) {
+        let flush = match flushing.take().or_else(|| self.visits.take_flush()) {
             Some(flush) => flush,
             None => return Ok(()),
         };
         *flushing = Some(flush.clone());
         let (counters, now) = (self.infra.control.counters(), self.infra.clock.now());
         let write = move || counters.add(flush.id, &flush.counts, now);
-        blocking(write).await?;
+        run_blocking(write).await?;
         *flushing = None;
         Ok(())
     }
@@ -120,7 +122,7 @@ impl Serving {
     /// The database's.
     pub async fn forget_visits(&self) -> Result<(), Error> {
         let counters = self.infra.control.counters();
-        // Before the look at who is there: a view is counted after its deployment is.
+        // Read before the list of deployments: a view is counted only after its deployment exists.
         let counted = counters.counted();
         let there = self.infra.control.read(store::ids).await?;
         let gone: Vec<_> = counted
@@ -130,19 +132,21 @@ impl Serving {
         if gone.is_empty() {
             return Ok(());
         }
-        blocking(move || counters.forget(&gone)).await
+        run_blocking(move || counters.forget(&gone)).await
     }
 
     /// Writes down everything that is counted, that of a failed flush too: for the end, when no view can come.
     pub async fn flush_all_visits(&self) -> Result<(), Error> {
-        while self.visits.is_waiting().await {
+        while self.visits.has_unwritten().await {
             self.flush_visits().await?;
         }
         Ok(())
     }
 }
 
-async fn blocking(work: impl FnOnce() -> Result<(), Error> + Send + 'static) -> Result<(), Error> {
+async fn run_blocking(
+    work: impl FnOnce() -> Result<(), Error> + Send + 'static,
+) -> Result<(), Error> {
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or(Err(Error::Panicked))
 }
@@ -161,9 +165,9 @@ mod tests {
         for _ in 0..3 {
             visits.count(&counter);
         }
-        assert_eq!(visits.take().unwrap().counts, [(id, 3)]);
-        assert!(visits.take().is_none());
+        assert_eq!(visits.take_flush().unwrap().counts, [(id, 3)]);
+        assert!(visits.take_flush().is_none());
         visits.count(&counter);
-        assert_eq!(visits.take().unwrap().counts, [(id, 1)]);
+        assert_eq!(visits.take_flush().unwrap().counts, [(id, 1)]);
     }
 }

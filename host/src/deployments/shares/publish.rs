@@ -6,7 +6,7 @@ use super::{DeleteToken, Shares};
 use crate::access::while_awaited;
 use crate::control::answers::Keep;
 use crate::control::{self, Change};
-use crate::deployments::model::{Deployment, shown_title};
+use crate::deployments::model::{Deployment, display_title};
 use crate::deployments::publication::{
     PageSource, Placement, PublishError, Publisher, RenderedPage,
 };
@@ -84,7 +84,7 @@ impl Shares {
             expires_at: Some(expires_at),
             delete_token: Some(token.digest()),
         };
-        let title = shown_title(&page.title);
+        let title = display_title(&page.title);
         let deployed = self.compose_answer(&deployment, title, token, page.warnings.clone());
         if share.one_time {
             let once = OneTimePublication {
@@ -194,7 +194,7 @@ impl Shares {
         let hashing = self
             .sandbox
             .checks()
-            .run(move |_| password::hash(&password, &salt));
+            .run(move |_| password::hash_password(&password, &salt));
         let hash = while_awaited(hashing).await??;
         hash.map_err(PublishError::Internal)
     }

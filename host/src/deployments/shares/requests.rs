@@ -6,7 +6,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::NewShare;
 use crate::config::Limits;
 use crate::deployments::requests::{MAX_TITLE_CHARACTERS, check_content, check_slug};
-use crate::deployments::serving::password::PASSWORD_BYTES;
+use crate::deployments::serving::password::MAX_PASSWORD_BYTES;
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::Problem;
 use svc_base::numbers::whole;
@@ -53,7 +53,7 @@ impl DeployRequest {
         self.checked_as("name", limits)
     }
 
-    /// The share that is asked for by somebody to whom the wanted slug has another name.
+    /// Checks the request, whose caller knows the field `name` as `slug`.
     ///
     /// # Errors
     /// `invalid_request`.
@@ -68,9 +68,9 @@ impl DeployRequest {
                     "`password` is empty: leave it out for a page without one.",
                 ));
             }
-            Some(bytes) if bytes > PASSWORD_BYTES => {
+            Some(bytes) if bytes > MAX_PASSWORD_BYTES => {
                 return Err(invalid(format!(
-                    "`password` is {bytes} bytes; {PASSWORD_BYTES} is the most."
+                    "`password` is {bytes} bytes; {MAX_PASSWORD_BYTES} is the most."
                 )));
             }
             _ => {}

@@ -204,7 +204,7 @@ pub async fn reveal(
     Path(slug): Path<String>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    let page = match serving.visited(&context.host, &slug).await {
+    let page = match serving.page_on_host(&context.host, &slug).await {
         Ok(page) => page,
         Err(LookupError::Disabled) => return Ok(disabled_page(shares.config())),
         Err(error) => return Err(error.into()),
@@ -223,7 +223,7 @@ pub async fn reveal(
     if !serving.is_unlocked(&page, unlock_tokens(&headers)) {
         return Ok(platform_page(
             StatusCode::UNAUTHORIZED,
-            &forms::locked(&slug, false),
+            &forms::password_form(&slug, false),
         ));
     }
     let id = page.id;

@@ -7,7 +7,7 @@ use http::{HeaderValue, header};
 use crate::http::extract::Presented;
 use crate::http::problem::{Code, Problem};
 
-/// The token that a request has; empty where it is none, so that it is nobody's.
+/// Token of a request; empty if the credential is malformed, which fits no share.
 #[derive(Clone)]
 pub struct ShareToken(pub String);
 

@@ -11,11 +11,11 @@ use crate::config::Config;
 use crate::content::OnceFiles;
 use crate::control::audit::Act;
 use crate::control::{self, Change};
-use crate::deployments::address::{PageAddress, announce};
+use crate::deployments::address::{PageAddress, announce_change};
 use crate::deployments::frontends::{Frontend, FrontendError, active_in};
 use crate::deployments::model::Deployment;
 use crate::deployments::publication::{
-    Capacity, PageSource, Pipeline, PublishError, ReservedSlug, Slugs,
+    Capacity, PageSource, Pipeline, PublishError, ReservedSlug, SlugReservations,
 };
 use crate::deployments::{once_files, store as rows};
 use crate::infra::Infra;
@@ -34,7 +34,7 @@ pub struct Shares {
     pub(super) sandbox: Sandbox,
     pub(super) pipeline: Arc<Pipeline>,
     pub(super) capacity: Capacity,
-    pub(super) slugs: Slugs,
+    pub(super) slugs: SlugReservations,
 }
 
 /// A share whose token the caller holds.
@@ -80,7 +80,7 @@ impl Shares {
         sandbox: Sandbox,
         pipeline: Arc<Pipeline>,
         capacity: Capacity,
-        slugs: Slugs,
+        slugs: SlugReservations,
     ) -> Self {
         Self {
             infra,
@@ -131,7 +131,7 @@ impl Shares {
         self.infra
             .control
             .write(move |tx| {
-                let Some(share) = store::with_token(tx, &id)? else {
+                let Some(share) = store::find_with_token(tx, &id)? else {
                     return Ok(());
                 };
                 if share.disabled {
@@ -144,17 +144,17 @@ impl Shares {
                     slug: share.slug,
                     host_label: None,
                 };
-                announce(tx, &config, &address, now)
+                announce_change(tx, &config, &address, now)
             })
             .await?;
         fault::point("share.deleted");
-        // Whether or not its row was there: an earlier deletion may have failed between the two.
+        // The file goes even if there was no row: an earlier deletion may have failed between the two.
         Ok(once_files::burn(&self.once, id)
             .await
             .map_err(PublishError::from)?)
     }
 
-    /// Makes a share a frontend of a project, for who holds its token: its slug, its source and its visits move.
+    /// Makes a share a frontend of a project, for the holder of its token: its slug, its source and its visits move.
     ///
     /// # Errors
     /// [`ShareError`]; the share is as it was then.
@@ -168,7 +168,7 @@ impl Shares {
             .control
             .read(move |c| rows::by_id(c, &id))
             .await?;
-        let share = claimable(found, self.infra.clock.now())?;
+        let share = check_claimable(found, self.infra.clock.now())?;
         self.capacity.check_content(project.workspace.id).await?;
         let source = share.source.ok_or(ShareError::NotFound)?;
         let text = self.pipeline.source_text(source).await?;
@@ -197,7 +197,7 @@ impl Shares {
                     return Err(FrontendError::NotFound.into());
                 }
                 let found = rows::by_id(tx, &id).map_err(control::Error::from)?;
-                claimable(found, now)?;
+                check_claimable(found, now)?;
                 caps.check_claim(tx, &project.workspace.id)?;
                 store::move_to_project(tx, &id, (&project.id, &slug), published, now)?;
                 tx.note(Change::Slug(share.slug));
@@ -209,7 +209,7 @@ impl Shares {
         Ok(claimed)
     }
 
-    /// Proves that a token is that of a share, which may be gone.
+    /// Checks that a token is that of a share, which may be gone.
     ///
     /// # Errors
     /// `NotFound`; the database's.
@@ -218,7 +218,7 @@ impl Shares {
         let held = self
             .infra
             .control
-            .read(move |c| store::token(c, &id))
+            .read(move |c| store::token_digest(c, &id))
             .await?;
         match held {
             Some(digest) if digest.is_digest_of(token.as_bytes()) => Ok(AuthorizedShare(id)),
@@ -227,8 +227,8 @@ impl Shares {
     }
 }
 
-/// A share that may become a frontend.
-fn claimable(found: Option<Deployment>, now: Timestamp) -> Result<Deployment, ShareError> {
+/// Checks that a share may become a frontend.
+fn check_claimable(found: Option<Deployment>, now: Timestamp) -> Result<Deployment, ShareError> {
     let share = found
         .filter(|share| share.delete_token.is_some() && share.is_live(now))
         .ok_or(ShareError::NotFound)?;

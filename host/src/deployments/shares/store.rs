@@ -6,7 +6,7 @@ use crate::content::Digest;
 use crate::control::{Error, Tx};
 use crate::deployments::model::Deployment;
 use crate::deployments::publication::{PublishedContent, RenderedBy, ShareHolder};
-use crate::deployments::store::{add_garbage, remember_token};
+use crate::deployments::store::{mark_garbage, remember_token};
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, ProjectId};
 
@@ -59,7 +59,7 @@ pub(super) fn insert(
 }
 
 /// Returns the digest of a share's token, whether the share is there or gone.
-pub(super) fn token(c: &Connection, id: &DeploymentId) -> rusqlite::Result<Option<Digest>> {
+pub(super) fn token_digest(c: &Connection, id: &DeploymentId) -> rusqlite::Result<Option<Digest>> {
     c.prepare_cached(
         "SELECT delete_sha256 FROM deployments WHERE id = ?1 AND delete_sha256 IS NOT NULL
          UNION ALL SELECT delete_sha256 FROM ended_shares WHERE id = ?1",
@@ -69,7 +69,7 @@ pub(super) fn token(c: &Connection, id: &DeploymentId) -> rusqlite::Result<Optio
 }
 
 /// Finds a share that still has a token.
-pub(super) fn with_token(
+pub(super) fn find_with_token(
     c: &Connection,
     id: &DeploymentId,
 ) -> rusqlite::Result<Option<TokenShare>> {
@@ -86,7 +86,7 @@ pub(super) fn with_token(
     .optional()
 }
 
-/// Ends a share that the operator has taken down: nothing of it is left, and nobody gets its slug before its time is over.
+/// Ends a share that the operator has taken down: nothing of it is left, and its slug stays taken until its time is over.
 pub(super) fn retire(tx: &Tx<'_>, id: &DeploymentId, now: Timestamp) -> Result<(), Error> {
     remember_token(tx, id, now)?;
     let digests: [Option<Digest>; 2] = tx
@@ -98,7 +98,7 @@ pub(super) fn retire(tx: &Tx<'_>, id: &DeploymentId, now: Timestamp) -> Result<(
     )?
     .execute([id])?;
     for digest in digests.into_iter().flatten() {
-        add_garbage(tx, &digest, now)?;
+        mark_garbage(tx, &digest, now)?;
     }
     Ok(())
 }
@@ -134,7 +134,7 @@ pub(super) fn move_to_project(
         slug,
     ])?;
     match replaced {
-        Some(digest) if digest != published.artifact => add_garbage(tx, &digest, now),
+        Some(digest) if digest != published.artifact => mark_garbage(tx, &digest, now),
         _ => Ok(()),
     }
 }

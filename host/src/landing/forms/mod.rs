@@ -7,7 +7,7 @@ use maud::{Markup, PreEscaped, html};
 use super::qr;
 use crate::config::Config;
 use crate::config::lifetime;
-use crate::deployments::forms::contact;
+use crate::deployments::forms::contact_line;
 use crate::deployments::shares::views::Deployed;
 use crate::http::problem_page::shell;
 
@@ -53,7 +53,7 @@ pub(super) fn published(shared: &Shared<'_>, config: &Config) -> Markup {
                     button.plain type="submit" { "Delete it" }
                 }
                 p.soft { "This page is shown once. Without it, the share stays until it expires." }
-                (contact(config))
+                (contact_line(config))
             }
         },
     )

@@ -12,9 +12,9 @@ use crate::control::answers::Keep;
 use crate::deployments::frontends::operations as frontends;
 use crate::deployments::frontends::requests::explain_share_fields;
 use crate::deployments::frontends::scope::FrontendScope;
-use crate::deployments::revisions::requests::WhichRevisions;
+use crate::deployments::revisions::requests::RevisionsQuery;
 use crate::deployments::revisions::views::ContentView;
-use crate::deployments::revisions::{HistoryPage, Revisions, operations as revisions};
+use crate::deployments::revisions::{HistoryQuery, Revisions, operations as revisions};
 use crate::deployments::shares::operations as shares;
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
@@ -193,7 +193,7 @@ async fn list_revisions(session: &Session, mut arguments: Arguments) -> Result<V
     if chosen {
         arguments.give("limit", &REVISIONS)?;
     }
-    let page = arguments.rest::<WhichRevisions>()?.checked()?;
+    let page = arguments.rest::<RevisionsQuery>()?.checked()?;
     fitting(service, at, page, chosen).await
 }
 
@@ -202,7 +202,7 @@ async fn list_revisions(session: &Session, mut arguments: Arguments) -> Result<V
 async fn fitting(
     service: Arc<Revisions>,
     at: FrontendScope<Viewer>,
-    mut page: HistoryPage,
+    mut page: HistoryQuery,
     chosen: bool,
 ) -> Result<Value, Problem> {
     let asked = page.limit;

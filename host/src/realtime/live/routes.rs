@@ -114,7 +114,7 @@ async fn open(
     slug: &str,
     (query, request): (&UnreadQuery, &mut Request),
 ) -> Result<Response, Problem> {
-    let page = serving.visited(&context.host, slug).await?;
+    let page = serving.page_on_host(&context.host, slug).await?;
     let backend = bound(&page)?;
     if !Upgrade::is_asked(request.headers()) {
         query.read::<SocketQuery>()?;
@@ -155,7 +155,7 @@ async fn stream(
 ) -> Result<Response, Problem> {
     let client = context.client.bucket();
     live.draw(&client, left)?;
-    let page = serving.visited(&context.host, slug).await?;
+    let page = serving.page_on_host(&context.host, slug).await?;
     let backend = bound(&page)?;
     let session = live.visitors.caller(&context.host, &page, headers).await?;
     let sign_in = session.map(SignIn::of);

@@ -12,20 +12,20 @@ use svc_base::clock::Timestamp;
 use svc_base::ids::{ProjectId, WorkspaceId};
 
 /// Bytes of a holder's keyed hash.
-const HASH: usize = 16;
+const HASH_BYTES: usize = 16;
 
 /// Holder of a quick share, as its row names it: counted by, and never shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::deployments) struct ShareHolder {
     /// Keyed hash of a client's network or of an owner.
-    pub(in crate::deployments) hash: [u8; HASH],
+    pub(in crate::deployments) hash: [u8; HASH_BYTES],
     /// Whether it is an owner's.
     pub(in crate::deployments) is_owners: bool,
 }
 
 impl ShareHolder {
-    fn named(key: &hmac::Key, name: &str, is_owners: bool) -> Self {
-        let mut hash = [0; HASH];
+    fn from_name(key: &hmac::Key, name: &str, is_owners: bool) -> Self {
+        let mut hash = [0; HASH_BYTES];
         let signed = hmac::sign(key, name.as_bytes());
         for (to, from) in hash.iter_mut().zip(signed.as_ref()) {
             *to = *from;
@@ -71,10 +71,10 @@ impl CapCheck {
             None => None,
         };
         let holder = match &principal {
-            Some(principal) => ShareHolder::named(&self.key, &principal.name, true),
+            Some(principal) => ShareHolder::from_name(&self.key, &principal.name, true),
             None => {
                 let name = format!("client:{}", publisher.network);
-                ShareHolder::named(&self.key, &name, false)
+                ShareHolder::from_name(&self.key, &name, false)
             }
         };
         let shares = self.share_usage(c, &holder)?;
@@ -105,7 +105,7 @@ impl CapCheck {
         self.check_owner(c, workspace, self.count_all(c)?)
     }
 
-    /// Refuses to make a share an owner's frontend where the owner has no room; the server has one for it already.
+    /// Refuses to make a share an owner's frontend if the owner has no room for it; the server has counted it already.
     pub(in crate::deployments) fn check_claim(
         &self,
         c: &Connection,
@@ -121,7 +121,7 @@ impl CapCheck {
         all: u64,
     ) -> Result<(), PublishError> {
         let principal = Principal::of_workspace(c, workspace).map_err(control::Error::from)?;
-        let holder = ShareHolder::named(&self.key, &principal.name, true);
+        let holder = ShareHolder::from_name(&self.key, &principal.name, true);
         let shares = self.share_usage(c, &holder)?;
         let own = shares.own + self.count_frontends(c, &principal.workspaces)?;
         let held = Held {

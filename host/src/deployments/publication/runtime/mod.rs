@@ -17,15 +17,15 @@ use crate::infra::Infra;
 
 /// The script, put together from its parts: one scope, opened by the first and closed by the last.
 static SCRIPT: LazyLock<String> = LazyLock::new(|| {
-    PARTS
-        .replace("LIVE_PATH", &path(&name_of(LIVE)))
-        .replace("TABLE_PATH", &path(&name_of(TABLE)))
+    SCRIPT_PARTS
+        .replace("LIVE_PATH", &url_path(&name_of(LIVE_MODULE)))
+        .replace("TABLE_PATH", &url_path(&name_of(TABLE_MODULE)))
 });
 /// Module that the runtime loads when a page first listens to a live query.
-const LIVE: &str = include_str!("../../../../assets/runtime/live.js");
+const LIVE_MODULE: &str = include_str!("../../../../assets/runtime/live.js");
 /// Module that the runtime loads on a page of CSV.
-const TABLE: &str = include_str!("../../../../assets/runtime/table.js");
-const PARTS: &str = concat!(
+const TABLE_MODULE: &str = include_str!("../../../../assets/runtime/table.js");
+const SCRIPT_PARTS: &str = concat!(
     include_str!("../../../../assets/runtime/core.js"),
     include_str!("../../../../assets/runtime/db.js"),
     include_str!("../../../../assets/runtime/auth.js"),
@@ -44,8 +44,8 @@ const NAME_DIGITS: usize = 32;
 const OLDER_IN_MEMORY: usize = 8;
 
 /// The scripts that this program has, by their names.
-static OWN: LazyLock<[(String, Digest, &str); 3]> = LazyLock::new(|| {
-    let own: [&str; 3] = [&SCRIPT, LIVE, TABLE];
+static OWN_SCRIPTS: LazyLock<[(String, Digest, &str); 3]> = LazyLock::new(|| {
+    let own: [&str; 3] = [&SCRIPT, LIVE_MODULE, TABLE_MODULE];
     own.map(|script| (name_of(script), Digest::of(script.as_bytes()), script))
 });
 
@@ -59,7 +59,7 @@ pub struct Runtimes {
 }
 
 /// Composes the URL path of a runtime.
-fn path(name: &str) -> String {
+fn url_path(name: &str) -> String {
     format!("/_svc/runtime/{name}.js")
 }
 
@@ -75,7 +75,7 @@ fn name_of(script: &str) -> String {
 
 /// Returns the URL path of the newest runtime, stored or not.
 pub fn newest_path() -> String {
-    path(&newest_name())
+    url_path(&newest_name())
 }
 
 impl Runtimes {
@@ -90,15 +90,15 @@ impl Runtimes {
     }
 
     /// Returns the path of the newest runtime, whose bytes are durable before any page names it.
-    pub(super) async fn publish_newest(&self) -> Result<String, PublishError> {
+    pub(super) async fn ensure_newest_stored(&self) -> Result<String, PublishError> {
         let name = self.newest.get_or_try_init(|| self.store_newest()).await?;
-        Ok(path(name))
+        Ok(url_path(name))
     }
 
     async fn store_newest(&self) -> Result<String, PublishError> {
         // What the script loads is there before the script is.
-        self.store_script(LIVE).await?;
-        self.store_script(TABLE).await?;
+        self.store_script(LIVE_MODULE).await?;
+        self.store_script(TABLE_MODULE).await?;
         self.store_script(&SCRIPT).await
     }
 
@@ -123,7 +123,7 @@ impl Runtimes {
     /// # Errors
     /// The store's.
     pub async fn script(&self, name: &str) -> anyhow::Result<Option<(Digest, Bytes)>> {
-        if let Some((_, digest, script)) = OWN.iter().find(|own| own.0 == name) {
+        if let Some((_, digest, script)) = OWN_SCRIPTS.iter().find(|own| own.0 == name) {
             return Ok(Some((*digest, Bytes::from_static(script.as_bytes()))));
         }
         let name = name.to_owned();

@@ -12,7 +12,7 @@ use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
 
 /// The longest password, in bytes.
-pub const PASSWORD_BYTES: usize = 1024;
+pub const MAX_PASSWORD_BYTES: usize = 1024;
 /// How long an unlocked page stays so, in seconds.
 pub const UNLOCKED_SECONDS: i64 = 3600;
 
@@ -20,15 +20,15 @@ pub const UNLOCKED_SECONDS: i64 = 3600;
 ///
 /// # Errors
 /// Never for passwords within the bound.
-pub fn hash(password: &str, salt: &[u8; 16]) -> anyhow::Result<String> {
+pub fn hash_password(password: &str, salt: &[u8; 16]) -> anyhow::Result<String> {
     let hash = Argon2::default()
         .hash_password_with_salt(password.as_bytes(), salt)
         .map_err(|error| anyhow::anyhow!("hashing a password: {error}"))?;
     Ok(hash.to_string())
 }
 
-/// Whether a password is the hashed one; as costly as [`hash`].
-pub fn verify(password: &str, hash: &str) -> bool {
+/// Whether a password is the hashed one; as costly as [`hash_password`].
+pub fn verify_password(password: &str, hash: &str) -> bool {
     let Ok(hash) = PasswordHash::new(hash) else {
         return false;
     };
@@ -40,12 +40,12 @@ pub fn verify(password: &str, hash: &str) -> bool {
 /// The value of a cookie that unlocks a page until `until`.
 pub fn unlock_token(key: &hmac::Key, page: &DeploymentId, hash: &str, until: Timestamp) -> String {
     let mut token = until.0.to_be_bytes().to_vec();
-    token.extend_from_slice(hmac::sign(key, &signed(page, hash, until)).as_ref());
+    token.extend_from_slice(hmac::sign(key, &signed_text(page, hash, until)).as_ref());
     URL_SAFE_NO_PAD.encode(token)
 }
 
 /// Whether a cookie's value unlocks a page at `now`.
-pub fn unlocks(
+pub fn is_valid_token(
     key: &hmac::Key,
     page: &DeploymentId,
     hash: &str,
@@ -59,11 +59,11 @@ pub fn unlocks(
         return false;
     };
     let until = Timestamp(i64::from_be_bytes(*until));
-    until > now && hmac::verify(key, &signed(page, hash, until), tag).is_ok()
+    until > now && hmac::verify(key, &signed_text(page, hash, until), tag).is_ok()
 }
 
 /// Composes the text that the tag covers: the page, this password of it, and the end.
-fn signed(page: &DeploymentId, hash: &str, until: Timestamp) -> Vec<u8> {
+fn signed_text(page: &DeploymentId, hash: &str, until: Timestamp) -> Vec<u8> {
     format!("unlock\n{page}\n{hash}\n{}", until.0).into_bytes()
 }
 
@@ -75,11 +75,11 @@ mod tests {
 
     #[test]
     fn a_password_verifies_against_its_hash_alone() {
-        let hash = hash("correct horse", &[7; 16]).unwrap();
+        let hash = hash_password("correct horse", &[7; 16]).unwrap();
         assert!(hash.starts_with("$argon2id$"));
-        assert!(verify("correct horse", &hash));
-        assert!(!verify("battery staple", &hash));
-        assert!(!verify("", "nonsense"));
+        assert!(verify_password("correct horse", &hash));
+        assert!(!verify_password("battery staple", &hash));
+        assert!(!verify_password("", "nonsense"));
     }
 
     #[test]
@@ -90,7 +90,7 @@ mod tests {
         let other = DeploymentId::new(&clock, &random).unwrap();
         let token = unlock_token(&key, &page, "hash", Timestamp(1_000));
         let check = |page, hash, at, token: &str| {
-            unlocks(&key, page, hash, Timestamp(at), token.as_bytes())
+            is_valid_token(&key, page, hash, Timestamp(at), token.as_bytes())
         };
         assert!(check(&page, "hash", 999, &token));
         assert!(!check(&page, "hash", 1_000, &token), "over");

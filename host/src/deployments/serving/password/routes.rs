@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{PASSWORD_BYTES, UNLOCKED_SECONDS};
+use super::{MAX_PASSWORD_BYTES, UNLOCKED_SECONDS};
 use crate::deployments::forms;
 use crate::deployments::serving::answer::platform_page;
 use crate::deployments::serving::{Serving, UnlockError, pages};
@@ -61,14 +61,14 @@ pub async fn unlock(
     Path(slug): Path<String>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    let page = serving.visited(&context.host, &slug).await?;
+    let page = serving.page_on_host(&context.host, &slug).await?;
     if !page.is_protected() {
         return Err(Problem::not_found());
     }
     let body = body.form_or_json::<UnlockRequest>().await?;
-    if body.value.password.len() > PASSWORD_BYTES {
+    if body.value.password.len() > MAX_PASSWORD_BYTES {
         return Err(invalid(format!(
-            "`password` is longer than {PASSWORD_BYTES} bytes."
+            "`password` is longer than {MAX_PASSWORD_BYTES} bytes."
         )));
     }
     let unlocked = match serving.unlock(&page, body.value.password).await {
@@ -76,7 +76,7 @@ pub async fn unlock(
         Err(UnlockError::Wrong) if body.form => {
             return Ok(platform_page(
                 StatusCode::UNAUTHORIZED,
-                &forms::locked(&slug, true),
+                &forms::password_form(&slug, true),
             ));
         }
         Err(error) => return Err(error.into()),
@@ -105,7 +105,7 @@ pub async fn unlock(
     response.headers_mut().insert(header::SET_COOKIE, cookie);
     response
         .headers_mut()
-        .insert(header::CACHE_CONTROL, pages::PRIVATE);
+        .insert(header::CACHE_CONTROL, pages::NO_STORE);
     Ok(response)
 }
 
