@@ -12,7 +12,10 @@ use crate::access::Callers;
 use crate::access::idempotency::Idempotency;
 use crate::accounts::Accounts;
 use crate::backends::Backends;
+use crate::backends::calls::ActionCalls;
 use crate::backends::calls::routes::Calls;
+use crate::backends::export::Exporter;
+use crate::backends::history::Histories;
 use crate::config::Config;
 use crate::content::Content;
 use crate::control::Control;
@@ -114,6 +117,12 @@ shared! {
     reports: Arc<Reports>,
     /// Projects' databases and their actions.
     backends: Arc<Backends>,
+    /// Calls of actions, and queries of owners.
+    action_calls: Arc<ActionCalls>,
+    /// Histories of backends, and their restores.
+    histories: Arc<Histories>,
+    /// Exports of backends' databases.
+    exporter: Arc<Exporter>,
     /// Rooms in which pages talk to each other.
     realtime: Arc<Realtime>,
     /// State that sockets of visitors need.
@@ -208,6 +217,9 @@ impl App {
             reports: services.deployments.reports,
             realtime: services.realtime,
             backends: services.backends,
+            action_calls: services.action_calls,
+            histories: services.histories,
+            exporter: services.exporter,
             workspaces: services.workspaces,
             projects: services.projects,
             callers: services.callers,

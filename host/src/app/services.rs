@@ -8,7 +8,10 @@ use super::deployments::Deployments;
 use crate::access::{Callers, Tokens};
 use crate::accounts::{Accounts, Billing, Plans};
 use crate::backends::Backends;
+use crate::backends::calls::ActionCalls;
 use crate::backends::calls::routes::Calls;
+use crate::backends::export::Exporter;
+use crate::backends::history::Histories;
 use crate::config::Config;
 use crate::control::{Control, Secrets};
 use crate::deployments::publication::Capacity;
@@ -50,6 +53,9 @@ pub(super) struct Services {
     pub(super) deployments: Deployments,
     pub(super) realtime: Arc<Realtime>,
     pub(super) backends: Arc<Backends>,
+    pub(super) action_calls: Arc<ActionCalls>,
+    pub(super) histories: Arc<Histories>,
+    pub(super) exporter: Arc<Exporter>,
     pub(super) workspaces: Workspaces,
     pub(super) projects: Projects,
     pub(super) callers: Callers,
@@ -205,6 +211,22 @@ impl Ground {
     }
 }
 
+/// Makes the metrics of these services, and the gauges that are read when they are asked for.
+fn measured(
+    deployments: &Deployments,
+    sandbox: &Sandbox,
+    realtime: &Realtime,
+) -> (Metrics, Gauges) {
+    let mut gauges = Gauges::default();
+    let metrics = Metrics::new(|registry| {
+        gauges = Gauges::register(registry);
+        deployments.register(registry);
+        sandbox.metrics().register(registry);
+        realtime.register(registry);
+    });
+    (metrics, gauges)
+}
+
 impl Services {
     /// Opens everything below the data directory. Guests go on loading in the background.
     pub(super) async fn open(ground: Ground) -> anyhow::Result<Self> {
@@ -238,14 +260,11 @@ impl Services {
             paying.billing,
             Arc::clone(&infra.config),
         );
-        let mut gauges = Gauges::default();
-        let metrics = Metrics::new(|registry| {
-            gauges = Gauges::register(registry);
-            deployments.register(registry);
-            sandbox.metrics().register(registry);
-            realtime.register(registry);
-        });
+        let (metrics, gauges) = measured(&deployments, &sandbox, &realtime);
         Ok(Self {
+            action_calls: Arc::new(ActionCalls::new(&backends)),
+            histories: Arc::new(Histories::new(&backends)),
+            exporter: Arc::new(Exporter::new(&backends)),
             purger: ground.purger(),
             payments: paying.payments,
             webhooks: paying.webhooks,
@@ -271,6 +290,7 @@ impl Services {
     pub(super) fn calls(&self) -> Calls {
         Calls {
             backends: Arc::clone(&self.backends),
+            actions: Arc::clone(&self.action_calls),
             serving: Arc::clone(&self.deployments.serving),
             projects: self.projects.clone(),
             visitors: Arc::clone(&self.visitors),
@@ -292,6 +312,8 @@ impl Services {
             revisions: Arc::clone(&self.deployments.revisions),
             visitors: Arc::clone(&self.visitors),
             backends: Arc::clone(&self.backends),
+            actions: Arc::clone(&self.action_calls),
+            histories: Arc::clone(&self.histories),
             realtime: Arc::clone(&self.realtime),
             payments: Arc::clone(&self.payments),
             metrics: Arc::clone(&self.metrics),
@@ -326,7 +348,7 @@ impl Services {
         LiveQueries {
             live: Live::new(
                 Arc::clone(&self.realtime),
-                Arc::clone(&self.backends),
+                Arc::clone(&self.action_calls),
                 Arc::clone(&self.visitors),
                 Arc::clone(&self.rate_limits),
                 Arc::clone(&self.ground.infra.config),

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::Backends;
+use super::calls::ActionCalls;
 use super::calls::requests::{As, CallBatch, check_ops};
+use super::export::Exporter;
+use super::history::Histories;
 use super::history::requests::{RestoreBackend, WhichMoments};
 use super::history::views::{HistoryView, RestoredView};
 use super::requests::{Change, CreateBackend, DefineActions, HowToChange, UpdateBackend};
@@ -103,13 +106,13 @@ pub async fn define(
 /// # Errors
 /// Those of a call, with the `index` of the op.
 pub async fn batch(
-    backends: Arc<Backends>,
+    actions: Arc<ActionCalls>,
     at: BackendScope<Editor>,
     input: CallBatch,
 ) -> Result<Vec<u8>, Problem> {
     let ops = check_ops(input.ops)?;
     let by = input.by.map(As::checked).transpose()?;
-    Ok(backends.batch(at.backend.id, ops, by.as_ref()).await?)
+    Ok(actions.batch(at.backend.id, ops, by.as_ref()).await?)
 }
 
 /// Lists the moments that a database can be restored to.
@@ -117,12 +120,12 @@ pub async fn batch(
 /// # Errors
 /// `invalid_request`, `database_busy`.
 pub async fn history(
-    backends: Arc<Backends>,
+    histories: Arc<Histories>,
     at: BackendScope<Viewer>,
     input: WhichMoments,
 ) -> Result<HistoryView, Problem> {
     let part = input.checked()?;
-    Ok(backends.history(at.at.project.id, part).await?.into())
+    Ok(histories.history(at.at.project.id, part).await?.into())
 }
 
 /// Puts a database back to a moment of its history.
@@ -130,18 +133,18 @@ pub async fn history(
 /// # Errors
 /// `not_found` for the moment, `constraint_violation`, `database_busy`.
 pub async fn restore(
-    backends: Arc<Backends>,
+    histories: Arc<Histories>,
     at: BackendScope<Editor>,
     input: RestoreBackend,
 ) -> Result<RestoredView, Problem> {
     let moment = input.checked()?;
-    Ok(backends.restore(at.at.project.id, moment).await?.into())
+    Ok(histories.restore(at.at.project.id, moment).await?.into())
 }
 
 /// Returns a database as one file.
 ///
 /// # Errors
 /// `query_timeout`, `database_busy`.
-pub async fn export(backends: Arc<Backends>, at: BackendScope<Viewer>) -> Result<Bytes, Problem> {
-    Ok(backends.export(at.at.project.id).await?)
+pub async fn export(exporter: Arc<Exporter>, at: BackendScope<Viewer>) -> Result<Bytes, Problem> {
+    Ok(exporter.export(at.at.project.id).await?)
 }

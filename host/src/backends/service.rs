@@ -36,16 +36,12 @@ pub struct Backends {
     pub(super) config: Arc<Config>,
     pub(super) capacity: Capacity,
     pub(super) databases: Arc<Databases>,
-    pub(super) verdicts: Verdicts,
+    pub(super) verdicts: Arc<Verdicts>,
     pub(super) actions: Cache<BackendId, Arc<Actions>, ByText>,
     /// Schemas and ledgers that were compared and agree, as a digest of both.
     pub(super) agreed: Cache<BackendId, Digest>,
     /// The migrations of one project run one at a time.
     pub(super) migrating: super::migrations::Turns,
-    /// Restores under way.
-    pub(super) rewinds: tokio::sync::Semaphore,
-    /// Files that wait for their receivers.
-    pub(super) exports: super::export::Exports,
     /// Counts who is in the rooms of a backend.
     occupancy: super::occupancy::Counter,
     /// Says which backends are behind with payments.
@@ -79,12 +75,10 @@ impl Backends {
                 &config.limits.databases(),
                 clock.clone(),
             )?),
-            verdicts: Verdicts::new(sandbox),
+            verdicts: Arc::new(Verdicts::new(sandbox)),
             actions: actions::cache(),
             agreed: Cache::new(drift::AGREED),
             migrating: super::migrations::Turns::default(),
-            rewinds: tokio::sync::Semaphore::new(super::history::AT_ONCE),
-            exports: super::export::Exports::default(),
             occupancy: super::occupancy::Counter::default(),
             payments: super::mirror::Follower::default(),
             control,

@@ -21,6 +21,8 @@ use std::sync::Arc;
 use crate::access::Callers;
 use crate::accounts::Accounts;
 use crate::backends::Backends;
+use crate::backends::calls::ActionCalls;
+use crate::backends::history::Histories;
 use crate::config::Config;
 use crate::deployments::frontends::Frontends;
 use crate::deployments::revisions::Revisions;
@@ -54,6 +56,10 @@ pub struct Tools {
     pub visitors: Arc<Visitors>,
     /// Projects' databases and their actions.
     pub backends: Arc<Backends>,
+    /// Calls of actions.
+    pub actions: Arc<ActionCalls>,
+    /// Histories of backends, and their restores.
+    pub histories: Arc<Histories>,
     /// Rooms in which pages talk to each other.
     pub realtime: Arc<Realtime>,
     /// Prices that projects sell, and payments of visitors.

@@ -1,7 +1,7 @@
 //! Entries of the audit for rows that owners write.
 
+use super::ActionCalls;
 use crate::backends::model::BackendError;
-use crate::backends::service::Backends;
 use crate::backends::store;
 use crate::control::Error;
 use crate::control::audit::{self, Act};
@@ -9,7 +9,7 @@ use crate::projects;
 use svc_base::fault;
 use svc_base::ids::BackendId;
 
-impl Backends {
+impl ActionCalls {
     /// Does the work of a call; if it `writes` rows and an owner acts, with an entry in the audit.
     ///
     /// # Errors

@@ -14,16 +14,41 @@ use std::sync::Arc;
 use super::actions::refused;
 use super::model::{Action, BackendError, USER_EMAIL, USER_ID, params, requires_identity, writes};
 use super::service::Backends;
+use super::verdicts::Verdicts;
 use requests::BatchedCall;
 use svc_database::values::{Params, Value};
-use svc_database::{Call, Pace, ResultJson, Step, StepParam};
+use svc_database::{Call, Databases, Pace, ResultJson, Step, StepParam};
 
+use crate::control::Control;
 use crate::control::audit::Act;
 use crate::visitors::Identity;
+use svc_base::clock::Clock;
 use svc_base::ids::BackendId;
 use svc_sandbox::Statement;
 
-impl Backends {
+/// Calls of actions by visitors, queries of owners, and evaluations for live queries.
+#[derive(Debug)]
+pub struct ActionCalls {
+    control: Control,
+    clock: Clock,
+    databases: Arc<Databases>,
+    verdicts: Arc<Verdicts>,
+    /// Finds the actions that are called.
+    backends: Arc<Backends>,
+}
+
+impl ActionCalls {
+    /// Makes the service of calls to these backends.
+    pub fn new(backends: &Arc<Backends>) -> Self {
+        Self {
+            control: backends.control.clone(),
+            clock: backends.clock.clone(),
+            databases: Arc::clone(&backends.databases),
+            verdicts: Arc::clone(&backends.verdicts),
+            backends: Arc::clone(backends),
+        }
+    }
+
     /// Calls an action for a visitor, who may be somebody. A write is durable when it is answered.
     ///
     /// # Errors
@@ -93,7 +118,7 @@ impl Backends {
         given: &[(String, V)],
         by: Option<&Identity>,
     ) -> Result<Arc<Action>, BackendError> {
-        let action = self.action(id, action).await?;
+        let action = self.backends.action(id, action).await?;
         check_reserved(given)?;
         if by.is_none() && requires_identity(&action.row.verdict) {
             return Err(BackendError::IdentityRequired);

@@ -8,6 +8,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
 
+use super::ActionCalls;
 use super::requests::{As, CallOrBatch, OpBody, OpRequest, RunQuery};
 use super::tokens::Tokens;
 use super::views::{OpAnswer, QueryResult};
@@ -38,6 +39,8 @@ use svc_database::{ResultJson, Schema};
 pub struct Calls {
     /// Databases and their actions.
     pub backends: Arc<Backends>,
+    /// Calls of actions, and queries.
+    pub actions: Arc<ActionCalls>,
     /// Pages that are called.
     pub serving: Arc<Serving>,
     /// Projects of the pages' owners.
@@ -144,12 +147,12 @@ async fn answer(
     }
     let Some(owner) = owner else {
         return Ok(json_answer(
-            run(&calls.backends, backend, wanted, by).await?,
+            run(&calls.actions, backend, wanted, by).await?,
         ));
     };
     // What an owner does is in the audit, and so is done to its end.
-    let backends = Arc::clone(&calls.backends);
-    let work = Box::pin(async move { run(&backends, backend, wanted, by).await });
+    let actions = Arc::clone(&calls.actions);
+    let work = Box::pin(async move { run(&actions, backend, wanted, by).await });
     let doer = Doer::new(owner.principal(), &context.request_id.into());
     let done = Box::pin(done_by(doer, to_the_end(work)));
     Ok(json_answer(done.await?))
@@ -157,16 +160,16 @@ async fn answer(
 
 /// Runs an operation of a caller.
 async fn run(
-    backends: &Backends,
+    actions: &ActionCalls,
     backend: BackendId,
     wanted: OpRequest,
     by: Option<Identity>,
 ) -> Result<ResultJson, BackendError> {
     match wanted {
         OpRequest::Call { action, params } => {
-            backends.op(backend, &action, params, by.as_ref()).await
+            actions.op(backend, &action, params, by.as_ref()).await
         }
-        OpRequest::Batch(ops) => backends.batch(backend, ops, by.as_ref()).await,
+        OpRequest::Batch(ops) => actions.batch(backend, ops, by.as_ref()).await,
     }
 }
 
@@ -226,10 +229,10 @@ pub async fn query(
             request.sql.len()
         )));
     }
-    let backends = Arc::clone(&calls.backends);
+    let actions = Arc::clone(&calls.actions);
     let may_write = at.raised::<Editor>().is_ok();
     let work = async move {
-        let query = backends.query(backend, request.sql, request.params.0, may_write);
+        let query = actions.query(backend, request.sql, request.params.0, may_write);
         query.await
     };
     let doer = Doer::new(caller.principal(), &context.request_id);

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{bind, check_names, check_reserved};
+use super::{ActionCalls, bind, check_names, check_reserved};
 use crate::backends::actions::refused;
 use crate::backends::model::{Action, BackendError, requires_identity, writes};
-use crate::backends::service::Backends;
 use crate::content::Digest;
 use crate::visitors::Identity;
 use svc_base::ids::BackendId;
@@ -38,7 +37,7 @@ pub struct Seen {
     pub tables: Option<Arc<Tables>>,
 }
 
-impl Backends {
+impl ActionCalls {
     /// Has `follow` told what commits may have changed: once they are durable, and before their callers are answered. New
     /// versions of actions are such a change, too.
     pub fn follow(&self, follow: impl Fn(BackendId, Touched) + Send + Sync + 'static) {
@@ -56,7 +55,7 @@ impl Backends {
         given: &Params,
         is_signed_in: bool,
     ) -> Result<Watchable, BackendError> {
-        let action = self.action(id, action).await?;
+        let action = self.backends.action(id, action).await?;
         check_reserved(given)?;
         if writes(&action.row.verdict) {
             return Err(BackendError::Invalid(format!(

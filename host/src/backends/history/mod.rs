@@ -4,24 +4,28 @@ pub mod requests;
 pub mod routes;
 pub mod views;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::migrations;
 use super::model::{BackendError, LedgerEntry};
 use super::service::Backends;
 use super::store;
+use super::verdicts::Verdicts;
 use crate::content::Digest;
-use crate::control;
 use crate::control::audit::{self, Act, Doer};
+use crate::control::{self, Control};
 use crate::projects;
-use svc_base::clock::Timestamp;
+use svc_base::clock::{Clock, Timestamp};
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
-use svc_database::{Marker, Past, Plan, RestoreRecord, RewindError, Rewound, RunError, Script};
+use svc_database::{
+    Databases, Marker, Past, Plan, RestoreRecord, RewindError, Rewound, RunError, Script,
+};
 use svc_sandbox::{Purpose, StatementKind};
 
 /// How many restores may be under way at once, and how long one waits to begin.
-pub(super) const AT_ONCE: usize = 2;
+const AT_ONCE: usize = 2;
 const WAIT: Duration = Duration::from_secs(5);
 
 /// Which part of a history is asked for.
@@ -42,7 +46,31 @@ pub struct Restored {
     pub previous: Timestamp,
 }
 
-impl Backends {
+/// Histories of backends, and their restores.
+#[derive(Debug)]
+pub struct Histories {
+    control: Control,
+    clock: Clock,
+    databases: Arc<Databases>,
+    verdicts: Arc<Verdicts>,
+    /// Restores under way.
+    rewinds: tokio::sync::Semaphore,
+    backends: Arc<Backends>,
+}
+
+impl Histories {
+    /// Makes the service of the histories of these backends.
+    pub fn new(backends: &Arc<Backends>) -> Self {
+        Self {
+            control: backends.control.clone(),
+            clock: backends.clock.clone(),
+            databases: Arc::clone(&backends.databases),
+            verdicts: Arc::clone(&backends.verdicts),
+            rewinds: tokio::sync::Semaphore::new(AT_ONCE),
+            backends: Arc::clone(backends),
+        }
+    }
+
     /// The moments that a project's backend can be restored to, newest first.
     ///
     /// # Errors
@@ -52,7 +80,7 @@ impl Backends {
         project: ProjectId,
         part: MomentsPage,
     ) -> Result<Past, BackendError> {
-        let id = self.required(project).await?.id;
+        let id = self.backends.required(project).await?.id;
         Ok(self.databases.past(id, part.before, part.limit).await?)
     }
 
@@ -65,10 +93,10 @@ impl Backends {
         project: ProjectId,
         at: Timestamp,
     ) -> Result<Restored, BackendError> {
-        let id = self.required(project).await?.id;
-        let turn = self.turn(id);
+        let id = self.backends.required(project).await?.id;
+        let turn = self.backends.turn(id);
         let _mine = turn.lock().await;
-        self.record_restores(id).await?;
+        self.backends.record_restores(id).await?;
         // A copy in memory each: few at once.
         let waited = tokio::time::timeout(WAIT, self.rewinds.acquire()).await;
         let _place = waited.map_err(|_| RunError::Busy)?;
@@ -102,7 +130,7 @@ impl Backends {
             }
             None => failure.error.error.into(),
         })?;
-        if let Err(error) = self.record_restore(id, record).await {
+        if let Err(error) = self.backends.record_restore(id, record).await {
             // It is done, and the next look at the backend records it.
             tracing::error!(%error, backend = %id, "a restore is not recorded yet");
         }
@@ -146,7 +174,9 @@ impl Backends {
             statements,
         })
     }
+}
 
+impl Backends {
     /// Records what restores the file has and the ledger has not: a crash came between the two.
     pub(super) async fn record_restores(&self, id: BackendId) -> Result<(), BackendError> {
         for record in self.databases.restores(id).await? {

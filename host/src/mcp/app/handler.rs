@@ -47,8 +47,8 @@ impl Handler {
         let given = self.arguments.as_deref().map(RawValue::get);
         let given: CallParams =
             given.map_or_else(|| Ok(CallParams::default()), arguments::parse)?;
-        let backends = &self.services.calls.backends;
-        let json = backends.op(self.backend, name, given.into(), None).await?;
+        let actions = &self.services.calls.actions;
+        let json = actions.op(self.backend, name, given.into(), None).await?;
         let small = json.len() <= SMALL;
         let read = move || serde_json::from_slice(&json).map(results::success);
         let read = if small {

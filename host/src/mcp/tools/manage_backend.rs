@@ -104,7 +104,8 @@ pub(super) async fn call(
     wanted: Action,
     mut arguments: Arguments,
 ) -> Result<Value, Problem> {
-    let backends = Arc::clone(&session.services.backends);
+    let services = session.services.clone();
+    let backends = Arc::clone(&services.backends);
     let given = &mut arguments;
     match wanted {
         Action::Create => {
@@ -115,16 +116,16 @@ pub(super) async fn call(
         Action::Update => update(&session, arguments).await,
         Action::Batch => {
             let at = session.backend(given).await?;
-            let json = operations::batch(backends, at, arguments.rest()?).await?;
+            let json = operations::batch(services.actions, at, arguments.rest()?).await?;
             serde_json::from_slice(&json).map_err(|error| Problem::internal(&error))
         }
         Action::History => {
             let at = session.backend(given).await?;
-            answer(operations::history(backends, at, arguments.rest()?).await?)
+            answer(operations::history(services.histories, at, arguments.rest()?).await?)
         }
         Action::Restore => {
             let at = session.backend(given).await?;
-            answer(operations::restore(backends, at, arguments.rest()?).await?)
+            answer(operations::restore(services.histories, at, arguments.rest()?).await?)
         }
         Action::Delete => {
             let at = session.project(given).await?;

@@ -15,7 +15,8 @@ use super::opened::{Opened, Way};
 use super::problems;
 use super::query::{Outcome, Query};
 use super::subscriber::Subscriber;
-use crate::backends::{BackendError, Backends};
+use crate::backends::BackendError;
+use crate::backends::calls::ActionCalls;
 use crate::config::Config;
 use crate::http::rate_limit::{Draw, RateLimits, Rule, Spent};
 use crate::realtime::{Realtime, RoomError};
@@ -31,7 +32,7 @@ const AT_ONCE: usize = 2;
 #[derive(Clone, Debug)]
 pub struct Live {
     realtime: Arc<Realtime>,
-    backends: Arc<Backends>,
+    actions: Arc<ActionCalls>,
     pub(super) visitors: Arc<Visitors>,
     rate_limits: Arc<RateLimits>,
     pub(super) config: Arc<Config>,
@@ -81,16 +82,16 @@ impl Live {
     /// Live queries of these backends; they learn of every commit from now on.
     pub fn new(
         realtime: Arc<Realtime>,
-        backends: Arc<Backends>,
+        actions: Arc<ActionCalls>,
         visitors: Arc<Visitors>,
         rate_limits: Arc<RateLimits>,
         config: Arc<Config>,
     ) -> Self {
         let listeners = Arc::clone(&realtime.listeners);
-        backends.follow(move |backend, touched| listeners.touch(backend, touched));
+        actions.follow(move |backend, touched| listeners.touch(backend, touched));
         Self {
             realtime,
-            backends,
+            actions,
             visitors,
             rate_limits,
             config,
@@ -227,7 +228,7 @@ impl Live {
         let visitor = listener.visitor();
         let backend = listener.backend;
         let found = self
-            .backends
+            .actions
             .watchable(backend, &action, &params, visitor.is_some());
         let is_own = found.await?.requires_identity();
         Ok(Query {
@@ -285,13 +286,13 @@ impl Live {
             visitor,
         } = query;
         // Whether somebody is signed in shows when they join.
-        let found = self.backends.watchable(backend, action, params, true);
+        let found = self.actions.watchable(backend, action, params, true);
         let found = found.await?;
         if found.requires_identity() != visitor.is_some() {
             return Ok(Outcome::Moved);
         }
         let seen = self
-            .backends
+            .actions
             .look(backend, &found, params, visitor.as_deref());
         Ok(Outcome::Seen(seen.await?))
     }
