@@ -11,11 +11,11 @@ use self::services::{Ground, Services};
 use crate::access::Callers;
 use crate::access::idempotency::Idempotency;
 use crate::accounts::Accounts;
-use crate::backends::Backends;
 use crate::backends::calls::ActionCalls;
 use crate::backends::calls::routes::Calls;
 use crate::backends::export::Exporter;
 use crate::backends::history::Histories;
+use crate::backends::{Backends, Definitions};
 use crate::config::Config;
 use crate::content::Content;
 use crate::control::Control;
@@ -117,6 +117,8 @@ shared! {
     reports: Arc<Reports>,
     /// Projects' databases and their actions.
     backends: Arc<Backends>,
+    /// Definitions of actions.
+    definitions: Arc<Definitions>,
     /// Calls of actions, and queries of owners.
     action_calls: Arc<ActionCalls>,
     /// Histories of backends, and their restores.
@@ -217,6 +219,7 @@ impl App {
             reports: services.deployments.reports,
             realtime: services.realtime,
             backends: services.backends,
+            definitions: services.definitions,
             action_calls: services.action_calls,
             histories: services.histories,
             exporter: services.exporter,

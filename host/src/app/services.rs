@@ -7,11 +7,11 @@ use anyhow::Context as _;
 use super::deployments::Deployments;
 use crate::access::{Callers, Tokens};
 use crate::accounts::{Accounts, Billing, Plans};
-use crate::backends::Backends;
 use crate::backends::calls::ActionCalls;
 use crate::backends::calls::routes::Calls;
 use crate::backends::export::Exporter;
 use crate::backends::history::Histories;
+use crate::backends::{Backends, Definitions};
 use crate::config::Config;
 use crate::control::{Control, Secrets};
 use crate::deployments::publication::Capacity;
@@ -53,6 +53,7 @@ pub(super) struct Services {
     pub(super) deployments: Deployments,
     pub(super) realtime: Arc<Realtime>,
     pub(super) backends: Arc<Backends>,
+    pub(super) definitions: Arc<Definitions>,
     pub(super) action_calls: Arc<ActionCalls>,
     pub(super) histories: Arc<Histories>,
     pub(super) exporter: Arc<Exporter>,
@@ -237,6 +238,7 @@ impl Services {
         let backends = ground
             .backends(&deployments.capacity, &sandbox, &realtime)
             .await?;
+        let definitions = Arc::new(Definitions::new(&backends));
         let infra = &ground.infra;
         let workspaces = ground.workspaces();
         let projects = ground.projects(&workspaces);
@@ -262,7 +264,8 @@ impl Services {
         );
         let (metrics, gauges) = measured(&deployments, &sandbox, &realtime);
         Ok(Self {
-            action_calls: Arc::new(ActionCalls::new(&backends)),
+            action_calls: Arc::new(ActionCalls::new(&backends, Arc::clone(&definitions))),
+            definitions,
             histories: Arc::new(Histories::new(&backends)),
             exporter: Arc::new(Exporter::new(&backends)),
             purger: ground.purger(),
@@ -290,6 +293,7 @@ impl Services {
     pub(super) fn calls(&self) -> Calls {
         Calls {
             backends: Arc::clone(&self.backends),
+            definitions: Arc::clone(&self.definitions),
             actions: Arc::clone(&self.action_calls),
             serving: Arc::clone(&self.deployments.serving),
             projects: self.projects.clone(),
@@ -312,6 +316,7 @@ impl Services {
             revisions: Arc::clone(&self.deployments.revisions),
             visitors: Arc::clone(&self.visitors),
             backends: Arc::clone(&self.backends),
+            definitions: Arc::clone(&self.definitions),
             actions: Arc::clone(&self.action_calls),
             histories: Arc::clone(&self.histories),
             realtime: Arc::clone(&self.realtime),

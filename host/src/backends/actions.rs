@@ -8,17 +8,20 @@ use quick_cache::sync::Cache;
 
 use super::model::{Action, ActionRow, BATCH, BackendError, BadAction, NOTE, NewAction};
 use super::service::Backends;
+use super::verdicts::Verdicts;
 use super::{store, verdicts};
 use crate::access::while_awaited;
+use crate::config::Config;
 use crate::content::Digest;
-use crate::control;
 use crate::control::audit::Act;
+use crate::control::{self, Control};
 use crate::projects;
+use svc_base::clock::Clock;
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
 use svc_base::memory_cache;
 use svc_base::names::is_action_name;
-use svc_database::RunError;
+use svc_database::{Databases, RunError};
 use svc_sandbox::{Purpose, STATEMENT_BYTES, Statement};
 
 /// Of how many backends the actions are kept in memory, about.
@@ -44,12 +47,40 @@ impl Weighter<BackendId, Arc<Actions>> for ByText {
     }
 }
 
+/// Actions of the backends that are called, in memory.
+pub(super) type ActionCache = Cache<BackendId, Arc<Actions>, ByText>;
+
 /// Keeps the actions of the backends that are called. A part of it has room for all that one backend may define.
-pub(super) fn cache() -> Cache<BackendId, Arc<Actions>, ByText> {
+pub(super) fn cache() -> ActionCache {
     memory_cache::weighted(CACHED, CACHED_BYTES, SHARDS, ByText)
 }
 
-impl Backends {
+/// Definitions of actions.
+#[derive(Debug)]
+pub struct Definitions {
+    pub(super) control: Control,
+    clock: Clock,
+    pub(super) config: Arc<Config>,
+    pub(super) databases: Arc<Databases>,
+    verdicts: Arc<Verdicts>,
+    actions: Arc<ActionCache>,
+    pub(super) backends: Arc<Backends>,
+}
+
+impl Definitions {
+    /// Makes the service of the actions of these backends.
+    pub fn new(backends: &Arc<Backends>) -> Self {
+        Self {
+            control: backends.control.clone(),
+            clock: backends.clock.clone(),
+            config: Arc::clone(&backends.config),
+            databases: Arc::clone(&backends.databases),
+            verdicts: Arc::clone(&backends.verdicts),
+            actions: Arc::clone(&backends.actions),
+            backends: Arc::clone(backends),
+        }
+    }
+
     /// Defines actions: all of them, or none. Answers the newest version of every action that the backend has.
     ///
     /// # Errors
@@ -59,9 +90,9 @@ impl Backends {
         project: ProjectId,
         batch: Vec<NewAction>,
     ) -> Result<Vec<ActionRow>, BackendError> {
-        let id = self.required(project).await?.id;
+        let id = self.backends.required(project).await?.id;
         let rows = while_awaited(self.judged_batch(id, batch)).await??;
-        self.check_disk()?;
+        self.backends.check_disk()?;
         let (now, most) = (self.clock.now(), self.config.limits.definition_bytes);
         let actions = self
             .control

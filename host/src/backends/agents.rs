@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::actions::Definitions;
 use super::model::{Action, BackendError, Detail, requires_identity};
 use super::service::Backends;
 use super::store;
@@ -28,7 +29,9 @@ impl Backends {
         let look = move |c: &_| store::is_for_agents(c, &id);
         self.control.read(look).await
     }
+}
 
+impl Definitions {
     /// The actions that anybody may call, by name, after one of them.
     pub async fn open_actions(
         &self,

@@ -1,12 +1,12 @@
 //! Changes that are tried and not made: what would become of the schema, and of the actions.
 
-use super::actions::Change;
+use super::actions::{Change, Definitions};
 use super::migrations;
 use super::model::{ActionRow, BackendError, DryRun, MigrationStatus, NewAction, writes};
 use super::service::Backends;
 use super::store;
 use crate::access::while_awaited;
-use crate::control;
+use crate::control::{self, Control};
 use svc_base::ids::{BackendId, ProjectId};
 use svc_database::{Migrated, Outcome, Trial, TrialStatement};
 
@@ -28,7 +28,7 @@ impl Backends {
         if !recorded {
             self.check_definitions(id, &script, None).await?;
         }
-        let actions = self.current(id).await?;
+        let actions = current(&self.control, id).await?;
         let trial = Trial {
             script: (!recorded).then(|| script.clone()),
             statements: actions.iter().map(tried).collect(),
@@ -42,7 +42,9 @@ impl Backends {
         };
         Ok(answer(status, outcome))
     }
+}
 
+impl Definitions {
     /// Tries a batch of actions: they would be `applied`, or they are there already.
     ///
     /// # Errors
@@ -52,9 +54,9 @@ impl Backends {
         project: ProjectId,
         batch: Vec<NewAction>,
     ) -> Result<DryRun, BackendError> {
-        let id = self.required(project).await?.id;
+        let id = self.backends.required(project).await?.id;
         let rows = while_awaited(self.judged_batch(id, batch)).await??;
-        let mut actions = self.current(id).await?;
+        let mut actions = current(&self.control, id).await?;
         let mut status = MigrationStatus::AlreadyApplied;
         let most = self.config.limits.definition_bytes;
         let taken = self.control.read(move |c| store::definition_bytes(c, &id));
@@ -80,11 +82,11 @@ impl Backends {
         let outcome = self.databases.dry_run(id, trial).await;
         Ok(answer(status, outcome.map_err(|failure| failure.error)?))
     }
+}
 
-    /// The newest version of every action.
-    async fn current(&self, id: BackendId) -> Result<Vec<ActionRow>, control::Error> {
-        self.control.read(move |c| store::actions(c, &id)).await
-    }
+/// Returns the newest version of every action.
+async fn current(control: &Control, id: BackendId) -> Result<Vec<ActionRow>, control::Error> {
+    control.read(move |c| store::actions(c, &id)).await
 }
 
 fn tried(action: &ActionRow) -> TrialStatement {

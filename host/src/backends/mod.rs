@@ -28,6 +28,7 @@ mod store;
 mod verdicts;
 pub mod views;
 
+pub use actions::Definitions;
 pub use model::{Backend, BackendError};
 pub use occupancy::Occupancy;
 pub use service::Backends;

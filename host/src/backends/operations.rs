@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::Backends;
 use super::calls::ActionCalls;
 use super::calls::requests::{As, CallBatch, check_ops};
 use super::export::Exporter;
@@ -14,6 +13,7 @@ use super::history::views::{HistoryView, RestoredView};
 use super::requests::{Change, CreateBackend, DefineActions, HowToChange, UpdateBackend};
 use super::scope::BackendScope;
 use super::views::{ActionList, BackendView, Defined, Updated};
+use super::{Backends, Definitions};
 use crate::access::{Editor, Viewer};
 use crate::control::answers::Keep;
 use crate::http::problem::Problem;
@@ -88,16 +88,16 @@ pub async fn delete(backends: Arc<Backends>, at: ProjectScope<Editor>) -> Result
 /// # Errors
 /// `invalid_request`, `statement_refused`, with every failing entry.
 pub async fn define(
-    backends: Arc<Backends>,
+    definitions: Arc<Definitions>,
     at: BackendScope<Editor>,
     (input, how): (DefineActions, HowToChange),
 ) -> Result<Defined, Problem> {
     let (project, batch) = (at.at.project.id, input.checked());
     Ok(if how.dry_run {
-        let tried = backends.try_actions(project, batch).await?;
+        let tried = definitions.try_actions(project, batch).await?;
         Defined::Tried(Box::new(tried.into()))
     } else {
-        Defined::Actions(ActionList::new(&backends.define(project, batch).await?))
+        Defined::Actions(ActionList::new(&definitions.define(project, batch).await?))
     })
 }
 

@@ -62,7 +62,11 @@ async fn another_gate_judges_what_the_last_one_did() {
         sql: "SELECT count(*) AS n FROM a".to_owned(),
         note: None,
     };
-    let defined = app.backends.define(project.id, vec![action]).await.unwrap();
+    let defined = app
+        .definitions
+        .define(project.id, vec![action])
+        .await
+        .unwrap();
     first.stop().await.unwrap();
 
     let guests = directory.path().join("data/guests/gate");

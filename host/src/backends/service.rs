@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quick_cache::sync::Cache;
 
-use super::actions::{self, Actions, ByText};
+use super::actions::{self, ActionCache};
 use super::drift;
 use super::model::{Backend, BackendError, Detail, LedgerEntry};
 use super::occupancy::Occupancy;
@@ -37,7 +37,7 @@ pub struct Backends {
     pub(super) capacity: Capacity,
     pub(super) databases: Arc<Databases>,
     pub(super) verdicts: Arc<Verdicts>,
-    pub(super) actions: Cache<BackendId, Arc<Actions>, ByText>,
+    pub(super) actions: Arc<ActionCache>,
     /// Schemas and ledgers that were compared and agree, as a digest of both.
     pub(super) agreed: Cache<BackendId, Digest>,
     /// The migrations of one project run one at a time.
@@ -76,7 +76,7 @@ impl Backends {
                 clock.clone(),
             )?),
             verdicts: Arc::new(Verdicts::new(sandbox)),
-            actions: actions::cache(),
+            actions: Arc::new(actions::cache()),
             agreed: Cache::new(drift::AGREED),
             migrating: super::migrations::Turns::default(),
             occupancy: super::occupancy::Counter::default(),

@@ -20,9 +20,9 @@ use std::sync::Arc;
 
 use crate::access::Callers;
 use crate::accounts::Accounts;
-use crate::backends::Backends;
 use crate::backends::calls::ActionCalls;
 use crate::backends::history::Histories;
+use crate::backends::{Backends, Definitions};
 use crate::config::Config;
 use crate::deployments::frontends::Frontends;
 use crate::deployments::revisions::Revisions;
@@ -56,6 +56,8 @@ pub struct Tools {
     pub visitors: Arc<Visitors>,
     /// Projects' databases and their actions.
     pub backends: Arc<Backends>,
+    /// Definitions of actions.
+    pub definitions: Arc<Definitions>,
     /// Calls of actions.
     pub actions: Arc<ActionCalls>,
     /// Histories of backends, and their restores.

@@ -11,7 +11,7 @@ pub use watch::{Seen, Watchable};
 
 use std::sync::Arc;
 
-use super::actions::refused;
+use super::actions::{Definitions, refused};
 use super::model::{Action, BackendError, USER_EMAIL, USER_ID, params, requires_identity, writes};
 use super::service::Backends;
 use super::verdicts::Verdicts;
@@ -33,19 +33,18 @@ pub struct ActionCalls {
     clock: Clock,
     databases: Arc<Databases>,
     verdicts: Arc<Verdicts>,
-    /// Finds the actions that are called.
-    backends: Arc<Backends>,
+    definitions: Arc<Definitions>,
 }
 
 impl ActionCalls {
     /// Makes the service of calls to these backends.
-    pub fn new(backends: &Arc<Backends>) -> Self {
+    pub fn new(backends: &Backends, definitions: Arc<Definitions>) -> Self {
         Self {
             control: backends.control.clone(),
             clock: backends.clock.clone(),
             databases: Arc::clone(&backends.databases),
             verdicts: Arc::clone(&backends.verdicts),
-            backends: Arc::clone(backends),
+            definitions,
         }
     }
 
@@ -118,7 +117,7 @@ impl ActionCalls {
         given: &[(String, V)],
         by: Option<&Identity>,
     ) -> Result<Arc<Action>, BackendError> {
-        let action = self.backends.action(id, action).await?;
+        let action = self.definitions.action(id, action).await?;
         check_reserved(given)?;
         if by.is_none() && requires_identity(&action.row.verdict) {
             return Err(BackendError::IdentityRequired);

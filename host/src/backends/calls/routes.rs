@@ -16,7 +16,7 @@ use crate::access::{
     self, Authority, Callers, Editor, MaybeCaller, Viewer, credential_invalid, credential_missing,
     to_the_end,
 };
-use crate::backends::{BackendError, Backends};
+use crate::backends::{BackendError, Backends, Definitions};
 use crate::config::Config;
 use crate::control::audit::{Doer, done_by};
 use crate::deployments::serving::LookupError;
@@ -39,6 +39,8 @@ use svc_database::{ResultJson, Schema};
 pub struct Calls {
     /// Databases and their actions.
     pub backends: Arc<Backends>,
+    /// Definitions of the actions.
+    pub definitions: Arc<Definitions>,
     /// Calls of actions, and queries.
     pub actions: Arc<ActionCalls>,
     /// Pages that are called.
@@ -146,9 +148,7 @@ async fn answer(
         tokens.draw_more(calls, context.client, &page, ops.len() - 1)?;
     }
     let Some(owner) = owner else {
-        return Ok(json_answer(
-            run(&calls.actions, backend, wanted, by).await?,
-        ));
+        return Ok(json_answer(run(&calls.actions, backend, wanted, by).await?));
     };
     // What an owner does is in the audit, and so is done to its end.
     let actions = Arc::clone(&calls.actions);

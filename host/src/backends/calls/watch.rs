@@ -55,7 +55,7 @@ impl ActionCalls {
         given: &Params,
         is_signed_in: bool,
     ) -> Result<Watchable, BackendError> {
-        let action = self.backends.action(id, action).await?;
+        let action = self.definitions.action(id, action).await?;
         check_reserved(given)?;
         if writes(&action.row.verdict) {
             return Err(BackendError::Invalid(format!(

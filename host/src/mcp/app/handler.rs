@@ -38,8 +38,8 @@ pub(super) struct Handler {
 
 impl Handler {
     async fn has(&self, name: &str) -> Result<bool, Problem> {
-        let backends = &self.services.calls.backends;
-        let action = backends.open_action(self.backend, name).await?;
+        let definitions = &self.services.calls.definitions;
+        let action = definitions.open_action(self.backend, name).await?;
         Ok(action.is_some_and(|action| listing::tool(&action).is_some()))
     }
 
@@ -91,8 +91,11 @@ impl ServerHandler for Handler {
                 "`cursor` is not valid: send `nextCursor` of the previous page, or leave it out.";
             return Err(ErrorData::invalid_params(message, None));
         }
-        let backends = &self.services.calls.backends;
-        match backends.open_actions(self.backend, after.as_deref()).await {
+        let definitions = &self.services.calls.definitions;
+        match definitions
+            .open_actions(self.backend, after.as_deref())
+            .await
+        {
             Ok(actions) => Ok(listing::page(&actions)),
             Err(error) => Err(self.failed(&error.into())),
         }

@@ -176,7 +176,8 @@ async fn update(session: &Session, mut arguments: Arguments) -> Result<Value, Pr
     if defines {
         let input = actions_of(arguments)?;
         let named: HashSet<String> = input.0.names().map(str::to_owned).collect();
-        return match operations::define(backends, at, input).await? {
+        let definitions = Arc::clone(&session.services.definitions);
+        return match operations::define(definitions, at, input).await? {
             Defined::Tried(run) => tried_out(*run),
             actions @ Defined::Actions(_) => Ok(without_sql_of_others(answer(actions)?, &named)),
         };
