@@ -15,7 +15,7 @@ use crate::backends::calls::ActionCalls;
 use crate::backends::calls::routes::Calls;
 use crate::backends::export::Exporter;
 use crate::backends::history::Histories;
-use crate::backends::{Backends, Definitions};
+use crate::backends::{Backends, Definitions, Migrations};
 use crate::config::Config;
 use crate::content::Content;
 use crate::control::Control;
@@ -117,6 +117,8 @@ shared! {
     reports: Arc<Reports>,
     /// Projects' databases and their actions.
     backends: Arc<Backends>,
+    /// Migrations of backends.
+    migrations: Arc<Migrations>,
     /// Definitions of actions.
     definitions: Arc<Definitions>,
     /// Calls of actions, and queries of owners.
@@ -219,6 +221,7 @@ impl App {
             reports: services.deployments.reports,
             realtime: services.realtime,
             backends: services.backends,
+            migrations: services.migrations,
             definitions: services.definitions,
             action_calls: services.action_calls,
             histories: services.histories,

@@ -11,7 +11,7 @@ use crate::backends::calls::ActionCalls;
 use crate::backends::calls::routes::Calls;
 use crate::backends::export::Exporter;
 use crate::backends::history::Histories;
-use crate::backends::{Backends, Definitions};
+use crate::backends::{Backends, Definitions, Migrations};
 use crate::config::Config;
 use crate::control::{Control, Secrets};
 use crate::deployments::publication::Capacity;
@@ -53,6 +53,7 @@ pub(super) struct Services {
     pub(super) deployments: Deployments,
     pub(super) realtime: Arc<Realtime>,
     pub(super) backends: Arc<Backends>,
+    pub(super) migrations: Arc<Migrations>,
     pub(super) definitions: Arc<Definitions>,
     pub(super) action_calls: Arc<ActionCalls>,
     pub(super) histories: Arc<Histories>,
@@ -266,6 +267,7 @@ impl Services {
         Ok(Self {
             action_calls: Arc::new(ActionCalls::new(&backends, Arc::clone(&definitions))),
             definitions,
+            migrations: Arc::new(Migrations::new(&backends)),
             histories: Arc::new(Histories::new(&backends)),
             exporter: Arc::new(Exporter::new(&backends)),
             purger: ground.purger(),
@@ -318,6 +320,7 @@ impl Services {
             backends: Arc::clone(&self.backends),
             definitions: Arc::clone(&self.definitions),
             actions: Arc::clone(&self.action_calls),
+            migrations: Arc::clone(&self.migrations),
             histories: Arc::clone(&self.histories),
             realtime: Arc::clone(&self.realtime),
             payments: Arc::clone(&self.payments),

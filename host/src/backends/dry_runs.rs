@@ -1,16 +1,15 @@
 //! Changes that are tried and not made: what would become of the schema, and of the actions.
 
 use super::actions::{Change, Definitions};
-use super::migrations;
+use super::migrations::{self, Migrations};
 use super::model::{ActionRow, BackendError, DryRun, MigrationStatus, NewAction, writes};
-use super::service::Backends;
 use super::store;
 use crate::access::while_awaited;
 use crate::control::{self, Control};
 use svc_base::ids::{BackendId, ProjectId};
 use svc_database::{Migrated, Outcome, Trial, TrialStatement};
 
-impl Backends {
+impl Migrations {
     /// Tries a migration of a project's backend.
     ///
     /// # Errors
@@ -20,10 +19,10 @@ impl Backends {
         project: ProjectId,
         ddl: String,
     ) -> Result<DryRun, BackendError> {
-        let id = self.required(project).await?.id;
-        let turn = self.turn(id);
+        let id = self.backends.required(project).await?.id;
+        let turn = self.backends.turn(id);
         let _mine = turn.lock().await;
-        let script = while_awaited(self.judged(ddl, Some(id))).await??;
+        let script = while_awaited(self.backends.judged(ddl, Some(id))).await??;
         let recorded = self.recorded(id, &script.checksum).await?.is_some();
         if !recorded {
             self.check_definitions(id, &script, None).await?;

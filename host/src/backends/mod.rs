@@ -29,6 +29,7 @@ mod verdicts;
 pub mod views;
 
 pub use actions::Definitions;
+pub use migrations::Migrations;
 pub use model::{Backend, BackendError};
 pub use occupancy::Occupancy;
 pub use service::Backends;

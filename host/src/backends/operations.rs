@@ -13,7 +13,7 @@ use super::history::views::{HistoryView, RestoredView};
 use super::requests::{Change, CreateBackend, DefineActions, HowToChange, UpdateBackend};
 use super::scope::BackendScope;
 use super::views::{ActionList, BackendView, Defined, Updated};
-use super::{Backends, Definitions};
+use super::{Backends, Definitions, Migrations};
 use crate::access::{Editor, Viewer};
 use crate::control::answers::Keep;
 use crate::http::problem::Problem;
@@ -52,18 +52,18 @@ pub async fn get(
 /// # Errors
 /// `nothing_to_update`, `ddl_refused`, `constraint_violation`, `migration_not_recorded`, `database_full`, `database_busy`.
 pub async fn update(
-    backends: Arc<Backends>,
+    migrations: Arc<Migrations>,
     at: BackendScope<Editor>,
     (input, how): (UpdateBackend, HowToChange),
 ) -> Result<Updated, Problem> {
-    let project = at.at.project.id;
+    let (project, backends) = (at.at.project.id, migrations.backends());
     Ok(match input.checked(how)? {
         Change::Try(ddl) => {
-            let tried = backends.try_migration(project, ddl).await?;
+            let tried = migrations.try_migration(project, ddl).await?;
             Updated::Tried(Box::new(tried.into()))
         }
         Change::Migrate { ddl, note } => {
-            Updated::Migrated(backends.migrate(project, ddl, note).await?.into())
+            Updated::Migrated(migrations.migrate(project, ddl, note).await?.into())
         }
         Change::Realtime(realtime) => {
             let detail = backends.set_realtime(project, realtime).await?;

@@ -22,7 +22,7 @@ use crate::access::Callers;
 use crate::accounts::Accounts;
 use crate::backends::calls::ActionCalls;
 use crate::backends::history::Histories;
-use crate::backends::{Backends, Definitions};
+use crate::backends::{Backends, Definitions, Migrations};
 use crate::config::Config;
 use crate::deployments::frontends::Frontends;
 use crate::deployments::revisions::Revisions;
@@ -58,6 +58,8 @@ pub struct Tools {
     pub backends: Arc<Backends>,
     /// Definitions of actions.
     pub definitions: Arc<Definitions>,
+    /// Migrations of backends.
+    pub migrations: Arc<Migrations>,
     /// Calls of actions.
     pub actions: Arc<ActionCalls>,
     /// Histories of backends, and their restores.

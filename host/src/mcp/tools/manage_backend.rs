@@ -170,7 +170,6 @@ async fn get(session: &Session, mut arguments: Arguments) -> Result<Value, Probl
 
 /// Changes a backend: its actions, its schema or its switches.
 async fn update(session: &Session, mut arguments: Arguments) -> Result<Value, Problem> {
-    let backends = Arc::clone(&session.services.backends);
     let defines = defines(&arguments);
     let at = session.backend(&mut arguments).await?;
     if defines {
@@ -184,7 +183,7 @@ async fn update(session: &Session, mut arguments: Arguments) -> Result<Value, Pr
     }
     let how = how(&mut arguments)?;
     let input = (arguments.rest()?, how);
-    match operations::update(backends, at, input).await? {
+    match operations::update(Arc::clone(&session.services.migrations), at, input).await? {
         Updated::Tried(run) => tried_out(*run),
         done => answer(done),
     }
