@@ -232,7 +232,8 @@ impl Revisions {
         if new.base != Some(active) {
             return Err(RevisionError::Conflict(active));
         }
-        self.capacity.check_content(project.workspace.id).await?;
+        let (caps, workspace) = (self.capacity.cap_check(), project.workspace.id);
+        self.capacity.check_content(workspace).await?;
         let base = self.find_revision(frontend.id, active).await?;
         let content = self.draft_text(new.source, base.source).await?;
         let title = new.title.unwrap_or(base.title);
@@ -242,8 +243,7 @@ impl Revisions {
         fault::point("draft.stored");
         let (id, now) = (self.new_revision_id()?, self.infra.clock.now());
         let (source_digest, preview_digest) = (stored.source.digest(), stored.page.digest());
-        let bytes = stored.bytes;
-        let (project, deployment) = (project.id, frontend.id);
+        let (project, deployment, bytes) = (project.id, frontend.id, stored.bytes);
         self.infra
             .control
             .write(move |tx| {
@@ -254,9 +254,9 @@ impl Revisions {
                 }
                 let same = store::find_same(tx, &deployment, &source_digest, &title)
                     .map_err(control::Error::from)?;
-                let deduplicated = same.is_some();
-                let id = same.unwrap_or(id);
+                let (deduplicated, id) = (same.is_some(), same.unwrap_or(id));
                 if !deduplicated {
+                    caps.check_content(tx, &workspace)?;
                     let made = NewRevision {
                         id,
                         title: &title,
@@ -328,31 +328,28 @@ impl Revisions {
         target: Target,
         new: NewContent,
     ) -> Result<Frontend, RevisionError> {
-        let NewContent {
-            content_type,
-            content,
-            title,
-        } = new;
         let frontend = self.frontends.find_active(project.id, &target).await?;
-        if content_type.is_some_and(|named| named != frontend.content_type) {
+        let wanted = new.content_type;
+        if wanted.is_some_and(|named| named != frontend.content_type) {
             return Err(RevisionError::TypeMismatch(frontend.content_type));
         }
         self.capacity.check_content(project.workspace.id).await?;
-        let title = title.unwrap_or_else(|| frontend.title.clone());
-        let source = PageSource::titled(frontend.content_type, &title, &content);
+        let title = new.title.unwrap_or_else(|| frontend.title.clone());
+        let source = PageSource::titled(frontend.content_type, &title, &new.content);
         let (stored, page) = self
             .pipeline
             .render_and_store_live(source, &frontend.slug, project.expires_at)
             .await?;
-        let (title, warnings, content_bytes) = (page.title, page.warnings, content.len() as u64);
+        let (title, warnings) = (page.title, page.warnings);
         fault::point("republish.stored");
         let (baseline, revision) = (self.new_revision_id()?, self.new_revision_id()?);
         let (id, now) = (frontend.id, self.infra.clock.now());
-        let address = address_of(&frontend, &project);
+        let (address, caps) = (address_of(&frontend, &project), self.capacity.cap_check());
         let mut frontend = self
             .pipeline
             .publish(stored, address, now, move |tx, published| {
                 let mut frontend = active_in(tx, &project.id, &id)?;
+                caps.check_content(tx, &project.workspace.id)?;
                 ensure_history(tx, &mut frontend, baseline, now)?;
                 let kind = RevisionKind::Publish;
                 let made = NewRevision {
@@ -360,7 +357,8 @@ impl Revisions {
                     title: &title,
                     source: published.source,
                     preview: None,
-                    bytes: content_bytes,
+                    // Of the page as well: the first look at the revision's preview makes one of its own.
+                    bytes: published.bytes,
                     message: None,
                     kind,
                 };
@@ -400,8 +398,7 @@ fn ensure_history(
         title: &frontend.title,
         source,
         preview: None,
-        // Counted with what is live.
-        bytes: 0,
+        bytes: store::live_bytes(tx, &frontend.id).map_err(control::Error::from)?,
         message: None,
         kind,
     };

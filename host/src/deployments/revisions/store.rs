@@ -114,6 +114,14 @@ pub(super) fn insert(
     Ok(())
 }
 
+/// Returns the bytes of a frontend's source and live page, which a preview of the same source takes again.
+pub(super) fn live_bytes(c: &Connection, deployment: &DeploymentId) -> rusqlite::Result<u64> {
+    c.prepare_cached("SELECT bytes FROM deployments WHERE id = ?1")?
+        .query_row([deployment], |row| {
+            row.get::<_, i64>(0).map(i64::unsigned_abs)
+        })
+}
+
 /// Stores the base of a draft; a revision that was live has none.
 pub(super) fn set_base(tx: &Tx<'_>, id: &RevisionId, base: &RevisionId) -> Result<(), Error> {
     tx.prepare_cached("UPDATE revisions SET base_id = ?2 WHERE id = ?1 AND state = 'draft'")?
