@@ -5,7 +5,7 @@ use crate::content::{Content, OnceFiles};
 use crate::control::Control;
 use crate::deployments::operators;
 use crate::{projects, visitors};
-use svc_database::Files;
+use svc_database::DatabaseFiles;
 
 pub use operators::Findings;
 
@@ -19,7 +19,7 @@ pub struct Parts {
     /// The private files of one-time shares, which copies have not got.
     pub once: Option<OnceFiles>,
     /// Databases of tenants.
-    pub files: Files,
+    pub files: DatabaseFiles,
 }
 
 impl Parts {

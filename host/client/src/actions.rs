@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::backends::{ProjectArgs, ProjectHandle, dry_run_text, script};
-use super::error::{Exit, Failure, Result};
-use super::output::{key_values, member, table_of};
-use super::params::params;
-use super::{calls, results};
+use super::backends::{ProjectArgs, ProjectHandle, dry_run_text, read_script};
+use super::error::{FailureCode, Failure, Result};
+use super::output::{key_values, member_text, table_of};
+use super::params::parse_params;
+use super::{endpoints, result_table};
 
 /// Lists, defines and calls actions.
 #[derive(Debug, clap::Subcommand)]
@@ -16,14 +16,14 @@ pub enum Action {
     /// List the actions of a project
     List {
         #[command(flatten)]
-        on: ProjectArgs,
+        args: ProjectArgs,
     },
     /// Show an action with its statement
     Show {
         /// Name of the action
         name: String,
         #[command(flatten)]
-        on: ProjectArgs,
+        args: ProjectArgs,
     },
     /// Define actions from files that are called as they are, all or none
     Define {
@@ -34,7 +34,7 @@ pub enum Action {
         #[arg(long)]
         dry_run: bool,
         #[command(flatten)]
-        on: ProjectArgs,
+        args: ProjectArgs,
     },
     /// Call an action as a visitor does
     Call {
@@ -46,7 +46,7 @@ pub enum Action {
         #[arg(long, value_name = "SLUG")]
         page: Option<String>,
         #[command(flatten)]
-        on: ProjectArgs,
+        args: ProjectArgs,
     },
 }
 
@@ -65,7 +65,7 @@ impl ActionFile {
     /// # Errors
     /// When it cannot be read.
     pub(super) fn read(path: &Path) -> Result<Self> {
-        Ok(Self::new(path, script(path)?))
+        Ok(Self::new(path, read_script(path)?))
     }
 
     /// Makes one of the text of a file.
@@ -79,16 +79,16 @@ impl ActionFile {
     }
 
     /// Names the files of actions in a failure.
-    pub(super) fn blamed<'a>(
+    pub(super) fn with_action_files<'a>(
         failure: Failure,
         files: impl IntoIterator<Item = &'a Self>,
     ) -> Failure {
         let files = files.into_iter();
-        failure.in_files(files.map(|file| (file.name.clone(), file.path.clone())))
+        failure.with_files(files.map(|file| (file.name.clone(), file.path.clone())))
     }
 
     /// The action as it is sent. A comment in its first line is its note.
-    pub(super) fn body(&self) -> Value {
+    pub(super) fn to_json(&self) -> Value {
         let first = self.sql.lines().next().unwrap_or_default();
         let note = first.trim_start().strip_prefix("--").map(str::trim);
         let mut body = json!({ "name": self.name, "sql": self.sql });
@@ -102,19 +102,19 @@ impl ActionFile {
 impl Action {
     pub(super) async fn run(self) -> Result<()> {
         match self {
-            Self::List { on } => {
-                let at = on.find().await?;
-                let actions = all(&at).await?;
+            Self::List { args } => {
+                let at = args.find().await?;
+                let actions = fetch_actions(&at).await?;
                 let text = table_of(&actions, &["name", "version", "kind", "params", "note"]);
-                on.out().answer(&json!({ "actions": actions }), &text)
+                args.output().print_answer(&json!({ "actions": actions }), &text)
             }
-            Self::Show { name, on } => {
-                let at = on.find().await?;
-                let actions = all(&at).await?;
+            Self::Show { name, args } => {
+                let at = args.find().await?;
+                let actions = fetch_actions(&at).await?;
                 let mut known = actions.as_array().into_iter().flatten();
                 let action = known.find(|action| action["name"] == name.as_str()).ok_or_else(|| {
                     let detail = format!("`{}` has no action `{name}`: `svc action list` has those that there are.", at.project.name);
-                    Failure::new(Exit::NotFound, "No such action", detail)
+                    Failure::new(FailureCode::NotFound, "No such action", detail)
                 })?;
                 let names = [
                     "name",
@@ -125,46 +125,46 @@ impl Action {
                     "note",
                     "created_at",
                 ];
-                let head = key_values(&names.map(|name| (name, member(action, name))));
-                on.out()
-                    .answer(action, &format!("{head}\n\n{}", member(action, "sql")))
+                let head = key_values(&names.map(|name| (name, member_text(action, name))));
+                args.output()
+                    .print_answer(action, &format!("{head}\n\n{}", member_text(action, "sql")))
             }
-            Self::Define { files, dry_run, on } => define(&files, dry_run, &on).await,
+            Self::Define { files, dry_run, args } => define(&files, dry_run, &args).await,
             Self::Call {
                 name,
                 params: given,
                 page,
-                on,
+                args,
             } => {
-                let body = json!({ "action": name, "params": params(&given)? });
-                let at = on.find().await?;
+                let body = json!({ "action": name, "params": parse_params(&given)? });
+                let at = args.find().await?;
                 let page = at.page(page).await?;
                 // A visitor has no credential.
-                let asked = at.api.call(&calls::OP, &[&page]).bearer(None);
-                let result = asked.body(body).answer().await?;
-                results::show(on.out(), &result)
+                let asked = at.api.call(&endpoints::OP, &[&page]).bearer(None);
+                let result = asked.body(body).send().await?;
+                result_table::print(args.output(), &result)
             }
         }
     }
 }
 
-async fn all(at: &ProjectHandle) -> Result<Value> {
-    let mut detail = at.api.call(&calls::BACKEND, &at.parts()).answer().await?;
+async fn fetch_actions(at: &ProjectHandle) -> Result<Value> {
+    let mut detail = at.api.call(&endpoints::BACKEND, &at.path_parts()).send().await?;
     Ok(detail["actions"].take())
 }
 
-async fn define(files: &[PathBuf], dry_run: bool, on: &ProjectArgs) -> Result<()> {
+async fn define(files: &[PathBuf], dry_run: bool, args: &ProjectArgs) -> Result<()> {
     let files = files.iter().map(|file| ActionFile::read(file));
     let files = files.collect::<Result<Vec<_>>>()?;
-    let at = on.find().await?;
-    let actions: Vec<_> = files.iter().map(ActionFile::body).collect();
-    let asked = at.api.call(&calls::DEFINE_ACTIONS, &at.parts());
+    let at = args.find().await?;
+    let actions: Vec<_> = files.iter().map(ActionFile::to_json).collect();
+    let asked = at.api.call(&endpoints::DEFINE_ACTIONS, &at.path_parts());
     let asked = asked.query("dry_run", dry_run.then_some(true));
-    let done = asked.body(json!({ "actions": actions })).answer().await;
-    let done = done.map_err(|failure| ActionFile::blamed(failure, &files))?;
+    let done = asked.body(json!({ "actions": actions })).send().await;
+    let done = done.map_err(|failure| ActionFile::with_action_files(failure, &files))?;
     let text = match dry_run {
         true => dry_run_text(&done),
         false => table_of(&done["actions"], &["name", "version", "kind", "params"]),
     };
-    on.out().answer(&done, &text)
+    args.output().print_answer(&done, &text)
 }

@@ -9,12 +9,12 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::answers::{self, BodyError};
-use super::calls::{self, Call};
-use super::error::{Exit, Failure, Result};
+use super::responses::{self, BodyError};
+use super::endpoints::{self, Endpoint};
+use super::error::{FailureCode, Failure, Result};
 use super::json_requested;
 use super::output::print_error;
-use super::profile::{Remote, Target};
+use super::profile::{Remote, ServerTarget};
 use svc_base::random::Random;
 use svc_outbound::NO_AUTHORITIES;
 
@@ -31,7 +31,7 @@ const MAX_RETRIES: u32 = 5;
 /// The longest wait of a patient client.
 const MAX_RETRY_SECONDS: u64 = 60;
 /// Characters that may stand in a path as they are.
-const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
+const UNESCAPED_CHARACTERS: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
@@ -41,16 +41,16 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
 #[derive(Clone, Debug)]
 pub(super) struct Api {
     client: reqwest::Client,
-    target: Target,
+    target: ServerTarget,
     /// Whether to wait when the server has no room, as a long piece of work does.
-    patient: bool,
+    retries_when_busy: bool,
 }
 
 /// A request to be.
 #[derive(Debug)]
 pub(super) struct PendingRequest<'a> {
     api: &'a Api,
-    call: &'static Call,
+    call: &'static Endpoint,
     url: Url,
     /// A part of the path that names nothing, and would make it another path.
     invalid_part: Option<String>,
@@ -66,14 +66,14 @@ impl Api {
     /// # Errors
     /// When they name none that can be.
     pub(super) fn new(remote: &Remote) -> Result<Self> {
-        Self::of(remote.target()?)
+        Self::for_server(remote.target()?)
     }
 
     /// A server.
     ///
     /// # Errors
     /// When it speaks HTTPS and this machine believes no authority.
-    pub(super) fn of(target: Target) -> Result<Self> {
+    pub(super) fn for_server(target: ServerTarget) -> Result<Self> {
         let settings = || {
             svc_outbound::builder()
                 .user_agent(concat!("svc/", env!("CARGO_PKG_VERSION")))
@@ -81,39 +81,39 @@ impl Api {
                 .read_timeout(READ_TIMEOUT)
                 .redirect(Policy::none())
         };
-        let (client, is_believing) = svc_outbound::build(settings)
-            .map_err(|error| Failure::here(format!("No client of HTTP: {error}.")))?;
-        if !is_believing && target.server.scheme() == "https" {
+        let (client, has_authorities) = svc_outbound::build(settings)
+            .map_err(|error| Failure::local(format!("No client of HTTP: {error}.")))?;
+        if !has_authorities && target.server.scheme() == "https" {
             let server = target.server.as_str();
             let detail = format!("{server} cannot be reached: {NO_AUTHORITIES}.");
-            return Err(Failure::new(Exit::NoAnswer, "No connection", detail));
+            return Err(Failure::new(FailureCode::NoAnswer, "No connection", detail));
         }
         Ok(Self {
             client,
             target,
-            patient: false,
+            retries_when_busy: false,
         })
     }
 
     /// Waits when the server has no room.
     #[must_use]
-    pub(super) fn patient(mut self) -> Self {
-        self.patient = true;
+    pub(super) fn with_retries(mut self) -> Self {
+        self.retries_when_busy = true;
         self
     }
 
     /// Where it speaks to.
-    pub(super) fn server(&self) -> &Url {
+    pub(super) fn server_url(&self) -> &Url {
         &self.target.server
     }
 
     /// The address of the server, for sentences.
-    pub(super) fn address(&self) -> &str {
+    pub(super) fn server_address(&self) -> &str {
         self.target.server.as_str().trim_end_matches('/')
     }
 
     /// A request whose path has these parts in place of its parameters.
-    pub(super) fn call(&self, call: &'static Call, parts: &[&str]) -> PendingRequest<'_> {
+    pub(super) fn call(&self, call: &'static Endpoint, parts: &[&str]) -> PendingRequest<'_> {
         let is_dot_segment = |part: &&&str| matches!(**part, "" | "." | "..");
         let invalid_part = parts.iter().find(is_dot_segment);
         let invalid_part = invalid_part.map(|part| (*part).to_owned());
@@ -121,7 +121,7 @@ impl Api {
         let segments = call.path.split('/').map(|segment| {
             if segment.starts_with('{') {
                 let part = parts.next().copied().unwrap_or_default();
-                utf8_percent_encode(part, PLAIN).to_string()
+                utf8_percent_encode(part, UNESCAPED_CHARACTERS).to_string()
             } else {
                 segment.to_owned()
             }
@@ -141,9 +141,9 @@ impl Api {
     }
 
     /// Lists the parts of a request that the server does not know; nothing where it does not say.
-    async fn unknown(&self, call: &Call, query: &[&str], body: &[&str]) -> Vec<String> {
+    async fn unknown_parts(&self, call: &Endpoint, query: &[&str], body: &[&str]) -> Vec<String> {
         let look = async {
-            let url = self.target.server.join(calls::DESCRIPTION.path).ok()?;
+            let url = self.target.server.join(endpoints::DESCRIPTION.path).ok()?;
             let asked = self
                 .client
                 .get(url)
@@ -151,17 +151,17 @@ impl Api {
                 .send()
                 .await
                 .ok()?;
-            let bytes = answers::body(asked, calls::DESCRIPTION.answer.bytes)
+            let bytes = responses::read_body(asked, endpoints::DESCRIPTION.response_rules.max_bytes)
                 .await
                 .ok()?;
             let description: Value = serde_json::from_slice(&bytes).ok()?;
             description.get("paths")?;
-            Some(calls::unknown(&description, call, query, body))
+            Some(endpoints::unknown_parts(&description, call, query, body))
         };
         look.await.unwrap_or_default()
     }
 
-    fn unreachable(&self, error: &reqwest::Error) -> Failure {
+    fn unreachable_failure(&self, error: &reqwest::Error) -> Failure {
         let server = self.target.server.as_str();
         // Below is what the system said; what is around it repeats the address.
         let mut inner: &dyn std::error::Error = error;
@@ -188,7 +188,7 @@ impl Api {
                 ),
             )
         };
-        Failure::new(Exit::NoAnswer, title, detail)
+        Failure::new(FailureCode::NoAnswer, title, detail)
     }
 }
 
@@ -237,30 +237,30 @@ impl PendingRequest<'_> {
     ///
     /// # Errors
     /// As of `answer`.
-    pub(super) async fn once(mut self, key: String) -> Result<(Value, bool)> {
+    pub(super) async fn send_with_key(mut self, key: String) -> Result<(Value, bool)> {
         let (api, call) = (self.api, self.call);
         self.key = Some(key);
-        let response = self.respond(Some(REQUEST_TIMEOUT)).await?;
+        let response = self.send_for_response(Some(REQUEST_TIMEOUT)).await?;
         let is_replayed = response.headers().contains_key("idempotency-replayed");
-        Ok((document(api, call, response).await?, is_replayed))
+        Ok((parse_document(api, call, response).await?, is_replayed))
     }
 
     /// The document that the server answers; null where it answers none.
     ///
     /// # Errors
     /// The server's problem, or that there is no answer.
-    pub(super) async fn answer(self) -> Result<Value> {
+    pub(super) async fn send(self) -> Result<Value> {
         let (api, call) = (self.api, self.call);
-        document(api, call, self.respond(Some(REQUEST_TIMEOUT)).await?).await
+        parse_document(api, call, self.send_for_response(Some(REQUEST_TIMEOUT)).await?).await
     }
 
     /// The answer as a type.
     ///
     /// # Errors
     /// As of `answer`.
-    pub(super) async fn read<T: DeserializeOwned>(self) -> Result<T> {
+    pub(super) async fn send_and_parse<T: DeserializeOwned>(self) -> Result<T> {
         let (api, call) = (self.api, self.call);
-        let document = self.answer().await?;
+        let document = self.send().await?;
         serde_json::from_value(document).map_err(|_| not_an_answer(api, call, StatusCode::OK))
     }
 
@@ -268,28 +268,28 @@ impl PendingRequest<'_> {
     ///
     /// # Errors
     /// As of `answer`, and those of `begin` and of `take`.
-    pub(super) async fn stream<T>(
+    pub(super) async fn send_and_stream<T>(
         self,
         most: u64,
         begin: impl FnOnce(Option<u64>) -> Result<T>,
         mut take: impl FnMut(&mut T, &[u8]) -> Result<()>,
     ) -> Result<(T, u64)> {
         let (api, call) = (self.api, self.call);
-        let mut response = self.respond(None).await?;
+        let mut response = self.send_for_response(None).await?;
         let announced = response.content_length();
         if announced.is_some_and(|announced| announced > most) {
             return Err(too_large(api, call, most));
         }
         let mut to = begin(announced)?;
-        let read = answers::stream(&mut response, most, |part| {
-            take(&mut to, part).map_err(StreamError::Failed)
+        let read = responses::stream_body(&mut response, most, |part| {
+            take(&mut to, part).map_err(StreamError::Consumer)
         });
         match read.await {
             Ok(read) => Ok((to, read)),
-            Err(StreamError::Failed(failure)) => Err(failure),
-            Err(StreamError::BodyError(BodyError::TooLarge)) => Err(too_large(api, call, most)),
-            Err(StreamError::BodyError(BodyError::Broken(error))) => Err(Failure::new(
-                Exit::NoAnswer,
+            Err(StreamError::Consumer(failure)) => Err(failure),
+            Err(StreamError::Body(BodyError::TooLarge)) => Err(too_large(api, call, most)),
+            Err(StreamError::Body(BodyError::Broken(error))) => Err(Failure::new(
+                FailureCode::NoAnswer,
                 "The answer is not whole",
                 format!("The server ended before its end: {error}. Nothing is kept; try again."),
             )),
@@ -297,14 +297,14 @@ impl PendingRequest<'_> {
     }
 
     /// Sends the request, and returns an answer that succeeded.
-    async fn respond(self, time: Option<Duration>) -> Result<reqwest::Response> {
+    async fn send_for_response(self, time: Option<Duration>) -> Result<reqwest::Response> {
         if let Some(part) = &self.invalid_part {
             let detail = format!("`{part}` names nothing on a server.");
-            return Err(Failure::new(Exit::NotFound, "No such thing", detail));
+            return Err(Failure::new(FailureCode::NotFound, "No such thing", detail));
         }
         let key = match &self.key {
             Some(key) => Some(key.clone()),
-            None if self.call.creates => Some(key()?),
+            None if self.call.creates => Some(new_idempotency_key()?),
             None => None,
         };
         let (mut busy, mut broken) = (0, 0);
@@ -326,14 +326,14 @@ impl PendingRequest<'_> {
                     broken += 1;
                     continue;
                 }
-                Err(error) => return Err(self.api.unreachable(&error)),
+                Err(error) => return Err(self.api.unreachable_failure(&error)),
             };
             if response.status().is_success() {
                 return Ok(response);
             }
             let seconds = retry_after(&response);
-            let failure = self.problem(response).await;
-            let is_busy = self.api.patient && failure.exit == Exit::Busy;
+            let failure = self.read_failure(response).await;
+            let is_busy = self.api.retries_when_busy && failure.exit == FailureCode::Busy;
             // The one before it is still being answered.
             let is_under_way = self.key.is_some() && failure.code() == "idempotency_conflict";
             if busy == MAX_RETRIES || !(is_busy || is_under_way) {
@@ -371,9 +371,9 @@ impl PendingRequest<'_> {
     }
 
     /// The failure that an answer is, said as clearly as it can be.
-    async fn problem(&self, response: reqwest::Response) -> Failure {
+    async fn read_failure(&self, response: reqwest::Response) -> Failure {
         let status = response.status();
-        let body = answers::body(response, answers::PROBLEM).await;
+        let body = responses::read_body(response, responses::MAX_PROBLEM_BYTES).await;
         let body = body.unwrap_or_default();
         let Ok(problem) = serde_json::from_slice::<Map<String, Value>>(&body) else {
             return not_an_answer(self.api, self.call, status);
@@ -381,7 +381,7 @@ impl PendingRequest<'_> {
         if !problem.contains_key("code") {
             return not_an_answer(self.api, self.call, status);
         }
-        let failure = Failure::of(status, problem);
+        let failure = Failure::from_problem(status, problem);
         match failure.code() {
             "not_found" | "method_not_allowed" | "invalid_request" => {
                 let sent = self.body.as_ref().and_then(Value::as_object);
@@ -392,27 +392,27 @@ impl PendingRequest<'_> {
                     .collect();
                 let query = self.url.query_pairs().collect::<Vec<_>>();
                 let query: Vec<_> = query.iter().map(|(name, _)| name.as_ref()).collect();
-                let unknown = self.api.unknown(self.call, &query, &body).await;
+                let unknown = self.api.unknown_parts(self.call, &query, &body).await;
                 match unknown.is_empty() {
                     true => failure,
-                    false => self.too_old(&unknown),
+                    false => self.too_old_failure(&unknown),
                 }
             }
             "unauthorized" if self.bearer.is_none() => {
-                failure.hint("`svc login URL` keeps a credential for you.")
+                failure.with_hint("`svc login URL` keeps a credential for you.")
             }
-            "unauthorized" => failure.hint("`svc login URL` takes another credential."),
+            "unauthorized" => failure.with_hint("`svc login URL` takes another credential."),
             _ => failure,
         }
     }
 
-    fn too_old(&self, unknown: &[String]) -> Failure {
+    fn too_old_failure(&self, unknown: &[String]) -> Failure {
         Failure::new(
-            Exit::Failed,
+            FailureCode::Failed,
             "The server is too old",
             format!(
                 "{} does not know {}, which this command needs (svc {}). Ask its operator for an update, or use the svc of its age.",
-                self.api.server(),
+                self.api.server_url(),
                 unknown.join(", "),
                 env!("CARGO_PKG_VERSION")
             ),
@@ -421,27 +421,27 @@ impl PendingRequest<'_> {
 }
 
 /// The document of an answer that succeeded, judged as its kind is; null where there is none.
-async fn document(api: &Api, call: &Call, response: reqwest::Response) -> Result<Value> {
+async fn parse_document(api: &Api, call: &Endpoint, response: reqwest::Response) -> Result<Value> {
     let status = response.status();
-    let most = call.answer.bytes;
-    let bytes = answers::body(response, most)
+    let most = call.response_rules.max_bytes;
+    let bytes = responses::read_body(response, most)
         .await
         .map_err(|unread| match unread {
             BodyError::TooLarge => too_large(api, call, most as u64),
-            BodyError::Broken(error) => api.unreachable(&error),
+            BodyError::Broken(error) => api.unreachable_failure(&error),
         })?;
     if bytes.is_empty() {
         return Ok(Value::Null);
     }
     let document = serde_json::from_slice(&bytes).map_err(|_| not_an_answer(api, call, status))?;
-    match call.answer.first_violation(&document) {
+    match call.response_rules.first_violation(&document) {
         None => Ok(document),
         Some((member, value)) => Err(Failure::new(
-            Exit::NoAnswer,
+            FailureCode::NoAnswer,
             "Not an answer",
             format!(
                 "{} answered `{} {}` with the {member} `{value}`, which no svc server gives. Nothing was done with it.",
-                api.server(),
+                api.server_url(),
                 call.method,
                 call.path
             ),
@@ -450,37 +450,37 @@ async fn document(api: &Api, call: &Call, response: reqwest::Response) -> Result
 }
 
 /// The failure of an answer that is larger than one of its kind may be.
-fn too_large(api: &Api, call: &Call, most: u64) -> Failure {
+fn too_large(api: &Api, call: &Endpoint, most: u64) -> Failure {
     let detail = format!(
         "{} answered `{} {}` with more than {} MB, and so much is not read.",
-        api.server(),
+        api.server_url(),
         call.method,
         call.path,
         most >> 20
     );
-    Failure::new(Exit::NoAnswer, "The answer is too large", detail)
+    Failure::new(FailureCode::NoAnswer, "The answer is too large", detail)
 }
 
 /// The failure of an answer that no server of ours gives.
-fn not_an_answer(api: &Api, call: &Call, status: StatusCode) -> Failure {
+fn not_an_answer(api: &Api, call: &Endpoint, status: StatusCode) -> Failure {
     let detail = format!(
         "{} answered `{} {}` with {status}, and not as svc does. Is it the address of an svc server, and nothing in between?",
-        api.server(),
+        api.server_url(),
         call.method,
         call.path
     );
-    Failure::new(Exit::NoAnswer, "Not an answer", detail)
+    Failure::new(FailureCode::NoAnswer, "Not an answer", detail)
 }
 
 /// Why the parts of a body were not all taken.
 enum StreamError {
-    BodyError(BodyError),
-    Failed(Failure),
+    Body(BodyError),
+    Consumer(Failure),
 }
 
 impl From<BodyError> for StreamError {
     fn from(unread: BodyError) -> Self {
-        Self::BodyError(unread)
+        Self::Body(unread)
     }
 }
 
@@ -492,7 +492,7 @@ fn retry_after(response: &reqwest::Response) -> u64 {
 }
 
 /// A key under which the answer to one request is kept, so that sending it twice makes one thing.
-fn key() -> Result<String> {
+fn new_idempotency_key() -> Result<String> {
     let key = Random::system().slug(24);
-    key.map_err(|_| Failure::here("The system has no randomness."))
+    key.map_err(|_| Failure::local("The system has no randomness."))
 }

@@ -15,12 +15,12 @@ const CLIPBOARDS: [(&str, &[&str], Option<&str>); 4] = [
 ];
 
 /// Programs that open an address in a browser.
-const OPENERS: [&str; 2] = ["xdg-open", "open"];
+const BROWSERS: [&str; 2] = ["xdg-open", "open"];
 
 /// Puts a text on the clipboard: by a program of the desktop, else by the terminal (OSC 52). Answers whether there was a way.
-pub(super) fn copy(text: &str) -> bool {
+pub(super) fn copy_to_clipboard(text: &str) -> bool {
     for (program, arguments, needs) in CLIPBOARDS {
-        if needs.is_none_or(is_set) && feed(program, arguments, text) {
+        if needs.is_none_or(is_set) && write_to_program(program, arguments, text) {
             return true;
         }
     }
@@ -30,12 +30,12 @@ pub(super) fn copy(text: &str) -> bool {
 }
 
 /// Opens an address in the browser. Answers whether there was a way.
-pub(super) fn open(url: &str) -> bool {
+pub(super) fn open_in_browser(url: &str) -> bool {
     // An option of the program's is nothing that a server may say.
     let is_address = url.starts_with("http://") || url.starts_with("https://");
     is_address
-        && OPENERS.into_iter().any(|program| {
-            let mut command = quiet(program);
+        && BROWSERS.into_iter().any(|program| {
+            let mut command = silent_command(program);
             command.arg(url).stdin(Stdio::null());
             command.status().is_ok_and(|status| status.success())
         })
@@ -49,14 +49,14 @@ fn is_set(name: &str) -> bool {
     std::env::var_os(name).is_some_and(|value| !value.is_empty())
 }
 
-fn quiet(program: &str) -> Command {
+fn silent_command(program: &str) -> Command {
     let mut command = Command::new(program);
     command.stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
 
-fn feed(program: &str, arguments: &[&str], text: &str) -> bool {
-    let mut command = quiet(program);
+fn write_to_program(program: &str, arguments: &[&str], text: &str) -> bool {
+    let mut command = silent_command(program);
     command.args(arguments).stdin(Stdio::piped());
     let Ok(mut child) = command.spawn() else {
         return false;

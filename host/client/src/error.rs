@@ -9,17 +9,17 @@ use serde_json::{Map, Value, json};
 use super::output::{line, plain, short};
 
 /// How many characters of a title, of a name and of a detail are shown, and how many entries of a list.
-const TITLE: usize = 200;
-const NAME: usize = 100;
-const DETAIL: usize = 4_000;
-const LISTED: usize = 50;
+const MAX_TITLE: usize = 200;
+const MAX_NAME: usize = 100;
+const MAX_DETAIL: usize = 4_000;
+const MAX_LISTED: usize = 50;
 
 /// Result of a client's command.
 pub(super) type Result<T> = std::result::Result<T, Failure>;
 
 /// How a command ends that does not succeed. `docs/client.md` lists the numbers; they never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Exit {
+pub(super) enum FailureCode {
     /// The server refused, or something here did not work.
     Failed = 1,
     /// No credential, or one that does not suffice.
@@ -42,7 +42,7 @@ pub(super) enum Exit {
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
     /// The number that the shell sees.
-    pub(super) exit: Exit,
+    pub(super) exit: FailureCode,
     title: Box<str>,
     detail: Box<str>,
     /// Advice that follows the detail.
@@ -62,7 +62,7 @@ struct Position {
 
 impl Failure {
     /// A failure with what went wrong and what to do.
-    pub(super) fn new(exit: Exit, title: impl Into<String>, detail: impl Into<String>) -> Self {
+    pub(super) fn new(exit: FailureCode, title: impl Into<String>, detail: impl Into<String>) -> Self {
         Self {
             exit,
             title: title.into().into(),
@@ -74,30 +74,30 @@ impl Failure {
     }
 
     /// A failure on this side.
-    pub(super) fn here(detail: impl Into<String>) -> Self {
-        Self::new(Exit::Failed, "Not done", detail)
+    pub(super) fn local(detail: impl Into<String>) -> Self {
+        Self::new(FailureCode::Failed, "Not done", detail)
     }
 
     /// A failure of the file system.
-    pub(super) fn file(doing: &str, path: &Path, error: &std::io::Error) -> Self {
+    pub(super) fn file_system(doing: &str, path: &Path, error: &std::io::Error) -> Self {
         let exit = match error.kind() {
-            std::io::ErrorKind::NotFound => Exit::NotFound,
-            _ => Exit::Failed,
+            std::io::ErrorKind::NotFound => FailureCode::NotFound,
+            _ => FailureCode::Failed,
         };
         let detail = format!("{doing} {}: {error}.", path.display());
         Self::new(exit, "The file cannot be used", detail)
     }
 
     /// The problem that a server answered.
-    pub(super) fn of(status: StatusCode, problem: Map<String, Value>) -> Self {
+    pub(super) fn from_problem(status: StatusCode, problem: Map<String, Value>) -> Self {
         let exit = match status.as_u16() {
-            401 | 403 => Exit::Credential,
-            404 => Exit::NotFound,
-            409 => Exit::Conflict,
-            429 | 503 => Exit::Busy,
-            _ => Exit::Failed,
+            401 | 403 => FailureCode::Credential,
+            404 => FailureCode::NotFound,
+            409 => FailureCode::Conflict,
+            429 | 503 => FailureCode::Busy,
+            _ => FailureCode::Failed,
         };
-        let text = |name: &str| text_of(&problem, name).to_owned();
+        let text = |name: &str| member_string(&problem, name).to_owned();
         let (title, detail) = (text("title"), text("detail"));
         let mut failure = Self::new(exit, title, detail);
         failure.problem = Some(problem);
@@ -106,37 +106,37 @@ impl Failure {
 
     /// The stable code of a server's problem; empty where the server did not answer.
     pub(super) fn code(&self) -> &str {
-        self.member("code")
+        self.problem_text("code")
     }
 
     /// Whether the server says that there is no such thing.
-    pub(super) fn is_missing(&self) -> bool {
-        self.exit == Exit::NotFound
+    pub(super) fn is_not_found(&self) -> bool {
+        self.exit == FailureCode::NotFound
     }
 
     /// Names the file whose text the server refused.
     #[must_use]
-    pub(super) fn in_file(self, file: &Path) -> Self {
-        self.in_files([(String::new(), file.to_owned())])
+    pub(super) fn with_file(self, file: &Path) -> Self {
+        self.with_files([(String::new(), file.to_owned())])
     }
 
     /// Names the files of a batch, by the names under which the server lists what it refused.
     #[must_use]
-    pub(super) fn in_files(mut self, files: impl IntoIterator<Item = (String, PathBuf)>) -> Self {
+    pub(super) fn with_files(mut self, files: impl IntoIterator<Item = (String, PathBuf)>) -> Self {
         self.files.extend(files);
         self
     }
 
     /// Adds what else to do.
     #[must_use]
-    pub(super) fn hint(mut self, hint: &str) -> Self {
+    pub(super) fn with_hint(mut self, hint: &str) -> Self {
         self.hints.push(hint.to_owned());
         self
     }
 
-    fn member(&self, name: &str) -> &str {
+    fn problem_text(&self, name: &str) -> &str {
         let problem = self.problem.as_ref();
-        problem.map_or("", |problem| text_of(problem, name))
+        problem.map_or("", |problem| member_string(problem, name))
     }
 
     /// The entries of a batch that the server refused.
@@ -150,10 +150,10 @@ impl Failure {
     }
 
     /// Every line that a person is told. Nothing is told twice, and what a server wrote does not steer the terminal.
-    pub(super) fn text(&self) -> String {
-        let title = short(&self.title, TITLE);
+    pub(super) fn to_text(&self) -> String {
+        let title = short(&self.title, MAX_TITLE);
         let problem = self.problem.as_ref();
-        let position = problem.and_then(|problem| position(problem.get("position")?));
+        let position = problem.and_then(|problem| parse_position_member(problem.get("position")?));
         let entries = self.entries();
         let mut lines = Vec::new();
         match entries[..] {
@@ -162,7 +162,7 @@ impl Failure {
                 lines.push(self.summary_line(file, position, &title, &self.detail));
             }
             [one] => {
-                let (name, detail) = (text_of(one, "name"), text_of(one, "detail"));
+                let (name, detail) = (member_string(one, "name"), member_string(one, "detail"));
                 let file = self.files.get(name).map(PathBuf::as_path);
                 let detail = match file {
                     Some(_) => detail.to_owned(),
@@ -173,9 +173,9 @@ impl Failure {
             ref several => {
                 let all = format!("{} are refused, and so nothing was done.", several.len());
                 lines.push(format!("error: {title}: {all}"));
-                lines.extend(several.iter().take(LISTED).map(|one| self.entry_line(one)));
-                if several.len() > LISTED {
-                    lines.push(format!("  and {} more", several.len() - LISTED));
+                lines.extend(several.iter().take(MAX_LISTED).map(|one| self.entry_line(one)));
+                if several.len() > MAX_LISTED {
+                    lines.push(format!("  and {} more", several.len() - MAX_LISTED));
                 }
             }
         }
@@ -190,16 +190,16 @@ impl Failure {
             let names: Vec<_> = names
                 .into_iter()
                 .flatten()
-                .filter_map(|name| Some(short(name.as_str()?, NAME)))
-                .take(LISTED)
+                .filter_map(|name| Some(short(name.as_str()?, MAX_NAME)))
+                .take(MAX_LISTED)
                 .collect();
             if !names.is_empty() {
                 lines.push(format!("  {which}: {}", names.join(", ")));
             }
         }
-        let id = self.member("request_id");
+        let id = self.problem_text("request_id");
         if !id.is_empty() {
-            lines.push(format!("  request id: {}", short(id, NAME)));
+            lines.push(format!("  request id: {}", short(id, MAX_NAME)));
         }
         plain(&lines.join("\n"))
     }
@@ -212,13 +212,13 @@ impl Failure {
         title: &str,
         detail: &str,
     ) -> String {
-        let reason = self.member("reason");
+        let reason = self.problem_text("reason");
         // With the place before it, the reason alone says the rest.
         let detail = match (position, file) {
             (Some(_), Some(_)) if !reason.is_empty() => reason,
             _ => detail,
         };
-        let detail = paragraph(detail);
+        let detail = indent_paragraph(detail);
         match file {
             Some(file) => format!("error: {}: {title}: {detail}", location(file, position)),
             None => format!("error: {title}: {detail}"),
@@ -227,18 +227,18 @@ impl Failure {
 
     /// The line of one entry of a batch.
     fn entry_line(&self, entry: &Map<String, Value>) -> String {
-        let (name, detail) = (text_of(entry, "name"), text_of(entry, "detail"));
+        let (name, detail) = (member_string(entry, "name"), member_string(entry, "detail"));
         match self.files.get(name) {
             Some(file) => {
                 let (position, reason) = parse_position(detail);
-                format!("  {}: {}", location(file, position), paragraph(reason))
+                format!("  {}: {}", location(file, position), indent_paragraph(reason))
             }
-            None => format!("  {}: {}", short(name, NAME), paragraph(detail)),
+            None => format!("  {}: {}", short(name, MAX_NAME), indent_paragraph(detail)),
         }
     }
 
     /// Writes the failure for programs: the server's problem, if there is one, in `error`.
-    pub(super) fn document(&self) -> Value {
+    pub(super) fn to_json(&self) -> Value {
         let mut error = self.problem.clone().unwrap_or_default();
         let mut detail = vec![&*self.detail];
         detail.extend(self.hints.iter().map(String::as_str));
@@ -250,7 +250,7 @@ impl Failure {
         }
         if let Some(entries) = error.get_mut("errors").and_then(Value::as_array_mut) {
             for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
-                let file = self.files.get(text_of(entry, "name"));
+                let file = self.files.get(member_string(entry, "name"));
                 if let Some(file) = file {
                     entry.insert("file".into(), file.display().to_string().into());
                 }
@@ -261,12 +261,12 @@ impl Failure {
 }
 
 /// A member of a problem that is a text; empty where it is none.
-fn text_of<'a>(problem: &'a Map<String, Value>, name: &str) -> &'a str {
+fn member_string<'a>(problem: &'a Map<String, Value>, name: &str) -> &'a str {
     let member = problem.get(name).and_then(Value::as_str);
     member.unwrap_or_default()
 }
 
-fn position(position: &Value) -> Option<Position> {
+fn parse_position_member(position: &Value) -> Option<Position> {
     Some(Position {
         line: position.get("line")?.as_u64()?,
         column: position.get("column")?.as_u64()?,
@@ -297,8 +297,8 @@ fn location(file: &Path, position: Option<Position>) -> String {
 }
 
 /// A text of several lines, of which only the first begins a line.
-fn paragraph(text: &str) -> String {
-    let cut: String = text.chars().take(DETAIL).collect();
+fn indent_paragraph(text: &str) -> String {
+    let cut: String = text.chars().take(MAX_DETAIL).collect();
     let more = if cut.len() < text.len() { "…" } else { "" };
     format!("{}{more}", cut.trim_end().replace('\n', "\n  "))
 }
@@ -311,7 +311,7 @@ mod tests {
         let Value::Object(members) = members else {
             panic!("no object: {members}");
         };
-        Failure::of(StatusCode::from_u16(status).unwrap(), members)
+        Failure::from_problem(StatusCode::from_u16(status).unwrap(), members)
     }
 
     #[test]
@@ -341,19 +341,19 @@ mod tests {
         assert_eq!(
             script
                 .clone()
-                .in_file(Path::new("migrations/0002.sql"))
-                .hint("Go on.")
-                .text(),
+                .with_file(Path::new("migrations/0002.sql"))
+                .with_hint("Go on.")
+                .to_text(),
             "error: migrations/0002.sql:2:7: Script refused: No DROP. Go on.\n  request id: r1"
         );
         // A statement of the command line has no file.
         assert_eq!(
-            script.text(),
+            script.to_text(),
             "error: Script refused: Statement 2, line 2, column 7: No DROP.\n  request id: r1"
         );
         let differ = json!({"title": "Params differ", "detail": "See `missing` and `extra`.", "missing": ["text", "by"], "extra": []});
         assert_eq!(
-            problem(400, differ).text(),
+            problem(400, differ).to_text(),
             "error: Params differ: See `missing` and `extra`.\n  missing: text, by"
         );
     }
@@ -376,21 +376,21 @@ mod tests {
         };
         let one = batch(std::slice::from_ref(&first));
         assert_eq!(
-            one.clone().in_files(files()).text(),
+            one.clone().with_files(files()).to_text(),
             "error: actions/bad.sql:1:15: Statement refused: no such table: nowhere"
         );
         assert_eq!(
-            one.text(),
+            one.to_text(),
             "error: Statement refused: `bad`: Statement 1, line 1, column 15: no such table: nowhere"
         );
-        let two = batch(&[first, entry("add", "Params\nclash: yes.\u{1b}[2J")]).in_files(files());
+        let two = batch(&[first, entry("add", "Params\nclash: yes.\u{1b}[2J")]).with_files(files());
         assert_eq!(
-            two.text(),
+            two.to_text(),
             "error: Statement refused: 2 are refused, and so nothing was done.\n  actions/bad.sql:1:15: no such table: nowhere\n  \
              actions/add.sql: Params\n  clash: yes.\\u{1b}[2J"
         );
         assert_eq!(
-            two.document()["error"]["errors"][1]["file"],
+            two.to_json()["error"]["errors"][1]["file"],
             "actions/add.sql"
         );
     }
@@ -402,7 +402,7 @@ mod tests {
             json!({"title": format!("A\nerror: {}", "b".repeat(1000)), "detail": format!("c\rd\u{9b}2J\n$ {}", "e".repeat(100_000)),
                 "code": 5, "position": {"line": -1, "column": "x"}, "errors": "none", "missing": {}, "request_id": "f\u{202e}\n"}),
         );
-        let text = hostile.text();
+        let text = hostile.to_text();
         assert!(text.len() < 5_000 && text.lines().count() == 3, "{text}");
         assert!(
             text.lines().skip(1).all(|line| line.starts_with("  ")),

@@ -11,7 +11,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
 use rustix::fs::{FileType, RenameFlags};
 
-use super::error::{Exit, Failure, Result};
+use super::error::{FailureCode, Failure, Result};
 use super::source::{self, MAX_BYTES};
 use svc_base::random::Random;
 
@@ -31,7 +31,7 @@ pub(super) struct Directory {
 
 /// State of a file in comparison with what it would become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Compared {
+pub(super) enum FileComparison {
     /// There is none.
     Missing,
     /// It has exactly these bytes.
@@ -57,7 +57,7 @@ impl Directory {
     /// When it is not, or is no folder.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let handle = Dir::open_ambient_dir(path, ambient_authority())
-            .map_err(|error| Failure::file("Reading", path, &error))?;
+            .map_err(|error| Failure::file_system("Reading", path, &error))?;
         Ok(Self {
             handle,
             path: path.to_owned(),
@@ -65,8 +65,8 @@ impl Directory {
     }
 
     /// Opens a folder, which is made if need be.
-    pub(super) fn make(path: &Path) -> Result<Self> {
-        std::fs::create_dir_all(path).map_err(|error| Failure::file("Making", path, &error))?;
+    pub(super) fn create(path: &Path) -> Result<Self> {
+        std::fs::create_dir_all(path).map_err(|error| Failure::file_system("Making", path, &error))?;
         Self::open(path)
     }
 
@@ -74,9 +74,9 @@ impl Directory {
     ///
     /// # Errors
     /// When it names no file, or its folder is not there.
-    pub(super) fn of(path: &Path) -> Result<(Self, PathBuf)> {
+    pub(super) fn open_parent(path: &Path) -> Result<(Self, PathBuf)> {
         let Some(name) = path.file_name() else {
-            return Err(Failure::here(format!(
+            return Err(Failure::local(format!(
                 "{} is no name of a file.",
                 path.display()
             )));
@@ -89,20 +89,20 @@ impl Directory {
     }
 
     /// The path of a file, as it is shown: editors open it from where the command was run.
-    pub(super) fn shown(&self, name: &Path) -> PathBuf {
+    pub(super) fn display_path(&self, name: &Path) -> PathBuf {
         let path = self.path.join(name);
         path.strip_prefix(".").map(Path::to_owned).unwrap_or(path)
     }
 
     /// Whether something has this name, whatever it is.
-    pub(super) fn has(&self, name: &Path) -> Result<bool> {
-        Ok(self.regular(name)?.is_some())
+    pub(super) fn exists(&self, name: &Path) -> Result<bool> {
+        Ok(self.check_regular(name)?.is_some())
     }
 
     /// Whether a file is for other users to read.
-    pub(super) fn is_denied(&self, name: &Path) -> bool {
+    pub(super) fn is_unreadable(&self, name: &Path) -> bool {
         let denied = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
-        self.opened(name).is_err_and(|error| denied(&error))
+        self.open_without_following(name).is_err_and(|error| denied(&error))
     }
 
     /// Reads a file that is there.
@@ -112,35 +112,35 @@ impl Directory {
     pub(super) fn read(&self, name: &Path) -> Result<Vec<u8>> {
         let missing = || {
             let error = io::Error::from(io::ErrorKind::NotFound);
-            self.failed("Reading", name, &error)
+            self.file_failure("Reading", name, &error)
         };
-        self.read_if_there(name)?.ok_or_else(missing)
+        self.read_if_exists(name)?.ok_or_else(missing)
     }
 
     /// Reads a text as it is.
     ///
     /// # Errors
     /// As of `read`, and when it is no text.
-    pub(super) fn text(&self, name: &Path) -> Result<String> {
-        source::utf8(self.read(name)?, &self.shown(name))
+    pub(super) fn read_text(&self, name: &Path) -> Result<String> {
+        source::parse_utf8(self.read(name)?, &self.display_path(name))
     }
 
     /// Reads a file; `None` where there is none.
     ///
     /// # Errors
     /// When it is no regular file, lies elsewhere, or is far too large.
-    pub(super) fn read_if_there(&self, name: &Path) -> Result<Option<Vec<u8>>> {
+    pub(super) fn read_if_exists(&self, name: &Path) -> Result<Option<Vec<u8>>> {
         let Some(mut file) = self.open_regular(name)? else {
             return Ok(None);
         };
         let mut bytes = Vec::new();
         let read = (&mut file).take(MAX_BYTES + 1).read_to_end(&mut bytes);
-        read.map_err(|error| self.failed("Reading", name, &error))?;
+        read.map_err(|error| self.file_failure("Reading", name, &error))?;
         match bytes.len() as u64 <= MAX_BYTES {
             true => Ok(Some(bytes)),
             false => {
                 let length = file.metadata().map_or(MAX_BYTES, |found| found.len());
-                Err(source::too_large(&self.shown(name), length))
+                Err(source::too_large(&self.display_path(name), length))
             }
         }
     }
@@ -149,18 +149,18 @@ impl Directory {
     ///
     /// # Errors
     /// When it is no regular file, or lies elsewhere.
-    pub(super) fn compare(&self, name: &Path, bytes: &[u8]) -> Result<Compared> {
+    pub(super) fn compare(&self, name: &Path, bytes: &[u8]) -> Result<FileComparison> {
         let Some(file) = self.open_regular(name)? else {
-            return Ok(Compared::Missing);
+            return Ok(FileComparison::Missing);
         };
         let length = file.metadata().map(|found| found.len());
-        let length = length.map_err(|error| self.failed("Reading", name, &error))?;
+        let length = length.map_err(|error| self.file_failure("Reading", name, &error))?;
         if length != bytes.len() as u64 {
-            return Ok(Compared::Different);
+            return Ok(FileComparison::Different);
         }
         match self.read(name)? == bytes {
-            true => Ok(Compared::Same),
-            false => Ok(Compared::Different),
+            true => Ok(FileComparison::Same),
+            false => Ok(FileComparison::Different),
         }
     }
 
@@ -170,7 +170,7 @@ impl Directory {
     /// # Errors
     /// When it lies elsewhere, or has far too many.
     pub(super) fn list(&self, folder: &Path, extension: &str) -> Result<Option<Vec<PathBuf>>> {
-        let failed = |error: io::Error| self.failed("Reading", folder, &error);
+        let failed = |error: io::Error| self.file_failure("Reading", folder, &error);
         let entries = match self.handle.read_dir(folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             entries => entries.map_err(failed)?,
@@ -183,9 +183,9 @@ impl Directory {
                 files.push(folder.join(path));
             }
             if files.len() > MAX_ENTRIES {
-                return Err(Failure::here(format!(
+                return Err(Failure::local(format!(
                     "{} has more than {MAX_ENTRIES} files: a folder of this size is not read.",
-                    self.shown(folder).display()
+                    self.display_path(folder).display()
                 )));
             }
         }
@@ -198,18 +198,18 @@ impl Directory {
     /// # Errors
     /// When one is there that may not be replaced, or its place is elsewhere.
     pub(super) fn write(&self, name: &Path, bytes: &[u8], replaces: bool) -> Result<()> {
-        let mut draft = self.draft(name, USER_MODE)?;
+        let mut draft = self.create_temporary(name, USER_MODE)?;
         let written = draft.file.write_all(bytes);
-        written.map_err(|error| self.failed("Writing", name, &error))?;
-        draft.keep(replaces)
+        written.map_err(|error| self.file_failure("Writing", name, &error))?;
+        draft.persist(replaces)
     }
 
     /// Begins to write a file with a mode.
     ///
     /// # Errors
     /// When its place is elsewhere, or cannot be written to.
-    pub(super) fn draft(&self, name: &Path, mode: u32) -> Result<TemporaryFile> {
-        let failed = |error: io::Error| self.failed("Writing", name, &error);
+    pub(super) fn create_temporary(&self, name: &Path, mode: u32) -> Result<TemporaryFile> {
+        let failed = |error: io::Error| self.file_failure("Writing", name, &error);
         let parent = name
             .parent()
             .filter(|parent| !parent.as_os_str().is_empty());
@@ -225,10 +225,10 @@ impl Directory {
             path: parent.map_or_else(|| self.path.clone(), |parent| self.path.join(parent)),
         };
         let Some(target) = name.file_name() else {
-            return Err(self.outside(name));
+            return Err(self.outside_failure(name));
         };
         let random = Random::system().slug(12);
-        let random = random.map_err(|_| Failure::here("The system has no randomness."))?;
+        let random = random.map_err(|_| Failure::local("The system has no randomness."))?;
         let temporary = format!(".svc-{random}");
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true).mode(mode);
@@ -244,22 +244,22 @@ impl Directory {
     /// Opens a regular file to read it; `None` where there is nothing.
     fn open_regular(&self, name: &Path) -> Result<Option<File>> {
         // Before it is opened: opening a device may do something.
-        if self.regular(name)?.is_none() {
+        if self.check_regular(name)?.is_none() {
             return Ok(None);
         }
-        let failed = |error: io::Error| self.failed("Reading", name, &error);
-        let file = match self.opened(name) {
+        let failed = |error: io::Error| self.file_failure("Reading", name, &error);
+        let file = match self.open_without_following(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file.map_err(failed)?,
         };
         match file.metadata().map_err(failed)?.is_file() {
             true => Ok(Some(file)),
-            false => Err(self.not_regular(name, "changing as it is read")),
+            false => Err(self.not_regular_failure(name, "changing as it is read")),
         }
     }
 
     /// Opens what has a name now, which is neither followed nor waited for.
-    fn opened(&self, name: &Path) -> io::Result<File> {
+    fn open_without_following(&self, name: &Path) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.read(true).follow(FollowSymlinks::No).nonblock(true);
         Ok(self.handle.open_with(name, &options)?.into_std())
@@ -269,10 +269,10 @@ impl Directory {
     ///
     /// # Errors
     /// When it is no regular file, or lies elsewhere.
-    fn regular(&self, name: &Path) -> Result<Option<()>> {
+    fn check_regular(&self, name: &Path) -> Result<Option<()>> {
         let found = match self.handle.symlink_metadata(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            found => found.map_err(|error| self.failed("Reading", name, &error))?,
+            found => found.map_err(|error| self.file_failure("Reading", name, &error))?,
         };
         let what = match FileType::from_raw_mode(found.mode()) {
             FileType::RegularFile => return Ok(Some(())),
@@ -283,38 +283,38 @@ impl Directory {
             FileType::CharacterDevice | FileType::BlockDevice => "a device",
             FileType::Unknown => "of an unknown kind",
         };
-        Err(self.not_regular(name, what))
+        Err(self.not_regular_failure(name, what))
     }
 
-    fn not_regular(&self, name: &Path, what: &str) -> Failure {
+    fn not_regular_failure(&self, name: &Path, what: &str) -> Failure {
         Failure::new(
-            Exit::Failed,
+            FailureCode::Failed,
             "Not a regular file",
             format!(
                 "{} is {what}: only regular files are read and written here.",
-                self.shown(name).display()
+                self.display_path(name).display()
             ),
         )
     }
 
-    fn failed(&self, doing: &str, name: &Path, error: &io::Error) -> Failure {
+    fn file_failure(&self, doing: &str, name: &Path, error: &io::Error) -> Failure {
         // The handle's own refusal comes from no call of the system.
         let escapes =
             error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none();
         match escapes {
-            true => self.outside(name),
-            false => Failure::file(doing, &self.shown(name), error),
+            true => self.outside_failure(name),
+            false => Failure::file_system(doing, &self.display_path(name), error),
         }
     }
 
     /// The refusal of what leads out of the folder: a manifest that somebody else wrote must not publish the reader's other files.
-    fn outside(&self, name: &Path) -> Failure {
+    fn outside_failure(&self, name: &Path) -> Failure {
         Failure::new(
-            Exit::Failed,
+            FailureCode::Failed,
             "Outside of the folder",
             format!(
                 "{} is not in {}: a manifest names what lies beside it.",
-                self.shown(name).display(),
+                self.display_path(name).display(),
                 self.path.display()
             ),
         )
@@ -326,25 +326,25 @@ impl TemporaryFile {
     ///
     /// # Errors
     /// When one is there that may not be replaced, or is no regular file.
-    pub(super) fn keep(self, replaces: bool) -> Result<()> {
+    pub(super) fn persist(self, replaces: bool) -> Result<()> {
         let name = Path::new(&self.name);
-        let is_there = self.folder.has(name)?;
+        let is_there = self.folder.exists(name)?;
         if is_there && !replaces {
-            return Err(self.taken());
+            return Err(self.taken_failure());
         }
         let handle = &self.folder.handle;
         let kept = match replaces {
             true => handle.rename(&self.temporary, handle, name),
-            false => self.rename_to_free(),
+            false => self.rename_without_replacing(),
         };
         kept.map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => self.taken(),
-            _ => self.folder.failed("Writing", name, &error),
+            io::ErrorKind::AlreadyExists => self.taken_failure(),
+            _ => self.folder.file_failure("Writing", name, &error),
         })
     }
 
     /// Gives the file a name that nothing may have, in one step.
-    fn rename_to_free(&self) -> io::Result<()> {
+    fn rename_without_replacing(&self) -> io::Result<()> {
         let handle = &self.folder.handle;
         let new = RenameFlags::NOREPLACE;
         match rustix::fs::renameat_with(handle, &self.temporary, handle, &self.name, new) {
@@ -356,9 +356,9 @@ impl TemporaryFile {
         }
     }
 
-    fn taken(&self) -> Failure {
-        let path = self.folder.shown(Path::new(&self.name));
-        Failure::here(format!("{} is there already.", path.display()))
+    fn taken_failure(&self) -> Failure {
+        let path = self.folder.display_path(Path::new(&self.name));
+        Failure::local(format!("{} is there already.", path.display()))
     }
 }
 
@@ -378,16 +378,16 @@ mod tests {
     use super::*;
 
     /// A folder, and beside it a file that nobody may touch.
-    struct Trap {
+    struct FolderWithVictim {
         root: tempfile::TempDir,
         folder: Directory,
     }
 
-    impl Trap {
+    impl FolderWithVictim {
         fn new() -> Self {
             let root = tempfile::tempdir().unwrap();
             std::fs::write(root.path().join("victim"), "mine").unwrap();
-            let folder = Directory::make(&root.path().join("folder")).unwrap();
+            let folder = Directory::create(&root.path().join("folder")).unwrap();
             Self { root, folder }
         }
 
@@ -398,7 +398,7 @@ mod tests {
 
     #[test]
     fn names_that_lead_elsewhere_are_neither_read_nor_written() {
-        let trap = Trap::new();
+        let trap = FolderWithVictim::new();
         symlink("..", trap.at("up")).unwrap();
         symlink(trap.root.path(), trap.at("absolute")).unwrap();
         let absolute = trap.root.path().join("victim");
@@ -413,13 +413,13 @@ mod tests {
             let compared = trap.folder.compare(name, b"mine");
             assert!(!matches!(
                 compared,
-                Ok(Compared::Same | Compared::Different)
+                Ok(FileComparison::Same | FileComparison::Different)
             ));
             for failure in [
                 trap.folder.read(name).unwrap_err(),
                 trap.folder.write(name, b"theirs", true).unwrap_err(),
             ] {
-                let said = failure.text();
+                let said = failure.to_text();
                 // A folder that is not there leads nowhere, whatever would come after it.
                 let is_named = [
                     "Outside of the folder",
@@ -438,7 +438,7 @@ mod tests {
 
     #[test]
     fn only_regular_files_are_read_and_replaced() {
-        let trap = Trap::new();
+        let trap = FolderWithVictim::new();
         std::fs::write(trap.at("real"), "real").unwrap();
         symlink("real", trap.at("inside")).unwrap();
         symlink("../victim", trap.at("outside")).unwrap();
@@ -463,7 +463,7 @@ mod tests {
                 trap.folder.write(name, b"new", true).unwrap_err(),
                 trap.folder.write(name, b"new", false).unwrap_err(),
             ] {
-                let said = failure.text();
+                let said = failure.to_text();
                 assert!(said.contains(what), "{name:?}: {said}");
             }
         }
@@ -474,23 +474,23 @@ mod tests {
 
     #[test]
     fn a_file_is_replaced_only_where_that_is_wanted() {
-        let trap = Trap::new();
+        let trap = FolderWithVictim::new();
         let name = Path::new("below/a.md");
         assert_eq!(
             trap.folder.compare(name, b"one").unwrap(),
-            Compared::Missing
+            FileComparison::Missing
         );
         trap.folder.write(name, b"one", false).unwrap();
-        assert_eq!(trap.folder.compare(name, b"one").unwrap(), Compared::Same);
+        assert_eq!(trap.folder.compare(name, b"one").unwrap(), FileComparison::Same);
         assert_eq!(
             trap.folder.compare(name, b"two").unwrap(),
-            Compared::Different
+            FileComparison::Different
         );
         assert!(trap.folder.write(name, b"two", false).is_err());
         // One that has come since it was looked for.
-        let draft = trap.folder.draft(Path::new("late"), USER_MODE).unwrap();
+        let draft = trap.folder.create_temporary(Path::new("late"), USER_MODE).unwrap();
         std::fs::write(trap.at("late"), "theirs").unwrap();
-        assert!(draft.rename_to_free().is_err());
+        assert!(draft.rename_without_replacing().is_err());
         drop(draft);
         assert_eq!(std::fs::read_to_string(trap.at("late")).unwrap(), "theirs");
         // Not even through another name of the same file.

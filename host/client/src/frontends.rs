@@ -7,12 +7,12 @@ use serde_json::json;
 
 use super::api::Api;
 use super::difference::Difference;
-use super::error::{Exit, Failure, Result};
+use super::error::{FailureCode, Failure, Result};
 use super::files::Directory;
-use super::output::{key_values, member, print_source, table_of};
+use super::output::{key_values, member_text, print_source, table_of};
 use super::projects::{self, Project, ProjectOption};
 use super::source::{STDIN, Source};
-use super::{CommonArgs, calls, confirm, secret};
+use super::{CommonArgs, endpoints, confirm, secret};
 use svc_sources::ContentType;
 
 /// Lists, shows, compares and deletes frontends.
@@ -21,7 +21,7 @@ pub enum Frontend {
     /// List the frontends of a project, oldest first
     List {
         #[command(flatten)]
-        of: ProjectOption,
+        project_option: ProjectOption,
         #[command(flatten)]
         common: CommonArgs,
     },
@@ -68,7 +68,7 @@ pub enum Frontend {
         #[arg(long, value_name = "FILE")]
         token_file: Option<PathBuf>,
         #[command(flatten)]
-        of: ProjectOption,
+        project_option: ProjectOption,
         #[command(flatten)]
         common: CommonArgs,
     },
@@ -90,7 +90,7 @@ pub struct FrontendArgs {
     /// The frontend: its slug or its id
     slug: String,
     #[command(flatten)]
-    of: ProjectOption,
+    project_option: ProjectOption,
 }
 
 /// Where a source goes.
@@ -106,7 +106,7 @@ pub struct OutputArgs {
 
 /// A source with its revision.
 #[derive(Debug, Deserialize)]
-pub(super) struct Content {
+pub(super) struct FrontendSource {
     pub(super) content: String,
     #[serde(rename = "type")]
     pub(super) content_type: ContentType,
@@ -124,7 +124,7 @@ impl FrontendArgs {
     /// Finds the project, and with it where the frontend is.
     pub(super) async fn find(&self, common: &CommonArgs) -> Result<FrontendHandle> {
         let api = Api::new(&common.remote)?;
-        let project = projects::find(&api, self.of.project.as_deref()).await?;
+        let project = projects::find(&api, self.project_option.project.as_deref()).await?;
         Ok(FrontendHandle {
             api,
             project,
@@ -135,21 +135,21 @@ impl FrontendArgs {
 
 impl FrontendHandle {
     /// The project and the slug, as paths have them.
-    pub(super) fn parts(&self) -> [&str; 2] {
+    pub(super) fn path_parts(&self) -> [&str; 2] {
         [&self.project.id, &self.slug]
     }
 
     /// The source of a revision, or of what is live.
-    pub(super) async fn content(&self, revision: Option<&str>) -> Result<Content> {
-        let asked = self.api.call(&calls::CONTENT, &self.parts());
-        asked.query("revision_id", revision).read().await
+    pub(super) async fn content(&self, revision: Option<&str>) -> Result<FrontendSource> {
+        let asked = self.api.call(&endpoints::CONTENT, &self.path_parts());
+        asked.query("revision_id", revision).send_and_parse().await
     }
 }
 
 impl Frontend {
     pub(super) async fn run(self) -> Result<()> {
         match self {
-            Self::List { of, common } => list(&of, &common).await,
+            Self::List { project_option, common } => list(&project_option, &common).await,
             Self::Show { page, common } => show(&page, &common).await,
             Self::Content {
                 page,
@@ -162,18 +162,18 @@ impl Frontend {
             Self::Claim {
                 id,
                 token_file,
-                of,
+                project_option,
                 common,
-            } => claim(&id, token_file.as_deref(), &of, &common).await,
+            } => claim(&id, token_file.as_deref(), &project_option, &common).await,
             Self::Delete { page, yes, common } => delete(&page, yes, &common).await,
         }
     }
 }
 
-async fn list(of: &ProjectOption, common: &CommonArgs) -> Result<()> {
+async fn list(project_option: &ProjectOption, common: &CommonArgs) -> Result<()> {
     let api = Api::new(&common.remote)?;
-    let project = projects::find(&api, of.project.as_deref()).await?;
-    let found = api.call(&calls::FRONTENDS, &[&project.id]).answer().await?;
+    let project = projects::find(&api, project_option.project.as_deref()).await?;
+    let found = api.call(&endpoints::FRONTENDS, &[&project.id]).send().await?;
     let members = [
         "slug",
         "type",
@@ -184,13 +184,13 @@ async fn list(of: &ProjectOption, common: &CommonArgs) -> Result<()> {
         "url",
     ];
     let text = table_of(&found["frontends"], &members);
-    common.out().answer(&found, &text)
+    common.output().print_answer(&found, &text)
 }
 
 async fn show(page: &FrontendArgs, common: &CommonArgs) -> Result<()> {
     let found = page.find(common).await?;
-    let asked = found.api.call(&calls::FRONTEND, &found.parts());
-    let shown = asked.answer().await?;
+    let asked = found.api.call(&endpoints::FRONTEND, &found.path_parts());
+    let shown = asked.send().await?;
     let names = [
         "slug",
         "url",
@@ -205,8 +205,8 @@ async fn show(page: &FrontendArgs, common: &CommonArgs) -> Result<()> {
         "revision_count",
         "id",
     ];
-    let text = key_values(&names.map(|name| (name, member(&shown, name))));
-    common.out().answer(&shown, &text)
+    let text = key_values(&names.map(|name| (name, member_text(&shown, name))));
+    common.output().print_answer(&shown, &text)
 }
 
 async fn content(
@@ -216,23 +216,23 @@ async fn content(
     common: &CommonArgs,
 ) -> Result<()> {
     let found = page.find(common).await?;
-    let asked = found.api.call(&calls::CONTENT, &found.parts());
-    let content = asked.query("revision_id", revision).answer().await?;
+    let asked = found.api.call(&endpoints::CONTENT, &found.path_parts());
+    let content = asked.query("revision_id", revision).send().await?;
     let Some(text) = content["content"].as_str() else {
         return Err(Failure::new(
-            Exit::NoAnswer,
+            FailureCode::NoAnswer,
             "Not an answer",
             "The server answered without the source. Nothing was written.",
         ));
     };
     match to.output {
         Some(path) if path.as_os_str() != STDIN => {
-            let (folder, name) = Directory::of(&path)?;
+            let (folder, name) = Directory::open_parent(&path)?;
             folder.write(&name, text.as_bytes(), to.force)?;
             let document = json!({ "file": path.display().to_string(), "bytes": text.len() });
-            common.out().answer(&document, &path.display().to_string())
+            common.output().print_answer(&document, &path.display().to_string())
         }
-        _ if common.json => common.out().answer(&content, ""),
+        _ if common.json => common.output().print_answer(&content, ""),
         // The author's own bytes, to be kept in a file.
         _ => print_source(text),
     }
@@ -240,56 +240,56 @@ async fn content(
 
 async fn releases(page: &FrontendArgs, common: &CommonArgs) -> Result<()> {
     let found = page.find(common).await?;
-    let asked = found.api.call(&calls::RELEASES, &found.parts());
-    let all = asked.answer().await?;
+    let asked = found.api.call(&endpoints::RELEASES, &found.path_parts());
+    let all = asked.send().await?;
     let text = table_of(&all["releases"], &["at", "kind", "message", "revision_id"]);
-    common.out().answer(&all, &text)
+    common.output().print_answer(&all, &text)
 }
 
 async fn claim(
     id: &str,
     token: Option<&Path>,
-    of: &ProjectOption,
+    project_option: &ProjectOption,
     common: &CommonArgs,
 ) -> Result<()> {
     let token = match token {
-        Some(file) => secret::from_file("token", file)?,
-        None => secret::ask("token")?,
+        Some(file) => secret::read_from_file("token", file)?,
+        None => secret::prompt("token")?,
     };
     let api = Api::new(&common.remote)?;
-    let project = projects::find(&api, of.project.as_deref()).await?;
+    let project = projects::find(&api, project_option.project.as_deref()).await?;
     let body = json!({ "id": id, "delete_token": token });
-    let claiming = api.call(&calls::CLAIM, &[&project.id]).body(body);
-    let claimed = claiming.answer().await?;
-    common.out().answer(&claimed, &member(&claimed, "url"))
+    let claiming = api.call(&endpoints::CLAIM, &[&project.id]).body(body);
+    let claimed = claiming.send().await?;
+    common.output().print_answer(&claimed, &member_text(&claimed, "url"))
 }
 
 async fn delete(page: &FrontendArgs, yes: bool, common: &CommonArgs) -> Result<()> {
     let found = page.find(common).await?;
     let (slug, project) = (&found.slug, &found.project.name);
     let what = format!("Delete `{slug}` of `{project}` with its history");
-    confirm(common.out(), yes, &found.api, &what)?;
-    let deleting = found.api.call(&calls::DELETE_FRONTEND, &found.parts());
-    deleting.answer().await?;
+    confirm(common.output(), yes, &found.api, &what)?;
+    let deleting = found.api.call(&endpoints::DELETE_FRONTEND, &found.path_parts());
+    deleting.send().await?;
     let document = json!({ "slug": slug, "deleted": true });
-    common.out().answer(&document, &format!("deleted {slug}"))
+    common.output().print_answer(&document, &format!("deleted {slug}"))
 }
 
 async fn diff(page: &FrontendArgs, file: &Path, common: &CommonArgs) -> Result<()> {
     let found = page.find(common).await?;
     let live = found.content(None).await?;
-    let source = as_type(file, live.content_type)?;
+    let source = read_source_of_type(file, live.content_type)?;
     let name = file.display().to_string();
     let difference = Difference::between((&found.slug, &live.content), (&name, &source.content));
     let document = json!({ "added": difference.added, "removed": difference.removed, "diff": difference.text });
-    common.out().answer(&document, &difference.text)
+    common.output().print_answer(&document, &difference.text)
 }
 
 /// Reads a file for a frontend, whose type never changes.
 ///
 /// # Errors
 /// When its name says another type.
-pub(super) fn as_type(file: &Path, content_type: ContentType) -> Result<Source> {
+pub(super) fn read_source_of_type(file: &Path, content_type: ContentType) -> Result<Source> {
     let source = Source::read(file, None)?;
     if file.as_os_str() == STDIN || source.content_type == content_type {
         return match source.content_type == content_type {
@@ -297,7 +297,7 @@ pub(super) fn as_type(file: &Path, content_type: ContentType) -> Result<Source> 
             false => Source::read(file, Some(content_type)),
         };
     }
-    Err(Failure::here(format!(
+    Err(Failure::local(format!(
         "{} is {} by its name, and the frontend is {content_type} for good: publish it under another slug.",
         file.display(),
         source.content_type

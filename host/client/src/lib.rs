@@ -6,10 +6,10 @@
 #![forbid(unsafe_code)]
 
 mod actions;
-mod answers;
+mod responses;
 mod api;
 mod backends;
-pub mod calls;
+pub mod endpoints;
 mod desktop;
 mod difference;
 mod error;
@@ -24,11 +24,11 @@ mod progress;
 mod projects;
 mod publish;
 mod push;
-mod results;
+mod result_table;
 mod revisions;
 mod secret;
 mod source;
-mod watching;
+mod file_watcher;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -36,7 +36,7 @@ use std::process::ExitCode;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use self::api::Api;
-use self::error::{Exit, Failure, Result};
+use self::error::{FailureCode, Failure, Result};
 use self::output::{Output, print_error};
 use svc_base::terminal;
 use svc_sources::ContentType;
@@ -92,7 +92,7 @@ pub struct CommonArgs {
 }
 
 impl CommonArgs {
-    fn out(&self) -> Output {
+    fn output(&self) -> Output {
         Output { json: self.json }
     }
 }
@@ -102,7 +102,7 @@ impl Command {
     pub async fn run(self) -> ExitCode {
         // Programs are answered in JSON when a command fails, too; how it was asked for is known to each command alone.
         let json = json_requested();
-        exit_code(json, self.work().await)
+        exit_code(json, self.execute().await)
     }
 
     /// Runs `svc dev`, which shares its name with what is done to a server while developing. The program starts and stops the folder's
@@ -116,7 +116,7 @@ impl Command {
         exit_code(json, Box::pin(dev.run(start, stop)).await)
     }
 
-    async fn work(self) -> Result<()> {
+    async fn execute(self) -> Result<()> {
         match self {
             Self::Login(login) => login.run().await,
             Self::Logout(logout) => logout.run(),
@@ -168,8 +168,8 @@ fn exit_code(json: bool, done: Result<()>) -> ExitCode {
 /// Tells a person or a program why something failed.
 fn report_failure(json: bool, failure: &Failure) {
     match json {
-        true => print_error(&terminal::json(&failure.document().to_string())),
-        false => print_error(&failure.text()),
+        true => print_error(&terminal::json(&failure.to_json().to_string())),
+        false => print_error(&failure.to_text()),
     }
 }
 
@@ -178,11 +178,11 @@ fn confirm(out: Output, yes: bool, api: &Api, what: &str) -> Result<()> {
     if yes {
         return Ok(());
     }
-    let not_done = |detail: &str| Err(Failure::new(Exit::Planned, "Nothing was changed", detail));
-    if !out.can_ask() {
+    let not_done = |detail: &str| Err(Failure::new(FailureCode::Planned, "Nothing was changed", detail));
+    if !out.is_interactive() {
         return not_done("`--yes` does it without asking.");
     }
-    match ask_yes_no(&format!("{what} on {}?", api.address())) {
+    match ask_yes_no(&format!("{what} on {}?", api.server_address())) {
         true => Ok(()),
         false => not_done("You said no."),
     }
@@ -200,15 +200,15 @@ fn ask_yes_no(question: &str) -> bool {
 }
 
 /// Does what leaves something to clear away when it is ended by Ctrl-C; everything else just ends.
-async fn interruptible<T>(work: impl Future<Output = Result<T>>, then: &str) -> Result<T> {
+async fn run_until_interrupt<T>(work: impl Future<Output = Result<T>>, then: &str) -> Result<T> {
     tokio::select! {
         done = work => done,
-        _ = tokio::signal::ctrl_c() => Err(Failure::new(Exit::Interrupted, "Interrupted", then)),
+        _ = tokio::signal::ctrl_c() => Err(Failure::new(FailureCode::Interrupted, "Interrupted", then)),
     }
 }
 
 /// Reads the name of a type on the command line.
-fn content_type() -> impl TypedValueParser<Value = ContentType> {
+fn content_type_parser() -> impl TypedValueParser<Value = ContentType> {
     PossibleValuesParser::new(ContentType::NAMES).try_map(|name| {
         let mut all = ContentType::ALL.into_iter();
         all.find(|one| one.as_str() == name).ok_or("no such type")
@@ -216,7 +216,7 @@ fn content_type() -> impl TypedValueParser<Value = ContentType> {
 }
 
 /// Reads a time such as `90`, `30m`, `12h` or `7d`.
-fn seconds(text: &str) -> std::result::Result<u64, String> {
+fn parse_seconds(text: &str) -> std::result::Result<u64, String> {
     let (number, unit) = match text.strip_suffix(['s', 'm', 'h', 'd']) {
         Some(number) => (number, &text[number.len()..]),
         None => (text, "s"),
@@ -249,7 +249,7 @@ mod tests {
             ("1.5h", None),
             ("99999999999999999999d", None),
         ] {
-            assert_eq!(seconds(text).ok(), expected, "{text}");
+            assert_eq!(parse_seconds(text).ok(), expected, "{text}");
         }
     }
 }

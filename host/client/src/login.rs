@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::api::Api;
-use super::error::{Exit, Failure, Result};
+use super::error::{FailureCode, Failure, Result};
 use super::output::grid;
-use super::profile::{DEFAULT, Profile, Profiles, Remote, Target, address, is_unencrypted};
-use super::{Output, calls, secret};
+use super::profile::{DEFAULT_PROFILE, Profile, Profiles, Remote, ServerTarget, parse_server_url, is_unencrypted};
+use super::{Output, endpoints, secret};
 
 /// Keeps a credential for a server.
 #[derive(Debug, clap::Args)]
@@ -56,37 +56,37 @@ pub enum ProfileCommand {
 
 impl Login {
     pub(super) async fn run(self) -> Result<()> {
-        let server = address(&self.url)?;
+        let server = parse_server_url(&self.url)?;
         if is_unencrypted(&server) && !self.insecure {
-            return Err(Failure::here(format!(
+            return Err(Failure::local(format!(
                 "What is sent to {server} can be read by everybody on the way: use https, or `--insecure` in a network that you trust."
             )));
         }
         // What cannot be read is said before anybody types.
         let mut profiles = Profiles::read()?;
-        let credential = secret::ask("credential")?;
-        let target = Target {
+        let credential = secret::prompt("credential")?;
+        let target = ServerTarget {
             server: server.clone(),
             credential: Some(credential.clone()),
         };
-        let api = Api::of(target)?;
-        api.call(&calls::PROJECTS, &[]).answer().await.map_err(|failure| match failure.code() {
+        let api = Api::for_server(target)?;
+        api.call(&endpoints::PROJECTS, &[]).send().await.map_err(|failure| match failure.code() {
             "unauthorized" => Failure::new(
-                Exit::Credential,
+                FailureCode::Credential,
                 "Not a credential",
                 format!("{server} does not know this credential. Is it whole, and of this server? Nothing was kept."),
             ),
             _ => failure,
         })?;
         let name = self.profile.or_else(profile_of_environment);
-        let name = name.unwrap_or_else(|| DEFAULT.to_owned());
+        let name = name.unwrap_or_else(|| DEFAULT_PROFILE.to_owned());
         let document = json!({ "profile": name, "server": server });
         let text = format!("logged in to {server} as the profile `{name}`");
         profiles.current = Some(name.clone());
         let profile = Profile { server, credential };
         profiles.profiles.insert(name, profile);
         profiles.write()?;
-        Output { json: self.json }.answer(&document, &text)
+        Output { json: self.json }.print_answer(&document, &text)
     }
 }
 
@@ -95,7 +95,7 @@ impl Logout {
         let mut profiles = Profiles::read()?;
         let name = self.profile.or_else(profile_of_environment);
         let name = name.or_else(|| profiles.current.clone());
-        let name = name.unwrap_or_else(|| DEFAULT.to_owned());
+        let name = name.unwrap_or_else(|| DEFAULT_PROFILE.to_owned());
         if profiles.profiles.remove(&name).is_none() {
             return Err(no_such_profile(&name));
         }
@@ -106,7 +106,7 @@ impl Logout {
         let document = json!({ "profile": name, "forgotten": true });
         let text =
             format!("forgot the profile `{name}`; its key lives on until the operator revokes it");
-        Output { json: self.json }.answer(&document, &text)
+        Output { json: self.json }.print_answer(&document, &text)
     }
 }
 
@@ -122,7 +122,7 @@ impl ProfileCommand {
                 profiles.current = Some(name.clone());
                 profiles.write()?;
                 let document = json!({ "profile": name });
-                Output { json }.answer(&document, &format!("using the profile `{name}`"))
+                Output { json }.print_answer(&document, &format!("using the profile `{name}`"))
             }
         }
     }
@@ -150,7 +150,7 @@ fn list(out: Output) -> Result<()> {
             vec![star.to_owned(), name.clone(), one.server.to_string()]
         })
         .collect();
-    out.answer(
+    out.print_answer(
         &json!({ "profiles": all }),
         &grid(&["", "profile", "server"], &rows),
     )
@@ -158,7 +158,7 @@ fn list(out: Output) -> Result<()> {
 
 fn no_such_profile(name: &str) -> Failure {
     Failure::new(
-        Exit::NotFound,
+        FailureCode::NotFound,
         "No such profile",
         format!("There is no profile `{name}`: `svc profile list` has those that there are."),
     )

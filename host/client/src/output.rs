@@ -17,7 +17,7 @@ pub(super) struct Output {
 
 impl Output {
     /// Prints an answer on standard output: the document for programs, else the text.
-    pub(super) fn answer(self, document: &Value, text: &str) -> Result<()> {
+    pub(super) fn print_answer(self, document: &Value, text: &str) -> Result<()> {
         let out = match self.json {
             true => terminal::json(&document.to_string()).into_owned(),
             false => plain(text.trim_end()),
@@ -25,31 +25,31 @@ impl Output {
         if out.is_empty() {
             return Ok(());
         }
-        print(out.as_bytes(), true)
+        print_bytes(out.as_bytes(), true)
     }
 
     /// Tells a person something beside the answer; programs have it in the document.
-    pub(super) fn note(self, text: &str) {
+    pub(super) fn print_note(self, text: &str) {
         if !self.json && !text.is_empty() {
             print_error(&plain(text));
         }
     }
 
     /// Whether somebody can be asked.
-    pub(super) fn can_ask(self) -> bool {
+    pub(super) fn is_interactive(self) -> bool {
         !self.json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
     }
 }
 
 /// Writes bytes to standard output as they are. A reader that has gone has seen enough.
-pub(super) fn print(bytes: &[u8], line: bool) -> Result<()> {
+pub(super) fn print_bytes(bytes: &[u8], line: bool) -> Result<()> {
     let mut out = std::io::stdout().lock();
     let written = out
         .write_all(bytes)
         .and_then(|()| if line { out.write_all(b"\n") } else { Ok(()) })
         .and_then(|()| out.flush());
     match written {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::here(
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::local(
             format!("Writing to standard output failed: {error}."),
         )),
         _ => Ok(()),
@@ -64,8 +64,8 @@ pub(super) fn is_terminal() -> bool {
 /// Writes a text that somebody else wrote to standard output: its exact bytes to a file or a program, and harmless to a terminal.
 pub(super) fn print_source(text: &str) -> Result<()> {
     match is_terminal() {
-        true => print(plain(text).as_bytes(), !text.ends_with('\n')),
-        false => print(text.as_bytes(), false),
+        true => print_bytes(plain(text).as_bytes(), !text.ends_with('\n')),
+        false => print_bytes(text.as_bytes(), false),
     }
 }
 
@@ -86,7 +86,7 @@ pub(super) fn key_values(lines: &[(&str, String)]) -> String {
 }
 
 /// A member as text: nothing for null, a string without its quotes, anything else as JSON.
-pub(super) fn text_of(value: &Value) -> String {
+pub(super) fn json_text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
@@ -95,8 +95,8 @@ pub(super) fn text_of(value: &Value) -> String {
 }
 
 /// A member of a document as text; a dash where there is nothing.
-pub(super) fn member(document: &Value, name: &str) -> String {
-    match document.get(name).map(text_of) {
+pub(super) fn member_text(document: &Value, name: &str) -> String {
+    match document.get(name).map(json_text) {
         Some(text) if !text.is_empty() => text,
         _ => "-".to_owned(),
     }
@@ -105,7 +105,7 @@ pub(super) fn member(document: &Value, name: &str) -> String {
 /// Rows of a list, by the names of their members.
 pub(super) fn table_of(list: &Value, members: &[&str]) -> String {
     let rows = list.as_array().into_iter().flatten();
-    let rows = rows.map(|row| members.iter().map(|name| member(row, name)).collect());
+    let rows = rows.map(|row| members.iter().map(|name| member_text(row, name)).collect());
     grid(members, &rows.collect::<Vec<_>>())
 }
 

@@ -8,18 +8,18 @@ use super::error::{Failure, Result};
 ///
 /// # Errors
 /// When an argument is neither, or a name comes twice.
-pub(super) fn params(given: &[String]) -> Result<Value> {
+pub(super) fn parse_params(given: &[String]) -> Result<Value> {
     let mut params = Map::new();
     for argument in given {
         let Some((name, text)) = argument.split_once('=') else {
-            return Err(Failure::here(format!(
+            return Err(Failure::local(format!(
                 "`{argument}` is no param: write name=text, or name:=JSON for a number or null."
             )));
         };
         let (name, value) = match name.strip_suffix(':') {
             Some(name) => {
                 let value = serde_json::from_str(text).map_err(|error| {
-                    Failure::here(format!(
+                    Failure::local(format!(
                         "`{name}` is not JSON: {error}. `{name}=…` takes a text as it is."
                     ))
                 })?;
@@ -28,7 +28,7 @@ pub(super) fn params(given: &[String]) -> Result<Value> {
             None => (name, Value::from(text)),
         };
         if params.insert(name.to_owned(), value).is_some() {
-            return Err(Failure::here(format!("`{name}` is given twice.")));
+            return Err(Failure::local(format!("`{name}` is given twice.")));
         }
     }
     Ok(Value::Object(params))
@@ -43,7 +43,7 @@ mod tests {
     #[test]
     fn texts_and_json_are_told_apart() {
         let given =
-            |all: &[&str]| params(&all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>());
+            |all: &[&str]| parse_params(&all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>());
         assert_eq!(
             given(&["a=5", "b:=5", "c=x=y", "d:=null", "e="]).unwrap(),
             json!({"a": "5", "b": 5, "c": "x=y", "d": null, "e": ""})

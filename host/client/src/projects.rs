@@ -4,14 +4,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::api::Api;
-use super::error::{Exit, Failure, Result};
+use super::error::{FailureCode, Failure, Result};
 use super::manifest::Manifest;
-use super::output::{key_values, line, member, table_of};
+use super::output::{key_values, line, member_text, table_of};
 use super::profile::Remote;
-use super::{CommonArgs, calls, confirm};
+use super::{CommonArgs, endpoints, confirm};
 
 /// How many projects a message names.
-const NAMED: usize = 20;
+const MAX_NAMED_PROJECTS: usize = 20;
 
 /// Parts of a project that are needed.
 #[derive(Clone, Debug, Deserialize)]
@@ -25,7 +25,7 @@ pub(super) struct Project {
 }
 
 #[derive(Debug, Deserialize)]
-struct Projects {
+struct ProjectList {
     projects: Vec<Project>,
 }
 
@@ -48,7 +48,7 @@ pub enum ProjectChange {
         #[arg(long)]
         description: Option<String>,
         /// How long it lives, as in 12h or 30d [default: for good]
-        #[arg(long, value_name = "TIME", value_parser = super::seconds)]
+        #[arg(long, value_name = "TIME", value_parser = super::parse_seconds)]
         ttl: Option<u64>,
         /// The workspace that will own it; needed only by who has several
         #[arg(long)]
@@ -100,11 +100,11 @@ impl ProjectChange {
                 let body = json!({ "name": name, "description": description, "ttl_seconds": ttl, "workspace": workspace });
                 let api = Api::new(&common.remote)?;
                 let made = api
-                    .call(&calls::CREATE_PROJECT, &[])
+                    .call(&endpoints::CREATE_PROJECT, &[])
                     .body(body)
-                    .answer()
+                    .send()
                     .await?;
-                common.out().answer(&made, &member(&made, "id"))
+                common.output().print_answer(&made, &member_text(&made, "id"))
             }
             Self::Update {
                 project,
@@ -117,11 +117,11 @@ impl ProjectChange {
                 let project = find(&api, Some(&project)).await?;
                 let body = json!({ "name": name, "description": description, "home": home });
                 let changed = api
-                    .call(&calls::UPDATE_PROJECT, &[&project.id])
+                    .call(&endpoints::UPDATE_PROJECT, &[&project.id])
                     .body(body)
-                    .answer()
+                    .send()
                     .await?;
-                common.out().answer(&changed, &details_text(&changed))
+                common.output().print_answer(&changed, &details_text(&changed))
             }
             Self::Delete {
                 project,
@@ -131,14 +131,14 @@ impl ProjectChange {
                 let api = Api::new(&common.remote)?;
                 let project = find(&api, Some(&project)).await?;
                 let what = format!("Delete `{}` with its pages and its database", project.name);
-                confirm(common.out(), yes, &api, &what)?;
-                api.call(&calls::DELETE_PROJECT, &[&project.id])
-                    .answer()
+                confirm(common.output(), yes, &api, &what)?;
+                api.call(&endpoints::DELETE_PROJECT, &[&project.id])
+                    .send()
                     .await?;
                 let document = json!({ "id": project.id, "deleted": true });
                 common
-                    .out()
-                    .answer(&document, &format!("deleted {}", project.id))
+                    .output()
+                    .print_answer(&document, &format!("deleted {}", project.id))
             }
         }
     }
@@ -147,20 +147,20 @@ impl ProjectChange {
 /// Lists the caller's projects.
 pub(super) async fn list(remote: &Remote, json: bool) -> Result<()> {
     let api = Api::new(remote)?;
-    let projects = api.call(&calls::PROJECTS, &[]).answer().await?;
+    let projects = api.call(&endpoints::PROJECTS, &[]).send().await?;
     let members = ["host_label", "name", "url", "expires_at", "id"];
     let text = table_of(&projects["projects"], &members);
-    super::Output { json }.answer(&projects, &text)
+    super::Output { json }.print_answer(&projects, &text)
 }
 
 /// Shows a project with its members.
 pub(super) async fn show(remote: &Remote, json: bool, wanted: &str) -> Result<()> {
     let api = Api::new(remote)?;
     let project = find(&api, Some(wanted)).await?;
-    let detail = api.call(&calls::PROJECT, &[&project.id]).answer().await?;
+    let detail = api.call(&endpoints::PROJECT, &[&project.id]).send().await?;
     let members = table_of(&detail["members"], &["slug", "type", "state", "visits"]);
     let text = format!("{}\n\n{members}", details_text(&detail));
-    super::Output { json }.answer(&detail, &text)
+    super::Output { json }.print_answer(&detail, &text)
 }
 
 fn details_text(project: &Value) -> String {
@@ -174,12 +174,12 @@ fn details_text(project: &Value) -> String {
         "expires_at",
         "id",
     ];
-    key_values(&names.map(|name| (name, member(project, name))))
+    key_values(&names.map(|name| (name, member_text(project, name))))
 }
 
 /// All projects of the caller.
-pub(super) async fn all(api: &Api) -> Result<Vec<Project>> {
-    let found: Projects = api.call(&calls::PROJECTS, &[]).read().await?;
+pub(super) async fn fetch_all(api: &Api) -> Result<Vec<Project>> {
+    let found: ProjectList = api.call(&endpoints::PROJECTS, &[]).send_and_parse().await?;
     Ok(found.projects)
 }
 
@@ -189,7 +189,7 @@ pub(super) async fn find(api: &Api, wanted: Option<&str>) -> Result<Project> {
         Some(_) => None,
         None => Manifest::project_here()?,
     };
-    let found = all(api).await?;
+    let found = fetch_all(api).await?;
     let Some(wanted) = wanted.or(here.as_deref()) else {
         return single_project(found);
     };
@@ -201,7 +201,7 @@ pub(super) async fn find(api: &Api, wanted: Option<&str>) -> Result<Project> {
     match matching[..] {
         [one] => Ok(one.clone()),
         [] => Err(Failure::new(
-            Exit::NotFound,
+            FailureCode::NotFound,
             "No such project",
             format!(
                 "You have no project `{wanted}`: {}",
@@ -209,7 +209,7 @@ pub(super) async fn find(api: &Api, wanted: Option<&str>) -> Result<Project> {
             ),
         )),
         _ => Err(Failure::new(
-            Exit::Conflict,
+            FailureCode::Conflict,
             "Several projects",
             format!(
                 "{} projects are called `{wanted}`: name one by its label. {}",
@@ -224,13 +224,13 @@ fn single_project(mut found: Vec<Project>) -> Result<Project> {
     match (found.pop(), found.is_empty()) {
         (Some(one), true) => Ok(one),
         (None, _) => Err(Failure::new(
-            Exit::NotFound,
+            FailureCode::NotFound,
             "No project",
             "You have no project: `svc project create NAME` makes one.",
         )),
         (Some(one), false) => {
             found.push(one);
-            Err(Failure::here(format!(
+            Err(Failure::local(format!(
                 "Which project? Name one with `--project`. {}",
                 labels_sentence(&found)
             )))
@@ -240,12 +240,12 @@ fn single_project(mut found: Vec<Project>) -> Result<Project> {
 
 /// A sentence with the labels of projects.
 fn labels_sentence(found: &[Project]) -> String {
-    let named = found.iter().take(NAMED);
+    let named = found.iter().take(MAX_NAMED_PROJECTS);
     let mut labels: Vec<_> = named
         .map(|one| format!("`{}` ({})", one.host_label, line(&one.name)))
         .collect();
-    if found.len() > NAMED {
-        labels.push(format!("{} more", found.len() - NAMED));
+    if found.len() > MAX_NAMED_PROJECTS {
+        labels.push(format!("{} more", found.len() - MAX_NAMED_PROJECTS));
     }
     match labels.is_empty() {
         true => "there is none.".to_owned(),

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::api::Api;
-use super::error::{Exit, Failure, Result};
-use super::output::{member, text_of};
+use super::error::{FailureCode, Failure, Result};
+use super::output::{member_text, json_text};
 use super::progress::Progress;
 use super::source::{STDIN, Source};
-use super::{CommonArgs, calls, desktop, projects, secret};
+use super::{CommonArgs, endpoints, desktop, projects, secret};
 use svc_sources::ContentType;
 
 /// Publishes files: as quick shares, or as frontends of a project.
@@ -28,10 +28,10 @@ pub struct Publish {
     #[arg(long)]
     title: Option<String>,
     /// Type of the files [default: as their names say]
-    #[arg(long = "type", value_parser = super::content_type())]
+    #[arg(long = "type", value_parser = super::content_type_parser())]
     content_type: Option<ContentType>,
     /// How long a share lives, as in 30m, 12h or 2d [default: as long as it may]
-    #[arg(long, value_name = "TIME", value_parser = super::seconds, conflicts_with = "project")]
+    #[arg(long, value_name = "TIME", value_parser = super::parse_seconds, conflicts_with = "project")]
     expires_in: Option<u64>,
     /// The first reader is the last
     #[arg(long, conflicts_with = "project")]
@@ -68,19 +68,19 @@ impl Publish {
     pub(super) async fn run(self) -> Result<()> {
         let alone = self.name.is_some() || self.title.is_some();
         if self.files.len() > 1 && alone {
-            return Err(Failure::here(
+            return Err(Failure::local(
                 "`--name` and `--title` are for one file: publish the files one by one.",
             ));
         }
         let reads_stdin = self.files.iter().any(|file| file.as_os_str() == STDIN);
         if self.password && reads_stdin {
-            return Err(Failure::here(
+            return Err(Failure::local(
                 "Standard input cannot be the page and the password: use `--password-file`.",
             ));
         }
         let password = match &self.password_file {
-            Some(file) => Some(secret::from_file("password", file)?),
-            None if self.password => Some(secret::ask("password")?),
+            Some(file) => Some(secret::read_from_file("password", file)?),
+            None if self.password => Some(secret::prompt("password")?),
             None => None,
         };
         let sources = self
@@ -97,22 +97,22 @@ impl Publish {
         for source in &sources {
             let spinner = Progress::spinner("publishing");
             let published = match &project {
-                Some(project) => self.frontend(&api, &project.id, source).await,
-                None => self.share(&api, source, password.as_deref()).await,
+                Some(project) => self.publish_frontend(&api, &project.id, source).await,
+                None => self.publish_share(&api, source, password.as_deref()).await,
             };
             drop(spinner);
             let published =
                 published.map_err(|failure| match source.path.as_os_str() == STDIN {
                     true => failure,
-                    false => failure.in_file(&source.path),
+                    false => failure.with_file(&source.path),
                 })?;
-            self.tell(&published)?;
+            self.report_page(&published)?;
             made.push(published);
         }
         self.finish(&made)
     }
 
-    async fn share(&self, api: &Api, source: &Source, password: Option<&str>) -> Result<Value> {
+    async fn publish_share(&self, api: &Api, source: &Source, password: Option<&str>) -> Result<Value> {
         let body = json!({
             "content": source.content,
             "type": source.content_type,
@@ -123,57 +123,57 @@ impl Publish {
             "password": password,
         });
         // A share is nobody's, so that a credential that has ended stands in nobody's way.
-        let asked = api.call(&calls::DEPLOY, &[]).bearer(None);
-        asked.body(body).answer().await
+        let asked = api.call(&endpoints::DEPLOY, &[]).bearer(None);
+        asked.body(body).send().await
     }
 
-    async fn frontend(&self, api: &Api, project: &str, source: &Source) -> Result<Value> {
+    async fn publish_frontend(&self, api: &Api, project: &str, source: &Source) -> Result<Value> {
         let body = json!({
             "content": source.content,
             "type": source.content_type,
             "requested_slug": self.name.clone().or_else(|| source.slug()),
             "title": self.title.as_ref().or(source.title.as_ref()),
         });
-        api.call(&calls::CREATE_FRONTEND, &[project])
+        api.call(&endpoints::CREATE_FRONTEND, &[project])
             .body(body)
-            .answer()
+            .send()
             .await
     }
 
     /// Tells a person about one page: the link alone is on standard output.
-    fn tell(&self, published: &Value) -> Result<()> {
-        let out = self.common.out();
+    fn report_page(&self, published: &Value) -> Result<()> {
+        let out = self.common.output();
         if !out.json {
-            out.answer(published, &member(published, "url"))?;
+            out.print_answer(published, &member_text(published, "url"))?;
         }
         if let Some(token) = published.get("delete_token") {
-            let (id, until) = (member(published, "id"), member(published, "expires_at"));
-            out.note(&format!(
+            let (id, until) = (member_text(published, "id"), member_text(published, "expires_at"));
+            out.print_note(&format!(
                 "It is there until {until}. To delete it before, `svc unpublish {id}` and this token:\n  {}",
-                text_of(token)
+                json_text(token)
             ));
         }
         for warning in published["warnings"].as_array().into_iter().flatten() {
-            out.note(&format!(
+            out.print_note(&format!(
                 "warning: line {}: {}",
-                member(warning, "line"),
-                member(warning, "detail")
+                member_text(warning, "line"),
+                member_text(warning, "detail")
             ));
         }
         Ok(())
     }
 
     fn finish(&self, made: &[Value]) -> Result<()> {
-        let out = self.common.out();
+        let out = self.common.output();
         if out.json {
-            out.answer(&json!({ "published": made }), "")?;
+            out.print_answer(&json!({ "published": made }), "")?;
         }
-        let urls: Vec<_> = made.iter().map(|one| member(one, "url")).collect();
-        if self.copy && !desktop::copy(&urls.join("\n")) {
-            out.note("warning: nothing here copies to a clipboard (pbcopy, wl-copy, xclip, xsel)");
+        let urls: Vec<_> = made.iter().map(|one| member_text(one, "url")).collect();
+        if self.copy && !desktop::copy_to_clipboard(&urls.join("\n")) {
+            out.print_note("warning: nothing here copies to a clipboard (pbcopy, wl-copy, xclip, xsel)");
         }
-        if self.open && !urls.iter().all(|url| desktop::open(url)) {
-            out.note("warning: nothing here opens a browser (xdg-open, open)");
+        if self.open && !urls.iter().all(|url| desktop::open_in_browser(url)) {
+            out.print_note("warning: nothing here opens a browser (xdg-open, open)");
         }
         Ok(())
     }
@@ -182,19 +182,19 @@ impl Publish {
 impl Unpublish {
     pub(super) async fn run(self) -> Result<()> {
         let token = match &self.token_file {
-            Some(file) => secret::from_file("token", file)?,
-            None => secret::ask("token")?,
+            Some(file) => secret::read_from_file("token", file)?,
+            None => secret::prompt("token")?,
         };
         let api = Api::new(&self.common.remote)?;
         let asked = api
-            .call(&calls::DELETE_SHARE, &[&self.id])
+            .call(&endpoints::DELETE_SHARE, &[&self.id])
             .bearer(Some(&token));
         asked
-            .answer()
+            .send()
             .await
-            .map_err(|failure| match failure.is_missing() {
+            .map_err(|failure| match failure.is_not_found() {
                 true => Failure::new(
-                    Exit::NotFound,
+                    FailureCode::NotFound,
                     "Nothing to delete",
                     "There is no share of this id, or the token is another's.",
                 ),
@@ -202,7 +202,7 @@ impl Unpublish {
             })?;
         let document = json!({ "id": self.id, "deleted": true });
         self.common
-            .out()
-            .answer(&document, &format!("deleted {}", self.id))
+            .output()
+            .print_answer(&document, &format!("deleted {}", self.id))
     }
 }

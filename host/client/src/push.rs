@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use super::api::Api;
 use super::difference::Difference;
-use super::error::{Exit, Failure, Result};
-use super::frontends::{FrontendHandle, as_type};
-use super::output::member;
+use super::error::{FailureCode, Failure, Result};
+use super::frontends::{FrontendHandle, read_source_of_type};
+use super::output::member_text;
 use super::projects::{self, ProjectOption};
-use super::revisions::note;
+use super::revisions::release_note;
 use super::source::{STDIN, Source, slug_of};
-use super::watching::FileWatcher;
-use super::{CommonArgs, calls, report_failure};
+use super::file_watcher::FileWatcher;
+use super::{CommonArgs, endpoints, report_failure};
 
 /// Updates a frontend from a file.
 #[derive(Debug, clap::Args)]
@@ -21,7 +21,7 @@ pub struct Push {
     /// The file; `-` is standard input
     file: PathBuf,
     #[command(flatten)]
-    of: ProjectOption,
+    project_option: ProjectOption,
     /// The frontend's slug [default: as the file is called]
     #[arg(long)]
     slug: Option<String>,
@@ -47,7 +47,7 @@ pub struct Watch {
     /// The file
     file: PathBuf,
     #[command(flatten)]
-    of: ProjectOption,
+    project_option: ProjectOption,
     /// The frontend's slug [default: as the file is called]
     #[arg(long)]
     slug: Option<String>,
@@ -65,22 +65,22 @@ pub(super) struct NewSource<'a> {
 
 impl Push {
     pub(super) async fn run(self) -> Result<()> {
-        let out = self.common.out();
+        let out = self.common.output();
         let slug = self.slug.clone().map_or_else(|| slug_for(&self.file), Ok)?;
-        let found = find(&self.of, slug, &self.common).await?;
+        let found = find_frontend(&self.project_option, slug, &self.common).await?;
         // The revision first: what is compared is then what is expected to be live.
         let base = found
-            .active()
+            .active_revision()
             .await
-            .map_err(|failure| unknown(failure, &found))?;
+            .map_err(|failure| explain_missing_frontend(failure, &found))?;
         let live = found.content(Some(&base)).await?;
-        let source = as_type(&self.file, live.content_type)?;
+        let source = read_source_of_type(&self.file, live.content_type)?;
         let name = self.file.display().to_string();
         let difference =
             Difference::between((&found.slug, &live.content), (&name, &source.content));
         if difference.text.is_empty() && self.title.is_none() {
             let document = json!({ "changed": false, "revision_id": base });
-            return out.answer(
+            return out.print_answer(
                 &document,
                 &format!(
                     "nothing has changed: {} is what is live",
@@ -88,7 +88,7 @@ impl Push {
                 ),
             );
         }
-        out.note(&difference.text);
+        out.print_note(&difference.text);
         let new = NewSource {
             content: &source.content,
             title: self.title.as_deref(),
@@ -102,21 +102,21 @@ impl Push {
             })
         };
         if self.draft {
-            out.note(&format!(
+            out.print_note(&format!(
                 "The draft is {}. What is live has not changed.",
-                member(&draft["revision"], "revision_id")
+                member_text(&draft["revision"], "revision_id")
             ));
-            return out.answer(
+            return out.print_answer(
                 &document(&draft["preview_url"], false),
-                &member(&draft, "preview_url"),
+                &member_text(&draft, "preview_url"),
             );
         }
         let done = found
             .promote(&base, &draft, self.message.as_deref())
             .await?;
-        out.note(&note(&done));
+        out.print_note(&release_note(&done));
         let url = &done["frontend"]["url"];
-        out.answer(&document(url, true), url.as_str().unwrap_or_default())
+        out.print_answer(&document(url, true), url.as_str().unwrap_or_default())
     }
 }
 
@@ -130,9 +130,9 @@ impl FrontendHandle {
             "message": new.message,
         });
         self.api
-            .call(&calls::CREATE_REVISION, &self.parts())
+            .call(&endpoints::CREATE_REVISION, &self.path_parts())
             .body(body)
-            .answer()
+            .send()
             .await
     }
 
@@ -146,29 +146,29 @@ impl FrontendHandle {
         let revision = draft["revision"]["revision_id"]
             .as_str()
             .unwrap_or_default();
-        self.release(&calls::PROMOTE, revision, base, message).await
+        self.release(&endpoints::PROMOTE, revision, base, message).await
     }
 }
 
 impl Watch {
     pub(super) async fn run(self) -> Result<()> {
         if self.file.as_os_str() == STDIN {
-            return Err(Failure::here(
+            return Err(Failure::local(
                 "Only a file can be watched: standard input ends.",
             ));
         }
         let slug = self.slug.clone().map_or_else(|| slug_for(&self.file), Ok)?;
         // Where the first try cannot work, no later one will.
-        let mut found = find(&self.of, slug, &self.common).await?;
-        found.api = found.api.patient();
-        let mut watching = FileWatcher::files(vec![self.file.clone()]);
+        let mut found = find_frontend(&self.project_option, slug, &self.common).await?;
+        found.api = found.api.with_retries();
+        let mut watching = FileWatcher::new(vec![self.file.clone()]);
         self.publish_first(&mut found).await?;
-        let mut ours = found.active().await?;
+        let mut ours = found.active_revision().await?;
         loop {
-            watching.changed().await;
+            watching.wait_for_change().await;
             match self.publish_change(&found, Some(&ours)).await {
                 Ok(now) => ours = now,
-                Err(failure) if matches!(failure.exit, Exit::Conflict | Exit::Credential) => {
+                Err(failure) if matches!(failure.exit, FailureCode::Conflict | FailureCode::Credential) => {
                     return Err(failure);
                 }
                 // A file that does not render, or is away for a moment, may be mended with the next save.
@@ -181,15 +181,15 @@ impl Watch {
     async fn publish_first(&self, found: &mut FrontendHandle) -> Result<()> {
         let there = found
             .api
-            .call(&calls::FRONTEND, &found.parts())
-            .answer()
+            .call(&endpoints::FRONTEND, &found.path_parts())
+            .send()
             .await;
         let page = match there {
             Ok(page) => {
                 self.publish_change(found, None).await?;
                 page
             }
-            Err(failure) if failure.is_missing() => {
+            Err(failure) if failure.is_not_found() => {
                 let source = Source::read(&self.file, None)?;
                 let body = json!({
                     "content": source.content, "type": source.content_type,
@@ -197,23 +197,23 @@ impl Watch {
                 });
                 let asked = found
                     .api
-                    .call(&calls::CREATE_FRONTEND, &[&found.project.id]);
-                asked.body(body).answer().await?
+                    .call(&endpoints::CREATE_FRONTEND, &[&found.project.id]);
+                asked.body(body).send().await?
             }
             Err(failure) => return Err(failure),
         };
         // The slug that was wanted may have been somebody else's.
-        found.slug = member(&page, "slug");
+        found.slug = member_text(&page, "slug");
         let document = json!({ "url": page["url"], "slug": page["slug"] });
-        self.common.out().answer(&document, &member(&page, "url"))
+        self.common.output().print_answer(&document, &member_text(&page, "url"))
     }
 
     /// Publishes the file if it differs from what is live, which must be `ours`; returns what is live then.
     async fn publish_change(&self, found: &FrontendHandle, ours: Option<&str>) -> Result<String> {
-        let base = found.active().await?;
+        let base = found.active_revision().await?;
         if ours.is_some_and(|ours| ours != base) {
             return Err(Failure::new(
-                Exit::Conflict,
+                FailureCode::Conflict,
                 "Somebody else has published",
                 format!(
                     "`{}` shows another revision now, {base}: look at it, then watch the file again.",
@@ -222,7 +222,7 @@ impl Watch {
             ));
         }
         let live = found.content(Some(&base)).await?;
-        let source = as_type(&self.file, live.content_type)?;
+        let source = read_source_of_type(&self.file, live.content_type)?;
         if source.content == live.content {
             return Ok(base);
         }
@@ -235,31 +235,31 @@ impl Watch {
         found.promote(&base, &draft, None).await?;
         let size = Difference::between(("", &live.content), ("", &source.content)).size();
         self.common
-            .out()
-            .note(&format!("published {} ({size})", self.file.display()));
-        Ok(member(&draft["revision"], "revision_id"))
+            .output()
+            .print_note(&format!("published {} ({size})", self.file.display()));
+        Ok(member_text(&draft["revision"], "revision_id"))
     }
 }
 
-async fn find(of: &ProjectOption, slug: String, common: &CommonArgs) -> Result<FrontendHandle> {
+async fn find_frontend(project_option: &ProjectOption, slug: String, common: &CommonArgs) -> Result<FrontendHandle> {
     let api = Api::new(&common.remote)?;
-    let project = projects::find(&api, of.project.as_deref()).await?;
+    let project = projects::find(&api, project_option.project.as_deref()).await?;
     Ok(FrontendHandle { api, project, slug })
 }
 
 fn slug_for(file: &Path) -> Result<String> {
     slug_of(file).ok_or_else(|| {
-        Failure::here(format!(
+        Failure::local(format!(
             "{} makes no slug: name one with `--slug`.",
             file.display()
         ))
     })
 }
 
-fn unknown(failure: Failure, found: &FrontendHandle) -> Failure {
-    match failure.is_missing() {
+fn explain_missing_frontend(failure: Failure, found: &FrontendHandle) -> Failure {
+    match failure.is_not_found() {
         true => Failure::new(
-            Exit::NotFound,
+            FailureCode::NotFound,
             "No such frontend",
             format!(
                 "`{}` has no frontend `{}`: name another with `--slug`, or make it with `svc publish FILE --project {} --name {}`.",

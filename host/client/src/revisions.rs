@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::difference::Difference;
 use super::error::Result;
 use super::frontends::{FrontendArgs, FrontendHandle};
-use super::output::{key_values, member, shell_word, table_of};
-use super::{CommonArgs, calls};
+use super::output::{key_values, member_text, shell_word, table_of};
+use super::{CommonArgs, endpoints};
 
 /// How many revisions are listed unless the command says.
 const DEFAULT_LIMIT: u32 = 20;
@@ -88,9 +88,9 @@ pub(super) struct ActiveRevision {
 
 impl FrontendHandle {
     /// The revision that is live.
-    pub(super) async fn active(&self) -> Result<String> {
-        let asked = self.api.call(&calls::REVISIONS, &self.parts());
-        let active: ActiveRevision = asked.query("limit", Some(1)).read().await?;
+    pub(super) async fn active_revision(&self) -> Result<String> {
+        let asked = self.api.call(&endpoints::REVISIONS, &self.path_parts());
+        let active: ActiveRevision = asked.query("limit", Some(1)).send_and_parse().await?;
         Ok(active.active_revision_id)
     }
 }
@@ -121,10 +121,10 @@ impl Revision {
                 let old = (from.as_deref().unwrap_or("live"), old.content.as_str());
                 let difference = Difference::between(old, (&revision, &new.content));
                 let document = json!({ "added": difference.added, "removed": difference.removed, "diff": difference.text });
-                common.out().answer(&document, &difference.text)
+                common.output().print_answer(&document, &difference.text)
             }
-            Self::Promote { release, common } => release.run(&calls::PROMOTE, &common).await,
-            Self::Rollback { release, common } => release.run(&calls::ROLLBACK, &common).await,
+            Self::Promote { release, common } => release.run(&endpoints::PROMOTE, &common).await,
+            Self::Rollback { release, common } => release.run(&endpoints::ROLLBACK, &common).await,
         }
     }
 }
@@ -136,23 +136,23 @@ async fn list(
     common: &CommonArgs,
 ) -> Result<()> {
     let found = page.find(common).await?;
-    let asked = found.api.call(&calls::REVISIONS, &found.parts());
+    let asked = found.api.call(&endpoints::REVISIONS, &found.path_parts());
     let asked = asked.query("limit", Some(limit)).query("cursor", cursor);
-    let list = asked.answer().await?;
+    let list = asked.send().await?;
     let members = ["revision_id", "state", "kind", "created_at", "message"];
     if let Some(next) = list["next_cursor"].as_str() {
         let note = format!("There are more: --cursor {}", shell_word(next));
-        common.out().note(&note);
+        common.output().print_note(&note);
     }
     let text = table_of(&list["revisions"], &members);
-    common.out().answer(&list, &text)
+    common.output().print_answer(&list, &text)
 }
 
 async fn show(page: &FrontendArgs, revision: &str, common: &CommonArgs) -> Result<()> {
     let found = page.find(common).await?;
-    let [project, slug] = found.parts();
-    let asked = found.api.call(&calls::REVISION, &[project, slug, revision]);
-    let shown = asked.answer().await?;
+    let [project, slug] = found.path_parts();
+    let asked = found.api.call(&endpoints::REVISION, &[project, slug, revision]);
+    let shown = asked.send().await?;
     let names = [
         "revision_id",
         "state",
@@ -163,24 +163,24 @@ async fn show(page: &FrontendArgs, revision: &str, common: &CommonArgs) -> Resul
         "promoted_at",
         "content_sha256",
     ];
-    let text = key_values(&names.map(|name| (name, member(&shown, name))));
-    common.out().answer(&shown, &text)
+    let text = key_values(&names.map(|name| (name, member_text(&shown, name))));
+    common.output().print_answer(&shown, &text)
 }
 
 impl ReleaseArgs {
-    async fn run(self, call: &'static calls::Call, common: &CommonArgs) -> Result<()> {
+    async fn run(self, call: &'static endpoints::Endpoint, common: &CommonArgs) -> Result<()> {
         let found = self.page.find(common).await?;
         let expected = match self.expect {
             Some(expected) => expected,
-            None => found.active().await?,
+            None => found.active_revision().await?,
         };
         let done = found
             .release(call, &self.revision, &expected, self.message.as_deref())
             .await?;
-        common.out().note(&note(&done));
+        common.output().print_note(&release_note(&done));
         common
-            .out()
-            .answer(&done, &member(&done["frontend"], "url"))
+            .output()
+            .print_answer(&done, &member_text(&done["frontend"], "url"))
     }
 }
 
@@ -188,7 +188,7 @@ impl FrontendHandle {
     /// Makes a revision live, unless something else than expected is.
     pub(super) async fn release(
         &self,
-        call: &'static calls::Call,
+        call: &'static endpoints::Endpoint,
         revision: &str,
         expected: &str,
         message: Option<&str>,
@@ -198,11 +198,11 @@ impl FrontendHandle {
             "expected_active_revision_id": expected,
             "message": message,
         });
-        self.api.call(call, &self.parts()).body(body).answer().await
+        self.api.call(call, &self.path_parts()).body(body).send().await
     }
 }
 
 /// Compares a release with what is live now, for people.
-pub(super) fn note(released: &Value) -> String {
+pub(super) fn release_note(released: &Value) -> String {
     released["note"].as_str().unwrap_or_default().to_owned()
 }

@@ -12,7 +12,7 @@ const MAX_BYTES: u64 = 4096;
 ///
 /// # Errors
 /// When there is none.
-pub(super) fn ask(what: &str) -> Result<String> {
+pub(super) fn prompt(what: &str) -> Result<String> {
     let input = std::io::stdin();
     let secret = if input.is_terminal() {
         rpassword::prompt_password(format!("{what}: "))
@@ -22,29 +22,29 @@ pub(super) fn ask(what: &str) -> Result<String> {
         few.read_line(&mut line).map(|_| line)
     };
     let secret =
-        secret.map_err(|error| Failure::here(format!("The {what} cannot be read: {error}.")))?;
-    checked(what, &secret)
+        secret.map_err(|error| Failure::local(format!("The {what} cannot be read: {error}.")))?;
+    trim_secret(what, &secret)
 }
 
 /// Reads the first line of a file.
 ///
 /// # Errors
 /// When there is none.
-pub(super) fn from_file(what: &str, path: &Path) -> Result<String> {
-    let failed = |error: std::io::Error| Failure::file("Reading", path, &error);
+pub(super) fn read_from_file(what: &str, path: &Path) -> Result<String> {
+    let failed = |error: std::io::Error| Failure::file_system("Reading", path, &error);
     let file = std::fs::File::open(path).map_err(failed)?;
     let mut line = String::new();
     let few = std::io::Read::take(file, MAX_BYTES);
     std::io::BufReader::new(few)
         .read_line(&mut line)
         .map_err(failed)?;
-    checked(what, &line)
+    trim_secret(what, &line)
 }
 
-fn checked(what: &str, line: &str) -> Result<String> {
+fn trim_secret(what: &str, line: &str) -> Result<String> {
     let secret = line.trim_end_matches(['\r', '\n']);
     if secret.is_empty() {
-        return Err(Failure::here(format!(
+        return Err(Failure::local(format!(
             "The {what} is empty: type it when you are asked, or send it on standard input."
         )));
     }

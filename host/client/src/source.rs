@@ -34,17 +34,17 @@ impl Source {
     /// # Errors
     /// When it cannot be read, is no text, or is far too large.
     pub(super) fn read(path: &Path, wanted: Option<ContentType>) -> Result<Self> {
-        Self::of(path, &bytes(path)?, wanted)
+        Self::from_bytes(path, &read_bytes(path)?, wanted)
     }
 
     /// Makes a source of the bytes of a file.
     ///
     /// # Errors
     /// When they are no text.
-    pub(super) fn of(path: &Path, bytes: &[u8], wanted: Option<ContentType>) -> Result<Self> {
+    pub(super) fn from_bytes(path: &Path, bytes: &[u8], wanted: Option<ContentType>) -> Result<Self> {
         let shown = path.display();
         let text = files::text(bytes);
-        let text = text.map_err(|error| Failure::here(format!("{shown}: {error}")))?;
+        let text = text.map_err(|error| Failure::local(format!("{shown}: {error}")))?;
         let (name, wanted) = match path.as_os_str() == STDIN {
             // What comes without a name is most often a text that somebody wrote.
             true => (String::new(), wanted.or(Some(ContentType::Markdown))),
@@ -83,15 +83,15 @@ fn file_name(path: &Path) -> String {
 ///
 /// # Errors
 /// When it cannot be read, or is far too large.
-pub(super) fn bytes(path: &Path) -> Result<Vec<u8>> {
+pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     if path.as_os_str() == STDIN {
-        return bounded(std::io::stdin().lock(), path);
+        return read_bounded(std::io::stdin().lock(), path);
     }
-    let failed = |error| Failure::file("Reading", path, &error);
+    let failed = |error| Failure::file_system("Reading", path, &error);
     let file = std::fs::File::open(path).map_err(failed)?;
     let found = file.metadata().map_err(failed)?;
     if found.is_dir() {
-        return Err(Failure::here(format!(
+        return Err(Failure::local(format!(
             "{} is a directory: name the files in it. `svc apply` publishes a whole folder.",
             path.display()
         )));
@@ -99,30 +99,30 @@ pub(super) fn bytes(path: &Path) -> Result<Vec<u8>> {
     if found.len() > MAX_BYTES {
         return Err(too_large(path, found.len()));
     }
-    bounded(file, path)
+    read_bounded(file, path)
 }
 
 /// Reads a text in the same way, as it is.
 ///
 /// # Errors
 /// When it cannot be read, is no text, or is far too large.
-pub(super) fn text(path: &Path) -> Result<String> {
-    utf8(bytes(path)?, path)
+pub(super) fn read_text(path: &Path) -> Result<String> {
+    parse_utf8(read_bytes(path)?, path)
 }
 
 /// Reads the bytes of a file as a text.
 ///
 /// # Errors
 /// When they are none.
-pub(super) fn utf8(bytes: Vec<u8>, path: &Path) -> Result<String> {
+pub(super) fn parse_utf8(bytes: Vec<u8>, path: &Path) -> Result<String> {
     let text = String::from_utf8(bytes);
-    text.map_err(|_| Failure::here(format!("{} is no text in UTF-8.", path.display())))
+    text.map_err(|_| Failure::local(format!("{} is no text in UTF-8.", path.display())))
 }
 
-fn bounded(from: impl std::io::Read, path: &Path) -> Result<Vec<u8>> {
+fn read_bounded(from: impl std::io::Read, path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = from.take(MAX_BYTES + 1).read_to_end(&mut bytes);
-    let read = read.map_err(|error| Failure::file("Reading", path, &error))?;
+    let read = read.map_err(|error| Failure::file_system("Reading", path, &error))?;
     match u64::try_from(read) {
         Ok(read) if read <= MAX_BYTES => Ok(bytes),
         _ => Err(too_large(path, MAX_BYTES + 1)),
@@ -131,7 +131,7 @@ fn bounded(from: impl std::io::Read, path: &Path) -> Result<Vec<u8>> {
 
 /// The refusal of a file that no server takes.
 pub(super) fn too_large(path: &Path, bytes: u64) -> Failure {
-    Failure::here(format!(
+    Failure::local(format!(
         "{} has {} MB or more, and a server takes about one. Nothing was sent.",
         path.display(),
         bytes / 1_000_000

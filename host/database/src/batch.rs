@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::error::RunError;
-use super::handle::Handle;
+use super::connection::TenantConnection;
 use super::limits::ResultLimits;
-use super::pace::{Lane, Pace};
-use super::run::{Call, FirstRow, ResultJson, run, run_keeping, weight};
+use super::timing::{Lane, StatementTiming};
+use super::run::{StatementCall, FirstRow, ResultJson, run, run_with_first_row, value_bytes};
 use super::values::{Params, StepParam, Value};
 use svc_base::Stopwatch;
 
 /// A statement of a batch, as the gate allowed it.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct BatchStep {
     /// The one statement, without what follows it.
     pub sql: Arc<str>,
     /// Whether it changes rows.
@@ -21,7 +21,7 @@ pub struct Step {
     /// Values of the binds.
     pub params: Vec<(String, StepParam)>,
     /// How long it takes.
-    pub pace: Arc<Pace>,
+    pub timing: Arc<StatementTiming>,
 }
 
 /// Why a batch changed nothing.
@@ -42,18 +42,18 @@ impl From<RunError> for BatchError {
 
 /// Work of a write.
 #[derive(Clone, Debug)]
-pub(super) enum Work {
+pub(super) enum WriteRequest {
     /// One statement.
-    Call(Call),
+    Call(StatementCall),
     /// Several, all or none.
-    Batch(Vec<Step>),
+    Batch(Vec<BatchStep>),
 }
 
-impl Work {
+impl WriteRequest {
     /// Runs it within `budget`. The caller undoes what a failure leaves.
     pub(super) fn run(
         &self,
-        handle: &Handle,
+        handle: &TenantConnection,
         limits: &ResultLimits,
         budget: Duration,
     ) -> Result<ResultJson, BatchError> {
@@ -67,45 +67,45 @@ impl Work {
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Call(call) => call.bytes(),
-            Self::Batch(steps) => steps.iter().map(Step::bytes).sum(),
+            Self::Batch(steps) => steps.iter().map(BatchStep::bytes).sum(),
         }
     }
 
     /// A pace for it as a whole: long, if one of its steps is known to be.
-    pub(super) fn pace(steps: &[Step]) -> Arc<Pace> {
-        let pace = Pace::default();
-        if steps.iter().any(|step| step.pace.lane() == Lane::Long) {
-            pace.too_long();
+    pub(super) fn batch_timing(steps: &[BatchStep]) -> Arc<StatementTiming> {
+        let timing = StatementTiming::default();
+        if steps.iter().any(|step| step.timing.lane() == Lane::Long) {
+            timing.record_too_long();
         }
-        Arc::new(pace)
+        Arc::new(timing)
     }
 }
 
-impl Step {
+impl BatchStep {
     fn bytes(&self) -> usize {
-        let weight = |given: &StepParam| match given {
-            StepParam::Value(value) => weight(value),
+        let param_bytes = |given: &StepParam| match given {
+            StepParam::Value(value) => value_bytes(value),
             StepParam::From { column, .. } => column.len(),
         };
-        self.sql.len() + self.params.iter().map(|(_, g)| weight(g)).sum::<usize>()
+        self.sql.len() + self.params.iter().map(|(_, g)| param_bytes(g)).sum::<usize>()
     }
 
     /// Whether it takes something from another step's first row.
-    fn names(&self, number: usize) -> bool {
+    fn refers_to(&self, number: usize) -> bool {
         let mut given = self.params.iter().map(|(_, given)| given);
         given.any(|given| matches!(given, StepParam::From { step, .. } if *step == number))
     }
 
     /// The call that it is, once the rows that it names are there.
-    fn call(&self, rows: &[FirstRow]) -> Result<Call, RunError> {
+    fn to_call(&self, rows: &[FirstRow]) -> Result<StatementCall, RunError> {
         let value = |(name, given): &(String, StepParam)| {
             let value = match given {
                 StepParam::Value(value) => value.clone(),
-                StepParam::From { step, column } => found(rows, *step, column)?.clone(),
+                StepParam::From { step, column } => referenced_value(rows, *step, column)?.clone(),
             };
             Ok((name.clone(), value))
         };
-        Ok(Call {
+        Ok(StatementCall {
             sql: Arc::clone(&self.sql),
             writes: self.writes,
             params: self
@@ -117,7 +117,7 @@ impl Step {
     }
 }
 
-fn found<'r>(rows: &'r [FirstRow], step: usize, column: &str) -> Result<&'r Value, RunError> {
+fn referenced_value<'r>(rows: &'r [FirstRow], step: usize, column: &str) -> Result<&'r Value, RunError> {
     let row = rows.get(step).map_or(&[][..], Vec::as_slice);
     if row.is_empty() {
         return Err(RunError::Constraint(format!(
@@ -134,8 +134,8 @@ fn found<'r>(rows: &'r [FirstRow], step: usize, column: &str) -> Result<&'r Valu
 
 /// Runs steps one after another; `{"results": […]}` is the answer.
 fn run_batch(
-    handle: &Handle,
-    steps: &[Step],
+    handle: &TenantConnection,
+    steps: &[BatchStep],
     limits: &ResultLimits,
     budget: Duration,
 ) -> Result<ResultJson, BatchError> {
@@ -156,11 +156,11 @@ fn run_batch(
             ..*limits
         };
         let mut row = FirstRow::new();
-        let named = steps[number + 1..].iter().any(|later| later.names(number));
+        let named = steps[number + 1..].iter().any(|later| later.refers_to(number));
         let kept = named.then_some(&mut row);
         let result = step
-            .call(&rows)
-            .and_then(|call| run_keeping(handle, &call, &limits, time, kept))
+            .to_call(&rows)
+            .and_then(|call| run_with_first_row(handle, &call, &limits, time, kept))
             .map_err(at)?;
         rows.push(row);
         if number > 0 {

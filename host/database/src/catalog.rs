@@ -3,16 +3,16 @@
 use rusqlite::{Connection, Row};
 
 /// The names of what is a tenant's own.
-pub(super) const OWN: &str =
+pub(super) const OWN_NAMES_SQL: &str =
     "name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name NOT LIKE 'svc\\_%' ESCAPE '\\'";
 
 /// A name as SQL has it.
-pub(super) fn quoted(name: &str) -> String {
+pub(super) fn quote_identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// All rows of a statement.
-pub(super) fn rows<T>(
+pub(super) fn query_rows<T>(
     c: &Connection,
     sql: &str,
     read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,

@@ -4,16 +4,16 @@ use rusqlite::Statement;
 use rusqlite::types::ValueRef;
 
 use super::error::RunError;
-use super::{place, values};
+use super::{sql_tokens, values};
 
 /// Names of a result's columns, as each row has them.
-pub(super) struct Columns {
+pub(super) struct ResultColumns {
     /// `{"id":,"name":`, which is all keys one after the other.
     keys: Vec<u8>,
     ends: Vec<usize>,
 }
 
-impl Columns {
+impl ResultColumns {
     /// The columns of a statement, which has run if it was prepared before a migration.
     ///
     /// # Errors
@@ -27,18 +27,18 @@ impl Columns {
         let Self { keys, ends } = &mut columns;
         for name in statement.column_names() {
             keys.push(if ends.is_empty() { b'{' } else { b',' });
-            values::write(keys, ValueRef::Text(name.as_bytes()));
+            values::write_value(keys, ValueRef::Text(name.as_bytes()));
             keys.push(b':');
             ends.push(keys.len());
         }
-        match columns.twice() {
+        match columns.find_duplicate() {
             Some(column) => {
                 let name = statement.column_name(column).unwrap_or_default();
                 Err(RunError::Refused {
                     reason: format!(
                         "two columns of the result are named {name}: give one another name with AS"
                     ),
-                    offset: place::second(sql, name),
+                    offset: sql_tokens::second_column_offset(sql, name),
                 })
             }
             None => Ok(columns),
@@ -67,7 +67,7 @@ impl Columns {
     }
 
     /// Returns the index of a column whose name another has, too.
-    fn twice(&self) -> Option<usize> {
+    fn find_duplicate(&self) -> Option<usize> {
         let mut sorted: Vec<_> = self.names().zip(0..).collect();
         sorted.sort_unstable();
         let twice = sorted.windows(2).find(|pair| pair[0].0 == pair[1].0);

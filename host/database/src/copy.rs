@@ -1,29 +1,29 @@
 //! A database copied at one moment, while its server goes on writing to it.
 
 use super::error::{RunError, internal};
-use super::files::Files;
-use super::handle::{Handle, Settings};
+use super::files::DatabaseFiles;
+use super::connection::{TenantConnection, OpenSettings};
 use svc_base::ids::BackendId;
 use svc_base::sqlite;
 
 /// A database to copy, opened beside the server that uses it. Its functions block.
 #[derive(Debug)]
-pub struct Source(Handle);
+pub struct BackupSource(TenantConnection);
 
-impl Source {
+impl BackupSource {
     /// Opens a database.
     ///
     /// # Errors
     /// When it cannot be opened.
-    pub fn open(files: &Files, id: &BackendId) -> Result<Self, RunError> {
-        Handle::reader(&settings(files, id)).map(Self)
+    pub fn open(files: &DatabaseFiles, id: &BackendId) -> Result<Self, RunError> {
+        TenantConnection::reader(&settings(files, id)).map(Self)
     }
 
     /// From now on it is seen as it is now. Its log cannot be begun anew meanwhile, so this must not last.
-    pub fn pin(&self) -> Result<(), RunError> {
+    pub fn begin_snapshot(&self) -> Result<(), RunError> {
         let look = "SELECT count(*) FROM sqlite_schema";
         self.0
-            .platform("BEGIN")
+            .execute_as_platform("BEGIN")
             .and_then(|()| self.0.connection.query_row(look, [], |_| Ok(())))
             .map_err(internal)
     }
@@ -32,17 +32,17 @@ impl Source {
     ///
     /// # Errors
     /// The databases'.
-    pub fn copy_to(&self, files: &Files, id: &BackendId) -> Result<(), RunError> {
+    pub fn copy_to(&self, files: &DatabaseFiles, id: &BackendId) -> Result<(), RunError> {
         sqlite::copy(&self.0.connection, &files.path(id)).map_err(internal)
     }
 }
 
 /// Makes of a copy what a server works with. Nobody has it open yet.
-pub fn revive(files: &Files, id: &BackendId) -> Result<(), RunError> {
-    Handle::writer(&settings(files, id)).map(drop)
+pub fn prepare_for_server(files: &DatabaseFiles, id: &BackendId) -> Result<(), RunError> {
+    TenantConnection::writer(&settings(files, id)).map(drop)
 }
 
 /// Sets no bound on the size: the server of the database does that.
-fn settings(files: &Files, id: &BackendId) -> Settings {
-    Settings::alone(files.path(id), 0)
+fn settings(files: &DatabaseFiles, id: &BackendId) -> OpenSettings {
+    OpenSettings::standalone(files.path(id), 0)
 }

@@ -6,13 +6,13 @@ use std::time::Duration;
 use guest_gate::statement::{Kind, Purpose, check};
 
 use super::error::internal;
-use super::handle::{Handle, Settings};
-use super::migrate::{create, migrate};
+use super::connection::{TenantConnection, OpenSettings};
+use super::migrate::{create_database, migrate};
 use super::run::prepare;
 use super::*;
 
 /// A piece of the corpus: where it is from, what it is judged as, and its SQL.
-struct Piece {
+struct CorpusEntry {
     file: String,
     purpose: Purpose,
     sql: String,
@@ -25,8 +25,8 @@ fn folder() -> std::path::PathBuf {
 }
 
 /// The pieces as `tests/corpus/sql/README.md` describes them; those with escapes are odd spellings for the gate alone.
-fn pieces() -> Vec<Piece> {
-    let mut pieces = Vec::new();
+fn corpus_entries() -> Vec<CorpusEntry> {
+    let mut corpus_entries = Vec::new();
     for entry in std::fs::read_dir(folder().join("accepted")).unwrap() {
         let path = entry.unwrap().path();
         let text = std::fs::read_to_string(&path).unwrap();
@@ -45,7 +45,7 @@ fn pieces() -> Vec<Piece> {
                 };
             }
             if !sql.starts_with("-- escapes") {
-                pieces.push(Piece {
+                corpus_entries.push(CorpusEntry {
                     file: path.display().to_string(),
                     purpose,
                     sql: sql.strip_suffix('\n').unwrap_or(sql).to_owned(),
@@ -53,7 +53,7 @@ fn pieces() -> Vec<Piece> {
             }
         }
     }
-    pieces
+    corpus_entries
 }
 
 fn script(sql: &str, purpose: Purpose) -> Script {
@@ -69,10 +69,10 @@ fn script(sql: &str, purpose: Purpose) -> Script {
 }
 
 /// A database in a directory of its own, with what every one has and a script.
-fn database(directory: &Path, name: &str, first: &Script) -> Result<Handle, ScriptError> {
+fn database(directory: &Path, name: &str, first: &Script) -> Result<TenantConnection, ScriptError> {
     let path = directory.canonicalize().unwrap().join(name);
-    let handle = Handle::create(&Settings::alone(path, Limits::default().database_bytes))?;
-    create(&handle, first, BUDGET)?;
+    let handle = TenantConnection::create(&OpenSettings::standalone(path, Limits::default().database_bytes))?;
+    create_database(&handle, first, BUDGET)?;
     Ok(handle)
 }
 
@@ -92,7 +92,7 @@ fn what_an_author_may_write_passes_the_second_wall() {
     };
     let shared = example("shared.db").unwrap();
     let (mut faults, mut number) = (Vec::new(), 0);
-    for piece in pieces() {
+    for piece in corpus_entries() {
         number += 1;
         let name = format!("{number}.db");
         let result = match piece.purpose {

@@ -8,19 +8,19 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::error::{RunError, disk_error, internal};
-use super::files::Files;
-use super::handle::Settings;
-use super::history::Terms;
+use super::files::DatabaseFiles;
+use super::connection::OpenSettings;
+use super::history::HistorySettings;
 use super::lanes::Lanes;
-use super::limits::{Limits, MIGRATION, ResultLimits};
-use super::migrate::{self, Migrated, Script, ScriptError};
-use super::open::Database;
-use super::process;
+use super::limits::{Limits, MIGRATION_BUDGET_FACTOR, ResultLimits};
+use super::migrate::{self, MigrationOutcome, Script, ScriptError};
+use super::database::Database;
+use super::process_settings;
 use super::schema::{self, Inventory, Schema};
-use super::shares::Owner;
-use super::touched::Touched;
+use super::fair_queue::JobOwner;
+use super::changed_tables::ChangedTables;
 use super::watchdog::Watchdog;
-use super::writer::Writers;
+use super::writer::WriterRegistry;
 use svc_base::Stopwatch;
 use svc_base::clock::Clock;
 use svc_base::fault;
@@ -29,19 +29,19 @@ use svc_base::sync::lock;
 
 /// How many databases are open at once: as many as an installation has by default, since opening one anew costs
 /// more than most calls.
-pub(super) const OPEN: usize = 256;
+pub(super) const MAX_OPEN: usize = 256;
 /// A database that nobody has called for so long is closed.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The databases of an installation.
 #[derive(Debug)]
 pub struct Databases {
-    pub(super) files: Files,
-    pub(super) writers: Writers,
+    pub(super) files: DatabaseFiles,
+    pub(super) writers: WriterRegistry,
     pub(super) lanes: Arc<Lanes>,
     pub(super) limits: ResultLimits,
-    most_bytes: u64,
-    open: Mutex<Open>,
+    max_bytes: u64,
+    open: Mutex<OpenDatabases>,
     /// Workspaces of the databases: those of one workspace share what it has of the lanes.
     workspaces: Mutex<HashMap<BackendId, WorkspaceId>>,
     watchdog: Watchdog,
@@ -50,16 +50,16 @@ pub struct Databases {
 
 /// The open databases, and those that are just being removed, which nobody opens again.
 #[derive(Debug, Default)]
-struct Open {
-    entries: HashMap<BackendId, Entry>,
-    ending: HashSet<BackendId>,
+struct OpenDatabases {
+    entries: HashMap<BackendId, OpenEntry>,
+    being_removed: HashSet<BackendId>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct OpenEntry {
     database: Arc<Database>,
     /// By the registry's clock.
-    used: Duration,
+    last_used: Duration,
 }
 
 impl Databases {
@@ -68,15 +68,15 @@ impl Databases {
     /// # Errors
     /// When a directory cannot be opened, or the system has no threads.
     pub fn open(data: &Path, limits: &Limits, clock: Clock) -> anyhow::Result<Self> {
-        let files = Files::open(&data.join("backends"))?;
-        process::set_up(&data.join("tmp"))?;
-        let terms = Terms {
+        let files = DatabaseFiles::open(&data.join("backends"))?;
+        process_settings::configure_sqlite(&data.join("tmp"))?;
+        let history_settings = HistorySettings {
             clock,
-            most_bytes: limits.history_bytes,
-            free_disk: limits.free_disk_bytes,
+            max_bytes: limits.history_bytes,
+            min_free_bytes: limits.free_disk_bytes,
         };
         Ok(Self {
-            writers: Writers::start(files.clone(), terms)?,
+            writers: WriterRegistry::start(files.clone(), history_settings)?,
             files,
             lanes: Arc::new(Lanes::start()?),
             limits: ResultLimits {
@@ -84,7 +84,7 @@ impl Databases {
                 bytes: usize::try_from(limits.result_bytes).unwrap_or(usize::MAX),
                 time: Duration::from_millis(limits.statement_ms),
             },
-            most_bytes: limits.database_bytes,
+            max_bytes: limits.database_bytes,
             open: Mutex::default(),
             workspaces: Mutex::default(),
             watchdog: Watchdog::start()?,
@@ -93,12 +93,12 @@ impl Databases {
     }
 
     /// Notes whose databases are, before they are first used.
-    pub fn belong(&self, owners: impl IntoIterator<Item = (BackendId, WorkspaceId)>) {
+    pub fn set_workspaces(&self, owners: impl IntoIterator<Item = (BackendId, WorkspaceId)>) {
         self.workspaces().extend(owners);
     }
 
-    fn owner(&self, database: BackendId) -> Owner {
-        Owner {
+    fn owner(&self, database: BackendId) -> JobOwner {
+        JobOwner {
             workspace: self.workspaces().get(&database).copied(),
             database,
         }
@@ -109,7 +109,7 @@ impl Databases {
     }
 
     /// The directories of the databases.
-    pub fn files(&self) -> &Files {
+    pub fn files(&self) -> &DatabaseFiles {
         &self.files
     }
 
@@ -121,19 +121,19 @@ impl Databases {
         let now = self.clock.elapsed();
         let mut open = self.lock();
         if let Some(entry) = open.entries.get_mut(&id) {
-            entry.used = now;
+            entry.last_used = now;
             return Ok(Arc::clone(&entry.database));
         }
-        if open.ending.contains(&id) {
+        if open.being_removed.contains(&id) {
             return Err(RunError::Closed);
         }
-        let closed = (open.entries.len() >= OPEN).then(|| take_oldest(&mut open.entries));
+        let closed = (open.entries.len() >= MAX_OPEN).then(|| take_least_recent(&mut open.entries));
         let (lanes, writers) = (Arc::clone(&self.lanes), self.writers.clone());
         let (owner, settings) = (self.owner(id), self.settings(&id));
         let database = Database::new(owner, settings, self.limits, lanes, writers)?;
-        let entry = Entry {
+        let entry = OpenEntry {
             database: Arc::clone(&database),
-            used: now,
+            last_used: now,
         };
         open.entries.insert(id, entry);
         drop(open);
@@ -154,9 +154,9 @@ impl Databases {
         let me = Arc::clone(self);
         let job = Box::new(move || {
             // A caller that has gone away leaves a directory that nobody refers to, which the next start removes.
-            let _ = answer.send(me.make(&id, &script));
+            let _ = answer.send(me.create_blocking(&id, &script));
         });
-        if !self.lanes.long(self.owner(id), job) {
+        if !self.lanes.queue_long(self.owner(id), job) {
             return Err(RunError::Busy.into());
         }
         answered
@@ -164,20 +164,20 @@ impl Databases {
             .unwrap_or_else(|_| Err(RunError::Closed.into()))
     }
 
-    fn make(&self, id: &BackendId, script: &Script) -> Result<Inventory, ScriptError> {
+    fn create_blocking(&self, id: &BackendId, script: &Script) -> Result<Inventory, ScriptError> {
         let disk = |error: std::io::Error| disk_error(&error);
-        self.files.make(id).map_err(disk)?;
-        let budget = self.limits.time * MIGRATION;
+        self.files.create_directory(id).map_err(disk)?;
+        let budget = self.limits.time * MIGRATION_BUDGET_FACTOR;
         let made = self
             .writers
             .create(*id, &self.settings(id))
             .map_err(ScriptError::from)
             .and_then(|writer| {
-                migrate::create(&writer.handle, script, budget).map_err(|failure| {
-                    let error = self.settings(id).full_disk_or_database(failure.error);
+                migrate::create_database(&writer.handle, script, budget).map_err(|failure| {
+                    let error = self.settings(id).distinguish_full_disk(failure.error);
                     ScriptError { error, ..failure }
                 })?;
-                let inventory = schema::inventory(&writer.handle.connection).map_err(internal)?;
+                let inventory = schema::read_inventory(&writer.handle.connection).map_err(internal)?;
                 writer.close();
                 Ok(inventory)
             })
@@ -199,13 +199,13 @@ impl Databases {
     ///
     /// # Errors
     /// [`ScriptError`]; nothing of the script is kept then.
-    pub async fn migrate(&self, id: BackendId, script: Script) -> Result<Migrated, ScriptError> {
-        let budget = self.limits.time * MIGRATION;
+    pub async fn migrate(&self, id: BackendId, script: Script) -> Result<MigrationOutcome, ScriptError> {
+        let budget = self.limits.time * MIGRATION_BUDGET_FACTOR;
         self.get(id)?
             .with_writer(move |writer| Ok(migrate::migrate(&writer.handle, &script, budget)))
             .await?
             .map_err(|failure| ScriptError {
-                error: self.settings(&id).full_disk_or_database(failure.error),
+                error: self.settings(&id).distinguish_full_disk(failure.error),
                 ..failure
             })
     }
@@ -215,7 +215,7 @@ impl Databases {
     /// # Errors
     /// [`RunError`].
     pub async fn inventory(&self, id: BackendId) -> Result<Inventory, RunError> {
-        self.get(id)?.inspect(schema::inventory).await
+        self.get(id)?.inspect(schema::read_inventory).await
     }
 
     /// The schema of a database.
@@ -223,7 +223,7 @@ impl Databases {
     /// # Errors
     /// [`RunError`].
     pub async fn schema(&self, id: BackendId) -> Result<Schema, RunError> {
-        self.get(id)?.inspect(schema::schema).await
+        self.get(id)?.inspect(schema::read_schema).await
     }
 
     /// The SQL of a database's views.
@@ -231,24 +231,24 @@ impl Databases {
     /// # Errors
     /// [`RunError`].
     pub async fn views(&self, id: BackendId) -> Result<Vec<String>, RunError> {
-        self.get(id)?.inspect(schema::view_sql).await
+        self.get(id)?.inspect(schema::read_view_sql).await
     }
 
     /// Has `follow` told what commits may have changed: once they are durable, and before their callers are answered.
-    pub fn follow(&self, follow: impl Fn(BackendId, Touched) + Send + Sync + 'static) {
-        self.writers.follower().follow(follow);
+    pub fn set_commit_listener(&self, listener: impl Fn(BackendId, ChangedTables) + Send + Sync + 'static) {
+        self.writers.listener().set(listener);
     }
 
     /// Tells the follower that anything about a database may have changed.
-    pub fn announce(&self, id: BackendId) {
-        self.writers.follower().tell(id, Touched::All);
+    pub fn announce_change(&self, id: BackendId) {
+        self.writers.listener().notify(id, ChangedTables::All);
     }
 
     /// Forgets a database, whose calls end, and removes it. Blocks.
     pub fn remove(&self, id: &BackendId) -> std::io::Result<()> {
         let entry = {
             let mut open = self.lock();
-            open.ending.insert(*id);
+            open.being_removed.insert(*id);
             open.entries.remove(id)
         };
         if let Some(entry) = entry {
@@ -256,26 +256,26 @@ impl Databases {
         }
         let removed = self.files.remove(id);
         self.workspaces().remove(id);
-        self.lock().ending.remove(id);
+        self.lock().being_removed.remove(id);
         removed
     }
 
     /// Closes databases in the short lane: it copies their logs, which takes a while.
-    fn close(&self, entries: impl IntoIterator<Item = Entry>) {
+    fn close(&self, entries: impl IntoIterator<Item = OpenEntry>) {
         for entry in entries {
             self.lanes
-                .soon(entry.database.owner, Box::new(move || drop(entry)));
+                .queue_urgent(entry.database.owner, Box::new(move || drop(entry)));
         }
     }
 
     /// Closes what nobody has called for a while.
     pub fn close_idle(&self) {
         let now = self.clock.elapsed();
-        let idle: Vec<Entry> = {
+        let idle: Vec<OpenEntry> = {
             let mut open = self.lock();
             open.entries
                 .extract_if(|_, entry| {
-                    now.saturating_sub(entry.used) > IDLE && Arc::strong_count(&entry.database) == 1
+                    now.saturating_sub(entry.last_used) > IDLE_TIMEOUT && Arc::strong_count(&entry.database) == 1
                 })
                 .map(|(_, entry)| entry)
                 .collect()
@@ -284,18 +284,18 @@ impl Databases {
     }
 
     /// Has histories take what was committed, so that a crash blurs no more than the last minute.
-    pub fn remember(&self) {
+    pub fn record_history(&self) {
         let open: Vec<Arc<Database>> = {
             let open = self.lock();
             let databases = open.entries.values().map(|entry| &entry.database);
             databases.map(Arc::clone).collect()
         };
-        open.iter().for_each(|database| database.remember());
+        open.iter().for_each(|database| database.record_history());
     }
 
     /// Closes all databases, when what runs in them has ended. Blocks.
     pub fn close_all(&self) {
-        let entries: Vec<Entry> = self.lock().entries.drain().map(|(_, e)| e).collect();
+        let entries: Vec<OpenEntry> = self.lock().entries.drain().map(|(_, e)| e).collect();
         drop(entries);
     }
 
@@ -304,9 +304,9 @@ impl Databases {
         self.writers.await_closed();
     }
 
-    pub(super) fn settings(&self, id: &BackendId) -> Settings {
-        let clock = self.writers.terms().clock.clone();
-        Settings::new(self.files.path(id), self.most_bytes, clock, &self.watchdog)
+    pub(super) fn settings(&self, id: &BackendId) -> OpenSettings {
+        let clock = self.writers.history_settings().clock.clone();
+        OpenSettings::new(self.files.path(id), self.max_bytes, clock, &self.watchdog)
     }
 
     /// How many databases are open.
@@ -315,17 +315,17 @@ impl Databases {
         self.lock().entries.len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Open> {
+    fn lock(&self) -> MutexGuard<'_, OpenDatabases> {
         lock(&self.open)
     }
 }
 
 /// Makes room for another database. One that is in use stays; then there are more for a while.
-fn take_oldest(open: &mut HashMap<BackendId, Entry>) -> Option<Entry> {
+fn take_least_recent(open: &mut HashMap<BackendId, OpenEntry>) -> Option<OpenEntry> {
     let oldest = open
         .iter()
         .filter(|(_, entry)| Arc::strong_count(&entry.database) == 1)
-        .min_by_key(|(_, entry)| entry.used)
+        .min_by_key(|(_, entry)| entry.last_used)
         .map(|(id, _)| *id)?;
     open.remove(&oldest)
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use super::databases::Databases;
 use super::error::{RunError, internal};
-use super::handle::{Handle, Settings};
-use super::limits::MIGRATION;
-use super::migrate::{self, Migrated, Script, ScriptError};
-use super::pace::Lane;
+use super::connection::{TenantConnection, OpenSettings};
+use super::limits::MIGRATION_BUDGET_FACTOR;
+use super::migrate::{self, MigrationOutcome, Script, ScriptError};
+use super::timing::Lane;
 use super::run::prepare;
 use super::schema::{self, Schema};
 use svc_base::Stopwatch;
@@ -17,16 +17,16 @@ use svc_base::sqlite;
 
 /// A change to try.
 #[derive(Clone, Debug)]
-pub struct Trial {
+pub struct DryRunInput {
     /// The script to apply, if the schema is to change.
     pub script: Option<Script>,
     /// The statements that must go on to work.
-    pub statements: Vec<TrialStatement>,
+    pub statements: Vec<DryRunStatement>,
 }
 
 /// A statement that is tried after the change.
 #[derive(Clone, Debug)]
-pub struct TrialStatement {
+pub struct DryRunStatement {
     /// Name of the action.
     pub name: String,
     /// The statement itself.
@@ -37,15 +37,15 @@ pub struct TrialStatement {
 
 /// Effect that a change would have.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct DryRunOutcome {
     /// Effect of the script on the file, if there was one.
-    pub migrated: Option<Migrated>,
+    pub migrated: Option<MigrationOutcome>,
     /// The schema as it is.
     pub before: Schema,
     /// The schema as it would be.
     pub after: Schema,
     /// The statements that would not work, and why.
-    pub broken: Vec<(String, String)>,
+    pub broken_statements: Vec<(String, String)>,
 }
 
 impl Databases {
@@ -53,25 +53,25 @@ impl Databases {
     ///
     /// # Errors
     /// [`ScriptError`]: why the script would fail.
-    pub async fn dry_run(&self, id: BackendId, trial: Trial) -> Result<Outcome, ScriptError> {
+    pub async fn dry_run(&self, id: BackendId, trial: DryRunInput) -> Result<DryRunOutcome, ScriptError> {
         let settings = self.settings(&id);
-        let budget = self.limits.time * MIGRATION;
-        let attempt = move |reader: &Handle| Ok(attempt(reader, &settings, &trial, budget));
+        let budget = self.limits.time * MIGRATION_BUDGET_FACTOR;
+        let attempt = move |reader: &TenantConnection| Ok(attempt(reader, &settings, &trial, budget));
         self.get(id)?.with_reader(Lane::Long, attempt).await?
     }
 }
 
 fn attempt(
-    reader: &Handle,
-    settings: &Settings,
-    trial: &Trial,
+    reader: &TenantConnection,
+    settings: &OpenSettings,
+    trial: &DryRunInput,
     budget: Duration,
-) -> Result<Outcome, ScriptError> {
-    let copy = Handle::in_memory(settings, |connection| {
+) -> Result<DryRunOutcome, ScriptError> {
+    let copy = TenantConnection::in_memory(settings, |connection| {
         sqlite::copy_pages(&reader.connection, connection)
     })?;
     let watch = Stopwatch::start();
-    let look = |copy: &Handle| schema::schema(&copy.connection).map_err(internal);
+    let look = |copy: &TenantConnection| schema::read_schema(&copy.connection).map_err(internal);
     let before = look(&copy)?;
     let script = trial.script.as_ref();
     let migrated = script.map(|script| migrate::migrate(&copy, script, budget));
@@ -89,10 +89,10 @@ fn attempt(
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(Outcome {
+    Ok(DryRunOutcome {
         migrated,
         before,
         after,
-        broken,
+        broken_statements: broken,
     })
 }

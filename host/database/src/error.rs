@@ -2,8 +2,8 @@
 
 use rusqlite::ErrorCode;
 
-use super::meter::Exceeded;
-use super::place;
+use super::meter::ExceededLimit;
+use super::sql_tokens;
 use svc_base::sqlite::{Trouble, trouble};
 
 /// Why a statement did nothing.
@@ -46,7 +46,7 @@ pub enum RunError {
     Busy,
     /// It is nothing for the thread of a request: it runs again in a lane.
     #[error("the statement runs in a lane")]
-    Elsewhere,
+    NeedsLane,
     /// The database is gone.
     #[error("the database is closed")]
     Closed,
@@ -57,7 +57,7 @@ pub enum RunError {
 
 impl RunError {
     /// Tells an error of SQLite apart. `exceeded` is what the meter stopped the statement for, if it did.
-    pub(super) fn from_sqlite(error: rusqlite::Error, exceeded: Option<Exceeded>) -> Self {
+    pub(super) fn from_sqlite(error: rusqlite::Error, exceeded: Option<ExceededLimit>) -> Self {
         match trouble(&error) {
             Some(Trouble::Full) => return Self::DatabaseFull,
             Some(Trouble::DiskFull) => return Self::DiskFull,
@@ -75,7 +75,7 @@ impl RunError {
         };
         match code.code {
             ErrorCode::OperationInterrupted => match exceeded {
-                Some(Exceeded::Space) => Self::TooMuchSpace,
+                Some(ExceededLimit::Space) => Self::TooMuchSpace,
                 _ => Self::Timeout,
             },
             ErrorCode::ConstraintViolation => Self::Constraint(message),
@@ -99,7 +99,7 @@ impl RunError {
     }
 
     /// Classifies an error of a statement that SQLite took and that failed as it ran: its values are to blame then.
-    pub(super) fn from_running(error: rusqlite::Error, exceeded: Option<Exceeded>) -> Self {
+    pub(super) fn from_running(error: rusqlite::Error, exceeded: Option<ExceededLimit>) -> Self {
         let by_values = matches!(
             error.sqlite_error_code(),
             Some(ErrorCode::Unknown | ErrorCode::TooBig)
@@ -111,13 +111,13 @@ impl RunError {
     }
 
     /// Adds the place in `sql` that SQLite names and does not point to.
-    pub(super) fn located(self, sql: &str) -> Self {
+    pub(super) fn with_offset(self, sql: &str) -> Self {
         match self {
             Self::Refused {
                 reason,
                 offset: None,
             } => Self::Refused {
-                offset: place::find(sql, &reason),
+                offset: sql_tokens::find_error_offset(sql, &reason),
                 reason,
             },
             other => other,

@@ -9,16 +9,16 @@ use tokio::sync::oneshot;
 
 use super::databases::Databases;
 use super::error::{RunError, internal};
-use super::handle::{Handle, Settings};
-use super::limits::MIGRATION;
-use super::meter::Watch;
-use super::open::answer_of;
+use super::connection::{TenantConnection, OpenSettings};
+use super::limits::MIGRATION_BUDGET_FACTOR;
+use super::meter::WatchMode;
+use super::database::await_answer;
 use svc_base::ids::BackendId;
 use svc_base::sqlite;
 use svc_base::turns::Turn;
 
 /// The tables that only the platform has a use for.
-const INTERNAL: &str = "SELECT name FROM sqlite_schema WHERE type = 'table'
+const INTERNAL_TABLES_SQL: &str = "SELECT name FROM sqlite_schema WHERE type = 'table'
     AND name LIKE 'svc\\_%' ESCAPE '\\' AND name <> 'svc_payments' COLLATE NOCASE";
 
 impl Databases {
@@ -30,33 +30,33 @@ impl Databases {
     pub async fn export(&self, id: BackendId) -> Result<Vec<u8>, RunError> {
         let database = self.get(id)?;
         let owner = database.owner;
-        let budget = self.limits.time * MIGRATION;
+        let budget = self.limits.time * MIGRATION_BUDGET_FACTOR;
         let (answer, answered) = oneshot::channel();
         let turn = Turn::new();
         let begun = Arc::clone(&turn);
         let job = Box::new(move || {
             if begun.begin() {
-                let source = Handle::reader(&database.settings);
+                let source = TenantConnection::reader(&database.settings);
                 let file = source.and_then(|source| export(&source, &database.settings, budget));
                 // A caller that has gone away does not want it.
                 let _ = answer.send(file);
             }
         });
-        if !self.lanes.long(owner, job) {
+        if !self.lanes.queue_long(owner, job) {
             return Err(RunError::Busy);
         }
-        answer_of(answered, &turn).await
+        await_answer(answered, &turn).await
     }
 }
 
 /// Copies the pages into memory, and makes of them the file that is wanted.
-fn export(source: &Handle, settings: &Settings, budget: Duration) -> Result<Vec<u8>, RunError> {
+fn export(source: &TenantConnection, settings: &OpenSettings, budget: Duration) -> Result<Vec<u8>, RunError> {
     let mut copy = Connection::open_in_memory().map_err(internal)?;
     // What the schema calls may be called here, and nothing else.
-    let (meter, _walls) = settings.guard(&mut copy).map_err(internal)?;
+    let (meter, _authorizer) = settings.install_guards(&mut copy).map_err(internal)?;
     sqlite::copy_pages(&source.connection, &mut copy).map_err(internal)?;
-    meter.start(budget, Watch::InLane);
-    let stripped = strip(&copy);
+    meter.start(budget, WatchMode::InLane);
+    let stripped = remove_internal_tables(&copy);
     let exceeded = meter.stop();
     stripped.map_err(|error| match exceeded {
         Some(_) => RunError::from_sqlite(error, exceeded),
@@ -66,11 +66,11 @@ fn export(source: &Handle, settings: &Settings, budget: Duration) -> Result<Vec<
     Ok(file.to_vec())
 }
 
-fn strip(copy: &Connection) -> rusqlite::Result<()> {
+fn remove_internal_tables(copy: &Connection) -> rusqlite::Result<()> {
     copy.pragma_update(None, "foreign_keys", false)?;
     copy.pragma_update(None, "temp_store", "MEMORY")?;
     let internal: Vec<String> = copy
-        .prepare(INTERNAL)?
+        .prepare(INTERNAL_TABLES_SQL)?
         .query_map([], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     for name in internal {

@@ -10,21 +10,21 @@ use cap_std::fs::{Dir, DirBuilder, DirBuilderExt as _};
 use svc_base::ids::BackendId;
 
 /// The name of every database file.
-pub(super) const FILE: &str = "default.db";
+pub(super) const DATABASE_FILE: &str = "default.db";
 /// The name of its log. The log's index beside it is memory that happens to have a name.
-pub(super) const LOG: &str = "default.db-wal";
+pub(super) const LOG_FILE: &str = "default.db-wal";
 
 /// The directory of all databases; clones share it. Its functions block on the disk.
 #[derive(Clone, Debug)]
-pub struct Files {
+pub struct DatabaseFiles {
     dir: Arc<Dir>,
     /// Where `dir` is, resolved once.
     root: PathBuf,
 }
 
-impl Files {
+impl DatabaseFiles {
     /// The name of a database's file in its directory.
-    pub const NAME: &'static str = FILE;
+    pub const NAME: &'static str = DATABASE_FILE;
 
     /// Opens `directory`, which is made if it is missing.
     ///
@@ -39,7 +39,7 @@ impl Files {
     }
 
     /// Makes the directory of a new database, durably.
-    pub fn make(&self, id: &BackendId) -> io::Result<()> {
+    pub fn create_directory(&self, id: &BackendId) -> io::Result<()> {
         let mut private = DirBuilder::new();
         private.mode(0o700);
         self.dir.create_dir_with(id.to_string(), &private)?;
@@ -53,7 +53,7 @@ impl Files {
 
     /// Where a database's file is: an absolute path, as SQLite needs one.
     pub fn path(&self, id: &BackendId) -> PathBuf {
-        self.root.join(id.to_string()).join(FILE)
+        self.root.join(id.to_string()).join(DATABASE_FILE)
     }
 
     /// The directory of a database: of its file, its log, and its history.
@@ -62,10 +62,10 @@ impl Files {
     }
 
     /// How many bytes a database takes on the disk, its log included; its history is accounted for by itself.
-    pub fn bytes(&self, id: &BackendId) -> io::Result<u64> {
+    pub fn disk_bytes(&self, id: &BackendId) -> io::Result<u64> {
         let dir = self.directory(id)?;
         let mut bytes = 0;
-        for name in [FILE, LOG] {
+        for name in [DATABASE_FILE, LOG_FILE] {
             match dir.metadata(name) {
                 Ok(metadata) => bytes += metadata.len(),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}

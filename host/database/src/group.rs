@@ -8,77 +8,77 @@
 use std::time::Duration;
 
 use super::batch::BatchError;
-use super::committed::Replies;
+use super::pending_commits::Replies;
 use super::error::{RunError, internal};
-use super::handle::Handle;
-use super::limits::{ResultLimits, WAIT};
-use super::pace::{SHORT, worked};
+use super::connection::TenantConnection;
+use super::limits::{ResultLimits, QUEUE_TIMEOUT};
+use super::timing::{SHORT_BUDGET, thread_cpu_time};
 use super::run::ResultJson;
-use super::transaction::{abandon, begin, commit};
-use super::write::Write;
+use super::transaction::{roll_back, begin, commit};
+use super::pending_write::PendingWrite;
 use super::writer::Writer;
 use svc_base::{Stopwatch, fault};
 
 /// The most writes that share a commit.
-pub(super) const CALLERS: usize = 128;
+pub(super) const GROUP_MAX_WRITES: usize = 128;
 /// The most bytes of parameters that share a commit.
-pub(super) const BYTES: usize = 1 << 20;
+pub(super) const GROUP_MAX_BYTES: usize = 1 << 20;
 /// How long a group may go on taking writes in.
 const GROUP_TIME: Duration = Duration::from_millis(40);
 
 /// Work of a group that is to be done elsewhere.
 #[derive(Debug, Default)]
-pub(super) struct Unfinished {
+pub(super) struct UnfinishedWrites {
     /// Writes that take too long for a group.
-    pub(super) long: Vec<Write>,
+    pub(super) long: Vec<PendingWrite>,
     /// Writes that the group had no time for.
-    pub(super) rest: Vec<Write>,
+    pub(super) deferred: Vec<PendingWrite>,
 }
 
 /// Runs writes in one transaction, and commits it: that is the first step, and they are answered with the second. Those that were
 /// not kept are answered at once.
 pub(super) fn run_group(
     writer: &mut Writer,
-    writes: Vec<Write>,
+    writes: Vec<PendingWrite>,
     limits: &ResultLimits,
-) -> Unfinished {
-    let mut unfinished = Unfinished::default();
-    let mut waiting: Vec<Write> = writes.into_iter().filter(|w| w.turn.begin()).collect();
+) -> UnfinishedWrites {
+    let mut unfinished = UnfinishedWrites::default();
+    let mut waiting: Vec<PendingWrite> = writes.into_iter().filter(|w| w.turn.begin()).collect();
     // Savepoints cost as much as a small write: the first attempt goes without, in the hope that all is well.
-    let mut guarded = false;
+    let mut with_savepoints = false;
     let watch = Stopwatch::start();
     while !waiting.is_empty() {
-        let before = worked();
+        let before = thread_cpu_time();
         if watch.elapsed() > GROUP_TIME {
-            unfinished.rest.append(&mut waiting);
+            unfinished.deferred.append(&mut waiting);
             break;
         }
-        match attempt(
+        match try_commit(
             &writer.handle,
             &mut waiting,
             limits,
             &mut unfinished,
-            guarded,
+            with_savepoints,
         ) {
-            Err(Lost::Unguarded) => guarded = true,
+            Err(GroupFailure::NeedsSavepoints) => with_savepoints = true,
             Ok(results) => {
-                let touched = writer.handle.take_touched();
-                writer.committed(touched, Replies::Writes(waiting, results));
+                let touched = writer.handle.take_changed_tables();
+                writer.add_pending_commit(touched, Replies::Writes(waiting, results));
                 break;
             }
-            Err(Lost::To(offender, error)) => {
+            Err(GroupFailure::Write(offender, error)) => {
                 let offender = waiting.remove(offender);
                 if matches!(error.error, RunError::Timeout) {
                     // Else a busy machine has kept the thread from working, and the next run may be short again.
-                    if worked().saturating_sub(before) > SHORT / 2 {
-                        offender.pace.too_long();
+                    if thread_cpu_time().saturating_sub(before) > SHORT_BUDGET / 2 {
+                        offender.timing.record_too_long();
                     }
                     unfinished.long.push(offender);
                 } else {
                     offender.answer(Err(error));
                 }
             }
-            Err(Lost::Commit(error)) => {
+            Err(GroupFailure::Commit(error)) => {
                 for write in waiting {
                     write.answer(Err(error.clone().into()));
                 }
@@ -87,111 +87,111 @@ pub(super) fn run_group(
         }
     }
     // A rollback took the changes of these back, so they run again. Callers that gave up see their channel close.
-    unfinished.long.retain(|write| write.turn.wait_again(WAIT));
-    unfinished.rest.retain(|write| write.turn.wait_again(WAIT));
+    unfinished.long.retain(|write| write.turn.wait_again(QUEUE_TIMEOUT));
+    unfinished.deferred.retain(|write| write.turn.wait_again(QUEUE_TIMEOUT));
     unfinished
 }
 
 /// Runs a write alone, for as long as a statement may take, and commits it: the first step, as of a group.
-pub(super) fn run_alone(writer: &mut Writer, write: Write, limits: &ResultLimits) {
+pub(super) fn run_single_write(writer: &mut Writer, write: PendingWrite, limits: &ResultLimits) {
     if !write.turn.begin() {
         return;
     }
     let handle = &writer.handle;
-    handle.take_touched();
-    let (watch, before) = (Stopwatch::start(), worked());
+    handle.take_changed_tables();
+    let (watch, before) = (Stopwatch::start(), thread_cpu_time());
     let result = begin(handle)
         .map_err(BatchError::from)
         .and_then(|()| {
-            let json = write.work.run(handle, limits, limits.time)?;
+            let json = write.request.run(handle, limits, limits.time)?;
             commit_writes(handle)?;
             Ok(json)
         })
-        .inspect_err(|_| abandon(handle));
-    let worked = worked().saturating_sub(before);
-    write.pace.took(watch.elapsed(), Some(worked));
+        .inspect_err(|_| roll_back(handle));
+    let worked = thread_cpu_time().saturating_sub(before);
+    write.timing.record_run(watch.elapsed(), Some(worked));
     match result {
         Ok(json) => {
-            let touched = handle.take_touched();
-            writer.committed(touched, Replies::Writes(vec![write], vec![Ok(json)]));
+            let touched = handle.take_changed_tables();
+            writer.add_pending_commit(touched, Replies::Writes(vec![write], vec![Ok(json)]));
         }
         Err(error) => write.answer(Err(error)),
     }
 }
 
 /// How a shared transaction was lost.
-enum Lost {
+enum GroupFailure {
     /// To a write that failed while nothing guarded the others: it can be undone alone with savepoints.
-    Unguarded,
+    NeedsSavepoints,
     /// To the write with this number.
-    To(usize, BatchError),
+    Write(usize, BatchError),
     /// At its beginning or end, which is everybody's.
     Commit(RunError),
 }
 
 /// Runs all of `waiting` and commits: a result for each. Those that there is no time for are moved to `unfinished`.
-fn attempt(
-    handle: &Handle,
-    waiting: &mut Vec<Write>,
+fn try_commit(
+    handle: &TenantConnection,
+    waiting: &mut Vec<PendingWrite>,
     limits: &ResultLimits,
-    unfinished: &mut Unfinished,
-    guarded: bool,
-) -> Result<Vec<Result<ResultJson, BatchError>>, Lost> {
+    unfinished: &mut UnfinishedWrites,
+    with_savepoints: bool,
+) -> Result<Vec<Result<ResultJson, BatchError>>, GroupFailure> {
     // Those of an attempt that was lost.
-    handle.take_touched();
-    begin(handle).map_err(Lost::Commit)?;
+    handle.take_changed_tables();
+    begin(handle).map_err(GroupFailure::Commit)?;
     let watch = Stopwatch::start();
-    let alone = waiting.len() == 1;
+    let is_single = waiting.len() == 1;
     let mut results = Vec::with_capacity(waiting.len());
     for (number, write) in waiting.iter().enumerate() {
         if watch.elapsed() > GROUP_TIME {
             break;
         }
         let started = watch.elapsed();
-        if guarded {
-            handle.platform("SAVEPOINT caller").map_err(lost(handle))?;
+        if with_savepoints {
+            handle.execute_as_platform("SAVEPOINT caller").map_err(commit_failure(handle))?;
         }
-        let result = write.work.run(handle, limits, SHORT);
+        let result = write.request.run(handle, limits, SHORT_BUDGET);
         let took = watch.elapsed().saturating_sub(started);
-        write.pace.took(took, None);
+        write.timing.record_run(took, None);
         match &result {
-            Ok(_) if guarded => handle.platform("RELEASE caller").map_err(lost(handle))?,
+            Ok(_) if with_savepoints => handle.execute_as_platform("RELEASE caller").map_err(commit_failure(handle))?,
             Ok(_) => {}
-            Err(error) if alone || handle.is_idle() || matches!(error.error, RunError::Timeout) => {
+            Err(error) if is_single || handle.is_idle() || matches!(error.error, RunError::Timeout) => {
                 let error = error.clone();
-                abandon(handle);
-                return Err(Lost::To(number, error));
+                roll_back(handle);
+                return Err(GroupFailure::Write(number, error));
             }
-            Err(_) if guarded => {
+            Err(_) if with_savepoints => {
                 handle
-                    .platform("ROLLBACK TO caller")
-                    .and_then(|()| handle.platform("RELEASE caller"))
-                    .map_err(lost(handle))?;
+                    .execute_as_platform("ROLLBACK TO caller")
+                    .and_then(|()| handle.execute_as_platform("RELEASE caller"))
+                    .map_err(commit_failure(handle))?;
             }
             Err(_) => {
-                abandon(handle);
-                return Err(Lost::Unguarded);
+                roll_back(handle);
+                return Err(GroupFailure::NeedsSavepoints);
             }
         }
         results.push(result);
     }
-    unfinished.rest.extend(waiting.drain(results.len()..));
+    unfinished.deferred.extend(waiting.drain(results.len()..));
     commit_writes(handle).map_err(|error| {
-        abandon(handle);
-        Lost::Commit(error)
+        roll_back(handle);
+        GroupFailure::Commit(error)
     })?;
     Ok(results)
 }
 
-fn lost(handle: &Handle) -> impl FnOnce(rusqlite::Error) -> Lost + '_ {
+fn commit_failure(handle: &TenantConnection) -> impl FnOnce(rusqlite::Error) -> GroupFailure + '_ {
     |error| {
-        abandon(handle);
-        Lost::Commit(internal(error))
+        roll_back(handle);
+        GroupFailure::Commit(internal(error))
     }
 }
 
 /// Commits what visitors have written.
-fn commit_writes(handle: &Handle) -> Result<(), RunError> {
+fn commit_writes(handle: &TenantConnection) -> Result<(), RunError> {
     fault::point("write.run");
     commit(handle)?;
     fault::point("write.durable");

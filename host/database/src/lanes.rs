@@ -9,14 +9,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use super::shares::{Job, Owner, Share, Shares};
+use super::fair_queue::{Job, JobOwner, ThreadShare, FairQueue};
 use svc_base::sync::lock;
 use svc_base::threads::{Threads, lower_priority};
 
 /// Threads for short work; most of their time they wait for the disk.
 const SHORT_THREADS: usize = 8;
 /// How many of them a workspace may hold, and a database of it.
-const SHORT_SHARE: Share = Share {
+const SHORT_SHARE: ThreadShare = ThreadShare {
     workspace: 4,
     database: 2,
 };
@@ -25,8 +25,8 @@ const LONG_THREADS: usize = 4;
 
 /// The lanes of an installation. The last handle to go finishes what is queued and joins the threads.
 pub(super) struct Lanes {
-    short: Arc<Queue>,
-    long: Arc<Queue>,
+    short: Arc<LaneQueue>,
+    long: Arc<LaneQueue>,
     threads: Threads,
 }
 
@@ -37,23 +37,23 @@ impl fmt::Debug for Lanes {
 }
 
 /// Queue from which threads take their work.
-struct Queue {
-    state: Mutex<State>,
+struct LaneQueue {
+    state: Mutex<LaneState>,
     changed: Condvar,
 }
 
-struct State {
-    work: Shares,
+struct LaneState {
+    work: FairQueue,
     /// How many threads wait for work.
     idle: usize,
     closed: bool,
 }
 
-impl Queue {
+impl LaneQueue {
     fn new() -> Arc<Self> {
         Arc::new(Self {
-            state: Mutex::new(State {
-                work: Shares::default(),
+            state: Mutex::new(LaneState {
+                work: FairQueue::default(),
                 idle: 0,
                 closed: false,
             }),
@@ -61,30 +61,30 @@ impl Queue {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LaneState> {
         lock(&self.state)
     }
 
     /// Works until the queue is closed and empty; nobody holds more threads than its share.
-    fn work(&self, share: Share) {
+    fn run_worker(&self, share: ThreadShare) {
         let mut done = None;
-        while let Some((owner, job)) = self.next(share, done) {
-            perform(job);
+        while let Some((owner, job)) = self.next_job(share, done) {
+            run_job(job);
             done = Some(owner);
         }
     }
 
     /// The next piece of work, once there is some, for a thread that has `done` a piece of somebody's.
-    fn next(&self, share: Share, done: Option<Owner>) -> Option<(Owner, Job)> {
+    fn next_job(&self, share: ThreadShare, done: Option<JobOwner>) -> Option<(JobOwner, Job)> {
         let mut state = self.lock();
         if let Some(owner) = done {
-            state.work.done(owner);
+            state.work.finish(owner);
         }
         loop {
             if let Some(job) = state.work.take(share) {
                 // A thread that takes work sees to it that what is left is taken, too: so a thread that goes on by itself,
                 // which is most often all that is to be done, wakes nobody for nothing.
-                if state.idle > 0 && state.work.has_some(share) {
+                if state.idle > 0 && state.work.has_work(share) {
                     self.changed.notify_one();
                 }
                 return Some(job);
@@ -101,9 +101,9 @@ impl Queue {
         }
     }
 
-    fn add(&self, owner: Owner, job: Job, first: bool) -> bool {
+    fn push(&self, owner: JobOwner, job: Job, first: bool) -> bool {
         let mut state = self.lock();
-        let added = state.work.add(owner, job, first);
+        let added = state.work.push(owner, job, first);
         if state.idle > 0 {
             self.changed.notify_one();
         }
@@ -111,8 +111,8 @@ impl Queue {
     }
 
     /// Adds work at the end of a piece of work of this queue, whose thread looks for more right away.
-    fn add_at_end(&self, owner: Owner, job: Job) {
-        self.lock().work.add(owner, job, true);
+    fn push_without_wakeup(&self, owner: JobOwner, job: Job) {
+        self.lock().work.push(owner, job, true);
     }
 
     fn close(&self) {
@@ -128,23 +128,23 @@ impl Lanes {
     /// When the system has none to give.
     pub(super) fn start() -> std::io::Result<Self> {
         let mut lanes = Self {
-            short: Queue::new(),
-            long: Queue::new(),
+            short: LaneQueue::new(),
+            long: LaneQueue::new(),
             threads: Threads::default(),
         };
         for number in 0..SHORT_THREADS {
             let (name, queue) = (format!("sql-short-{number}"), Arc::clone(&lanes.short));
-            let work = move || queue.work(SHORT_SHARE);
+            let work = move || queue.run_worker(SHORT_SHARE);
             lanes.threads.start(name, None, work)?;
         }
         let processors = thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let long_threads = processors.max(LONG_THREADS);
-        let share = Share::of_long(long_threads);
+        let share = ThreadShare::for_long_work(long_threads);
         for number in 0..long_threads {
             let (name, queue) = (format!("sql-long-{number}"), Arc::clone(&lanes.long));
             let work = move || {
                 lower_priority();
-                queue.work(share);
+                queue.run_worker(share);
             };
             lanes.threads.start(name, None, work)?;
         }
@@ -152,23 +152,23 @@ impl Lanes {
     }
 
     /// Queues short work of a database; returns false when too much of it waits already.
-    pub(super) fn short(&self, owner: Owner, job: Job) -> bool {
-        self.short.add(owner, job, false)
+    pub(super) fn queue_short(&self, owner: JobOwner, job: Job) -> bool {
+        self.short.push(owner, job, false)
     }
 
     /// Queues what a database must have done soon, of which there is one piece at a time: before its other short work.
-    pub(super) fn soon(&self, owner: Owner, job: Job) {
-        self.short.add(owner, job, true);
+    pub(super) fn queue_urgent(&self, owner: JobOwner, job: Job) {
+        self.short.push(owner, job, true);
     }
 
     /// Queues work at the end of a piece of short work.
-    pub(super) fn soon_after_short(&self, owner: Owner, job: Job) {
-        self.short.add_at_end(owner, job);
+    pub(super) fn queue_urgent_after_short(&self, owner: JobOwner, job: Job) {
+        self.short.push_without_wakeup(owner, job);
     }
 
     /// Queues long work of a database; returns false when too much of it waits already.
-    pub(super) fn long(&self, owner: Owner, job: Job) -> bool {
-        self.long.add(owner, job, false)
+    pub(super) fn queue_long(&self, owner: JobOwner, job: Job) -> bool {
+        self.long.push(owner, job, false)
     }
 }
 
@@ -180,7 +180,7 @@ impl Drop for Lanes {
 }
 
 /// Runs a job; one that panics is answered by the drop of its channel, and its thread goes on.
-fn perform(job: Job) {
+fn run_job(job: Job) {
     if catch_unwind(AssertUnwindSafe(job)).is_err() {
         tracing::error!("work on a tenant's database panicked");
     }

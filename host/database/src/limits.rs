@@ -11,9 +11,9 @@ pub(super) const PATTERN_BYTES: i32 = 1000;
 /// Size of a database's pages, in bytes.
 pub(super) const PAGE_BYTES: u64 = 4096;
 /// How long a call waits to begin.
-pub(super) const WAIT: Duration = Duration::from_secs(5);
+pub(super) const QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
 /// A migration may run as long as this many statements.
-pub(super) const MIGRATION: u32 = 5;
+pub(super) const MIGRATION_BUDGET_FACTOR: u32 = 5;
 
 /// Limits of the databases of an installation.
 #[derive(Clone, Copy, Debug)]

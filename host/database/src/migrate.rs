@@ -5,21 +5,21 @@ use std::time::Duration;
 use rusqlite::{Connection, params};
 
 use super::advice::with_advice;
-use super::cost::Cost;
+use super::cost::StatementCost;
 use super::error::{RunError, internal};
-use super::handle::{Failure, Handle};
+use super::connection::{StatementFailure, TenantConnection};
 use super::limits::VALUE_BYTES;
-use super::place::made;
-use super::schema::{Marker, markers};
-use super::sound::{self, Fault};
-use super::transaction::{abandon, begin, commit};
-use super::walls::Role;
-use super::warnings::{SchemaWarning, warnings};
+use super::sql_tokens::created_name;
+use super::schema::{MigrationMarker, read_markers};
+use super::schema_faults::{self, SchemaFault};
+use super::transaction::{roll_back, begin, commit};
+use super::authorizer::StatementRole;
+use super::warnings::{SchemaWarning, find_warnings};
 use svc_base::fault;
 
 /// Tables that every database has from its beginning: the mirror of payments, which the platform derives, and the
 /// markers of migrations.
-pub(super) const HOUSE: &str = "
+pub(super) const PLATFORM_TABLES_SQL: &str = "
 CREATE TABLE svc_payments (
     session_id TEXT NOT NULL UNIQUE,
     price_id TEXT NOT NULL,
@@ -37,7 +37,7 @@ CREATE TABLE svc_migrations (
 ) STRICT;";
 
 /// The most columns of a table.
-const COLUMNS: u32 = 500;
+const MAX_COLUMNS: u32 = 500;
 
 /// A script, as the gate allowed it.
 #[derive(Clone, Debug)]
@@ -71,46 +71,46 @@ impl From<RunError> for ScriptError {
 
 /// Effect of a migration on the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Migrated {
+pub enum MigrationOutcome {
     /// It was applied now, and brought something that somebody should look at.
-    Applied(Marker, Vec<SchemaWarning>),
+    Applied(MigrationMarker, Vec<SchemaWarning>),
     /// It had been applied before.
-    Found(Marker),
+    AlreadyApplied(MigrationMarker),
 }
 
 /// Makes a new database of what every one has and of its first script.
-pub(super) fn create(
-    handle: &Handle,
+pub(super) fn create_database(
+    handle: &TenantConnection,
     script: &Script,
     budget: Duration,
 ) -> Result<(), ScriptError> {
     begin(handle)?;
-    handle.connection.execute_batch(HOUSE).map_err(internal)?;
-    apply(handle, script, budget)?;
-    check_sound(handle, script, &[], budget)?;
-    mark(handle, 1, &script.checksum)?;
+    handle.connection.execute_batch(PLATFORM_TABLES_SQL).map_err(internal)?;
+    apply_script(handle, script, budget)?;
+    check_new_faults(handle, script, &[], budget)?;
+    insert_marker(handle, 1, &script.checksum)?;
     Ok(commit(handle)?)
 }
 
 /// Applies a script, unless it has been applied already.
 pub(super) fn migrate(
-    handle: &Handle,
+    handle: &TenantConnection,
     script: &Script,
     budget: Duration,
-) -> Result<Migrated, ScriptError> {
-    let before = markers(&handle.connection).map_err(internal)?;
+) -> Result<MigrationOutcome, ScriptError> {
+    let before = read_markers(&handle.connection).map_err(internal)?;
     if let Some(marker) = before.iter().find(|m| m.checksum == script.checksum) {
-        return Ok(Migrated::Found(marker.clone()));
+        return Ok(MigrationOutcome::AlreadyApplied(marker.clone()));
     }
     let version = before.last().map_or(1, |marker| marker.version + 1);
-    let known = sound::faults(handle, budget)?;
-    let said = warnings(&handle.connection).map_err(internal)?;
+    let known = schema_faults::find_faults(handle, budget)?;
+    let said = find_warnings(&handle.connection).map_err(internal)?;
     begin(handle)?;
-    let done = apply(handle, script, budget)
-        .and_then(|()| check_sound(handle, script, &known, budget))
-        .and_then(|()| mark(handle, version, &script.checksum))
+    let done = apply_script(handle, script, budget)
+        .and_then(|()| check_new_faults(handle, script, &known, budget))
+        .and_then(|()| insert_marker(handle, version, &script.checksum))
         .and_then(|()| {
-            let mut new = warnings(&handle.connection).map_err(internal)?;
+            let mut new = find_warnings(&handle.connection).map_err(internal)?;
             new.retain(|warning| !said.contains(warning));
             fault::point("migrate.applied");
             commit(handle)?;
@@ -120,30 +120,30 @@ pub(super) fn migrate(
         Ok(new) => {
             fault::point("migrate.committed");
             let checksum = script.checksum.clone();
-            Ok(Migrated::Applied(Marker { version, checksum }, new))
+            Ok(MigrationOutcome::Applied(MigrationMarker { version, checksum }, new))
         }
         Err(error) => {
-            abandon(handle);
+            roll_back(handle);
             Err(error)
         }
     }
 }
 
 /// Refuses a script that brings what cannot be worked with; `known` was so before.
-fn check_sound(
-    handle: &Handle,
+fn check_new_faults(
+    handle: &TenantConnection,
     script: &Script,
-    known: &[Fault],
+    known: &[SchemaFault],
     budget: Duration,
 ) -> Result<(), ScriptError> {
-    let found = sound::faults(handle, budget)?;
+    let found = schema_faults::find_faults(handle, budget)?;
     let Some(fault) = found.into_iter().find(|fault| !known.contains(fault)) else {
         return Ok(());
     };
     let mut statements = script.statements.iter();
     let blamed = statements.rposition(|range| {
         let sql = script.sql.get(range.clone()).unwrap_or_default();
-        made(sql).is_some_and(|name| name == fault.name)
+        created_name(sql).is_some_and(|name| name == fault.name)
     });
     // What an older view or table comes to is the doing of the script as a whole.
     let statement = Some(blamed.unwrap_or(script.statements.len().saturating_sub(1)));
@@ -156,7 +156,7 @@ fn check_sound(
 }
 
 /// Leaves the marker of a migration in the file.
-pub(super) fn mark(handle: &Handle, version: u32, checksum: &str) -> Result<(), ScriptError> {
+pub(super) fn insert_marker(handle: &TenantConnection, version: u32, checksum: &str) -> Result<(), ScriptError> {
     handle
         .connection
         .execute(
@@ -168,24 +168,24 @@ pub(super) fn mark(handle: &Handle, version: u32, checksum: &str) -> Result<(), 
 }
 
 /// Runs a script's statements one by one; the whole has one budget.
-pub(super) fn apply(handle: &Handle, script: &Script, budget: Duration) -> Result<(), ScriptError> {
+pub(super) fn apply_script(handle: &TenantConnection, script: &Script, budget: Duration) -> Result<(), ScriptError> {
     let (mut running, mut sql) = (0, "");
-    let result = handle.tenant(Role::Migrate, budget, |connection| {
+    let result = handle.run_as_tenant(StatementRole::Migrate, budget, |connection| {
         for (number, range) in script.statements.iter().enumerate() {
             running = number;
             sql = script.sql.get(range.clone()).unwrap_or_default();
             let mut statement = connection.prepare(sql)?;
-            handle.bound_values(longest(connection, sql)?)?;
+            handle.limit_value_length(value_limit(connection, sql)?)?;
             // A seed may answer rows; running it to its end is all that matters.
             let mut rows = statement.raw_query();
             while rows.next()?.is_some() {}
             // SQLite reads its schema by the bound, too.
-            handle.bound_values(VALUE_BYTES)?;
+            handle.limit_value_length(VALUE_BYTES)?;
         }
-        Ok::<_, Failure>(())
+        Ok::<_, StatementFailure>(())
     });
     result
-        .map_err(|error| advised(error.located(sql)))
+        .map_err(|error| add_advice(error.with_offset(sql)))
         .and_then(|()| check_schema(handle))
         .map_err(|error| ScriptError {
             statement: Some(running),
@@ -194,7 +194,7 @@ pub(super) fn apply(handle: &Handle, script: &Script, budget: Duration) -> Resul
 }
 
 /// Adds advice on how to go on.
-fn advised(error: RunError) -> RunError {
+fn add_advice(error: RunError) -> RunError {
     match error {
         RunError::Refused { reason, offset } => RunError::Refused {
             reason: with_advice(reason),
@@ -205,14 +205,14 @@ fn advised(error: RunError) -> RunError {
 }
 
 /// How long values may be for a statement of a script: what goes through rows is bounded as a call is.
-fn longest(connection: &Connection, sql: &str) -> rusqlite::Result<i32> {
+fn value_limit(connection: &Connection, sql: &str) -> rusqlite::Result<i32> {
     let mut words = sql.split_ascii_whitespace();
     let first = words.next().unwrap_or_default();
     let goes_through_rows = !first.eq_ignore_ascii_case("ALTER")
         && (!first.eq_ignore_ascii_case("CREATE")
             || words.take(2).any(|word| word.eq_ignore_ascii_case("INDEX")));
     if goes_through_rows {
-        Ok(Cost::of(connection, sql)?.lane)
+        Ok(StatementCost::of(connection, sql)?.lane_value_limit)
     } else {
         Ok(VALUE_BYTES)
     }
@@ -220,13 +220,13 @@ fn longest(connection: &Connection, sql: &str) -> rusqlite::Result<i32> {
 
 /// Refuses what no statement is to blame for alone: references to the platform's tables, which SQLite's authorizer is not
 /// asked about and which would stand against the platform's own writes; and tables so wide that every `*` is costly.
-fn check_schema(handle: &Handle) -> Result<(), RunError> {
+fn check_schema(handle: &TenantConnection) -> Result<(), RunError> {
     let refers =
         "SELECT EXISTS (SELECT 1 FROM sqlite_schema AS t, pragma_foreign_key_list(t.name) AS k
         WHERE t.type = 'table' AND k.\"table\" LIKE 'svc\\_%' ESCAPE '\\')";
     let wide = format!(
         "SELECT EXISTS (SELECT 1 FROM sqlite_schema AS t WHERE t.type = 'table'
-            AND (SELECT count(*) FROM pragma_table_xinfo(t.name)) > {COLUMNS})"
+            AND (SELECT count(*) FROM pragma_table_xinfo(t.name)) > {MAX_COLUMNS})"
     );
     for (sql, reason) in [
         (
@@ -235,7 +235,7 @@ fn check_schema(handle: &Handle) -> Result<(), RunError> {
         ),
         (
             wide.as_str(),
-            format!("a table has more than {COLUMNS} columns, which is the most"),
+            format!("a table has more than {MAX_COLUMNS} columns, which is the most"),
         ),
     ] {
         let found = handle.connection.query_row(sql, [], |row| row.get(0));

@@ -7,40 +7,40 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::error::{RunError, internal};
-use super::handle::Handle;
-use super::open::{Database, answer_of};
-use super::pace::{DELAYED, INLINE, Lane, Pace, SHORT, worked};
-use super::run::{Call, ResultJson, prepare, run, run_inline};
-use super::touched::Tables;
+use super::connection::TenantConnection;
+use super::database::{Database, await_answer};
+use super::timing::{DELAYED_BUDGET, INLINE_BUDGET, Lane, StatementTiming, SHORT_BUDGET, thread_cpu_time};
+use super::run::{StatementCall, ResultJson, prepare, run, run_inline};
+use super::changed_tables::StatementTables;
 use svc_base::Stopwatch;
 use svc_base::turns::Turn;
 
 impl Database {
-    pub(super) async fn read(&self, call: Call, pace: &Arc<Pace>) -> Result<ResultJson, RunError> {
-        let lane = pace.lane();
+    pub(super) async fn read(&self, call: StatementCall, timing: &Arc<StatementTiming>) -> Result<ResultJson, RunError> {
+        let lane = timing.lane();
         if lane == Lane::Inline {
-            match self.read_here(&call, pace) {
+            match self.read_inline(&call, timing) {
                 // What was too long for this thread may be short enough for the next: a busy machine stops what it delays.
-                Err(RunError::Elsewhere | RunError::Timeout) => {}
+                Err(RunError::NeedsLane | RunError::Timeout) => {}
                 result => return result,
             }
         }
-        self.read_in_lanes(call, pace, lane, |json, _| json).await
+        self.read_in_lanes(call, timing, lane, |json, _| json).await
     }
 
     /// Runs a read in a lane; returns what `seal` makes of its result, and the tables that it reads, if they are known.
     ///
     /// # Errors
     /// [`RunError`].
-    pub async fn watch<T: Send + 'static>(
+    pub async fn read_with_tables<T: Send + 'static>(
         &self,
-        call: Call,
-        pace: &Arc<Pace>,
+        call: StatementCall,
+        timing: &Arc<StatementTiming>,
         seal: impl Fn(ResultJson) -> T + Clone + Send + 'static,
-    ) -> Result<(T, Option<Arc<Tables>>), RunError> {
+    ) -> Result<(T, Option<Arc<StatementTables>>), RunError> {
         let sql = Arc::clone(&call.sql);
-        let sealed = move |json, reader: &Handle| (seal(json), reader.tables(&sql));
-        let seen = self.read_in_lanes(call, pace, pace.lane(), sealed).await;
+        let sealed = move |json, reader: &TenantConnection| (seal(json), reader.known_tables(&sql));
+        let seen = self.read_in_lanes(call, timing, timing.lane(), sealed).await;
         seen.map_err(|error| match error {
             RunError::DatabaseFull => RunError::DiskFull,
             other => other,
@@ -48,21 +48,21 @@ impl Database {
     }
 
     /// Reads on the thread of the request, if a connection is free that knows the statement.
-    fn read_here(&self, call: &Call, pace: &Pace) -> Result<ResultJson, RunError> {
-        let Some(reader) = self.readers.idle(&self.settings)? else {
-            return Err(RunError::Elsewhere);
+    fn read_inline(&self, call: &StatementCall, timing: &StatementTiming) -> Result<ResultJson, RunError> {
+        let Some(reader) = self.readers.try_acquire(&self.settings)? else {
+            return Err(RunError::NeedsLane);
         };
-        let mut result = Err(RunError::Elsewhere);
+        let mut result = Err(RunError::NeedsLane);
         // One that has yet to be looked into is prepared in a lane.
         if let Some(cost) = reader.known_cost(&call.sql) {
             let watch = Stopwatch::start();
-            result = run_inline(&reader, call, cost, &self.limits, INLINE);
+            result = run_inline(&reader, call, cost, &self.limits, INLINE_BUDGET);
             match result {
-                Err(RunError::Elsewhere) => pace.set_aside(),
-                _ => pace.took(watch.elapsed(), None),
+                Err(RunError::NeedsLane) => timing.avoid_inline(),
+                _ => timing.record_run(watch.elapsed(), None),
             }
         }
-        self.readers.put_back(reader);
+        self.readers.release(reader);
         result
     }
 
@@ -70,44 +70,44 @@ impl Database {
     /// result.
     async fn read_in_lanes<T: Send + 'static>(
         &self,
-        call: Call,
-        pace: &Arc<Pace>,
+        call: StatementCall,
+        timing: &Arc<StatementTiming>,
         lane: Lane,
-        make: impl Fn(ResultJson, &Handle) -> T + Clone + Send + 'static,
+        make: impl Fn(ResultJson, &TenantConnection) -> T + Clone + Send + 'static,
     ) -> Result<T, RunError> {
         if lane != Lane::Long {
-            for budget in [SHORT, DELAYED] {
+            for budget in [SHORT_BUDGET, DELAYED_BUDGET] {
                 let short =
-                    self.queue_read(call.clone(), pace, (Lane::Short, budget), make.clone());
+                    self.queue_read(call.clone(), timing, (Lane::Short, budget), make.clone());
                 let (result, worked) = short.await?;
                 match result {
                     // Others have kept its thread from working.
-                    Err(RunError::Timeout) if worked < SHORT / 2 => {}
+                    Err(RunError::Timeout) if worked < SHORT_BUDGET / 2 => {}
                     Err(RunError::Timeout) => break,
                     result => return result,
                 }
             }
-            pace.too_long();
+            timing.record_too_long();
         }
         let long = (Lane::Long, self.limits.time);
-        self.queue_read(call, pace, long, make).await?.0
+        self.queue_read(call, timing, long, make).await?.0
     }
 
     /// Reads in a lane; returns the result, and how long its thread has worked for it.
     async fn queue_read<T: Send + 'static>(
         &self,
-        call: Call,
-        pace: &Arc<Pace>,
+        call: StatementCall,
+        timing: &Arc<StatementTiming>,
         (lane, budget): (Lane, Duration),
-        make: impl Fn(ResultJson, &Handle) -> T + Send + 'static,
+        make: impl Fn(ResultJson, &TenantConnection) -> T + Send + 'static,
     ) -> Result<(Result<T, RunError>, Duration), RunError> {
-        let (pace, limits) = (Arc::clone(pace), self.limits);
+        let (timing, limits) = (Arc::clone(timing), self.limits);
         let budget = budget.min(limits.time);
         self.with_reader(lane, move |reader| {
-            let (watch, before) = (Stopwatch::start(), worked());
+            let (watch, before) = (Stopwatch::start(), thread_cpu_time());
             let result = run(reader, &call, &limits, budget);
-            let worked = worked().saturating_sub(before);
-            pace.took(watch.elapsed(), Some(worked));
+            let worked = thread_cpu_time().saturating_sub(before);
+            timing.record_run(watch.elapsed(), Some(worked));
             Ok((result.map(|json| make(json, reader)), worked))
         })
         .await
@@ -143,16 +143,16 @@ impl Database {
     pub(super) async fn with_reader<T: Send + 'static>(
         &self,
         lane: Lane,
-        work: impl FnOnce(&Handle) -> Result<T, RunError> + Send + 'static,
+        work: impl FnOnce(&TenantConnection) -> Result<T, RunError> + Send + 'static,
     ) -> Result<T, RunError> {
         let (answer, answered) = oneshot::channel();
         let turn = Turn::new();
-        let (me, begun) = (self.myself()?, Arc::clone(&turn));
+        let (me, begun) = (self.upgrade_self()?, Arc::clone(&turn));
         let job = Box::new(move || {
             if begun.begin() {
-                let result = me.readers.take(&me.settings).and_then(|reader| {
+                let result = me.readers.acquire(&me.settings).and_then(|reader| {
                     let result = work(&reader);
-                    me.readers.put_back(reader);
+                    me.readers.release(reader);
                     result
                 });
                 // A caller that has gone away does not want it.
@@ -160,13 +160,13 @@ impl Database {
             }
         });
         let queued = if lane == Lane::Long {
-            self.lanes.long(self.owner, job)
+            self.lanes.queue_long(self.owner, job)
         } else {
-            self.lanes.short(self.owner, job)
+            self.lanes.queue_short(self.owner, job)
         };
         if !queued {
             return Err(RunError::Busy);
         }
-        answer_of(answered, &turn).await
+        await_answer(answered, &turn).await
     }
 }

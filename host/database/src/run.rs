@@ -5,21 +5,21 @@ use std::time::Duration;
 
 use rusqlite::{CachedStatement, Connection, ErrorCode, Row, Rows, Statement, StatementStatus};
 
-use super::columns::Columns;
-use super::cost::Cost;
+use super::columns::ResultColumns;
+use super::cost::StatementCost;
 use super::error::{RunError, internal};
-use super::handle::{Failure, Handle};
+use super::connection::{StatementFailure, TenantConnection};
 use super::limits::ResultLimits;
-use super::meter::{Deadline, Watch};
+use super::meter::{Deadline, WatchMode};
 use super::values::{self, Params, Value};
-use super::walls::Role;
+use super::authorizer::StatementRole;
 
 /// The largest statement that a connection keeps prepared, in bytes.
-const KEPT_BYTES: i32 = 128 << 10;
+const MAX_CACHED_STATEMENT_BYTES: i32 = 128 << 10;
 
 /// A statement to run, as the gate allowed it.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct StatementCall {
     /// The one statement, without what follows it.
     pub sql: Arc<str>,
     /// Whether it changes rows.
@@ -36,60 +36,60 @@ pub(super) type FirstRow = Params;
 
 /// Runs a statement in a lane, within `budget`.
 pub(super) fn run(
-    handle: &Handle,
-    call: &Call,
+    handle: &TenantConnection,
+    call: &StatementCall,
     limits: &ResultLimits,
     budget: Duration,
 ) -> Result<ResultJson, RunError> {
-    run_watched(handle, call, limits, (budget, None), None)
+    run_call(handle, call, limits, (budget, None), None)
 }
 
-/// Runs a statement, and puts its first row into `kept` too.
-pub(super) fn run_keeping(
-    handle: &Handle,
-    call: &Call,
+/// Runs a statement, and puts its first row into `kept_row` too.
+pub(super) fn run_with_first_row(
+    handle: &TenantConnection,
+    call: &StatementCall,
     limits: &ResultLimits,
     budget: Duration,
-    kept: Option<&mut FirstRow>,
+    kept_row: Option<&mut FirstRow>,
 ) -> Result<ResultJson, RunError> {
-    run_watched(handle, call, limits, (budget, None), kept)
+    run_call(handle, call, limits, (budget, None), kept_row)
 }
 
 /// Runs a statement of a known cost on the thread of a request, within `budget`: a cheap one, else it is for a lane.
 pub(super) fn run_inline(
-    handle: &Handle,
-    call: &Call,
-    cost: Cost,
+    handle: &TenantConnection,
+    call: &StatementCall,
+    cost: StatementCost,
     limits: &ResultLimits,
     budget: Duration,
 ) -> Result<ResultJson, RunError> {
-    run_watched(handle, call, limits, (budget, Some(cost)), None)
+    run_call(handle, call, limits, (budget, Some(cost)), None)
 }
 
-fn run_watched(
-    handle: &Handle,
-    call: &Call,
+fn run_call(
+    handle: &TenantConnection,
+    call: &StatementCall,
     limits: &ResultLimits,
-    (budget, inline): (Duration, Option<Cost>),
-    kept: Option<&mut FirstRow>,
+    (budget, inline): (Duration, Option<StatementCost>),
+    kept_row: Option<&mut FirstRow>,
 ) -> Result<ResultJson, RunError> {
-    let role = if call.writes { Role::Write } else { Role::Read };
+    let role = if call.writes { StatementRole::Write } else { StatementRole::Read };
     let watch = match inline {
-        Some(_) => Watch::Closely,
-        None => Watch::InLane,
+        Some(_) => WatchMode::Closely,
+        None => WatchMode::InLane,
     };
-    let result = handle.watched(role, budget, watch, |connection| {
+    let result = handle.run_metered(role, budget, watch, |connection| {
         let longest = match inline {
-            Some(cost) => cost.inline.ok_or(RunError::Elsewhere)?,
-            None => handle.cost(&call.sql)?.lane,
+            Some(cost) => cost.inline_value_limit.ok_or(RunError::NeedsLane)?,
+            None => handle.cost(&call.sql)?.lane_value_limit,
         };
         if call.writes {
-            handle.touch(&call.sql);
+            handle.note_changed_tables(&call.sql);
         }
         // Only then the bound: SQLite reads its schema by it, too.
         let mut statement = connection.prepare_cached(&call.sql)?;
-        handle.bound_values(longest)?;
-        bind(&mut statement, &call.params).map_err(Failure::Running)?;
+        handle.limit_value_length(longest)?;
+        bind(&mut statement, &call.params).map_err(StatementFailure::Running)?;
         let mut out = Vec::with_capacity(256);
         out.extend_from_slice(b"{\"rows\":[");
         let written = write_rows(
@@ -98,37 +98,37 @@ fn run_watched(
             &mut statement.raw_query(),
             limits,
             &handle.deadline(),
-            kept,
+            kept_row,
         );
-        let written = written.map_err(|failure| as_it_ran(connection, &call.sql, failure))?;
+        let written = written.map_err(|failure| classify_run_failure(connection, &call.sql, failure))?;
         // Only now: a statement that was prepared before a migration learns its columns when it runs.
         let columns = written.columns;
-        let columns = columns.map_or_else(|| Columns::of(&call.sql, &statement), Ok)?;
+        let columns = columns.map_or_else(|| ResultColumns::of(&call.sql, &statement), Ok)?;
         out.extend_from_slice(b"],\"columns\":");
         columns.write(&mut out);
         if is_large(&statement) {
             statement.discard();
         }
-        finish(&mut out, connection, call.writes, written.truncated);
+        write_result_end(&mut out, connection, call.writes, written.truncated);
         if out.len() > limits.bytes {
             return Err(RunError::ResultTooLarge.into());
         }
         Ok(out)
     });
-    result.map_err(|error| error.located(&call.sql))
+    result.map_err(|error| error.with_offset(&call.sql))
 }
 
 /// Why a statement failed as it ran. One that was prepared before a migration is prepared again when it runs: where SQLite
 /// does not take it any more, the statement is to blame and not its values.
-fn as_it_ran(connection: &Connection, sql: &str, failure: Failure) -> Failure {
+fn classify_run_failure(connection: &Connection, sql: &str, failure: StatementFailure) -> StatementFailure {
     match failure {
-        Failure::Sqlite(error) if error.sqlite_error_code() == Some(ErrorCode::Unknown) => {
+        StatementFailure::Sqlite(error) if error.sqlite_error_code() == Some(ErrorCode::Unknown) => {
             match connection.prepare(sql) {
-                Ok(_) => Failure::Running(error),
-                Err(refused) => Failure::Sqlite(refused),
+                Ok(_) => StatementFailure::Running(error),
+                Err(refused) => StatementFailure::Sqlite(refused),
             }
         }
-        Failure::Sqlite(error) => Failure::Running(error),
+        StatementFailure::Sqlite(error) => StatementFailure::Running(error),
         told => told,
     }
 }
@@ -136,25 +136,25 @@ fn as_it_ran(connection: &Connection, sql: &str, failure: Failure) -> Failure {
 /// Whether a statement that runs for the first time is too large to be kept prepared.
 fn is_large(statement: &Statement<'_>) -> bool {
     statement.get_status(StatementStatus::Run) <= 1
-        && statement.get_status(StatementStatus::MemUsed) > KEPT_BYTES
+        && statement.get_status(StatementStatus::MemUsed) > MAX_CACHED_STATEMENT_BYTES
 }
 
 /// Has SQLite prepare a statement within `budget`, without running it: whether it could run against the schema as it is.
 pub(super) fn prepare(
-    handle: &Handle,
+    handle: &TenantConnection,
     sql: &str,
     writes: bool,
     budget: Duration,
 ) -> Result<(), RunError> {
-    let role = if writes { Role::Write } else { Role::Read };
+    let role = if writes { StatementRole::Write } else { StatementRole::Read };
     // Preparing alone goes by the schema that the connection knows, which another connection may have changed: a step finds out.
-    handle.read_schema().map_err(internal)?;
-    let prepared = handle.tenant(role, budget, |connection| {
+    handle.refresh_schema().map_err(internal)?;
+    let prepared = handle.run_as_tenant(role, budget, |connection| {
         let statement = connection.prepare(sql)?;
-        Columns::of(sql, &statement)?;
+        ResultColumns::of(sql, &statement)?;
         Ok(())
     });
-    prepared.map_err(|error| error.located(sql))
+    prepared.map_err(|error| error.with_offset(sql))
 }
 
 fn bind(statement: &mut CachedStatement<'_>, params: &[(String, Value)]) -> rusqlite::Result<()> {
@@ -171,9 +171,9 @@ fn bind(statement: &mut CachedStatement<'_>, params: &[(String, Value)]) -> rusq
 }
 
 /// The rows that were written.
-struct Written {
+struct WrittenRows {
     /// Columns of the rows, if there was one.
-    columns: Option<Columns>,
+    columns: Option<ResultColumns>,
     /// Whether there are more.
     truncated: bool,
 }
@@ -185,15 +185,15 @@ fn write_rows(
     rows: &mut Rows<'_>,
     limits: &ResultLimits,
     deadline: &Deadline,
-    mut kept: Option<&mut FirstRow>,
-) -> Result<Written, Failure> {
-    let mut work = deadline.work()?;
+    mut kept_row: Option<&mut FirstRow>,
+) -> Result<WrittenRows, StatementFailure> {
+    let mut work = deadline.begin_work()?;
     let mut written = 0;
     let (mut columns, mut truncated) = (None, false);
     while let Some(row) = rows.next()? {
         let columns = match &mut columns {
             Some(columns) => columns,
-            none => none.insert(Columns::of(sql, row.as_ref())?),
+            none => none.insert(ResultColumns::of(sql, row.as_ref())?),
         };
         if written == limits.rows {
             truncated = true;
@@ -205,7 +205,7 @@ fn write_rows(
         let before = out.len();
         for (index, key) in columns.keys().enumerate() {
             out.extend_from_slice(key);
-            values::write(out, row.get_ref(index)?);
+            values::write_value(out, row.get_ref(index)?);
             if out.len() > limits.bytes {
                 return Err(RunError::ResultTooLarge.into());
             }
@@ -214,38 +214,38 @@ fn write_rows(
         // Once a row, whose bytes are bounded: asking for each value costs more than many a value.
         work.spend(out.len() - before)?;
         // Only now, when it is known to be no larger than a result may be.
-        if let Some(kept) = kept.take() {
-            *kept = first_row(row)?;
+        if let Some(kept_row) = kept_row.take() {
+            *kept_row = first_row(row)?;
         }
         written += 1;
     }
-    Ok(Written { columns, truncated })
+    Ok(WrittenRows { columns, truncated })
 }
 
 fn first_row(row: &Row<'_>) -> rusqlite::Result<FirstRow> {
     let names = row.as_ref().column_names().map(str::to_owned);
     names
         .enumerate()
-        .map(|(index, name)| Ok((name, values::kept(row.get_ref(index)?))))
+        .map(|(index, name)| Ok((name, values::to_value(row.get_ref(index)?))))
         .collect()
 }
 
-fn finish(out: &mut Vec<u8>, connection: &Connection, writes: bool, truncated: bool) {
+fn write_result_end(out: &mut Vec<u8>, connection: &Connection, writes: bool, truncated: bool) {
     out.extend_from_slice(b",\"rows_affected\":");
     values::write_json(out, &if writes { connection.changes() } else { 0 });
     out.extend_from_slice(b",\"truncated\":");
     out.extend_from_slice(if truncated { b"true}" } else { b"false}" });
 }
 
-impl Call {
+impl StatementCall {
     /// Weight of the result, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        self.sql.len() + self.params.iter().map(|(_, v)| weight(v)).sum::<usize>()
+        self.sql.len() + self.params.iter().map(|(_, v)| value_bytes(v)).sum::<usize>()
     }
 }
 
 /// Weighs a value, in bytes.
-pub(super) fn weight(value: &Value) -> usize {
+pub(super) fn value_bytes(value: &Value) -> usize {
     match value {
         Value::Text(text) => text.len(),
         Value::Blob(bytes) => bytes.len(),

@@ -4,8 +4,8 @@ use rusqlite::{Connection, Row};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::catalog::{quoted, rows};
-use super::warnings::{SchemaWarning, warnings};
+use super::catalog::{quote_identifier, query_rows};
+use super::warnings::{SchemaWarning, find_warnings};
 
 /// The tables, indexes and views of a database.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -82,14 +82,14 @@ pub struct Inventory {
     /// Size in bytes.
     pub bytes: u64,
     /// Migrations that the file has, whatever the ledger says: version and checksum.
-    pub markers: Vec<Marker>,
+    pub markers: Vec<MigrationMarker>,
     /// Parts of the schema that SQLite reads in another way than they look.
     pub warnings: Vec<SchemaWarning>,
 }
 
 /// Mark that a migration leaves in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Marker {
+pub struct MigrationMarker {
     /// Version that the migration led to.
     pub version: u32,
     /// SHA-256 of its script, in hexadecimal.
@@ -97,79 +97,79 @@ pub struct Marker {
 }
 
 /// Which names the platform shows: a tenant's own, and the payments' mirror.
-const SHOWN: &str = "name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
+const SHOWN_NAMES_SQL: &str = "name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
     AND (name NOT LIKE 'svc\\_%' ESCAPE '\\' OR name = 'svc_payments' COLLATE NOCASE)";
 
 /// Reads the schema.
-pub(super) fn schema(c: &Connection) -> rusqlite::Result<Schema> {
+pub(super) fn read_schema(c: &Connection) -> rusqlite::Result<Schema> {
     let mut tables = Vec::new();
-    for name in names(c, "table")? {
+    for name in read_names(c, "table")? {
         tables.push(Table {
-            columns: columns(c, &name)?,
+            columns: read_columns(c, &name)?,
             name,
         });
     }
-    let views = names(c, "view")?.into_iter().map(|name| View { name });
+    let views = read_names(c, "view")?.into_iter().map(|name| View { name });
     Ok(Schema {
         tables,
-        indexes: indexes(c)?,
+        indexes: read_indexes(c)?,
         views: views.collect(),
     })
 }
 
 /// Reads everything.
-pub(super) fn inventory(c: &Connection) -> rusqlite::Result<Inventory> {
-    let schema = schema(c)?;
+pub(super) fn read_inventory(c: &Connection) -> rusqlite::Result<Inventory> {
+    let schema = read_schema(c)?;
     let mut tables = Vec::with_capacity(schema.tables.len());
     for table in &schema.tables {
-        let sql = format!("SELECT count(*) FROM {}", quoted(&table.name));
+        let sql = format!("SELECT count(*) FROM {}", quote_identifier(&table.name));
         tables.push(TableRows {
             name: table.name.clone(),
-            rows: c.query_row(&sql, [], unsigned)?,
+            rows: c.query_row(&sql, [], read_unsigned)?,
         });
     }
     let sql = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
     Ok(Inventory {
         schema,
         tables,
-        bytes: c.query_row(sql, [], unsigned)?,
-        markers: markers(c)?,
-        warnings: warnings(c)?,
+        bytes: c.query_row(sql, [], read_unsigned)?,
+        markers: read_markers(c)?,
+        warnings: find_warnings(c)?,
     })
 }
 
 /// Reads the SQL of the views.
-pub(super) fn view_sql(c: &Connection) -> rusqlite::Result<Vec<String>> {
+pub(super) fn read_view_sql(c: &Connection) -> rusqlite::Result<Vec<String>> {
     c.prepare("SELECT sql FROM sqlite_schema WHERE type = 'view'")?
         .query_map([], |row| row.get(0))?
         .collect()
 }
 
 /// The migrations that the file has, oldest first.
-pub(super) fn markers(c: &Connection) -> rusqlite::Result<Vec<Marker>> {
+pub(super) fn read_markers(c: &Connection) -> rusqlite::Result<Vec<MigrationMarker>> {
     let sql = "SELECT version, checksum FROM svc_migrations ORDER BY version";
-    rows(c, sql, |row| {
-        Ok(Marker {
+    query_rows(c, sql, |row| {
+        Ok(MigrationMarker {
             version: row.get(0)?,
             checksum: row.get(1)?,
         })
     })
 }
 
-fn unsigned(row: &Row<'_>) -> rusqlite::Result<u64> {
+fn read_unsigned(row: &Row<'_>) -> rusqlite::Result<u64> {
     row.get::<_, i64>(0).map(i64::unsigned_abs)
 }
 
-fn names(c: &Connection, kind: &str) -> rusqlite::Result<Vec<String>> {
+fn read_names(c: &Connection, kind: &str) -> rusqlite::Result<Vec<String>> {
     c.prepare(&format!(
-        "SELECT name FROM sqlite_schema WHERE type = ?1 AND {SHOWN}
+        "SELECT name FROM sqlite_schema WHERE type = ?1 AND {SHOWN_NAMES_SQL}
          ORDER BY name = 'svc_payments' COLLATE NOCASE, rowid"
     ))?
     .query_map([kind], |row| row.get(0))?
     .collect()
 }
 
-fn columns(c: &Connection, table: &str) -> rusqlite::Result<Vec<Column>> {
+fn read_columns(c: &Connection, table: &str) -> rusqlite::Result<Vec<Column>> {
     // Generated columns are `hidden` too, but 1 are those of virtual tables that nobody names.
     c.prepare(
         "SELECT name, type, \"notnull\", dflt_value, pk FROM pragma_table_xinfo(?1) WHERE hidden <> 1",
@@ -186,10 +186,10 @@ fn columns(c: &Connection, table: &str) -> rusqlite::Result<Vec<Column>> {
     .collect()
 }
 
-fn indexes(c: &Connection) -> rusqlite::Result<Vec<Index>> {
+fn read_indexes(c: &Connection) -> rusqlite::Result<Vec<Index>> {
     let found: Vec<(String, String)> = c
         .prepare(&format!(
-            "SELECT name, tbl_name FROM sqlite_schema WHERE type = 'index' AND {SHOWN} ORDER BY rowid"
+            "SELECT name, tbl_name FROM sqlite_schema WHERE type = 'index' AND {SHOWN_NAMES_SQL} ORDER BY rowid"
         ))?
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<rusqlite::Result<_>>()?;

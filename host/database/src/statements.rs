@@ -8,20 +8,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rusqlite::Connection;
 
-use super::cost::{Cost, Root};
-use super::touched::Tables;
-use super::walls::Walls;
+use super::cost::{StatementCost, TreeRoot};
+use super::changed_tables::StatementTables;
+use super::authorizer::Authorizer;
 
 /// How many statements a connection keeps facts about.
-const KEPT: usize = 512;
+const MAX_FACTS: usize = 512;
 
 /// Facts about one statement.
 #[derive(Debug)]
 pub(super) struct StatementFacts {
     /// Cost of the statement.
-    pub(super) cost: Cost,
+    pub(super) cost: StatementCost,
     /// Tables that the statement reads and writes.
-    pub(super) tables: Arc<Tables>,
+    pub(super) tables: Arc<StatementTables>,
 }
 
 impl StatementFacts {
@@ -29,15 +29,15 @@ impl StatementFacts {
     ///
     /// # Errors
     /// SQLite's, as for preparing the statement.
-    pub(super) fn of(connection: &Connection, walls: &Walls, sql: &str) -> rusqlite::Result<Self> {
-        let (listed, mut tables) = walls.noting(|| Cost::and_roots(connection, sql));
+    pub(super) fn of(connection: &Connection, authorizer: &Authorizer, sql: &str) -> rusqlite::Result<Self> {
+        let (listed, mut tables) = authorizer.record_tables(|| StatementCost::with_roots(connection, sql));
         let (cost, roots) = listed?;
-        let named = walls.aside(|| table_names(connection, &roots));
+        let named = authorizer.as_platform(|| table_names(connection, &roots));
         for (table, writes) in named? {
             match table {
-                Some(table) if writes => tables.write(&table),
-                Some(table) => tables.read(&table),
-                None => tables.any(),
+                Some(table) if writes => tables.add_write(&table),
+                Some(table) => tables.add_read(&table),
+                None => tables.mark_unknown(),
             }
         }
         let tables = Arc::new(tables);
@@ -48,7 +48,7 @@ impl StatementFacts {
 /// Returns the table of each tree, and whether it is written; `None` for a tree that the schema does not have.
 fn table_names(
     connection: &Connection,
-    roots: &[Root],
+    roots: &[TreeRoot],
 ) -> rusqlite::Result<Vec<(Option<String>, bool)>> {
     if roots.is_empty() {
         return Ok(Vec::new());
@@ -69,7 +69,7 @@ fn table_names(
 /// A statement that begins just before a schema changes may run with the cost of before: once, and new parts of a schema
 /// are no reason to run an older statement again.
 #[derive(Debug)]
-pub(super) struct KnownStatements {
+pub(super) struct StatementFactsCache {
     hasher: RandomState,
     /// Facts by the hash of the statement, whose key nobody knows.
     facts: RefCell<HashMap<u64, StatementFacts>>,
@@ -78,7 +78,7 @@ pub(super) struct KnownStatements {
     version: Cell<u64>,
 }
 
-impl KnownStatements {
+impl StatementFactsCache {
     /// Keeps none yet, of a database whose schema has this version.
     pub(super) fn new(schema: Arc<AtomicU64>) -> Self {
         Self {
@@ -102,7 +102,7 @@ impl KnownStatements {
     /// Keeps the facts about a statement.
     pub(super) fn put(&self, sql: &str, facts: StatementFacts) {
         let mut kept = self.facts.borrow_mut();
-        if kept.len() >= KEPT {
+        if kept.len() >= MAX_FACTS {
             kept.clear();
         }
         kept.insert(self.hasher.hash_one(sql), facts);

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use guest_gate::functions::{ALLOWED, IMPLIED};
 
-use super::handle::{Handle, Settings};
-use super::pace::INLINE;
+use super::connection::{TenantConnection, OpenSettings};
+use super::timing::INLINE_BUDGET;
 use super::run::{run, run_inline};
 use super::slow_values::{OPERATORS, slow_values};
 use super::values::Value;
-use super::walls::Role;
+use super::authorizer::StatementRole;
 use super::watchdog::Watchdog;
 use super::*;
 use svc_base::clock::Clock;
@@ -37,7 +37,7 @@ fn processor() -> Duration {
 
 /// A database whose table `v` has the values by number.
 struct Bench {
-    handle: Handle,
+    handle: TenantConnection,
     values: i64,
     limits: ResultLimits,
     faults: Vec<String>,
@@ -53,10 +53,10 @@ struct Longest {
 impl Bench {
     fn new() -> Self {
         let watchdog = Watchdog::start().unwrap();
-        let settings = Settings::new(PathBuf::new(), 256 << 20, Clock::system(), &watchdog);
-        let handle = Handle::in_memory(&settings, |_| Ok(())).unwrap();
+        let settings = OpenSettings::new(PathBuf::new(), 256 << 20, Clock::system(), &watchdog);
+        let handle = TenantConnection::in_memory(&settings, |_| Ok(())).unwrap();
         handle
-            .platform("CREATE TABLE v (i INTEGER PRIMARY KEY, a)")
+            .execute_as_platform("CREATE TABLE v (i INTEGER PRIMARY KEY, a)")
             .unwrap();
         let values = slow_values();
         let insert = "INSERT INTO v (a) VALUES (?1)";
@@ -75,8 +75,8 @@ impl Bench {
         }
     }
 
-    fn call(sql: &str, i: i64, j: i64) -> Call {
-        Call {
+    fn call(sql: &str, i: i64, j: i64) -> StatementCall {
+        StatementCall {
             sql: sql.into(),
             writes: sql.starts_with("INSERT"),
             params: vec![
@@ -88,7 +88,7 @@ impl Bench {
 
     fn is_taken(&self, sql: &str) -> bool {
         self.handle
-            .tenant(Role::Read, BUDGET, |c| Ok(c.prepare(sql).map(drop)?))
+            .run_as_tenant(StatementRole::Read, BUDGET, |c| Ok(c.prepare(sql).map(drop)?))
             .is_ok()
     }
 
@@ -99,7 +99,7 @@ impl Bench {
         (0..3).any(|_| {
             let before = processor();
             let _ = run(&self.handle, &call, &self.limits, BUDGET);
-            processor() - before <= INLINE
+            processor() - before <= INLINE_BUDGET
         })
     }
 
@@ -132,7 +132,7 @@ impl Bench {
             && let Some(cost) = self.handle.known_cost(sql)
         {
             let before = processor();
-            let _ = run_inline(&self.handle, &call, cost, &self.limits, INLINE);
+            let _ = run_inline(&self.handle, &call, cost, &self.limits, INLINE_BUDGET);
             let inline = processor() - before;
             if inline > HELD {
                 self.faults.push(format!(
@@ -167,13 +167,13 @@ impl Bench {
             }
         }
         for (what, schema, sql) in in_schemas(call) {
-            let made = self.handle.platform(&schema);
+            let made = self.handle.execute_as_platform(&schema);
             if made.is_ok() {
                 self.measure(what, sql, i, j, &mut longest);
             }
             let kind = if what == "a view" { "VIEW" } else { "TABLE" };
             let gone = format!("DROP {kind} IF EXISTS hidden");
-            self.handle.platform(&gone).unwrap();
+            self.handle.execute_as_platform(&gone).unwrap();
         }
         longest
     }
@@ -275,7 +275,7 @@ fn in_schemas(call: &str) -> [(&'static str, String, &'static str); 4] {
     ]
 }
 
-fn hold_all_to_their_time(all: bool) {
+fn check_all_times(all: bool) {
     let mut bench = Bench::new();
     let mut report = Vec::new();
     let calls = ALLOWED.iter().chain(IMPLIED).flat_map(|name| {
@@ -318,5 +318,5 @@ fn hold_all_to_their_time(all: bool) {
     reason = "a test's own setting, and the server's is read elsewhere"
 )]
 fn no_function_runs_for_longer_than_a_statement_may() {
-    hold_all_to_their_time(std::env::var_os(ALL).is_some());
+    check_all_times(std::env::var_os(ALL).is_some());
 }

@@ -47,7 +47,7 @@ pub fn parse(json: &RawValue) -> Result<Value, &'static str> {
         Some(b'"') => serde_json::from_str(text)
             .map(Value::Text)
             .map_err(|_| "is not valid text"),
-        Some(b'-' | b'0'..=b'9') => number(text),
+        Some(b'-' | b'0'..=b'9') => parse_number(text),
         Some(b'{') => {
             let blob: Blob = serde_json::from_str(text)
                 .map_err(|_| "is an object other than {\"base64\": \"…\"}")?;
@@ -62,7 +62,7 @@ pub fn parse(json: &RawValue) -> Result<Value, &'static str> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct From {
+struct RowReference {
     from: (Whole, String),
 }
 
@@ -70,9 +70,9 @@ struct From {
 ///
 /// # Errors
 /// One sentence that says what is wrong with it.
-pub fn parse_given(json: &RawValue) -> Result<StepParam, &'static str> {
-    match serde_json::from_str::<From>(json.get()) {
-        Ok(From {
+pub fn parse_step_param(json: &RawValue) -> Result<StepParam, &'static str> {
+    match serde_json::from_str::<RowReference>(json.get()) {
+        Ok(RowReference {
             from: (Whole(step), column),
         }) => usize::try_from(step)
             .map(|step| StepParam::From { step, column })
@@ -86,7 +86,7 @@ pub fn parse_given(json: &RawValue) -> Result<StepParam, &'static str> {
     }
 }
 
-fn number(text: &str) -> Result<Value, &'static str> {
+fn parse_number(text: &str) -> Result<Value, &'static str> {
     if text.contains(['.', 'e', 'E']) {
         match text.parse::<f64>() {
             Ok(real) if real.is_finite() => Ok(Value::Real(real)),
@@ -100,7 +100,7 @@ fn number(text: &str) -> Result<Value, &'static str> {
 }
 
 /// Writes a value of a row as JSON. A non-finite number is null; text that is not UTF-8 is mended.
-pub(super) fn write(out: &mut Vec<u8>, value: ValueRef<'_>) {
+pub(super) fn write_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
     match value {
         ValueRef::Null => out.extend_from_slice(b"null"),
         ValueRef::Integer(integer) => write_json(out, &integer),
@@ -131,7 +131,7 @@ fn is_plain(text: &[u8]) -> bool {
 }
 
 /// A value of a row, to be bound to a parameter. Text that is not UTF-8 is mended, as on its way out.
-pub(super) fn kept(value: ValueRef<'_>) -> Value {
+pub(super) fn to_value(value: ValueRef<'_>) -> Value {
     match value {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(integer) => Value::Integer(integer),
@@ -155,7 +155,7 @@ mod tests {
         for byte in 0..=u8::MAX {
             let bytes = [b'a', byte, b'b'];
             let mut out = Vec::new();
-            write(&mut out, ValueRef::Text(&bytes));
+            write_value(&mut out, ValueRef::Text(&bytes));
             let text = String::from_utf8_lossy(&bytes);
             assert_eq!(out, serde_json::to_vec(&text).unwrap(), "{byte}");
         }
@@ -208,7 +208,7 @@ mod tests {
             (ValueRef::Blob(&[0, 255]), "{\"base64\":\"AP8=\"}"),
         ] {
             let mut out = Vec::new();
-            write(&mut out, value);
+            write_value(&mut out, value);
             assert_eq!(String::from_utf8(out).unwrap(), json);
         }
     }

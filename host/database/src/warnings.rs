@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use rusqlite::{Connection, Row};
 
-use super::catalog::{OWN, quoted, rows};
-use super::handle::{Handle, Settings};
+use super::catalog::{OWN_NAMES_SQL, quote_identifier, query_rows};
+use super::connection::{TenantConnection, OpenSettings};
 
 /// Something in a schema that is probably not what was meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct SchemaWarning {
 }
 
 /// Words of types that count up in other databases.
-const COUNTERS: &[&str] = &[
+const COUNTER_TYPES: &[&str] = &[
     "AUTOINCREMENT",
     "AUTO_INCREMENT",
     "BIGSERIAL",
@@ -31,7 +31,7 @@ const COUNTERS: &[&str] = &[
 ];
 
 /// Functions that answer something else each time.
-const CHANGING: &[&str] = &[
+const NONDETERMINISTIC_FUNCTIONS: &[&str] = &[
     "current_date",
     "current_time",
     "current_timestamp",
@@ -41,10 +41,10 @@ const CHANGING: &[&str] = &[
 ];
 
 /// Bytes that the tables which are made once more may take.
-const SCRATCH_BYTES: u64 = 16 << 20;
+const SCRATCH_DATABASE_BYTES: u64 = 16 << 20;
 
 /// A column, as far as it matters whether it counts up.
-struct Column {
+struct KeyColumn {
     table: String,
     name: String,
     declared: String,
@@ -54,43 +54,43 @@ struct Column {
 }
 
 /// Lists the warnings about a schema.
-pub(super) fn warnings(c: &Connection) -> rusqlite::Result<Vec<SchemaWarning>> {
-    let mut found: Vec<SchemaWarning> = columns(c)?.iter().filter_map(not_generated).collect();
+pub(super) fn find_warnings(c: &Connection) -> rusqlite::Result<Vec<SchemaWarning>> {
+    let mut found: Vec<SchemaWarning> = key_columns(c)?.iter().filter_map(key_warning).collect();
     let checked = format!(
-        "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%check%' AND {OWN} ORDER BY rowid"
+        "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%check%' AND {OWN_NAMES_SQL} ORDER BY rowid"
     );
-    let tables = rows(c, &checked, |row| {
+    let tables = query_rows(c, &checked, |row| {
         Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
     })?;
     if tables.is_empty() {
         return Ok(found);
     }
     // A connection that only reads knows no CHECKs: they are looked at where the tables are made once more, empty.
-    let settings = Settings::alone(PathBuf::new(), SCRATCH_BYTES);
-    let Ok(scratch) = Handle::in_memory(&settings, |_| Ok(())) else {
+    let settings = OpenSettings::standalone(PathBuf::new(), SCRATCH_DATABASE_BYTES);
+    let Ok(scratch) = TenantConnection::in_memory(&settings, |_| Ok(())) else {
         return Ok(found);
     };
     for (table, sql) in tables {
         // What SQLite does not take any more is older than the checks of scripts.
-        if scratch.platform(&sql).is_ok() {
-            found.extend(changing_check(&scratch.connection, &table)?);
+        if scratch.execute_as_platform(&sql).is_ok() {
+            found.extend(check_warning(&scratch.connection, &table)?);
         }
     }
     Ok(found)
 }
 
 /// The columns that may be thought to count up: without a default, and no other name of the row id.
-fn columns(c: &Connection) -> rusqlite::Result<Vec<Column>> {
+fn key_columns(c: &Connection) -> rusqlite::Result<Vec<KeyColumn>> {
     let sql = format!(
         "SELECT t.name, x.name, x.type, x.\"notnull\", x.pk > 0 AND
             (SELECT count(*) FROM pragma_table_xinfo(t.name) AS y WHERE y.pk > 0) = 1,
             (SELECT count(*) FROM pragma_index_list(t.name) AS i WHERE i.origin = 'pk')
-        FROM (SELECT name FROM sqlite_schema WHERE type = 'table' AND {OWN} ORDER BY rowid) AS t
+        FROM (SELECT name FROM sqlite_schema WHERE type = 'table' AND {OWN_NAMES_SQL} ORDER BY rowid) AS t
             JOIN pragma_table_xinfo(t.name) AS x
         WHERE x.dflt_value IS NULL AND x.hidden = 0 AND (x.pk > 0 OR length(x.type) > 5)"
     );
     let read = |row: &Row<'_>| {
-        let column = Column {
+        let column = KeyColumn {
             table: row.get(0)?,
             name: row.get(1)?,
             declared: row.get(2)?,
@@ -101,23 +101,23 @@ fn columns(c: &Connection) -> rusqlite::Result<Vec<Column>> {
         let indexed = row.get::<_, u32>(5)? > 0;
         Ok((column, indexed))
     };
-    let all = rows(c, &sql, read)?.into_iter();
+    let all = query_rows(c, &sql, read)?.into_iter();
     Ok(all
         .filter(|(column, indexed)| *indexed || !column.is_key)
         .map(|(column, _)| column)
         .collect())
 }
 
-fn not_generated(column: &Column) -> Option<SchemaWarning> {
+fn key_warning(column: &KeyColumn) -> Option<SchemaWarning> {
     let declared = column.declared.to_ascii_uppercase();
     let mut words = declared.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    let counts = words.any(|word| COUNTERS.contains(&word));
+    let counts = words.any(|word| COUNTER_TYPES.contains(&word));
     // One that refuses NULL says so itself when it is left out.
     let is_number = column.is_key && !column.not_null && declared.contains("INT");
     if !counts && !is_number {
         return None;
     }
-    let Column {
+    let KeyColumn {
         table,
         name,
         declared,
@@ -146,11 +146,11 @@ fn not_generated(column: &Column) -> Option<SchemaWarning> {
 
 /// A CHECK that may refuse later what it takes now. Those are all that an update calls functions for, but for generated
 /// columns and indexes, for which SQLite takes no such function.
-fn changing_check(c: &Connection, table: &str) -> rusqlite::Result<Option<SchemaWarning>> {
-    let Some(update) = update_of(c, table)? else {
+fn check_warning(c: &Connection, table: &str) -> rusqlite::Result<Option<SchemaWarning>> {
+    let Some(update) = identity_update(c, table)? else {
         return Ok(None);
     };
-    let calls = rows(c, &format!("EXPLAIN {update}"), |row| {
+    let calls = query_rows(c, &format!("EXPLAIN {update}"), |row| {
         let opcode: String = row.get(1)?;
         let function: Option<String> = row.get(5)?;
         Ok(function.filter(|_| opcode.ends_with("Func") || opcode == "Function"))
@@ -159,7 +159,7 @@ fn changing_check(c: &Connection, table: &str) -> rusqlite::Result<Option<Schema
     let calls = calls.unwrap_or_default();
     let mut names = calls.iter().flatten().filter_map(|call| {
         let name = call.split('(').next()?.to_ascii_lowercase();
-        CHANGING.iter().find(|changing| **changing == name)
+        NONDETERMINISTIC_FUNCTIONS.iter().find(|changing| **changing == name)
     });
     Ok(names.next().map(|name| SchemaWarning {
         code: "check_not_deterministic",
@@ -170,13 +170,13 @@ fn changing_check(c: &Connection, table: &str) -> rusqlite::Result<Option<Schema
 }
 
 /// The statement that sets every column of a table to what it is; `None` if there is none to set.
-pub(super) fn update_of(c: &Connection, table: &str) -> rusqlite::Result<Option<String>> {
+pub(super) fn identity_update(c: &Connection, table: &str) -> rusqlite::Result<Option<String>> {
     let sets: Vec<String> = c
         .prepare("SELECT name FROM pragma_table_xinfo(?1) WHERE hidden = 0")?
         .query_map([table], |row| row.get::<_, String>(0))?
-        .map(|name| name.map(|name| format!("{0} = {0}", quoted(&name))))
+        .map(|name| name.map(|name| format!("{0} = {0}", quote_identifier(&name))))
         .collect::<rusqlite::Result<_>>()?;
-    Ok((!sets.is_empty()).then(|| format!("UPDATE {} SET {}", quoted(table), sets.join(", "))))
+    Ok((!sets.is_empty()).then(|| format!("UPDATE {} SET {}", quote_identifier(table), sets.join(", "))))
 }
 
 #[cfg(test)]
@@ -185,17 +185,17 @@ mod tests {
 
     #[test]
     fn functions_of_checks_are_seen() {
-        let settings = Settings::alone(std::path::PathBuf::new(), 64 << 20);
-        let handle = Handle::in_memory(&settings, |_| Ok(())).unwrap();
+        let settings = OpenSettings::standalone(std::path::PathBuf::new(), 64 << 20);
+        let handle = TenantConnection::in_memory(&settings, |_| Ok(())).unwrap();
         let c = &handle.connection;
         c.execute_batch(
             "CREATE TABLE t (a CHECK (a <> random()));
              CREATE TABLE u (a CHECK (a > abs(-1)), b DEFAULT (random()))",
         )
         .unwrap();
-        let found = changing_check(c, "t").unwrap().unwrap();
+        let found = check_warning(c, "t").unwrap().unwrap();
         assert!(found.detail.contains("`random`"), "{}", found.detail);
-        assert_eq!(changing_check(c, "u").unwrap(), None);
-        assert_eq!(warnings(c).unwrap(), [found]);
+        assert_eq!(check_warning(c, "u").unwrap(), None);
+        assert_eq!(find_warnings(c).unwrap(), [found]);
     }
 }

@@ -11,22 +11,22 @@ use std::time::Duration;
 use svc_base::sync::lock;
 
 /// How often the watchdog looks.
-const WATCH: Duration = Duration::from_millis(10);
+const WATCH_INTERVAL: Duration = Duration::from_millis(10);
 /// How many looks in a row find nothing that runs before the thread goes to sleep.
-const QUIET: u32 = 50;
+const QUIET_ROUNDS: u32 = 50;
 
 /// Something to look at.
-pub(super) trait Watched: Send + Sync {
+pub(super) trait Interruptible: Send + Sync {
     /// Interrupts what has run for too long.
     fn interrupt_if_late(&self);
 }
 
 /// A handle to an installation's watchdog, or to none. Its thread ends with the last handle.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Watchdog(Option<Arc<Shared>>);
+pub(super) struct Watchdog(Option<Arc<WatchdogState>>);
 
-struct Shared {
-    watched: Mutex<Vec<Weak<dyn Watched>>>,
+struct WatchdogState {
+    watched: Mutex<Vec<Weak<dyn Interruptible>>>,
     /// How many statements run.
     running: AtomicUsize,
     /// Whether the thread sleeps until it is woken.
@@ -34,7 +34,7 @@ struct Shared {
     thread: OnceLock<Thread>,
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for WatchdogState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Watchdog").finish_non_exhaustive()
     }
@@ -46,7 +46,7 @@ impl Watchdog {
     /// # Errors
     /// When the system has none to give.
     pub(super) fn start() -> std::io::Result<Self> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(WatchdogState {
             watched: Mutex::default(),
             running: AtomicUsize::new(0),
             asleep: AtomicBool::new(false),
@@ -55,13 +55,13 @@ impl Watchdog {
         let watching = Arc::downgrade(&shared);
         let thread = thread::Builder::new()
             .name("sql-watchdog".into())
-            .spawn(move || watch(&watching))?;
+            .spawn(move || run_watchdog(&watching))?;
         shared.thread.get_or_init(|| thread.thread().clone());
         Ok(Self(Some(shared)))
     }
 
     /// Looks at something for as long as it lives.
-    pub(super) fn add(&self, new: Weak<dyn Watched>) {
+    pub(super) fn add(&self, new: Weak<dyn Interruptible>) {
         if let Some(shared) = &self.0 {
             let mut watched = shared.watched();
             watched.retain(|old| old.strong_count() > 0);
@@ -87,8 +87,8 @@ impl Watchdog {
     }
 }
 
-impl Shared {
-    fn watched(&self) -> MutexGuard<'_, Vec<Weak<dyn Watched>>> {
+impl WatchdogState {
+    fn watched(&self) -> MutexGuard<'_, Vec<Weak<dyn Interruptible>>> {
         lock(&self.watched)
     }
 
@@ -99,19 +99,19 @@ impl Shared {
     }
 
     /// Whether the thread may sleep until it is woken: from here on the begin of a statement wakes it.
-    fn falls_asleep(&self) -> bool {
+    fn try_sleep(&self) -> bool {
         self.asleep.store(true, Ordering::SeqCst);
         self.running.load(Ordering::SeqCst) == 0 || !self.asleep.swap(false, Ordering::SeqCst)
     }
 }
 
-impl Drop for Shared {
+impl Drop for WatchdogState {
     fn drop(&mut self) {
         self.wake();
     }
 }
 
-fn watch(watching: &Weak<Shared>) {
+fn run_watchdog(watching: &Weak<WatchdogState>) {
     let mut quiet = 0;
     while let Some(shared) = watching.upgrade() {
         quiet = if shared.running.load(Ordering::SeqCst) == 0 {
@@ -119,13 +119,13 @@ fn watch(watching: &Weak<Shared>) {
         } else {
             0
         };
-        let watched: Vec<Arc<dyn Watched>> = if quiet == 0 {
+        let watched: Vec<Arc<dyn Interruptible>> = if quiet == 0 {
             shared.watched().iter().filter_map(Weak::upgrade).collect()
         } else {
             Vec::new()
         };
         watched.iter().for_each(|one| one.interrupt_if_late());
-        let sleeps = quiet >= QUIET && shared.falls_asleep();
+        let sleeps = quiet >= QUIET_ROUNDS && shared.try_sleep();
         // Nothing is held while it waits, so that the last handle can go.
         drop(watched);
         drop(shared);
@@ -133,7 +133,7 @@ fn watch(watching: &Weak<Shared>) {
             quiet = 0;
             thread::park();
         } else {
-            thread::sleep(WATCH);
+            thread::sleep(WATCH_INTERVAL);
         }
     }
 }
@@ -146,7 +146,7 @@ mod tests {
 
     struct Late(Mutex<Sender<()>>);
 
-    impl Watched for Late {
+    impl Interruptible for Late {
         fn interrupt_if_late(&self) {
             let _ = self.0.lock().unwrap().send(());
         }
@@ -162,7 +162,7 @@ mod tests {
         let shared = watchdog.0.as_ref().unwrap();
         for _ in 0..2 {
             while !shared.asleep.load(Ordering::SeqCst) {
-                thread::sleep(WATCH);
+                thread::sleep(WATCH_INTERVAL);
             }
             while looks.try_recv().is_ok() {}
             watchdog.begin();
@@ -173,7 +173,7 @@ mod tests {
         let gone = Arc::downgrade(shared);
         drop(watchdog);
         while gone.upgrade().is_some() {
-            thread::sleep(WATCH);
+            thread::sleep(WATCH_INTERVAL);
         }
     }
 }

@@ -123,7 +123,7 @@ impl Definitions {
             .await?;
         fault::point("define.committed");
         self.actions.remove(&id);
-        self.databases.announce(id);
+        self.databases.announce_change(id);
         Ok(actions)
     }
 

@@ -3,7 +3,7 @@
 use super::store;
 use crate::control::Control;
 use svc_base::ids::BackendId;
-use svc_database::{Examined, Files, examine};
+use svc_database::{IntegrityReport, DatabaseFiles, check_integrity};
 
 /// Findings of a check of the backends.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +20,7 @@ pub struct BackendFindings {
 ///
 /// # Errors
 /// When the control database or the directory cannot be read at all.
-pub async fn check(control: &Control, files: &Files) -> anyhow::Result<BackendFindings> {
+pub async fn check(control: &Control, files: &DatabaseFiles) -> anyhow::Result<BackendFindings> {
     let mut found = BackendFindings::default();
     let owned = control.read(store::ids).await?;
     for id in &owned {
@@ -55,14 +55,14 @@ pub async fn check(control: &Control, files: &Files) -> anyhow::Result<BackendFi
 
 async fn check_one(
     control: &Control,
-    files: &Files,
+    files: &DatabaseFiles,
     id: BackendId,
     found: &mut BackendFindings,
 ) -> anyhow::Result<Result<(), String>> {
     let ledger = control.read(move |c| store::ledger(c, &id)).await?;
     let directory = files.clone();
-    let examined = tokio::task::spawn_blocking(move || examine(&directory, &id)).await?;
-    let Examined {
+    let examined = tokio::task::spawn_blocking(move || check_integrity(&directory, &id)).await?;
+    let IntegrityReport {
         damage,
         cut_short,
         notes,

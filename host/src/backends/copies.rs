@@ -7,13 +7,13 @@ use anyhow::Context as _;
 use super::store;
 use crate::control::{Control, Snapshot};
 use svc_base::ids::BackendId;
-use svc_database::{Files, Source};
+use svc_database::{DatabaseFiles, BackupSource};
 
 /// The databases to copy. Its functions block.
 #[derive(Debug)]
 pub struct Sources {
-    files: Files,
-    open: HashMap<BackendId, Source>,
+    files: DatabaseFiles,
+    open: HashMap<BackendId, BackupSource>,
 }
 
 impl Sources {
@@ -21,10 +21,10 @@ impl Sources {
     ///
     /// # Errors
     /// When one cannot be opened.
-    pub fn open(control: &Control, files: Files) -> anyhow::Result<Self> {
+    pub fn open(control: &Control, files: DatabaseFiles) -> anyhow::Result<Self> {
         let mut open = HashMap::new();
         for id in control.read_blocking(store::ids)? {
-            match Source::open(&files, &id) {
+            match BackupSource::open(&files, &id) {
                 Ok(source) => drop(open.insert(id, source)),
                 // One that was deleted meanwhile is not among those of the moment.
                 Err(_) if !control.read_blocking(|c| store::exists(c, &id))? => {}
@@ -44,9 +44,9 @@ impl Sources {
         for id in moment.read(store::ids)? {
             let source = match before.remove(&id) {
                 Some(source) => Ok(source),
-                None => Source::open(&self.files, &id),
+                None => BackupSource::open(&self.files, &id),
             };
-            let pinned = source.and_then(|source| source.pin().map(|()| source));
+            let pinned = source.and_then(|source| source.begin_snapshot().map(|()| source));
             let pinned = pinned.with_context(|| format!("reading backend {id}"))?;
             self.open.insert(id, pinned);
         }
@@ -69,12 +69,12 @@ impl Sources {
     /// The databases' or the disk's.
     pub fn copy_to(
         self,
-        files: &Files,
+        files: &DatabaseFiles,
         mut copied: impl FnMut(),
     ) -> anyhow::Result<Vec<BackendId>> {
         let mut ids = Vec::with_capacity(self.open.len());
         for (id, source) in self.open {
-            files.make(&id)?;
+            files.create_directory(&id)?;
             let done = source.copy_to(files, &id);
             done.with_context(|| format!("copying backend {id}"))?;
             ids.push(id);

@@ -29,7 +29,7 @@ impl Backends {
             return Vec::new();
         }
         let scripts = ledger.iter().map(|entry| entry.sql.clone()).collect();
-        match self.databases.schema_of(id, scripts).await {
+        match self.databases.schema_of_scripts(id, scripts).await {
             Ok(made) => {
                 let more = beyond(&inventory.schema, &made);
                 if more.is_empty() {

@@ -7,7 +7,7 @@ use super::store;
 use crate::access::while_awaited;
 use crate::control::{self, Control};
 use svc_base::ids::{BackendId, ProjectId};
-use svc_database::{Migrated, Outcome, Trial, TrialStatement};
+use svc_database::{MigrationOutcome, DryRunOutcome, DryRunInput, DryRunStatement};
 
 impl Migrations {
     /// Tries a migration of a project's backend.
@@ -28,7 +28,7 @@ impl Migrations {
             self.check_definitions(id, &script, None).await?;
         }
         let actions = current(&self.control, id).await?;
-        let trial = Trial {
+        let trial = DryRunInput {
             script: (!recorded).then(|| script.clone()),
             statements: actions.iter().map(tried).collect(),
         };
@@ -36,8 +36,8 @@ impl Migrations {
         let outcome = outcome.map_err(|error| migrations::failed(&script, error))?;
         let status = match &outcome.migrated {
             None => MigrationStatus::AlreadyApplied,
-            Some(Migrated::Applied(..)) => MigrationStatus::Applied,
-            Some(Migrated::Found(_)) => MigrationStatus::Healed,
+            Some(MigrationOutcome::Applied(..)) => MigrationStatus::Applied,
+            Some(MigrationOutcome::AlreadyApplied(_)) => MigrationStatus::Healed,
         };
         Ok(answer(status, outcome))
     }
@@ -74,7 +74,7 @@ impl Definitions {
         if status == MigrationStatus::Applied && taken > most {
             return Err(BackendError::definitions_full(most));
         }
-        let trial = Trial {
+        let trial = DryRunInput {
             script: None,
             statements: actions.iter().map(tried).collect(),
         };
@@ -88,18 +88,18 @@ async fn current(control: &Control, id: BackendId) -> Result<Vec<ActionRow>, con
     control.read(move |c| store::actions(c, &id)).await
 }
 
-fn tried(action: &ActionRow) -> TrialStatement {
+fn tried(action: &ActionRow) -> DryRunStatement {
     let range = action.verdict.start..action.verdict.end;
-    TrialStatement {
+    DryRunStatement {
         name: action.name.clone(),
         sql: action.sql.get(range).unwrap_or_default().into(),
         writes: writes(&action.verdict),
     }
 }
 
-fn answer(status: MigrationStatus, outcome: Outcome) -> DryRun {
+fn answer(status: MigrationStatus, outcome: DryRunOutcome) -> DryRun {
     let warnings = match outcome.migrated {
-        Some(Migrated::Applied(_, new)) => new,
+        Some(MigrationOutcome::Applied(_, new)) => new,
         _ => Vec::new(),
     };
     DryRun {
@@ -107,6 +107,6 @@ fn answer(status: MigrationStatus, outcome: Outcome) -> DryRun {
         warnings,
         before: outcome.before,
         after: outcome.after,
-        broken: outcome.broken,
+        broken: outcome.broken_statements,
     }
 }

@@ -15,7 +15,7 @@ use crate::projects;
 use svc_base::clock::Clock;
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
-use svc_database::{Databases, Migrated, RunError, Script, ScriptError};
+use svc_database::{Databases, MigrationOutcome, RunError, Script, ScriptError};
 use svc_sandbox::{Purpose, SCRIPT_BYTES};
 
 /// Turns of migrations, one a backend.
@@ -114,8 +114,8 @@ impl Migrations {
         self.backends.check_disk()?;
         let migrated = self.databases.migrate(id, script.clone()).await;
         let (status, marker, warnings) = match migrated.map_err(|error| failed(&script, error))? {
-            Migrated::Applied(marker, new) => (MigrationStatus::Applied, marker, new),
-            Migrated::Found(marker) => (MigrationStatus::Healed, marker, Vec::new()),
+            MigrationOutcome::Applied(marker, new) => (MigrationStatus::Applied, marker, new),
+            MigrationOutcome::AlreadyApplied(marker) => (MigrationStatus::Healed, marker, Vec::new()),
         };
         let entry = LedgerEntry {
             version: marker.version,

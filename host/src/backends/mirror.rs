@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use super::{BackendError, Backends};
 use svc_base::ids::BackendId;
-use svc_database::Payment;
+use svc_database::PaymentRow;
 
 /// Whether the table of a backend is behind, and why.
 type Behind = Box<dyn Fn(BackendId) -> Option<String> + Send + Sync>;
@@ -30,10 +30,10 @@ impl Backends {
     pub async fn mirror(
         &self,
         backend: BackendId,
-        rows: Vec<Payment>,
+        rows: Vec<PaymentRow>,
         anew: bool,
     ) -> Result<(), BackendError> {
-        Ok(self.databases.mirror(backend, rows, anew).await?)
+        Ok(self.databases.mirror_payments(backend, rows, anew).await?)
     }
 
     /// Has `behind` say why the table of a backend is behind, if it is.

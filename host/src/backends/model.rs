@@ -11,7 +11,7 @@ use crate::config::CapReached;
 use crate::control;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, ProjectId};
-use svc_database::{Inventory, Pace, RunError, Schema, SchemaWarning};
+use svc_database::{Inventory, StatementTiming, RunError, Schema, SchemaWarning};
 use svc_sandbox::{GateFailure, Refusal, Statement, StatementKind};
 
 /// The bind that is a signed-in visitor's id.
@@ -83,7 +83,7 @@ pub struct Action {
     /// The statement itself, without what stands around it.
     pub statement: Arc<str>,
     /// How long it takes.
-    pub pace: Arc<Pace>,
+    pub timing: Arc<StatementTiming>,
 }
 
 impl From<ActionRow> for Action {
@@ -92,7 +92,7 @@ impl From<ActionRow> for Action {
         let statement = row.sql.get(range).unwrap_or_default();
         Self {
             statement: statement.into(),
-            pace: Arc::default(),
+            timing: Arc::default(),
             row,
         }
     }

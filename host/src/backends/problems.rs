@@ -171,7 +171,7 @@ impl From<RunError> for Problem {
                 Code::PayloadTooLarge,
                 "The result is larger than a result may be. Select fewer columns or rows; if it was a write, it was undone.",
             ),
-            RunError::Busy | RunError::Elsewhere => Self::new(
+            RunError::Busy | RunError::NeedsLane => Self::new(
                 Code::DatabaseBusy,
                 "The database was busy for too long, and nothing was done. Try again.",
             ),

@@ -118,7 +118,7 @@ impl Backends {
             note: None,
             applied_at: backend.created_at,
         };
-        self.databases.belong([(backend.id, project.workspace.id)]);
+        self.databases.set_workspaces([(backend.id, project.workspace.id)]);
         let made = self.databases.create(backend.id, script.clone()).await;
         let inventory = made.map_err(|error| super::migrations::failed(&script, error))?;
         let id = backend.id;
@@ -248,7 +248,7 @@ impl Backends {
 
     async fn bytes_on_disk(&self, id: BackendId) -> Result<u64, BackendError> {
         let files = self.databases.files().clone();
-        let bytes = tokio::task::spawn_blocking(move || files.bytes(&id)).await;
+        let bytes = tokio::task::spawn_blocking(move || files.disk_bytes(&id)).await;
         Ok(bytes
             .map_err(anyhow::Error::from)?
             .map_err(anyhow::Error::from)?)
@@ -358,19 +358,19 @@ impl Backends {
         }
         let known = owned.into_iter();
         self.databases
-            .belong(known.filter_map(|(id, workspace)| Some((id, workspace?))));
+            .set_workspaces(known.filter_map(|(id, workspace)| Some((id, workspace?))));
         Ok(())
     }
 
     /// Closes databases that nobody has called for a while, and has the others' histories take what is new.
     pub fn tidy(&self) {
         self.databases.close_idle();
-        self.databases.remember();
+        self.databases.record_history();
     }
 
     /// Forgets history that is too old.
     pub async fn forget_old(&self) -> anyhow::Result<()> {
-        self.databases.forget_old().await
+        self.databases.prune_histories().await
     }
 
     /// Closes all databases. Blocks.

@@ -6,7 +6,7 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
 use super::model::BackendError;
-use svc_database::Pace;
+use svc_database::StatementTiming;
 use svc_sandbox::{GuestDigest, Position, Purpose, Refusal, Sandbox, Statement};
 
 /// How many queries are remembered, about.
@@ -22,7 +22,7 @@ pub(super) struct Query {
     /// The statement itself.
     pub(super) statement: Arc<str>,
     /// How long it takes.
-    pub(super) pace: Arc<Pace>,
+    pub(super) timing: Arc<StatementTiming>,
 }
 
 type QueryKey = (Option<GuestDigest>, String);
@@ -79,7 +79,7 @@ impl Verdicts {
         let query = Arc::new(Query {
             statement: statement.into(),
             verdict,
-            pace: Arc::default(),
+            timing: Arc::default(),
         });
         self.queries.insert(key, Arc::clone(&query));
         Ok(query)

@@ -21,7 +21,7 @@ use svc_base::Stopwatch;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::BackendId;
 use svc_base::{disk, fault};
-use svc_database::Files;
+use svc_database::DatabaseFiles;
 use svc_sandbox::World;
 
 /// The name of the control database in a backup.
@@ -77,7 +77,7 @@ struct Moment {
 }
 
 impl Moment {
-    fn take(control: &Control, files: Files, clock: &Clock) -> anyhow::Result<Self> {
+    fn take(control: &Control, files: DatabaseFiles, clock: &Clock) -> anyhow::Result<Self> {
         let mut backends = Sources::open(control, files)?;
         let still = control.while_still(|| {
             let control = control.snapshot()?;
@@ -139,7 +139,7 @@ async fn copy(
         control,
         content: Content::open(&place.content_path())?,
         once: None,
-        files: Files::open(&directory.join(BACKENDS))?,
+        files: DatabaseFiles::open(&directory.join(BACKENDS))?,
     };
     let mut found = check(&parts, damaged, watch).await?;
     if !found.errors.is_empty() {
@@ -193,11 +193,11 @@ fn copy_databases(
     clock: &Clock,
     watch: Watch<'_>,
 ) -> anyhow::Result<(Timestamp, Vec<BackendId>)> {
-    let moment = Moment::take(control, Files::open(&data.join(BACKENDS))?, clock)?;
+    let moment = Moment::take(control, DatabaseFiles::open(&data.join(BACKENDS))?, clock)?;
     fault::point("backup.moment");
     let to = place.state(state);
     disk::subdirectory(&place.dir.open_dir(state)?, BACKENDS)?;
-    let files = Files::open(&to.join(BACKENDS))?;
+    let files = DatabaseFiles::open(&to.join(BACKENDS))?;
     let all = moment.backends.len() as u64 + 1;
     let mut done = 0;
     watch(Stage::Databases, done, all);
@@ -271,7 +271,7 @@ fn describe(
     ids: &[BackendId],
     guests: Vec<Entry>,
 ) -> anyhow::Result<Manifest> {
-    let files = Files::open(&directory.join(BACKENDS))?;
+    let files = DatabaseFiles::open(&directory.join(BACKENDS))?;
     let backends = ids
         .iter()
         .map(|id| describe_file(&files.path(id), id.to_string()));

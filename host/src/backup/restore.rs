@@ -23,7 +23,7 @@ use svc_base::Stopwatch;
 use svc_base::clock::Clock;
 use svc_base::ids::BackendId;
 use svc_base::{disk, fault};
-use svc_database::{Files, revive};
+use svc_database::{DatabaseFiles, prepare_for_server};
 
 const GUESTS: &str = "guests";
 
@@ -142,7 +142,7 @@ async fn stage(
         control,
         content: Content::open(&directory.join(CONTENT))?,
         once: None,
-        files: Files::open(&directory.join(BACKENDS))?,
+        files: DatabaseFiles::open(&directory.join(BACKENDS))?,
     };
     let found = check(&parts, damaged, watch).await?;
     (restored.errors, restored.notes) = (found.errors, found.notes);
@@ -170,7 +170,7 @@ fn copy_databases(
     let to = disk::subdirectory(new, BACKENDS)?;
     let (from, files) = (
         state.open_dir(BACKENDS)?,
-        Files::open(&directory.join(BACKENDS))?,
+        DatabaseFiles::open(&directory.join(BACKENDS))?,
     );
     for entry in &manifest.backends {
         let id: BackendId = entry
@@ -181,8 +181,8 @@ fn copy_databases(
             from.open_dir(id.to_string())?,
             disk::subdirectory(&to, &id.to_string())?,
         );
-        copied.count(copy_file(&from, &to, Files::NAME, entry)?, true);
-        revive(&files, &id).with_context(|| format!("opening backend {id}"))?;
+        copied.count(copy_file(&from, &to, DatabaseFiles::NAME, entry)?, true);
+        prepare_for_server(&files, &id).with_context(|| format!("opening backend {id}"))?;
         watch(Stage::Databases, copied.files, all);
     }
     Ok(())

@@ -11,7 +11,7 @@ use crate::content::{Content, Digest};
 use crate::control::{self, Control, counters};
 use crate::private;
 use svc_base::ids::BackendId;
-use svc_database::Files;
+use svc_database::DatabaseFiles;
 
 /// Looks at a backup, which nothing changes.
 ///
@@ -32,7 +32,7 @@ pub async fn verify(place: &Path) -> anyhow::Result<Findings> {
         control: Control::look(&directory)?,
         content: Content::open(&place.content_path())?,
         once: None,
-        files: Files::open(&directory.join(BACKENDS))?,
+        files: DatabaseFiles::open(&directory.join(BACKENDS))?,
     };
     let mut found = parts.check().await?;
     found.errors.extend(damaged);
@@ -53,7 +53,7 @@ fn damaged_files(place: &BackupDirectory, manifest: &Manifest) -> anyhow::Result
     {
         damaged.push("counters: not as the manifest describes them".to_owned());
     }
-    let files = Files::open(&state.join(BACKENDS))?;
+    let files = DatabaseFiles::open(&state.join(BACKENDS))?;
     for entry in &manifest.backends {
         let path = entry.name.parse::<BackendId>().map(|id| files.path(&id));
         if !path.is_ok_and(|path| is_as_described(&path, entry).unwrap_or(false)) {

@@ -12,7 +12,7 @@ use crate::content::{Content, OnceFiles, Place};
 use crate::data_dir;
 use crate::operators::{self, CheckAll, Operation, Told};
 use crate::private;
-use svc_database::Files;
+use svc_database::DatabaseFiles;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Check {
@@ -51,7 +51,7 @@ impl Check {
             control: self.args.control()?,
             content: Content::open(&Place::noted(data)?.require_directory()?)?,
             once: Some(OnceFiles::open(&data.join("once"))?),
-            files: Files::open(&data.join("backends"))?,
+            files: DatabaseFiles::open(&data.join("backends"))?,
         };
         parts.check().await
     }

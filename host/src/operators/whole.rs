@@ -12,7 +12,7 @@ use super::installation::{Answer, Installation};
 use crate::backup::{self, last};
 use crate::check::Parts;
 use crate::content::{Content, OnceFiles, Place};
-use svc_database::Files;
+use svc_database::DatabaseFiles;
 
 /// Makes a backup: `svc backup`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -73,7 +73,7 @@ impl CheckAll {
             control: at.control.clone(),
             content,
             once: Some(OnceFiles::open(&at.data.join("once"))?),
-            files: Files::open(&at.data.join("backends"))?,
+            files: DatabaseFiles::open(&at.data.join("backends"))?,
         };
         let found = aside(at, "check", async move || parts.check().await).await?;
         Answer::new(&found, "")

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::content::{Digest, Place, Shelf};
 use svc_base::disk;
 use svc_base::ids::{BackendId, DeploymentId};
-use svc_database::Files;
+use svc_database::DatabaseFiles;
 
 /// Bytes on the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -57,7 +57,7 @@ pub fn of(data: &Path) -> io::Result<Sizes> {
         None => 0,
     };
     if dir.is_dir("backends") {
-        let files = Files::open(&data.join("backends"))?;
+        let files = DatabaseFiles::open(&data.join("backends"))?;
         for id in files.list()? {
             sizes.databases += database(&files, &id)?;
         }
@@ -67,8 +67,8 @@ pub fn of(data: &Path) -> io::Result<Sizes> {
 }
 
 /// The bytes of a database with its log; of one that has just gone, none.
-fn database(files: &Files, id: &BackendId) -> io::Result<u64> {
-    match files.bytes(id) {
+fn database(files: &DatabaseFiles, id: &BackendId) -> io::Result<u64> {
+    match files.disk_bytes(id) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
         bytes => bytes,
     }
@@ -76,7 +76,7 @@ fn database(files: &Files, id: &BackendId) -> io::Result<u64> {
 
 /// The bytes of a backend: of its database, and of its history.
 pub fn of_backend(data: &Path, id: &BackendId) -> io::Result<(u64, u64)> {
-    let files = Files::open(&data.join("backends"))?;
+    let files = DatabaseFiles::open(&data.join("backends"))?;
     let bytes = database(&files, id)?;
     let all = below(&files.directory(id)?)?;
     Ok((bytes, all.saturating_sub(bytes)))

@@ -15,7 +15,7 @@ use crate::control::Control;
 use svc_base::clock::Clock;
 use svc_base::fault;
 use svc_base::ids::BackendId;
-use svc_database::Payment;
+use svc_database::PaymentRow;
 
 /// How many rows are written in one transaction.
 const ROWS: u32 = 500;
@@ -148,7 +148,7 @@ async fn bring_up(
     }
 }
 
-impl From<Session> for Payment {
+impl From<Session> for PaymentRow {
     fn from(session: Session) -> Self {
         Self {
             session_id: session.id.to_string(),

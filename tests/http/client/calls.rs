@@ -1,6 +1,6 @@
 //! Requests of the client, held against our own description of the API.
 
-use svc::client::calls;
+use svc::client::endpoints;
 use svc_tests::{Ask, TestServer};
 
 #[tokio::test]
@@ -8,16 +8,16 @@ async fn everything_that_the_client_sends_is_described() {
     let server = TestServer::start().await;
     let answer = server.get("/api/v1/openapi.json").answer().await;
     let description = answer.expect(200).json();
-    let found: Vec<_> = calls::ALL
+    let found: Vec<_> = endpoints::ALL
         .iter()
-        .flat_map(|call| calls::unknown(&description, call, call.query, call.body))
+        .flat_map(|call| endpoints::unknown_parts(&description, call, call.query, call.body))
         .collect();
     assert!(found.is_empty(), "not described: {found:?}");
-    assert!(calls::ALL.len() > 20);
+    assert!(endpoints::ALL.len() > 20);
     // The look finds what is not there.
-    let wrong = calls::unknown(
+    let wrong = endpoints::unknown_parts(
         &description,
-        &calls::DEPLOY,
+        &endpoints::DEPLOY,
         &["q"],
         &["contents", "content"],
     );
@@ -28,9 +28,9 @@ async fn everything_that_the_client_sends_is_described() {
             "`contents` of `POST /api/v1/deploy`"
         ]
     );
-    let wrong = calls::unknown(
+    let wrong = endpoints::unknown_parts(
         &description,
-        &calls::DEFINE_ACTIONS,
+        &endpoints::DEFINE_ACTIONS,
         &[],
         &["actions.sql", "actions.text"],
     );

@@ -173,7 +173,7 @@ async fn deriving_anew_puts_right_what_was_wrong() {
         .map_err(svc::control::Error::from)
     });
     write.await.unwrap();
-    let payment = svc_database::Payment {
+    let payment = svc_database::PaymentRow {
         session_id: "of nobody".into(),
         price_id: String::new(),
         price_label: String::new(),

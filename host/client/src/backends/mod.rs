@@ -2,18 +2,18 @@
 
 mod export;
 mod views;
-mod work;
+mod commands;
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use super::api::Api;
-use super::error::{Exit, Failure, Result};
-use super::output::member;
+use super::error::{FailureCode, Failure, Result};
+use super::output::member_text;
 use super::projects::{self, Project, ProjectOption};
 use super::source;
-use super::{CommonArgs, Output, calls};
+use super::{CommonArgs, Output, endpoints};
 
 pub(super) use views::dry_run_text;
 
@@ -26,7 +26,7 @@ pub enum Backend {
     /// Show the schema, the migrations and how much is stored
     Show {
         #[command(flatten)]
-        on: ProjectArgs,
+        args: ProjectArgs,
     },
     /// Make the database from a script of CREATE TABLE, CREATE INDEX, CREATE VIEW and INSERT
     Create {
@@ -36,7 +36,7 @@ pub enum Backend {
         #[arg(long)]
         realtime: bool,
         #[command(flatten)]
-        on: ProjectArgs,
+        args: ProjectArgs,
     },
     /// Apply one migration, which only adds; sent again it changes nothing
     Migrate {
@@ -49,7 +49,7 @@ pub enum Backend {
         #[arg(long)]
         note: Option<String>,
         #[command(flatten)]
-        on: ProjectArgs,
+        args: ProjectArgs,
     },
     /// Run one SELECT, INSERT, UPDATE or DELETE, and show its rows as a table
     Query {
@@ -57,27 +57,27 @@ pub enum Backend {
         sql: String,
         /// Binds of the statement: `name=text`, or `name:=JSON` for numbers and null
         params: Vec<String>,
-        /// The page to ask through [default: any of the project]
+        /// The page to ask through [default: any project_option the project]
         #[arg(long, value_name = "SLUG")]
         page: Option<String>,
         #[command(flatten)]
-        on: ProjectArgs,
+        args: ProjectArgs,
     },
     /// Open or close the rooms
     Realtime {
-        /// `on` or `off`
+        /// `args` or `off`
         #[arg(value_parser = ["on", "off"])]
         state: String,
         #[command(flatten)]
-        on: ProjectArgs,
+        args: ProjectArgs,
     },
     /// Offer the actions to agents as tools, or offer them no more
     Agents {
-        /// `on` or `off`
+        /// `args` or `off`
         #[arg(value_parser = ["on", "off"])]
         state: String,
         #[command(flatten)]
-        on: ProjectArgs,
+        args: ProjectArgs,
     },
     /// List the moments that can be restored, newest first
     History {
@@ -88,7 +88,7 @@ pub enum Backend {
         #[arg(long, value_name = "TIME")]
         before: Option<String>,
         #[command(flatten)]
-        on: ProjectArgs,
+        args: ProjectArgs,
     },
     /// Make the rows what they were at a time
     Restore {
@@ -98,7 +98,7 @@ pub enum Backend {
         #[arg(long)]
         yes: bool,
         #[command(flatten)]
-        on: ProjectArgs,
+        args: ProjectArgs,
     },
     /// Copy the database into one SQLite file
     Export {
@@ -109,7 +109,7 @@ pub enum Backend {
         #[arg(long)]
         force: bool,
         #[command(flatten)]
-        on: ProjectArgs,
+        args: ProjectArgs,
     },
     /// Delete the database with its actions
     Delete {
@@ -117,7 +117,7 @@ pub enum Backend {
         #[arg(long)]
         yes: bool,
         #[command(flatten)]
-        on: ProjectArgs,
+        args: ProjectArgs,
     },
 }
 
@@ -125,7 +125,7 @@ pub enum Backend {
 #[derive(Clone, Debug, clap::Args)]
 pub struct ProjectArgs {
     #[command(flatten)]
-    of: ProjectOption,
+    project_option: ProjectOption,
     #[command(flatten)]
     common: CommonArgs,
 }
@@ -139,13 +139,13 @@ pub(super) struct ProjectHandle {
 
 impl ProjectHandle {
     /// The parts of a path that name the project.
-    pub(super) fn parts(&self) -> [&str; 1] {
+    pub(super) fn path_parts(&self) -> [&str; 1] {
         [&self.project.id]
     }
 
     /// Sends something to the backend.
-    pub(super) async fn send(&self, call: &'static calls::Call, body: Value) -> Result<Value> {
-        self.api.call(call, &self.parts()).body(body).answer().await
+    pub(super) async fn send(&self, call: &'static endpoints::Endpoint, body: Value) -> Result<Value> {
+        self.api.call(call, &self.path_parts()).body(body).send().await
     }
 
     /// The slug of a page to call the backend through: the one that is wanted, else the oldest that is live.
@@ -155,14 +155,14 @@ impl ProjectHandle {
         }
         let found = self
             .api
-            .call(&calls::FRONTENDS, &self.parts())
-            .answer()
+            .call(&endpoints::FRONTENDS, &self.path_parts())
+            .send()
             .await?;
         let mut pages = found["frontends"].as_array().into_iter().flatten();
         let live = pages.find(|page| page["state"] == "active");
-        live.map(|page| member(page, "slug")).ok_or_else(|| {
+        live.map(|page| member_text(page, "slug")).ok_or_else(|| {
             Failure::new(
-                Exit::NotFound,
+                FailureCode::NotFound,
                 "No page",
                 format!("`{}` has no page to call its database through: publish one with `svc publish FILE --project {}`.", self.project.name, self.project.host_label),
             )
@@ -174,49 +174,49 @@ impl ProjectArgs {
     /// Finds the project.
     pub(super) async fn find(&self) -> Result<ProjectHandle> {
         let api = Api::new(&self.common.remote)?;
-        let project = projects::find(&api, self.of.project.as_deref()).await?;
+        let project = projects::find(&api, self.project_option.project.as_deref()).await?;
         Ok(ProjectHandle { api, project })
     }
 
     /// Where answers go.
-    pub(super) fn out(&self) -> Output {
-        self.common.out()
+    pub(super) fn output(&self) -> Output {
+        self.common.output()
     }
 }
 
 impl Backend {
     pub(super) async fn run(self) -> Result<()> {
         match self {
-            Self::Show { on } => work::show(&on).await,
-            Self::Create { file, realtime, on } => work::create(&file, realtime, &on).await,
+            Self::Show { args } => commands::show(&args).await,
+            Self::Create { file, realtime, args } => commands::create(&file, realtime, &args).await,
             Self::Migrate {
                 file,
                 dry_run,
                 note,
-                on,
-            } => work::migrate(&file, dry_run, note, &on).await,
+                args,
+            } => commands::migrate(&file, dry_run, note, &args).await,
             Self::Query {
                 sql,
                 params,
                 page,
-                on,
-            } => work::query(sql, &params, page, &on).await,
-            Self::Realtime { state, on } => work::switch("realtime", "rooms", &state, &on).await,
-            Self::Agents { state, on } => {
-                work::switch("agents", "tools for agents", &state, &on).await
+                args,
+            } => commands::query(sql, &params, page, &args).await,
+            Self::Realtime { state, args } => commands::switch("realtime", "rooms", &state, &args).await,
+            Self::Agents { state, args } => {
+                commands::switch("agents", "tools for agents", &state, &args).await
             }
-            Self::History { limit, before, on } => work::history(limit, before, &on).await,
-            Self::Restore { at, yes, on } => work::restore(&at, yes, &on).await,
-            Self::Export { output, force, on } => {
-                let copy = export::export(output, force, &on);
-                super::interruptible(copy, "Nothing of the copy is kept.").await
+            Self::History { limit, before, args } => commands::history(limit, before, &args).await,
+            Self::Restore { at, yes, args } => commands::restore(&at, yes, &args).await,
+            Self::Export { output, force, args } => {
+                let copy = export::export(output, force, &args);
+                super::run_until_interrupt(copy, "Nothing of the copy is kept.").await
             }
-            Self::Delete { yes, on } => work::delete(yes, &on).await,
+            Self::Delete { yes, args } => commands::delete(yes, &args).await,
         }
     }
 }
 
 /// Reads a script as it is: its bytes are what the ledger compares.
-pub(super) fn script(file: &Path) -> Result<String> {
-    source::text(file)
+pub(super) fn read_script(file: &Path) -> Result<String> {
+    source::read_text(file)
 }

@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::output::{key_values, member, table_of};
+use crate::output::{key_values, member_text, table_of};
 
 /// Writes the result of a dry run for people.
 pub(crate) fn dry_run_text(run: &Value) -> String {
     let changes = &run["changes"];
-    let mut lines = vec![format!("would be {}", member(run, "status"))];
+    let mut lines = vec![format!("would be {}", member_text(run, "status"))];
     for table in changes["tables"].as_array().into_iter().flatten() {
         let columns = table["columns"].as_array().into_iter().flatten();
-        let columns: Vec<_> = columns.map(|column| member(column, "name")).collect();
+        let columns: Vec<_> = columns.map(|column| member_text(column, "name")).collect();
         let kind = if table["new"] == true {
             "table"
         } else {
@@ -18,20 +18,20 @@ pub(crate) fn dry_run_text(run: &Value) -> String {
         };
         lines.push(format!(
             "+ {kind} {} ({})",
-            member(table, "name"),
+            member_text(table, "name"),
             columns.join(", ")
         ));
     }
     for (name, kind) in [("indexes", "index"), ("views", "view")] {
         let new = changes[name].as_array().into_iter().flatten();
-        lines.extend(new.map(|one| format!("+ {kind} {}", member(one, "name"))));
+        lines.extend(new.map(|one| format!("+ {kind} {}", member_text(one, "name"))));
     }
     let broken = run["broken_actions"].as_array().into_iter().flatten();
     lines.extend(broken.map(|one| {
         format!(
             "! action {} would break: {}",
-            member(one, "name"),
-            member(one, "detail")
+            member_text(one, "name"),
+            member_text(one, "detail")
         )
     }));
     lines.join("\n")
@@ -40,7 +40,7 @@ pub(crate) fn dry_run_text(run: &Value) -> String {
 /// Writes the warnings, a line each.
 pub(super) fn warnings(document: &Value) -> String {
     let warnings = document["warnings"].as_array().into_iter().flatten();
-    let lines = warnings.map(|warning| format!("warning: {}", member(warning, "detail")));
+    let lines = warnings.map(|warning| format!("warning: {}", member_text(warning, "detail")));
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -52,8 +52,8 @@ pub(super) fn details_text(detail: &Value) -> String {
             "database",
             format!(
                 "{} of {} bytes",
-                member(database, "bytes"),
-                member(database, "max_bytes")
+                member_text(database, "bytes"),
+                member_text(database, "max_bytes")
             ),
         ),
         (
@@ -65,7 +65,7 @@ pub(super) fn details_text(detail: &Value) -> String {
             }
             .to_owned(),
         ),
-        ("id", member(detail, "id")),
+        ("id", member_text(detail, "id")),
     ]);
     let rows = &detail["inventory"]["tables"];
     let tables = detail["schema"]["tables"]
@@ -76,8 +76,8 @@ pub(super) fn details_text(detail: &Value) -> String {
             let mut counted = rows.as_array().into_iter().flatten();
             let count = counted.find(|one| one["name"] == table["name"]);
             let columns = table["columns"].as_array().into_iter().flatten();
-            let columns: Vec<_> = columns.map(|column| member(column, "name")).collect();
-            let count = count.map_or_else(|| "-".to_owned(), |one| member(one, "rows"));
+            let columns: Vec<_> = columns.map(|column| member_text(column, "name")).collect();
+            let count = count.map_or_else(|| "-".to_owned(), |one| member_text(one, "rows"));
             json!({ "table": table["name"], "rows": count, "columns": columns.join(", ") })
         });
     let parts = [

@@ -5,24 +5,24 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::Folder;
-use super::once::create_or_replay;
-use super::plan::{Plan, batches, home};
-use super::state::State;
-use super::steps::Step;
+use super::idempotent_create::create_or_replay;
+use super::plan::{Plan, batches, home_slug};
+use super::remote_state::RemoteState;
+use super::steps::PlanStep;
 use crate::actions::ActionFile;
 use crate::api::Api;
-use crate::error::{Exit, Failure, Result};
+use crate::error::{FailureCode, Failure, Result};
 use crate::files::Directory;
 use crate::frontends::FrontendHandle;
-use crate::output::member;
+use crate::output::member_text;
 use crate::progress::Progress;
 use crate::projects::Project;
 use crate::push::NewSource;
-use crate::{CommonArgs, Output, calls, confirm, interruptible};
+use crate::{CommonArgs, Output, endpoints, confirm, run_until_interrupt};
 use svc_base::fault;
 
 /// Advice where a plan ends in its middle.
-const RESUMES: &str = "What was done stays; `svc apply` goes on from there.";
+const RESUME_HINT: &str = "What was done stays; `svc apply` goes on from there.";
 
 /// Makes the server like the folder: what is not in the folder stays.
 #[derive(Debug, clap::Args)]
@@ -45,13 +45,13 @@ pub struct Apply {
 
 impl Apply {
     pub(crate) async fn run(self) -> Result<()> {
-        let out = self.common.out();
+        let out = self.common.output();
         let folder = Folder::read(&Directory::open(&self.folder)?)?;
-        let api = Api::new(&self.common.remote)?.patient();
-        let state = State::of(&api, &folder.manifest.project).await?;
+        let api = Api::new(&self.common.remote)?.with_retries();
+        let state = RemoteState::find(&api, &folder.manifest.project).await?;
         let plan = Plan::make(&api, &folder, state.as_ref()).await?;
         for note in &plan.notes {
-            out.note(note);
+            out.print_note(note);
         }
         if plan.steps.is_empty() {
             return self.print_plan(
@@ -60,7 +60,7 @@ impl Apply {
                 "nothing to do: the server is as the folder says",
             );
         }
-        out.note(&plan.text());
+        out.print_note(&plan.to_text());
         if self.plan {
             return self.print_plan(&plan, false, "");
         }
@@ -79,17 +79,17 @@ impl Apply {
             folder: &folder,
             out,
             message: self.message.as_deref(),
-            bar: Progress::steps("apply", plan.steps.len()),
-            then: RESUMES,
+            progress: Progress::steps("apply", plan.steps.len()),
+            failure_hint: RESUME_HINT,
         };
-        interruptible(applying.run(state, &plan), RESUMES).await?;
+        run_until_interrupt(applying.run(state, &plan), RESUME_HINT).await?;
         drop(applying);
         self.print_plan(&plan, true, &format!("done: {} changes", plan.lines.len()))
     }
 
     fn print_plan(&self, plan: &Plan, applied: bool, text: &str) -> Result<()> {
-        let document = json!({ "plan": plan.document(), "applied": applied, "notes": plan.notes });
-        self.common.out().answer(&document, text)
+        let document = json!({ "plan": plan.to_json(), "applied": applied, "notes": plan.notes });
+        self.common.output().print_answer(&document, text)
     }
 }
 
@@ -100,37 +100,37 @@ pub(super) struct PlanRunner<'a> {
     pub(super) folder: &'a Folder,
     pub(super) out: Output,
     pub(super) message: Option<&'a str>,
-    pub(super) bar: Progress,
+    pub(super) progress: Progress,
     /// Advice where a step fails after others were done.
-    pub(super) then: &'static str,
+    pub(super) failure_hint: &'static str,
 }
 
 impl PlanRunner<'_> {
     /// Does what is planned, on the project as it was planned for.
-    pub(super) async fn run(&self, state: Option<State>, plan: &Plan) -> Result<()> {
+    pub(super) async fn run(&self, state: Option<RemoteState>, plan: &Plan) -> Result<()> {
         let mut project = state.map(|state| state.project);
         for (number, step) in plan.steps.iter().enumerate() {
             let done = self.run_step(step, &mut project).await;
             done.map_err(|failure| match number {
                 0 => failure,
-                _ => failure.hint(self.then),
+                _ => failure.with_hint(self.failure_hint),
             })?;
             fault::point(step.fault_point());
-            self.bar.add(1);
+            self.progress.add(1);
         }
         Ok(())
     }
 
-    async fn run_step(&self, step: &Step, project: &mut Option<Project>) -> Result<()> {
+    async fn run_step(&self, step: &PlanStep, project: &mut Option<Project>) -> Result<()> {
         match (step, &project) {
-            (Step::Project, _) => *project = Some(self.project().await?),
-            (step, Some(project)) => self.step(step, project).await?,
-            (_, None) => return Err(Failure::here("The plan has no project.")),
+            (PlanStep::CreateProject, _) => *project = Some(self.create_project().await?),
+            (step, Some(project)) => self.apply_step(step, project).await?,
+            (_, None) => return Err(Failure::local("The plan has no project.")),
         }
         Ok(())
     }
 
-    async fn project(&self) -> Result<Project> {
+    async fn create_project(&self) -> Result<Project> {
         let manifest = &self.folder.manifest;
         let body = json!({
             "name": manifest.project,
@@ -138,68 +138,68 @@ impl PlanRunner<'_> {
             "workspace": manifest.workspace,
         });
         let made =
-            create_or_replay(self.api, &calls::CREATE_PROJECT, &[], body, &calls::PROJECT).await?;
+            create_or_replay(self.api, &endpoints::CREATE_PROJECT, &[], body, &endpoints::PROJECT).await?;
         serde_json::from_value(made)
-            .map_err(|error| Failure::here(format!("The server made a project, and says: {error}")))
+            .map_err(|error| Failure::local(format!("The server made a project, and says: {error}")))
     }
 
-    async fn step(&self, step: &Step, project: &Project) -> Result<()> {
+    async fn apply_step(&self, step: &PlanStep, project: &Project) -> Result<()> {
         let at = [project.id.as_str()];
         match step {
-            Step::Project => Ok(()),
-            Step::Backend => {
+            PlanStep::CreateProject => Ok(()),
+            PlanStep::CreateBackend => {
                 let first = self.folder.migrations.first();
-                let first = first.ok_or_else(|| Failure::here("The plan has no migration."))?;
+                let first = first.ok_or_else(|| Failure::local("The plan has no migration."))?;
                 let body = json!({ "ddl": first.sql });
-                create_or_replay(self.api, &calls::CREATE_BACKEND, &at, body, &calls::BACKEND)
+                create_or_replay(self.api, &endpoints::CREATE_BACKEND, &at, body, &endpoints::BACKEND)
                     .await
-                    .map_err(|failure| failure.in_file(&first.path))
+                    .map_err(|failure| failure.with_file(&first.path))
                     .map(drop)
             }
-            Step::Migrate(number) => {
+            PlanStep::Migrate(number) => {
                 let migration = &self.folder.migrations[*number];
-                let asked = self.api.call(&calls::UPDATE_BACKEND, &at);
+                let asked = self.api.call(&endpoints::UPDATE_BACKEND, &at);
                 // The file's name tells readers of the ledger which one it was.
                 let body = json!({ "ddl": migration.sql, "note": migration.name });
                 asked
                     .body(body)
-                    .answer()
+                    .send()
                     .await
-                    .map_err(|failure| failure.in_file(&migration.path))
+                    .map_err(|failure| failure.with_file(&migration.path))
                     .map(drop)
             }
-            Step::Actions(numbers) => {
+            PlanStep::DefineActions(numbers) => {
                 for batch in batches(self.folder, numbers) {
                     self.api
-                        .call(&calls::DEFINE_ACTIONS, &at)
+                        .call(&endpoints::DEFINE_ACTIONS, &at)
                         .body(batch)
-                        .answer()
+                        .send()
                         .await
-                        .map_err(|failure| ActionFile::blamed(failure, &self.folder.actions))?;
+                        .map_err(|failure| ActionFile::with_action_files(failure, &self.folder.actions))?;
                 }
                 Ok(())
             }
-            Step::Realtime(on) => {
-                let asked = self.api.call(&calls::UPDATE_BACKEND, &at);
+            PlanStep::SwitchRooms(on) => {
+                let asked = self.api.call(&endpoints::UPDATE_BACKEND, &at);
                 asked
                     .body(json!({ "realtime": on }))
-                    .answer()
+                    .send()
                     .await
                     .map(drop)
             }
-            Step::Agents(on) => {
-                let asked = self.api.call(&calls::UPDATE_BACKEND, &at);
-                asked.body(json!({ "agents": on })).answer().await.map(drop)
+            PlanStep::SwitchTools(on) => {
+                let asked = self.api.call(&endpoints::UPDATE_BACKEND, &at);
+                asked.body(json!({ "agents": on })).send().await.map(drop)
             }
-            Step::Page(number) => self.create(*number, project).await,
-            Step::Change { page, slug, live } => {
-                self.change(*page, slug, live.as_deref(), project).await
+            PlanStep::CreatePage(number) => self.create_page(*number, project).await,
+            PlanStep::ChangePage { page, slug, live } => {
+                self.change_page(*page, slug, live.as_deref(), project).await
             }
-            Step::About => self.about(project).await,
+            PlanStep::UpdateProject => self.update_project(project).await,
         }
     }
 
-    async fn create(&self, number: usize, project: &Project) -> Result<()> {
+    async fn create_page(&self, number: usize, project: &Project) -> Result<()> {
         let page = &self.folder.pages[number];
         let body = json!({
             "type": page.source.content_type,
@@ -210,24 +210,24 @@ impl PlanRunner<'_> {
         let at = [project.id.as_str()];
         let made = create_or_replay(
             self.api,
-            &calls::CREATE_FRONTEND,
+            &endpoints::CREATE_FRONTEND,
             &at,
             body,
-            &calls::FRONTEND,
+            &endpoints::FRONTEND,
         )
         .await;
-        let made = made.map_err(|failure| failure.in_file(&page.source.path))?;
+        let made = made.map_err(|failure| failure.with_file(&page.source.path))?;
         self.warn(&page.source.path, &made);
-        let slug = member(&made, "slug");
+        let slug = member_text(&made, "slug");
         if slug != page.slug {
             self.note(&format!("`{}` was taken: the page is `{slug}`.", page.slug));
         }
-        self.note(&format!("{} is at {}", page.slug, member(&made, "url")));
+        self.note(&format!("{} is at {}", page.slug, member_text(&made, "url")));
         Ok(())
     }
 
     /// Changes a page by a draft, and only if it still shows what the plan has seen.
-    async fn change(
+    async fn change_page(
         &self,
         number: usize,
         slug: &str,
@@ -240,15 +240,15 @@ impl PlanRunner<'_> {
             project: project.clone(),
             slug: slug.to_owned(),
         };
-        let base = found.active().await?;
+        let base = found.active_revision().await?;
         let revision = self
             .api
-            .call(&calls::REVISION, &[&project.id, slug, &base])
-            .answer()
+            .call(&endpoints::REVISION, &[&project.id, slug, &base])
+            .send()
             .await?;
         if revision["content_sha256"].as_str() != live {
             return Err(Failure::new(
-                Exit::Conflict,
+                FailureCode::Conflict,
                 "Somebody else has published",
                 format!(
                     "`{slug}` is not any more what was planned for. `svc apply` makes a new plan; `svc pull` brings what is there."
@@ -261,34 +261,34 @@ impl PlanRunner<'_> {
             message: self.message,
         };
         let draft = found.draft(&base, new).await;
-        let draft = draft.map_err(|failure| failure.in_file(&page.source.path))?;
+        let draft = draft.map_err(|failure| failure.with_file(&page.source.path))?;
         let done = found.promote(&base, &draft, self.message).await?;
         self.warn(&page.source.path, &done["frontend"]);
         Ok(())
     }
 
-    async fn about(&self, project: &Project) -> Result<()> {
+    async fn update_project(&self, project: &Project) -> Result<()> {
         let manifest = &self.folder.manifest;
         let home = match &manifest.home {
             // The page may have been made a moment ago.
             Some(wanted) => {
-                let state = State::read(self.api, project.clone()).await?;
-                home(self.folder, &state, wanted)?
+                let state = RemoteState::read(self.api, project.clone()).await?;
+                home_slug(self.folder, &state, wanted)?
             }
             None => None,
         };
         let body = json!({ "description": manifest.description, "home": home });
         self.api
-            .call(&calls::UPDATE_PROJECT, &[&project.id])
+            .call(&endpoints::UPDATE_PROJECT, &[&project.id])
             .body(body)
-            .answer()
+            .send()
             .await
             .map(drop)
     }
 
     /// Tells a person something above the bar.
     fn note(&self, text: &str) {
-        self.bar.suspend(|| self.out.note(text));
+        self.progress.suspend(|| self.out.print_note(text));
     }
 
     fn warn(&self, file: &Path, made: &Value) {
@@ -296,21 +296,21 @@ impl PlanRunner<'_> {
             self.note(&format!(
                 "warning: {}:{}: {}",
                 file.display(),
-                member(warning, "line"),
-                member(warning, "detail")
+                member_text(warning, "line"),
+                member_text(warning, "detail")
             ));
         }
     }
 }
 
 /// Where the pages of a folder are, as `slug  URL`.
-pub(super) async fn addresses(api: &Api, folder: &Folder) -> Result<Vec<(String, String)>> {
-    let Some(state) = State::of(api, &folder.manifest.project).await? else {
+pub(super) async fn page_urls(api: &Api, folder: &Folder) -> Result<Vec<(String, String)>> {
+    let Some(state) = RemoteState::find(api, &folder.manifest.project).await? else {
         return Ok(Vec::new());
     };
     let mut found = Vec::new();
     for page in &folder.pages {
-        if let Some(frontend) = state.frontend(page, folder)? {
+        if let Some(frontend) = state.find_frontend(page, folder)? {
             found.push((page.slug.clone(), frontend.url.clone()));
         }
     }

@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::apply::{PlanRunner, addresses};
-use super::begin::begin;
+use super::apply::{PlanRunner, page_urls};
+use super::scaffold::write_first_manifest;
 use super::plan::Plan;
-use super::state::State;
-use super::{FILE, Folder};
+use super::remote_state::RemoteState;
+use super::{MANIFEST_FILE, Folder};
 use crate::api::Api;
-use crate::error::{Exit, Failure, Result};
+use crate::error::{FailureCode, Failure, Result};
 use crate::files::Directory;
 use crate::output::print_error;
-use crate::profile::{Target, address};
+use crate::profile::{ServerTarget, parse_server_url};
 use crate::progress::Progress;
-use crate::watching::FileWatcher;
-use crate::{Output, ask_yes_no, calls, report_failure};
+use crate::file_watcher::FileWatcher;
+use crate::{Output, ask_yes_no, endpoints, report_failure};
 
 /// Settings of the server for a folder. It has stand-ins for sign-in and payments, and a workspace.
 #[derive(Clone, Debug)]
@@ -70,10 +70,10 @@ impl Dev {
     ) -> Result<()> {
         let out = Output { json: self.json };
         // What cannot be read is said before anything is started.
-        self.begin_if_wanted(out)?;
+        self.offer_first_manifest(out)?;
         Folder::read(&Directory::open(&self.folder)?)?;
         let failed = |error: &dyn std::fmt::Display| {
-            Failure::here(format!(
+            Failure::local(format!(
                 "The server for the folder does not start: {error}."
             ))
         };
@@ -112,34 +112,34 @@ impl Dev {
     }
 
     /// Writes a manifest where there is none, if that is said or answered.
-    fn begin_if_wanted(&self, out: Output) -> Result<()> {
+    fn offer_first_manifest(&self, out: Output) -> Result<()> {
         if self.begin {
-            Directory::make(&self.folder)?;
+            Directory::create(&self.folder)?;
         }
         let folder = Directory::open(&self.folder)?;
-        if folder.has(Path::new(FILE))? {
+        if folder.exists(Path::new(MANIFEST_FILE))? {
             return Ok(());
         }
-        let path = folder.shown(Path::new(FILE));
+        let path = folder.display_path(Path::new(MANIFEST_FILE));
         let question = format!(
             "{} is not there. Write one for the pages of the folder?",
             path.display()
         );
-        if self.begin || (out.can_ask() && ask_yes_no(&question)) {
-            for name in begin(&folder, &self.folder)? {
-                out.note(&format!("wrote {}", folder.shown(&name).display()));
+        if self.begin || (out.is_interactive() && ask_yes_no(&question)) {
+            for name in write_first_manifest(&folder, &self.folder)? {
+                out.print_note(&format!("wrote {}", folder.display_path(&name).display()));
             }
         }
         Ok(())
     }
 
     async fn serve(&self, url: &str, credential: String, out: Output) -> Result<()> {
-        let api = Api::of(Target {
-            server: address(url.trim_end_matches('/'))?,
+        let api = Api::for_server(ServerTarget {
+            server: parse_server_url(url.trim_end_matches('/'))?,
             credential: Some(credential),
         })?;
-        let api = api.patient();
-        let mut watching = FileWatcher::files(vec![self.folder.clone()]);
+        let api = api.with_retries();
+        let mut watching = FileWatcher::new(vec![self.folder.clone()]);
         let mut told = Vec::new();
         loop {
             match self.apply(&api, out).await {
@@ -147,14 +147,14 @@ impl Dev {
                     if told != pages {
                         let document = json!({ "server": url, "pages": pages.iter().map(|(slug, url)| json!({ "slug": slug, "url": url })).collect::<Vec<_>>() });
                         let lines = pages.iter().map(|(slug, url)| format!("{slug:15} {url}"));
-                        out.answer(&document, &lines.collect::<Vec<_>>().join("\n"))?;
+                        out.print_answer(&document, &lines.collect::<Vec<_>>().join("\n"))?;
                     }
                     told = pages;
                 }
                 // What is wrong in the folder is mended with the next save.
                 Err(failure) => report_failure(self.json, &failure),
             }
-            watching.changed().await;
+            watching.wait_for_change().await;
         }
     }
 
@@ -162,14 +162,14 @@ impl Dev {
     async fn apply(&self, api: &Api, out: Output) -> Result<Vec<(String, String)>> {
         let folder = Folder::read(&Directory::open(&self.folder)?)?;
         let name = &folder.manifest.project;
-        let mut state = State::of(api, name).await?;
+        let mut state = RemoteState::find(api, name).await?;
         let planned = match Plan::make(api, &folder, state.as_ref()).await {
             // A migration is still being written, and its rows are nobody's: it begins anew.
-            Err(failure) if failure.exit == Exit::Conflict && state.is_some() => {
-                out.note("A migration has changed: the database begins anew.");
+            Err(failure) if failure.exit == FailureCode::Conflict && state.is_some() => {
+                out.print_note("A migration has changed: the database begins anew.");
                 if let Some(old) = state.take() {
-                    api.call(&calls::DELETE_PROJECT, &[&old.project.id])
-                        .answer()
+                    api.call(&endpoints::DELETE_PROJECT, &[&old.project.id])
+                        .send()
                         .await?;
                 }
                 Plan::make(api, &folder, None).await
@@ -178,7 +178,7 @@ impl Dev {
         };
         let plan = planned?;
         if plan.steps.is_empty() {
-            return addresses(api, &folder).await;
+            return page_urls(api, &folder).await;
         }
         let applying = PlanRunner {
             api,
@@ -186,13 +186,13 @@ impl Dev {
             // The plan is told below, and where the pages are once.
             out: Output { json: true },
             message: None,
-            bar: Progress::steps("apply", plan.steps.len()),
-            then: "The next save goes on.",
+            progress: Progress::steps("apply", plan.steps.len()),
+            failure_hint: "The next save goes on.",
         };
         applying.run(state, &plan).await?;
         drop(applying);
-        out.note(&plan.text());
-        out.note(&format!("applied {}", self.folder.join(FILE).display()));
-        addresses(api, &folder).await
+        out.print_note(&plan.to_text());
+        out.print_note(&format!("applied {}", self.folder.join(MANIFEST_FILE).display()));
+        page_urls(api, &folder).await
     }
 }

@@ -1,12 +1,12 @@
 //! A folder that says what a project is: `svc.toml`, pages, migrations and actions.
 
 mod apply;
-mod begin;
+mod scaffold;
 mod dev;
-mod once;
+mod idempotent_create;
 mod plan;
 mod pull;
-mod state;
+mod remote_state;
 mod steps;
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::actions::ActionFile;
-use super::error::{Exit, Failure, Result};
+use super::error::{FailureCode, Failure, Result};
 use super::files::Directory;
 use super::source::Source;
 use svc_base::digest::Digest;
@@ -26,13 +26,13 @@ pub use dev::{Dev, DevSettings, StartedServer};
 pub(super) use pull::Pull;
 
 /// The manifest's file.
-pub(super) const FILE: &str = "svc.toml";
+pub(super) const MANIFEST_FILE: &str = "svc.toml";
 /// Where migrations are unless the manifest says.
-const MIGRATIONS: &str = "migrations";
+const DEFAULT_MIGRATIONS: &str = "migrations";
 /// Where actions are unless the manifest says.
-const ACTIONS: &str = "actions";
+const DEFAULT_ACTIONS: &str = "actions";
 /// Extension of files of SQL.
-const SQL: &str = "sql";
+const SQL_EXTENSION: &str = "sql";
 
 /// Content of a manifest.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -143,16 +143,16 @@ impl Manifest {
     pub(super) fn project_here() -> Result<Option<String>> {
         let here = Directory::open(Path::new("."))?;
         // A server's settings may be for others to read.
-        if !here.has(Path::new(FILE))? || here.is_denied(Path::new(FILE)) {
+        if !here.exists(Path::new(MANIFEST_FILE))? || here.is_unreadable(Path::new(MANIFEST_FILE)) {
             return Ok(None);
         }
-        let Ok(text) = String::from_utf8(here.read(Path::new(FILE))?) else {
+        let Ok(text) = String::from_utf8(here.read(Path::new(MANIFEST_FILE))?) else {
             return Ok(None);
         };
         let names_one =
             toml::from_str::<toml::Table>(&text).is_ok_and(|table| table.contains_key("project"));
         match names_one {
-            true => Ok(Some(Self::parse(&text, Path::new(FILE))?.project)),
+            true => Ok(Some(Self::parse(&text, Path::new(MANIFEST_FILE))?.project)),
             false => Ok(None),
         }
     }
@@ -162,12 +162,12 @@ impl Manifest {
     /// # Errors
     /// When there is none, or it says what no manifest can.
     pub(super) fn read(folder: &Directory) -> Result<Self> {
-        let name = Path::new(FILE);
-        let path = folder.shown(name);
-        match folder.has(name)? {
-            true => Self::parse(&folder.text(name)?, &path),
+        let name = Path::new(MANIFEST_FILE);
+        let path = folder.display_path(name);
+        match folder.exists(name)? {
+            true => Self::parse(&folder.read_text(name)?, &path),
             false => Err(Failure::new(
-                Exit::NotFound,
+                FailureCode::NotFound,
                 "No manifest",
                 format!(
                     "{} is not there, which says what the project is. `svc dev --begin` writes one for the pages of the folder, `svc pull --project P` one for a project that is on a server.",
@@ -180,15 +180,15 @@ impl Manifest {
     fn parse(text: &str, path: &Path) -> Result<Self> {
         let shown = path.display();
         let manifest: Self =
-            toml::from_str(text).map_err(|error| Failure::here(format!("{shown}: {error}")))?;
+            toml::from_str(text).map_err(|error| Failure::local(format!("{shown}: {error}")))?;
         if let Some(slug) = manifest.pages.keys().find(|slug| !is_slug(slug)) {
-            return Err(Failure::here(format!(
+            return Err(Failure::local(format!(
                 "{shown}: the page `{slug}` cannot have that slug: use 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit."
             )));
         }
         match &manifest.home {
             Some(home) if !home.is_empty() && !manifest.pages.contains_key(home) => {
-                Err(Failure::here(format!(
+                Err(Failure::local(format!(
                     "{shown}: `home` is `{home}`, which is none of its pages."
                 )))
             }
@@ -198,12 +198,12 @@ impl Manifest {
 
     /// The folder of migrations.
     pub(super) fn migrations(&self) -> &Path {
-        self.migrations.as_deref().unwrap_or(Path::new(MIGRATIONS))
+        self.migrations.as_deref().unwrap_or(Path::new(DEFAULT_MIGRATIONS))
     }
 
     /// The folder of actions.
     pub(super) fn actions(&self) -> &Path {
-        self.actions.as_deref().unwrap_or(Path::new(ACTIONS))
+        self.actions.as_deref().unwrap_or(Path::new(DEFAULT_ACTIONS))
     }
 }
 
@@ -219,13 +219,13 @@ impl Folder {
         let actions = sql_files(folder, manifest.actions(), manifest.actions.is_some())?;
         let actions = actions
             .iter()
-            .map(|name| Ok(ActionFile::new(&folder.shown(name), folder.text(name)?)));
+            .map(|name| Ok(ActionFile::new(&folder.display_path(name), folder.read_text(name)?)));
         let pages = manifest.pages.iter().map(|(slug, entry)| {
             let bytes = folder.read(entry.file())?;
             Ok(LocalPage {
                 slug: slug.clone(),
                 title: entry.title().map(str::to_owned),
-                source: Source::of(&folder.shown(entry.file()), &bytes, None)?,
+                source: Source::from_bytes(&folder.display_path(entry.file()), &bytes, None)?,
             })
         });
         Ok(Self {
@@ -245,26 +245,26 @@ impl Folder {
 
 /// The files of SQL in a folder, in the order of their names; none where the folder is not there and nobody named it.
 fn sql_files(folder: &Directory, below: &Path, is_named: bool) -> Result<Vec<PathBuf>> {
-    match folder.list(below, SQL)? {
+    match folder.list(below, SQL_EXTENSION)? {
         Some(files) => Ok(files),
         None if !is_named => Ok(Vec::new()),
         None => Err(Failure::new(
-            Exit::NotFound,
+            FailureCode::NotFound,
             "No such folder",
             format!(
                 "{} is not there, and svc.toml names it.",
-                folder.shown(below).display()
+                folder.display_path(below).display()
             ),
         )),
     }
 }
 
 fn migration(folder: &Directory, name: &Path) -> Result<Migration> {
-    let sql = folder.text(name)?;
+    let sql = folder.read_text(name)?;
     let file = name.file_name().unwrap_or_default();
     Ok(Migration {
         name: file.to_string_lossy().into_owned(),
-        path: folder.shown(name),
+        path: folder.display_path(name),
         checksum: Digest::of(sql.as_bytes()).to_string(),
         sql,
     })
@@ -276,7 +276,7 @@ mod tests {
 
     fn folder(manifest: &str) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join(FILE), manifest).unwrap();
+        std::fs::write(folder.path().join(MANIFEST_FILE), manifest).unwrap();
         folder
     }
 
@@ -323,7 +323,7 @@ mod tests {
             ("project = \"a\"\nactions = \"..\"", "Outside"),
             ("project = \"a\"\n[pages]\na = \"missing.md\"", "missing.md"),
         ] {
-            let refused = read(&folder(text)).unwrap_err().text();
+            let refused = read(&folder(text)).unwrap_err().to_text();
             assert!(refused.contains(said), "{text}: {refused}");
         }
     }
@@ -333,7 +333,7 @@ mod tests {
         let folder = folder("project = \"a\"\n[pages]\na = \"a.md\"");
         let outside = tempfile::NamedTempFile::new().unwrap();
         std::os::unix::fs::symlink(outside.path(), folder.path().join("a.md")).unwrap();
-        let refused = read(&folder).unwrap_err().text();
+        let refused = read(&folder).unwrap_err().to_text();
         assert!(refused.contains("symbolic link"), "{refused}");
     }
 }

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::state::{Frontend, State};
-use super::{FILE, Manifest, PageEntry, SQL, sql_files};
+use super::remote_state::{RemoteFrontend, RemoteState};
+use super::{MANIFEST_FILE, Manifest, PageEntry, SQL_EXTENSION, sql_files};
 use crate::api::Api;
-use crate::error::{Exit, Failure, Result};
-use crate::files::{Compared, Directory};
-use crate::frontends::Content;
+use crate::error::{FailureCode, Failure, Result};
+use crate::files::{FileComparison, Directory};
+use crate::frontends::FrontendSource;
 use crate::source::Source;
-use crate::{CommonArgs, calls, confirm, projects};
+use crate::{CommonArgs, endpoints, confirm, projects};
 use svc_base::digest::Digest;
 
 /// The most bytes of all that a pull writes, which it holds in memory until everything has come.
@@ -57,49 +57,49 @@ struct PullPlan {
 
 impl Pull {
     pub(crate) async fn run(self) -> Result<()> {
-        let api = Api::new(&self.common.remote)?.patient();
+        let api = Api::new(&self.common.remote)?.with_retries();
         let manifest = match self.folder.exists() {
             true => {
                 let folder = Directory::open(&self.folder)?;
-                let is_there = folder.has(Path::new(FILE))?;
+                let is_there = folder.exists(Path::new(MANIFEST_FILE))?;
                 is_there.then(|| Manifest::read(&folder)).transpose()?
             }
             false => None,
         };
         let state = match (&manifest, &self.project) {
-            (Some(manifest), None) => State::of(&api, &manifest.project)
+            (Some(manifest), None) => RemoteState::find(&api, &manifest.project)
                 .await?
                 .ok_or_else(|| no_such_project(&manifest.project))?,
             (None, wanted) => {
                 let project = projects::find(&api, wanted.as_deref()).await?;
-                State::read(&api, project).await?
+                RemoteState::read(&api, project).await?
             }
             (Some(_), Some(_)) => {
-                return Err(Failure::here(format!(
+                return Err(Failure::local(format!(
                     "{} names its project: leave `--project` out, or pull into another folder.",
-                    self.folder.join(FILE).display()
+                    self.folder.join(MANIFEST_FILE).display()
                 )));
             }
         };
         let mut files = PullPlan {
-            folder: Directory::make(&self.folder)?,
+            folder: Directory::create(&self.folder)?,
             files: Vec::new(),
             names: BTreeSet::new(),
             bytes: 0,
             notes: Vec::new(),
         };
-        let manifest = files.manifest(manifest, &state)?;
-        files.pages(&api, &manifest, &state).await?;
-        files.sql(&manifest, &state)?;
+        let manifest = files.add_manifest(manifest, &state)?;
+        files.add_pages(&api, &manifest, &state).await?;
+        files.add_sql(&manifest, &state)?;
         self.write(&files, &api, &state)
     }
 
-    fn write(&self, files: &PullPlan, api: &Api, state: &State) -> Result<()> {
-        let out = self.common.out();
+    fn write(&self, files: &PullPlan, api: &Api, state: &RemoteState) -> Result<()> {
+        let out = self.common.output();
         for note in &files.notes {
-            out.note(note);
+            out.print_note(note);
         }
-        let shown = |file: &PlannedFile| files.folder.shown(&file.name).display().to_string();
+        let shown = |file: &PlannedFile| files.folder.display_path(&file.name).display().to_string();
         let lines = files
             .files
             .iter()
@@ -115,14 +115,14 @@ impl Pull {
             json!({ "new": names(true), "changed": names(false), "written": written, "notes": files.notes })
         };
         if files.files.is_empty() {
-            return out.answer(
+            return out.print_answer(
                 &document(true),
                 "nothing to do: the folder is as the server says",
             );
         }
         let changed = files.files.iter().filter(|file| !file.is_new).count();
         if changed > 0 {
-            out.note(&text);
+            out.print_note(&text);
             let what = format!(
                 "Replace {changed} {} (~) in {} by what the project `{}` has",
                 if changed == 1 { "file" } else { "files" },
@@ -130,7 +130,7 @@ impl Pull {
                 state.project.name
             );
             if let Err(failure) = confirm(out, self.yes, api, &what) {
-                out.answer(&document(false), "")?;
+                out.print_answer(&document(false), "")?;
                 return Err(failure);
             }
         }
@@ -138,7 +138,7 @@ impl Pull {
             let bytes = file.text.as_bytes();
             files.folder.write(&file.name, bytes, !file.is_new)?;
         }
-        out.answer(&document(true), &text)
+        out.print_answer(&document(true), &text)
     }
 }
 
@@ -150,18 +150,18 @@ impl PullPlan {
     fn add(&mut self, name: PathBuf, text: &str) -> Result<()> {
         if !self.names.insert(name.clone()) {
             return Err(Failure::new(
-                Exit::NoAnswer,
+                FailureCode::NoAnswer,
                 "Not an answer",
                 format!(
                     "The server has two things that would both be {}. Nothing was written.",
-                    self.folder.shown(&name).display()
+                    self.folder.display_path(&name).display()
                 ),
             ));
         }
         self.bytes += text.len();
         if self.bytes > MAX_BYTES {
             return Err(Failure::new(
-                Exit::NoAnswer,
+                FailureCode::NoAnswer,
                 "The project is too large",
                 format!(
                     "It has more than {} MB, and so much is not pulled at once. Nothing was written; `svc frontend content` has single pages.",
@@ -170,9 +170,9 @@ impl PullPlan {
             ));
         }
         let is_new = match self.folder.compare(&name, text.as_bytes())? {
-            Compared::Same => return Ok(()),
-            Compared::Missing => true,
-            Compared::Different => false,
+            FileComparison::Same => return Ok(()),
+            FileComparison::Missing => true,
+            FileComparison::Different => false,
         };
         self.files.push(PlannedFile {
             is_new,
@@ -183,9 +183,9 @@ impl PullPlan {
     }
 
     /// Adds what the manifest lacks, and returns it with that. One that is there is only ever longer: what its author wrote stays.
-    fn manifest(&mut self, there: Option<Manifest>, state: &State) -> Result<Manifest> {
+    fn add_manifest(&mut self, there: Option<Manifest>, state: &RemoteState) -> Result<Manifest> {
         let is_there = there.is_some();
-        let manifest = there.unwrap_or_else(|| manifest_of(state));
+        let manifest = there.unwrap_or_else(|| new_manifest(state));
         let mut entries = Vec::new();
         for frontend in &state.frontends {
             // A new manifest has pages of these slugs alone, whatever they look like beside each other.
@@ -199,15 +199,15 @@ impl PullPlan {
             let mut manifest = manifest;
             manifest.pages.extend(entries);
             let text =
-                toml::to_string(&manifest).map_err(|error| Failure::here(error.to_string()))?;
-            self.add(FILE.into(), &text)?;
+                toml::to_string(&manifest).map_err(|error| Failure::local(error.to_string()))?;
+            self.add(MANIFEST_FILE.into(), &text)?;
             return Ok(manifest);
         }
         if entries.is_empty() {
             return Ok(manifest);
         }
-        let path = self.folder.shown(Path::new(FILE));
-        let mut text = self.folder.text(Path::new(FILE))?;
+        let path = self.folder.display_path(Path::new(MANIFEST_FILE));
+        let mut text = self.folder.read_text(Path::new(MANIFEST_FILE))?;
         for (slug, entry) in &entries {
             text.push_str(&format!(
                 "\n[pages.{slug}]\nfile = \"{}\"\n",
@@ -215,7 +215,7 @@ impl PullPlan {
             ));
         }
         if let Ok(longer) = Manifest::parse(&text, &path) {
-            self.add(FILE.into(), &text)?;
+            self.add(MANIFEST_FILE.into(), &text)?;
             return Ok(longer);
         }
         let slugs: Vec<_> = entries
@@ -230,15 +230,15 @@ impl PullPlan {
         Ok(manifest)
     }
 
-    async fn pages(&mut self, api: &Api, manifest: &Manifest, state: &State) -> Result<()> {
+    async fn add_pages(&mut self, api: &Api, manifest: &Manifest, state: &RemoteState) -> Result<()> {
         for (slug, entry) in &manifest.pages {
             let is_other = |slug: &str| manifest.pages.contains_key(slug);
-            let Some(frontend) = state.frontend_of(slug, is_other)? else {
+            let Some(frontend) = state.find_frontend_by_slug(slug, is_other)? else {
                 continue;
             };
-            let path = self.folder.shown(entry.file());
-            if let Some(bytes) = self.folder.read_if_there(entry.file())? {
-                let source = Source::of(&path, &bytes, None)?;
+            let path = self.folder.display_path(entry.file());
+            if let Some(bytes) = self.folder.read_if_exists(entry.file())? {
+                let source = Source::from_bytes(&path, &bytes, None)?;
                 let digest = Digest::of(source.content.as_bytes()).to_string();
                 if frontend.content_sha256.as_ref() == Some(&digest) {
                     continue;
@@ -251,14 +251,14 @@ impl PullPlan {
                 }
             }
             let parts = [state.project.id.as_str(), &frontend.slug];
-            let source: Content = api.call(&calls::CONTENT, &parts).read().await?;
+            let source: FrontendSource = api.call(&endpoints::CONTENT, &parts).send_and_parse().await?;
             self.add(entry.file().to_owned(), &source.content)?;
         }
         Ok(())
     }
 
     /// The migrations that no file has, after those that are there, and the actions.
-    fn sql(&mut self, manifest: &Manifest, state: &State) -> Result<()> {
+    fn add_sql(&mut self, manifest: &Manifest, state: &RemoteState) -> Result<()> {
         let Some(backend) = &state.backend else {
             return Ok(());
         };
@@ -275,19 +275,19 @@ impl PullPlan {
             }
             let name = manifest
                 .migrations()
-                .join(format!("{:04}.{SQL}", applied.version));
+                .join(format!("{:04}.{SQL_EXTENSION}", applied.version));
             for (one, file) in &known {
                 let version = backend.version(&one.checksum);
                 let before = version.is_some_and(|version| version < applied.version);
                 if *file == name || (*file < name) != before {
-                    let [file, name] = [file, &name].map(|name| self.folder.shown(name));
+                    let [file, name] = [file, &name].map(|name| self.folder.display_path(name));
                     return Err(misplaced_migration(&file, before, &name, applied.version));
                 }
             }
             self.add(name, &applied.sql)?;
         }
         for action in &backend.actions {
-            let name = format!("{}.{SQL}", action.name);
+            let name = format!("{}.{SQL_EXTENSION}", action.name);
             self.add(manifest.actions().join(name), &action.sql)?;
         }
         Ok(())
@@ -298,7 +298,7 @@ impl PullPlan {
 fn misplaced_migration(file: &Path, before: bool, path: &Path, version: u32) -> Failure {
     let side = if before { "before" } else { "behind" };
     Failure::new(
-        Exit::Conflict,
+        FailureCode::Conflict,
         "The migrations differ",
         format!(
             "Migration {version} of the server belongs at {}: give {} a name that comes {side} it, and pull again.",
@@ -309,7 +309,7 @@ fn misplaced_migration(file: &Path, before: bool, path: &Path, version: u32) -> 
 }
 
 /// A manifest for a project as it is.
-fn manifest_of(state: &State) -> Manifest {
+fn new_manifest(state: &RemoteState) -> Manifest {
     let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let backend = state.backend.as_ref();
     let rooms = backend.map(|backend| backend.realtime.enabled);
@@ -325,10 +325,10 @@ fn manifest_of(state: &State) -> Manifest {
 }
 
 /// Whether a manifest has a page for a frontend.
-fn has_page_for(manifest: &Manifest, state: &State, frontend: &Frontend) -> Result<bool> {
+fn has_page_for(manifest: &Manifest, state: &RemoteState, frontend: &RemoteFrontend) -> Result<bool> {
     for slug in manifest.pages.keys() {
         let is_other = |slug: &str| manifest.pages.contains_key(slug);
-        let found = state.frontend_of(slug, is_other)?;
+        let found = state.find_frontend_by_slug(slug, is_other)?;
         if found.is_some_and(|found| found.slug == frontend.slug) {
             return Ok(true);
         }
@@ -338,7 +338,7 @@ fn has_page_for(manifest: &Manifest, state: &State, frontend: &Frontend) -> Resu
 
 fn no_such_project(name: &str) -> Failure {
     Failure::new(
-        Exit::NotFound,
+        FailureCode::NotFound,
         "No such project",
         format!("You have no project `{name}`: `svc apply` makes it from the folder."),
     )

@@ -2,44 +2,44 @@
 
 /// A step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum PlanStep {
     /// Makes the project.
-    Project,
+    CreateProject,
     /// Makes the backend from the first migration.
-    Backend,
+    CreateBackend,
     /// Applies the migration of this number, from 0.
     Migrate(usize),
     /// Defines the actions of these numbers.
-    Actions(Vec<usize>),
+    DefineActions(Vec<usize>),
     /// Opens or closes the rooms.
-    Realtime(bool),
+    SwitchRooms(bool),
     /// Offers agents the actions as tools, or offers them no more.
-    Agents(bool),
+    SwitchTools(bool),
     /// Makes the page of this number.
-    Page(usize),
+    CreatePage(usize),
     /// Changes the page of this number, which has this slug on the server and this source.
-    Change {
+    ChangePage {
         page: usize,
         slug: String,
         live: Option<String>,
     },
     /// Changes the project's description or home.
-    About,
+    UpdateProject,
 }
 
-impl Step {
+impl PlanStep {
     /// The point at which it is done, for tests that end the process there.
     pub(super) fn fault_point(&self) -> &'static str {
         match self {
-            Self::Project => "apply.project",
-            Self::Backend => "apply.backend",
+            Self::CreateProject => "apply.project",
+            Self::CreateBackend => "apply.backend",
             Self::Migrate(_) => "apply.migration",
-            Self::Actions(_) => "apply.actions",
-            Self::Realtime(_) => "apply.rooms",
-            Self::Agents(_) => "apply.tools",
-            Self::Page(_) => "apply.page",
-            Self::Change { .. } => "apply.change",
-            Self::About => "apply.about",
+            Self::DefineActions(_) => "apply.actions",
+            Self::SwitchRooms(_) => "apply.rooms",
+            Self::SwitchTools(_) => "apply.tools",
+            Self::CreatePage(_) => "apply.page",
+            Self::ChangePage { .. } => "apply.change",
+            Self::UpdateProject => "apply.about",
         }
     }
 }
@@ -47,8 +47,8 @@ impl Step {
 /// A thing that changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PlanLine {
-    pub(super) new: bool,
+    pub(super) is_new: bool,
     pub(super) kind: &'static str,
     pub(super) name: String,
-    pub(super) more: String,
+    pub(super) detail: String,
 }

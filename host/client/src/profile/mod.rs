@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::error::{Exit, Failure, Result};
+use super::error::{FailureCode, Failure, Result};
 
 /// The profile of a login that names none.
-pub(super) const DEFAULT: &str = "default";
+pub(super) const DEFAULT_PROFILE: &str = "default";
 /// Where `svc serve` listens unless told otherwise.
 const DEFAULT_SERVER: &str = "http://localhost:8080";
 /// The name of our directory among those of other programs.
-const DIRECTORY: &str = "svc";
+const SETTINGS_DIRECTORY: &str = "svc";
 /// The name of the file in it.
-const FILE: &str = "profiles.toml";
+const PROFILES_FILE: &str = "profiles.toml";
 
 /// How a command finds its server and its credential.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -32,7 +32,7 @@ pub struct Remote {
 
 /// Variables of the environment.
 #[derive(Clone, Debug, Default)]
-struct Environment {
+struct EnvironmentSettings {
     profile: Option<String>,
     server: Option<String>,
     credential: Option<String>,
@@ -40,14 +40,14 @@ struct Environment {
 
 /// A server, and what it is told about the caller.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Target {
+pub(super) struct ServerTarget {
     pub(super) server: Url,
     pub(super) credential: Option<String>,
 }
 
-impl std::fmt::Debug for Target {
+impl std::fmt::Debug for ServerTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Target")
+        f.debug_struct("ServerTarget")
             .field("server", &self.server.as_str())
             .finish_non_exhaustive()
     }
@@ -87,42 +87,42 @@ impl Remote {
     ///
     /// # Errors
     /// When the profile is not there, or the address is none.
-    pub(super) fn target(&self) -> Result<Target> {
+    pub(super) fn target(&self) -> Result<ServerTarget> {
         self.resolve(environment(), &Profiles::read()?)
     }
 
-    fn resolve(&self, environment: Environment, known: &Profiles) -> Result<Target> {
+    fn resolve(&self, environment: EnvironmentSettings, known: &Profiles) -> Result<ServerTarget> {
         let server = match (&self.profile, &self.server) {
             (None, Some(server)) => Some(server.clone()),
             (None, None) => environment.server,
             (Some(_), _) => None,
         };
         if let Some(server) = server {
-            let server = address(&server)?;
+            let server = parse_server_url(&server)?;
             let kept = || {
                 let mut same = known.profiles.values().filter(|one| one.server == server);
                 same.next().map(|one| one.credential.clone())
             };
-            return Ok(Target {
+            return Ok(ServerTarget {
                 credential: environment.credential.or_else(kept),
                 server,
             });
         }
         let named = self.profile.clone().or(environment.profile);
         let Some(name) = named.or_else(|| known.current.clone()) else {
-            return Ok(Target {
-                server: address(DEFAULT_SERVER)?,
+            return Ok(ServerTarget {
+                server: parse_server_url(DEFAULT_SERVER)?,
                 credential: environment.credential,
             });
         };
         let profile = known.profiles.get(&name).ok_or_else(|| {
             Failure::new(
-                Exit::NotFound,
+                FailureCode::NotFound,
                 "No such profile",
                 format!("There is no profile `{name}`: `svc login --profile {name} URL` makes it, `svc profile list` has those that there are."),
             )
         })?;
-        Ok(Target {
+        Ok(ServerTarget {
             server: profile.server.clone(),
             credential: Some(profile.credential.clone()),
         })
@@ -133,9 +133,9 @@ impl Remote {
     clippy::disallowed_methods,
     reason = "which server a client speaks to is the user's environment to say, and a credential must not be an argument"
 )]
-fn environment() -> Environment {
+fn environment() -> EnvironmentSettings {
     let named = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    Environment {
+    EnvironmentSettings {
         profile: named("SVC_PROFILE"),
         server: named("SVC_SERVER"),
         credential: named("SVC_CREDENTIAL"),
@@ -147,7 +147,7 @@ fn environment() -> Environment {
 ///
 /// # Errors
 /// When it is none.
-pub(super) fn address(text: &str) -> Result<Url> {
+pub(super) fn parse_server_url(text: &str) -> Result<Url> {
     let written = |scheme: &str| match text.contains("://") {
         true => text.to_owned(),
         false => format!("{scheme}://{text}"),
@@ -156,7 +156,7 @@ pub(super) fn address(text: &str) -> Result<Url> {
         let detail = format!(
             "`{text}` is not the address of a server: {why}. Write it as https://svc.example."
         );
-        Failure::new(Exit::Failed, "Not an address", detail)
+        Failure::new(FailureCode::Failed, "Not an address", detail)
     };
     let parsed = |scheme| {
         let url = Url::parse(&written(scheme));
@@ -205,8 +205,8 @@ fn directory() -> Result<PathBuf> {
     let named = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
     let named = named.filter(|path| path.is_absolute());
     let base = named.or_else(|| Some(std::env::home_dir()?.join(".config")));
-    base.map(|base| base.join(DIRECTORY)).ok_or_else(|| {
-        Failure::here(
+    base.map(|base| base.join(SETTINGS_DIRECTORY)).ok_or_else(|| {
+        Failure::local(
             "You have no home directory: set XDG_CONFIG_HOME, which is where profiles are kept.",
         )
     })
@@ -225,19 +225,19 @@ impl Profiles {
     }
 
     fn read_from(directory: &Path) -> Result<Self> {
-        let path = directory.join(FILE);
+        let path = directory.join(PROFILES_FILE);
         let shown = path.display();
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Ok(Self::default());
             }
-            Err(error) => return Err(Failure::file("Reading", &path, &error)),
+            Err(error) => return Err(Failure::file_system("Reading", &path, &error)),
         };
         let found = std::fs::metadata(&path);
-        let mode = found.map_err(|error| Failure::file("Reading", &path, &error))?;
+        let mode = found.map_err(|error| Failure::file_system("Reading", &path, &error))?;
         if mode.mode() & 0o077 != 0 {
-            return Err(Failure::here(format!(
+            return Err(Failure::local(format!(
                 "Other users can reach {shown}, which holds credentials (mode {:04o}): chmod 600 it. If they may have read it, revoke its keys.",
                 mode.mode() & 0o7777
             )));
@@ -245,7 +245,7 @@ impl Profiles {
         // The parser quotes the line that it does not take, which may hold a credential.
         toml::from_str(&text).map_err(|error| {
             let line = error.span().map_or(1, |at| text[..at.start].matches('\n').count() + 1);
-            Failure::here(format!("{shown} holds no profiles: line {line} is not what `svc login` writes. Mend or delete it."))
+            Failure::local(format!("{shown} holds no profiles: line {line} is not what `svc login` writes. Mend or delete it."))
         })
     }
 
@@ -253,18 +253,18 @@ impl Profiles {
     pub(super) fn write(&self) -> Result<PathBuf> {
         let directory = directory()?;
         self.write_to(&directory)?;
-        Ok(directory.join(FILE))
+        Ok(directory.join(PROFILES_FILE))
     }
 
     fn write_to(&self, directory: &Path) -> Result<()> {
-        let path = directory.join(FILE);
-        let failed = |error: std::io::Error| Failure::file("Writing", &path, &error);
+        let path = directory.join(PROFILES_FILE);
+        let failed = |error: std::io::Error| Failure::file_system("Writing", &path, &error);
         std::fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(directory)
             .map_err(failed)?;
-        let text = toml::to_string(self).map_err(|error| Failure::here(error.to_string()))?;
+        let text = toml::to_string(self).map_err(|error| Failure::local(error.to_string()))?;
         // It is made with mode 0600.
         let mut file = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
         file.write_all(text.as_bytes())

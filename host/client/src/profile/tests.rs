@@ -6,7 +6,7 @@ use super::*;
 
 fn known() -> Profiles {
     let one = |server: &str, credential: &str| Profile {
-        server: address(server).unwrap(),
+        server: parse_server_url(server).unwrap(),
         credential: credential.to_owned(),
     };
     Profiles {
@@ -29,7 +29,7 @@ fn remote(profile: Option<&str>, server: Option<&str>) -> Remote {
 #[test]
 fn a_credential_goes_to_its_own_server_alone() {
     let environment =
-        |server: Option<&str>, profile: Option<&str>, credential: Option<&str>| Environment {
+        |server: Option<&str>, profile: Option<&str>, credential: Option<&str>| EnvironmentSettings {
             server: server.map(str::to_owned),
             profile: profile.map(str::to_owned),
             credential: credential.map(str::to_owned),
@@ -86,7 +86,7 @@ fn a_credential_goes_to_its_own_server_alone() {
             Some("W"),
         ),
     ] {
-        let expected = Target {
+        let expected = ServerTarget {
             server: Url::parse(server).unwrap(),
             credential: credential.map(str::to_owned),
         };
@@ -101,7 +101,7 @@ fn a_credential_goes_to_its_own_server_alone() {
 #[test]
 fn addresses_are_those_of_servers() {
     assert_eq!(
-        address("svc.example").unwrap().as_str(),
+        parse_server_url("svc.example").unwrap().as_str(),
         "https://svc.example/"
     );
     for (written, meant) in [
@@ -114,7 +114,7 @@ fn addresses_are_those_of_servers() {
         ("10.0.0.1:80", "https://10.0.0.1:80/"),
         ("localhost.example", "https://localhost.example/"),
     ] {
-        assert_eq!(address(written).unwrap().as_str(), meant, "{written}");
+        assert_eq!(parse_server_url(written).unwrap().as_str(), meant, "{written}");
     }
     for wrong in [
         "",
@@ -124,7 +124,7 @@ fn addresses_are_those_of_servers() {
         "https://u:p@a.example",
         "https://a.example/?q",
     ] {
-        assert!(address(wrong).is_err(), "{wrong}");
+        assert!(parse_server_url(wrong).is_err(), "{wrong}");
     }
     for (text, open) in [
         ("http://svc.example", true),
@@ -134,7 +134,7 @@ fn addresses_are_those_of_servers() {
         ("http://[::1]:1", false),
         ("http://10.0.0.1", true),
     ] {
-        assert_eq!(is_unencrypted(&address(text).unwrap()), open, "{text}");
+        assert_eq!(is_unencrypted(&parse_server_url(text).unwrap()), open, "{text}");
     }
 }
 
@@ -143,13 +143,13 @@ fn the_file_is_its_users_alone() {
     let directory = tempfile::tempdir().unwrap();
     let ours = directory.path().join("svc");
     known().write_to(&ours).unwrap();
-    let path = ours.join(FILE);
+    let path = ours.join(PROFILES_FILE);
     let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o7777;
     assert_eq!((mode(&ours), mode(&path)), (0o700, 0o600));
     let read = Profiles::read_from(&ours).unwrap();
     assert_eq!(read.profiles["work"].credential, "W");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
-    let refused = Profiles::read_from(&ours).err().unwrap().text();
+    let refused = Profiles::read_from(&ours).err().unwrap().to_text();
     // The folder's random name may have the letter.
     let refused = refused.replace(&path.display().to_string(), "");
     assert!(
@@ -158,7 +158,7 @@ fn the_file_is_its_users_alone() {
     );
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
     std::fs::write(&path, "current = \"home\"\ncredential = secret").unwrap();
-    let refused = Profiles::read_from(&ours).err().unwrap().text();
+    let refused = Profiles::read_from(&ours).err().unwrap().to_text();
     assert!(
         refused.contains("line 2") && !refused.contains("secret"),
         "{refused}"

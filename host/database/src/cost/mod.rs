@@ -16,56 +16,56 @@ use rusqlite::{Connection, Result, Row};
 
 use super::functions::{self, Weight};
 use super::limits::VALUE_BYTES;
-use super::meter::STEPS;
+use super::meter::STEPS_PER_CHECK;
 
 /// How long a line of a program may take in a lane, in nanoseconds: this much a statement may be past its deadline.
 const LANE_NS: f64 = 50e6;
 /// How long the steps between two looks may take on the thread of a request, in nanoseconds.
 const INLINE_NS: f64 = 1.5e6;
 /// With values of fewer bytes than this, a statement is not worth trying there.
-const LEAST_INLINE: i32 = 1024;
+const MIN_INLINE_VALUE_BYTES: i32 = 1024;
 /// The shortest limit that SQLite takes.
-const LEAST: i32 = 30;
+const MIN_LENGTH_LIMIT: i32 = 30;
 /// How deep cascades may go, which counts where SQLite does not look at each row that falls.
-pub(super) const CASCADES: i32 = 1000;
+pub(super) const MAX_CASCADE_DEPTH: i32 = 1000;
 /// Cost of an instruction that works on no value, in nanoseconds.
-const STEP_NS: f64 = 20.0;
+const INSTRUCTION_NS: f64 = 20.0;
 /// Cost of comparing a key, for each of its bytes, down a tree: one step for each doubling of the rows.
-const KEY: f64 = 8.0;
+const KEY_NS_PER_BYTE: f64 = 8.0;
 /// Cost of making a number of text, for each byte.
-const NUMBER: f64 = 1.3;
+const NUMBER_NS_PER_BYTE: f64 = 1.3;
 /// Cost of reading or copying a byte of a row.
-const READ: f64 = 0.4;
+const READ_NS_PER_BYTE: f64 = 0.4;
 
 /// Prefix that makes SQLite list a statement's program.
-pub(super) const EXPLAIN: &str = "EXPLAIN ";
+pub(super) const EXPLAIN_PREFIX: &str = "EXPLAIN ";
 
 /// The cost of a program.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Cost {
+pub(super) struct StatementCost {
     /// How long values may be in a lane, in bytes.
-    pub(super) lane: i32,
+    pub(super) lane_value_limit: i32,
     /// How long values may be on the thread of a request, if it may run there.
-    pub(super) inline: Option<i32>,
+    pub(super) inline_value_limit: Option<i32>,
 }
 
-impl Cost {
+impl StatementCost {
     /// The cost of a statement, as the connection would run it now.
     ///
     /// # Errors
     /// SQLite's, as for preparing the statement.
     pub(super) fn of(connection: &Connection, sql: &str) -> Result<Self> {
-        Ok(Self::and_roots(connection, sql)?.0)
+        Ok(Self::with_roots(connection, sql)?.0)
     }
 
     /// Estimates the cost, and names the trees of the database that the statement opens.
     ///
     /// # Errors
     /// SQLite's, as for preparing the statement.
-    pub(super) fn and_roots(connection: &Connection, sql: &str) -> Result<(Self, Vec<Root>)> {
+    pub(super) fn with_roots(connection: &Connection, sql: &str) -> Result<(Self, Vec<TreeRoot>)> {
         let mut listing = connection
-            .prepare(&format!("{EXPLAIN}{sql}"))
-            .map_err(|error| of_statement(error, sql))?;
+            .prepare(&format!("{EXPLAIN_PREFIX}{sql}"))
+            .map_err(|error| relocate_error(error, sql))?;
         let mut program = Vec::new();
         // No value is bound: nothing runs.
         let mut rows = listing.raw_query();
@@ -73,13 +73,13 @@ impl Cost {
             program.push(Instruction::of(row)?);
         }
         let roots = program.iter().filter_map(Instruction::root);
-        Ok((Self::add(&program), roots.collect()))
+        Ok((Self::of_program(&program), roots.collect()))
     }
 
-    fn add(listing: &[Instruction]) -> Self {
-        let written = Written::by(listing);
+    fn of_program(listing: &[Instruction]) -> Self {
+        let written = WrittenRegisters::of_program(listing);
         let mut line = Weight::default();
-        let mut steps = Steps::default();
+        let mut steps = HeaviestInstructions::default();
         // Each program begins at its first address: the statement's, and behind it those of cascades.
         let programs = listing.chunk_by(|_, next| next.address != 0);
         for (number, program) in programs.enumerate() {
@@ -89,25 +89,25 @@ impl Cost {
                 steps.add(weight);
                 sum = sum.plus(weight);
             }
-            let falls_on = number > 0
+            let cascades_unchecked = number > 0
                 && program.iter().any(|one| one.code == "Program")
-                && !program.iter().any(Instruction::is_looked_at);
-            line = line.plus(if falls_on {
-                sum.times(f64::from(CASCADES))
+                && !program.iter().any(Instruction::checks_deadline);
+            line = line.plus(if cascades_unchecked {
+                sum.times(f64::from(MAX_CASCADE_DEPTH))
             } else {
                 sum
             });
         }
-        let inline = bytes(INLINE_NS, line.plus(steps.most()));
+        let inline = value_limit(INLINE_NS, line.plus(steps.heaviest_run()));
         Self {
-            lane: bytes(LANE_NS, line).max(LEAST),
-            inline: (inline >= LEAST_INLINE).then_some(inline),
+            lane_value_limit: value_limit(LANE_NS, line).max(MIN_LENGTH_LIMIT),
+            inline_value_limit: (inline >= MIN_INLINE_VALUE_BYTES).then_some(inline),
         }
     }
 }
 
 /// An error about the listing of a statement, as one about the statement: its place is there.
-fn of_statement(error: rusqlite::Error, sql: &str) -> rusqlite::Error {
+fn relocate_error(error: rusqlite::Error, sql: &str) -> rusqlite::Error {
     match error {
         rusqlite::Error::SqlInputError {
             error, msg, offset, ..
@@ -115,7 +115,7 @@ fn of_statement(error: rusqlite::Error, sql: &str) -> rusqlite::Error {
             error,
             msg,
             sql: sql.to_owned(),
-            offset: offset - i32::try_from(EXPLAIN.len()).unwrap_or_default(),
+            offset: offset - i32::try_from(EXPLAIN_PREFIX.len()).unwrap_or_default(),
         },
         other => other,
     }
@@ -123,7 +123,7 @@ fn of_statement(error: rusqlite::Error, sql: &str) -> rusqlite::Error {
 
 /// A tree of the database that a program opens: a table's, or an index's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Root {
+pub(super) struct TreeRoot {
     /// First page of the tree.
     pub(super) page: i32,
     /// Whether it is opened to be written.
@@ -131,7 +131,7 @@ pub(super) struct Root {
 }
 
 /// How long values may be for `weight` to take no longer than `most` nanoseconds.
-fn bytes(most: f64, weight: Weight) -> i32 {
+fn value_limit(most: f64, weight: Weight) -> i32 {
     let left = (most - weight.fixed).max(0.0);
     let bytes = left / weight.byte.max(f64::MIN_POSITIVE);
     #[allow(clippy::cast_possible_truncation, reason = "it is bounded")]
@@ -142,12 +142,12 @@ fn bytes(most: f64, weight: Weight) -> i32 {
 
 /// The heaviest instructions of a program.
 #[derive(Default)]
-struct Steps {
+struct HeaviestInstructions {
     bytes: Vec<f64>,
     fixed: f64,
 }
 
-impl Steps {
+impl HeaviestInstructions {
     fn add(&mut self, weight: Weight) {
         if weight.byte > 0.0 {
             self.bytes.push(weight.byte);
@@ -157,8 +157,8 @@ impl Steps {
 
     /// Weighs the heaviest run of as many steps as lie between two looks: a loop of the heaviest instructions, of any
     /// length, with one that ends it.
-    fn most(mut self) -> Weight {
-        let steps = f64::from(STEPS);
+    fn heaviest_run(mut self) -> Weight {
+        let steps = f64::from(STEPS_PER_CHECK);
         self.bytes.sort_unstable_by(|a, b| b.total_cmp(a));
         let (mut sum, mut most, mut length) = (0.0, 0.0_f64, 1.0);
         for byte in self.bytes {
@@ -173,13 +173,13 @@ impl Steps {
 }
 
 /// The registers that a program writes, as runs of neighbours, which bounds how many arguments a call can have.
-struct Written(Vec<RangeInclusive<i32>>);
+struct WrittenRegisters(Vec<RangeInclusive<i32>>);
 
 /// The most arguments of a function.
-pub(super) const ARGUMENTS: i32 = 1000;
+pub(super) const MAX_ARGUMENTS: i32 = 1000;
 
-impl Written {
-    fn by(program: &[Instruction]) -> Self {
+impl WrittenRegisters {
+    fn of_program(program: &[Instruction]) -> Self {
         let mut written = Vec::with_capacity(3 * program.len());
         for instruction in program {
             let Instruction { p1, p2, p3, .. } = *instruction;
@@ -188,8 +188,8 @@ impl Written {
                 written.push(p2);
             }
             match instruction.code.as_str() {
-                "Copy" | "Move" => written.extend(p2..p2.saturating_add(p3.clamp(0, ARGUMENTS))),
-                "Null" => written.extend(p2..p3.min(p2.saturating_add(ARGUMENTS))),
+                "Copy" | "Move" => written.extend(p2..p2.saturating_add(p3.clamp(0, MAX_ARGUMENTS))),
+                "Null" => written.extend(p2..p3.min(p2.saturating_add(MAX_ARGUMENTS))),
                 _ => {}
             }
         }
@@ -204,7 +204,7 @@ impl Written {
     fn arguments(&self, first: i32) -> i32 {
         let run = self.0.partition_point(|run| *run.end() < first);
         let run = self.0.get(run).filter(|run| run.contains(&first));
-        run.map_or(0, |run| (run.end() - first + 1).min(ARGUMENTS))
+        run.map_or(0, |run| (run.end() - first + 1).min(MAX_ARGUMENTS))
     }
 }
 
@@ -290,22 +290,22 @@ impl Instruction {
     }
 
     /// The tree that it opens, if it opens one of the database.
-    fn root(&self) -> Option<Root> {
+    fn root(&self) -> Option<TreeRoot> {
         let (page, database, writes) = match self.code.as_str() {
             "OpenRead" | "ReopenIdx" => (self.p2, self.p3, false),
             "OpenWrite" => (self.p2, self.p3, true),
             "Clear" => (self.p1, self.p2, true),
             _ => return None,
         };
-        (database == 0).then_some(Root { page, writes })
+        (database == 0).then_some(TreeRoot { page, writes })
     }
 
     /// Whether SQLite looks at its deadline here, whichever way the program goes on.
-    fn is_looked_at(&self) -> bool {
+    fn checks_deadline(&self) -> bool {
         matches!(self.code.as_str(), "Next" | "Prev" | "Goto" | "Gosub")
     }
 
-    fn weight(&self, written: &Written) -> Weight {
+    fn weight(&self, written: &WrittenRegisters) -> Weight {
         let byte = match self.code.as_str() {
             "Function" | "PureFunc" => return self.function(|| written.arguments(self.p2)),
             "AggStep" | "AggStep1" | "AggInverse" => {
@@ -313,25 +313,25 @@ impl Instruction {
             }
             "AggFinal" | "AggValue" => return self.function(|| 1),
             "Add" | "Subtract" | "Multiply" | "Divide" | "Remainder" | "BitAnd" | "BitOr"
-            | "ShiftLeft" | "ShiftRight" | "Eq" | "Ne" | "Lt" | "Le" | "Gt" | "Ge" => 2.0 * NUMBER,
+            | "ShiftLeft" | "ShiftRight" | "Eq" | "Ne" | "Lt" | "Le" | "Gt" | "Ge" => 2.0 * NUMBER_NS_PER_BYTE,
             "And" | "Or" | "BitNot" | "Not" | "If" | "IfNot" | "IsTrue" | "Cast" | "MustBeInt"
-            | "RealAffinity" | "SeekRowid" | "NotExists" => NUMBER,
-            "Affinity" => NUMBER * count(self.p2),
-            "MakeRecord" if self.p4.is_empty() => READ * count(self.p2),
-            "MakeRecord" => (READ + NUMBER) * count(self.p2),
+            | "RealAffinity" | "SeekRowid" | "NotExists" => NUMBER_NS_PER_BYTE,
+            "Affinity" => NUMBER_NS_PER_BYTE * count(self.p2),
+            "MakeRecord" if self.p4.is_empty() => READ_NS_PER_BYTE * count(self.p2),
+            "MakeRecord" => (READ_NS_PER_BYTE + NUMBER_NS_PER_BYTE) * count(self.p2),
             "Concat" | "Column" | "Copy" | "RowData" | "SorterData" | "Insert" | "Blob"
-            | "Variable" | "Delete" => READ,
-            "VColumn" | "VFilter" => functions::JSON,
-            "Compare" => NUMBER * count(self.p3),
+            | "Variable" | "Delete" => READ_NS_PER_BYTE,
+            "VColumn" | "VFilter" => functions::JSON_NS_PER_BYTE,
+            "Compare" => NUMBER_NS_PER_BYTE * count(self.p3),
             "SeekGE" | "SeekGT" | "SeekLE" | "SeekLT" | "IdxInsert" | "IdxDelete" | "IdxGE"
             | "IdxGT" | "IdxLE" | "IdxLT" | "Found" | "NotFound" | "NoConflict" | "IfNoHope"
-            | "SorterCompare" | "SorterNext" | "DeferredSeek" | "Filter" | "FilterAdd" => KEY,
-            "SorterInsert" => 2.0 * READ,
+            | "SorterCompare" | "SorterNext" | "DeferredSeek" | "Filter" | "FilterAdd" => KEY_NS_PER_BYTE,
+            "SorterInsert" => 2.0 * READ_NS_PER_BYTE,
             _ => 0.0,
         };
         Weight {
             byte,
-            fixed: STEP_NS,
+            fixed: INSTRUCTION_NS,
         }
     }
 
@@ -342,7 +342,7 @@ impl Instruction {
         let arguments = if number < 0 { most() } else { number };
         functions::weight(name, count(arguments)).plus(Weight {
             byte: 0.0,
-            fixed: STEP_NS,
+            fixed: INSTRUCTION_NS,
         })
     }
 }

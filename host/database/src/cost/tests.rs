@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn cost(connection: &Connection, sql: &str) -> Cost {
-    Cost::of(connection, sql).unwrap()
+fn cost(connection: &Connection, sql: &str) -> StatementCost {
+    StatementCost::of(connection, sql).unwrap()
 }
 
 fn database() -> Connection {
@@ -39,10 +39,10 @@ fn an_ordinary_statement_has_the_full_length() {
         "SELECT a LIKE '%x%' AND trim(b) <> '' FROM t",
         "DELETE FROM t WHERE id = :id",
     ] {
-        assert_eq!(cost(&connection, sql).lane, VALUE_BYTES, "{sql}");
+        assert_eq!(cost(&connection, sql).lane_value_limit, VALUE_BYTES, "{sql}");
     }
     let by_key = cost(&connection, "SELECT * FROM t WHERE id = :id");
-    assert!(by_key.inline > Some(50_000), "{by_key:?}");
+    assert!(by_key.inline_value_limit > Some(50_000), "{by_key:?}");
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn what_hides_calls_weighs_what_they_weigh() {
     let connection = database();
     let bare = vec!["json(a)"; 200].join("||");
     let bare = cost(&connection, &format!("SELECT length({bare}) FROM t"));
-    assert!(bare.lane < VALUE_BYTES && bare.inline.is_none(), "{bare:?}");
+    assert!(bare.lane_value_limit < VALUE_BYTES && bare.inline_value_limit.is_none(), "{bare:?}");
     for sql in [
         "INSERT INTO u VALUES (:a)",
         "UPDATE u SET a = 1",
@@ -62,10 +62,10 @@ fn what_hides_calls_weighs_what_they_weigh() {
     ] {
         let hidden = cost(&connection, sql);
         assert!(
-            hidden.lane < bare.lane * 11 / 10,
+            hidden.lane_value_limit < bare.lane_value_limit * 11 / 10,
             "{sql}: {hidden:?}, {bare:?}"
         );
-        assert_eq!(hidden.inline, None, "{sql}");
+        assert_eq!(hidden.inline_value_limit, None, "{sql}");
     }
 }
 
@@ -73,9 +73,9 @@ fn what_hides_calls_weighs_what_they_weigh() {
 fn a_cascade_that_sqlite_does_not_look_at_weighs_for_every_row_that_may_fall() {
     let connection = database();
     let looked_at = cost(&connection, "DELETE FROM p WHERE id = 1");
-    assert_eq!(looked_at.lane, VALUE_BYTES);
+    assert_eq!(looked_at.lane_value_limit, VALUE_BYTES);
     let chain = cost(&connection, "DELETE FROM r WHERE id = 1");
-    assert!(chain.lane < 20_000, "{chain:?}");
+    assert!(chain.lane_value_limit < 20_000, "{chain:?}");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn every_argument_of_a_call_weighs() {
             &connection,
             &format!("SELECT length(jsonb_array({list})) FROM t"),
         )
-        .lane
+        .lane_value_limit
     };
     assert_eq!(lane(3), VALUE_BYTES);
     assert!(lane(400) * 3 < lane(100), "{} {}", lane(400), lane(100));

@@ -6,31 +6,31 @@ use rusqlite::functions::Context;
 use rusqlite::{Connection, Result};
 
 use super::PURE;
-use super::text::{Plain, read, to_zero};
-use crate::meter::{Deadline, Work};
+use super::text::{PlainSqlite, read_character, until_nul};
+use crate::meter::{Deadline, WorkBudget};
 
 /// Puts `unhex` in the place of SQLite's.
-pub(super) fn register(connection: &Connection, deadline: &Deadline, plain: &Plain) -> Result<()> {
+pub(super) fn register(connection: &Connection, deadline: &Deadline, sqlite: &PlainSqlite) -> Result<()> {
     for arguments in [1, 2] {
-        let (deadline, plain) = (deadline.clone(), plain.clone());
+        let (deadline, sqlite) = (deadline.clone(), sqlite.clone());
         connection.create_scalar_function("unhex", arguments, PURE, move |c| {
-            unhexed(c, &plain, deadline.work()?)
+            unhex(c, &sqlite, deadline.begin_work()?)
         })?;
     }
     Ok(())
 }
 
-fn unhexed(context: &Context<'_>, plain: &Plain, mut work: Work<'_>) -> Result<Option<Vec<u8>>> {
-    let text = plain.text(context.get_raw(0))?;
+fn unhex(context: &Context<'_>, sqlite: &PlainSqlite, mut work: WorkBudget<'_>) -> Result<Option<Vec<u8>>> {
+    let text = sqlite.text(context.get_raw(0))?;
     let ignored = if context.len() > 1 {
-        plain.text(context.get_raw(1))?
+        sqlite.text(context.get_raw(1))?
     } else {
         Some(b"".as_slice().into())
     };
     let (Some(text), Some(ignored)) = (text, ignored) else {
         return Ok(None);
     };
-    let (text, mut at) = (to_zero(&text), 0);
+    let (text, mut at) = (until_nul(&text), 0);
     let mut set = None;
     let mut bytes = Vec::with_capacity(text.len() / 2);
     while let Some(first) = text.get(at) {
@@ -38,9 +38,9 @@ fn unhexed(context: &Context<'_>, plain: &Plain, mut work: Work<'_>) -> Result<O
         let Some(high) = digit(*first) else {
             let set = match &mut set {
                 Some(set) => set,
-                none => none.insert(characters(&ignored, &mut work)?),
+                none => none.insert(character_set(&ignored, &mut work)?),
             };
-            if !set.contains(&read(text, &mut at)) {
+            if !set.contains(&read_character(text, &mut at)) {
                 return Ok(None);
             }
             continue;
@@ -54,11 +54,11 @@ fn unhexed(context: &Context<'_>, plain: &Plain, mut work: Work<'_>) -> Result<O
     Ok(Some(bytes))
 }
 
-fn characters(text: &[u8], work: &mut Work<'_>) -> Result<HashSet<u32>> {
+fn character_set(text: &[u8], work: &mut WorkBudget<'_>) -> Result<HashSet<u32>> {
     let (mut set, mut at) = (HashSet::new(), 0);
     while at < text.len() {
         work.spend(8)?;
-        set.insert(read(text, &mut at));
+        set.insert(read_character(text, &mut at));
     }
     Ok(set)
 }
@@ -70,12 +70,12 @@ fn digit(byte: u8) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{agree, text};
+    use super::super::tests::{assert_like_sqlite, text};
     use proptest::prelude::*;
 
     #[test]
     fn it_answers_as_sqlite_does() {
-        agree(&[
+        assert_like_sqlite(&[
             "unhex('')",
             "unhex('4a4B')",
             "unhex('4')",
@@ -100,7 +100,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_answers_any_bytes_as_sqlite_does(a in text(b"4aA-g\xC3\xA9\xFF\0"), b in text(b"-g\xC3\xA9\xFF\0")) {
-            super::super::tests::agree_on(&["unhex(?1)", "unhex(?1, ?2)"], &[a, b])?;
+            super::super::tests::compare_with_sqlite(&["unhex(?1)", "unhex(?1, ?2)"], &[a, b])?;
         }
     }
 }

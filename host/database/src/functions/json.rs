@@ -4,50 +4,50 @@
 use rusqlite::functions::{Context, FunctionFlags, SubType};
 use rusqlite::{Connection, Result};
 
-use super::patch::Json;
-use super::pretty::pretty;
-use super::reader::{Reader, json};
-use super::text::Plain;
+use super::json_merge::Json;
+use super::json_pretty::pretty;
+use super::json_reader::{JsonReader, json_argument};
+use super::text::PlainSqlite;
 use super::{PURE, Text};
-use crate::meter::{Deadline, Work};
+use crate::meter::{Deadline, WorkBudget};
 
 /// Subtype with which SQLite marks JSON.
-const MARK: SubType = Some('J' as u32);
+const JSON_SUBTYPE: SubType = Some('J' as u32);
 
 /// Puts `json_patch`, `jsonb_patch` and `json_pretty` in the place of SQLite's.
-pub(super) fn register(connection: &Connection, deadline: &Deadline, plain: &Plain) -> Result<()> {
-    let (looked_at, plain_json) = (deadline.clone(), plain.clone());
+pub(super) fn register(connection: &Connection, deadline: &Deadline, sqlite: &PlainSqlite) -> Result<()> {
+    let (statement_deadline, plain_json) = (deadline.clone(), sqlite.clone());
     let flags = PURE.union(FunctionFlags::SQLITE_RESULT_SUBTYPE);
     connection.create_scalar_function("json_patch", 2, flags, move |c| {
-        let patched = patched(c, &plain_json, looked_at.work()?)?;
-        let mark = patched.as_ref().and(MARK);
+        let patched = patch(c, &plain_json, statement_deadline.begin_work()?)?;
+        let mark = patched.as_ref().and(JSON_SUBTYPE);
         Ok((patched.map(Text), mark))
     })?;
-    let (looked_at, plain_json) = (deadline.clone(), plain.clone());
+    let (statement_deadline, plain_json) = (deadline.clone(), sqlite.clone());
     connection.create_scalar_function("jsonb_patch", 2, PURE, move |c| {
-        match patched(c, &plain_json, looked_at.work()?)? {
-            Some(json) => plain_json.ask::<Option<Vec<u8>>>("SELECT jsonb(?1)", Text(json)),
+        match patch(c, &plain_json, statement_deadline.begin_work()?)? {
+            Some(json) => plain_json.evaluate::<Option<Vec<u8>>>("SELECT jsonb(?1)", Text(json)),
             None => Ok(None),
         }
     })?;
     for arguments in [1, 2] {
-        let (deadline, plain) = (deadline.clone(), plain.clone());
+        let (deadline, sqlite) = (deadline.clone(), sqlite.clone());
         connection.create_scalar_function("json_pretty", arguments, PURE, move |c| {
-            pretty(c, &plain, deadline.work()?)
+            pretty(c, &sqlite, deadline.begin_work()?)
         })?;
     }
     Ok(())
 }
 
-fn patched(context: &Context<'_>, plain: &Plain, mut work: Work<'_>) -> Result<Option<Vec<u8>>> {
-    let Some(target) = json(context, 0, plain)? else {
+fn patch(context: &Context<'_>, sqlite: &PlainSqlite, mut work: WorkBudget<'_>) -> Result<Option<Vec<u8>>> {
+    let Some(target) = json_argument(context, 0, sqlite)? else {
         return Ok(None);
     };
-    let Some(patch) = json(context, 1, plain)? else {
+    let Some(patch) = json_argument(context, 1, sqlite)? else {
         return Ok(None);
     };
-    let patch = Json::read(&mut Reader::new(&patch), 0, &mut work)?;
-    let mut target = Json::read(&mut Reader::new(&target), 0, &mut work)?;
+    let patch = Json::read(&mut JsonReader::new(&patch), 0, &mut work)?;
+    let mut target = Json::read(&mut JsonReader::new(&target), 0, &mut work)?;
     target.merge(&patch, &mut work)?;
     let mut out = Vec::new();
     target.write(&mut out, &mut work)?;
@@ -56,12 +56,12 @@ fn patched(context: &Context<'_>, plain: &Plain, mut work: Work<'_>) -> Result<O
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{agree, agree_on, answer};
+    use super::super::tests::{assert_like_sqlite, compare_with_sqlite, answer};
     use proptest::prelude::*;
 
     #[test]
     fn they_answer_as_sqlite_does() {
-        agree(&[
+        assert_like_sqlite(&[
             r#"json_patch('{"a":1}', '{"a":2,"b":{"c":null,"d":[1, 2]}}')"#,
             r#"json_patch('{"a":1,"a":2}', '{"a":null}')"#,
             r#"json_patch('{"a":1}', '{"a":null,"a":3}')"#,
@@ -102,7 +102,7 @@ mod tests {
         for depth in [998, 999, 1000, 1001] {
             let array = format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
             let object = format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
-            agree(&[
+            assert_like_sqlite(&[
                 &format!("length(json_pretty('{array}', ''))"),
                 &format!("length(json_pretty('{object}', ''))"),
                 &format!("length(json_patch('{array}', '{array}'))"),
@@ -112,8 +112,8 @@ mod tests {
             let object = format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
             format!("length(json_patch('{object}', '{object}'))")
         };
-        agree(&[&nested(super::super::patch::OBJECTS)]);
-        assert!(answer(&nested(super::super::patch::OBJECTS + 1)).contains("no deeper than"));
+        assert_like_sqlite(&[&nested(super::super::json_merge::MAX_OBJECT_DEPTH)]);
+        assert!(answer(&nested(super::super::json_merge::MAX_OBJECT_DEPTH + 1)).contains("no deeper than"));
     }
 
     /// JSON of few labels, so that they meet.
@@ -142,7 +142,7 @@ mod tests {
         #[test]
         fn they_answer_any_json_as_sqlite_does(a in any_json(), b in any_json()) {
             let forms = ["json_patch(?1, ?2)", "json(jsonb_patch(?1, ?2))", "json_pretty(?1)", "json_pretty(?2, '->')"];
-            agree_on(&forms, &[a.into(), b.into()])?;
+            compare_with_sqlite(&forms, &[a.into(), b.into()])?;
         }
     }
 }

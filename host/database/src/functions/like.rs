@@ -7,17 +7,17 @@ use rusqlite::functions::Context;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result};
 
-use super::text::{Plain, continues, is_lead, read, to_zero};
-use super::{PURE, failed};
+use super::text::{PlainSqlite, is_continuation, is_lead, read_character, until_nul};
+use super::{PURE, sqlite_error};
 use crate::limits::PATTERN_BYTES;
-use crate::meter::{Deadline, Work};
+use crate::meter::{Deadline, WorkBudget};
 
 /// Puts `like` and `glob` in the place of SQLite's.
-pub(super) fn register(connection: &Connection, deadline: &Deadline, plain: &Plain) -> Result<()> {
+pub(super) fn register(connection: &Connection, deadline: &Deadline, sqlite: &PlainSqlite) -> Result<()> {
     for (name, arguments, kind) in [("like", 2, LIKE), ("like", 3, LIKE), ("glob", 2, GLOB)] {
-        let (deadline, plain) = (deadline.clone(), plain.clone());
+        let (deadline, sqlite) = (deadline.clone(), sqlite.clone());
         connection.create_scalar_function(name, arguments, PURE, move |c| {
-            matched(c, &plain, kind, deadline.work()?)
+            match_pattern(c, &sqlite, kind, deadline.begin_work()?)
         })?;
     }
     Ok(())
@@ -25,174 +25,174 @@ pub(super) fn register(connection: &Connection, deadline: &Deadline, plain: &Pla
 
 /// Characters that stand for others. A zero stands for nothing: no text has one.
 #[derive(Clone, Copy)]
-struct Kind {
-    all: u32,
-    one: u32,
+struct PatternSyntax {
+    any_sequence: u32,
+    any_character: u32,
     /// Character that begins a set, or else that makes the next character stand for itself.
-    other: u32,
+    set_or_escape: u32,
     has_sets: bool,
     ignores_case: bool,
 }
 
-const LIKE: Kind = Kind {
-    all: '%' as u32,
-    one: '_' as u32,
-    other: 0,
+const LIKE: PatternSyntax = PatternSyntax {
+    any_sequence: '%' as u32,
+    any_character: '_' as u32,
+    set_or_escape: 0,
     has_sets: false,
     ignores_case: true,
 };
 
-const GLOB: Kind = Kind {
-    all: '*' as u32,
-    one: '?' as u32,
-    other: '[' as u32,
+const GLOB: PatternSyntax = PatternSyntax {
+    any_sequence: '*' as u32,
+    any_character: '?' as u32,
+    set_or_escape: '[' as u32,
     has_sets: true,
     ignores_case: false,
 };
 
-fn matched(
+fn match_pattern(
     context: &Context<'_>,
-    plain: &Plain,
-    mut kind: Kind,
-    work: Work<'_>,
+    sqlite: &PlainSqlite,
+    mut kind: PatternSyntax,
+    work: WorkBudget<'_>,
 ) -> Result<Option<bool>> {
-    let pattern = plain.text(context.get_raw(0))?;
+    let pattern = sqlite.text(context.get_raw(0))?;
     let long =
         |pattern: &[u8]| pattern.len() > usize::try_from(PATTERN_BYTES).unwrap_or(usize::MAX);
     if pattern.as_deref().is_some_and(long) {
-        return Err(failed("LIKE or GLOB pattern too complex"));
+        return Err(sqlite_error("LIKE or GLOB pattern too complex"));
     }
     if context.len() > 2 {
-        let Some(escape) = escape(context.get_raw(2), plain)? else {
+        let Some(escape) = escape(context.get_raw(2), sqlite)? else {
             return Ok(None);
         };
-        kind.other = escape;
-        if escape == kind.all {
-            kind.all = 0;
+        kind.set_or_escape = escape;
+        if escape == kind.any_sequence {
+            kind.any_sequence = 0;
         }
-        if escape == kind.one {
-            kind.one = 0;
+        if escape == kind.any_character {
+            kind.any_character = 0;
         }
     }
-    let (Some(pattern), Some(text)) = (pattern, plain.text(context.get_raw(1))?) else {
+    let (Some(pattern), Some(text)) = (pattern, sqlite.text(context.get_raw(1))?) else {
         return Ok(None);
     };
-    let mut matching = Matching {
-        pattern: to_zero(&pattern),
-        text: to_zero(&text),
+    let mut matching = PatternMatcher {
+        pattern: until_nul(&pattern),
+        text: until_nul(&text),
         kind,
         work,
     };
-    Ok(Some(matching.matches(0, 0)? == Found::Match))
+    Ok(Some(matching.matches(0, 0)? == MatchOutcome::Match))
 }
 
 /// The character that makes the next one stand for itself.
-fn escape(value: ValueRef<'_>, plain: &Plain) -> Result<Option<u32>> {
-    let Some(text) = plain.text(value)? else {
+fn escape(value: ValueRef<'_>, sqlite: &PlainSqlite) -> Result<Option<u32>> {
+    let Some(text) = sqlite.text(value)? else {
         return Ok(None);
     };
-    let (text, mut at) = (to_zero(&text), 0);
-    let character = read(text, &mut at);
+    let (text, mut at) = (until_nul(&text), 0);
+    let character = read_character(text, &mut at);
     if text.is_empty() || at < text.len() {
-        return Err(failed("ESCAPE expression must be a single character"));
+        return Err(sqlite_error("ESCAPE expression must be a single character"));
     }
     Ok(Some(character))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Found {
+enum MatchOutcome {
     Match,
     NoMatch,
     /// No match, and none with less of the text either.
     Never,
 }
 
-struct Matching<'t, 'd> {
+struct PatternMatcher<'t, 'd> {
     pattern: &'t [u8],
     text: &'t [u8],
-    kind: Kind,
-    work: Work<'d>,
+    kind: PatternSyntax,
+    work: WorkBudget<'d>,
 }
 
-impl Matching<'_, '_> {
+impl PatternMatcher<'_, '_> {
     /// Whether the text from `t` on matches the pattern from `p` on.
-    fn matches(&mut self, mut p: usize, mut t: usize) -> Result<Found> {
+    fn matches(&mut self, mut p: usize, mut t: usize) -> Result<MatchOutcome> {
         let kind = self.kind;
         // Where the pattern goes on behind a character that stands for itself.
         let mut literal = None;
         loop {
             self.work.spend(8)?;
-            let mut wanted = read(self.pattern, &mut p);
+            let mut wanted = read_character(self.pattern, &mut p);
             if wanted == 0 {
                 let ended = t >= self.text.len();
-                return Ok(if ended { Found::Match } else { Found::NoMatch });
+                return Ok(if ended { MatchOutcome::Match } else { MatchOutcome::NoMatch });
             }
-            if wanted == kind.all {
+            if wanted == kind.any_sequence {
                 return self.matches_all(p, t);
             }
-            if wanted == kind.other {
+            if wanted == kind.set_or_escape {
                 if kind.has_sets {
-                    let character = read(self.text, &mut t);
+                    let character = read_character(self.text, &mut t);
                     if character == 0 || !self.is_in_set(&mut p, character)? {
-                        return Ok(Found::NoMatch);
+                        return Ok(MatchOutcome::NoMatch);
                     }
                     continue;
                 }
-                wanted = read(self.pattern, &mut p);
+                wanted = read_character(self.pattern, &mut p);
                 if wanted == 0 {
-                    return Ok(Found::NoMatch);
+                    return Ok(MatchOutcome::NoMatch);
                 }
                 literal = Some(p);
             }
-            let character = read(self.text, &mut t);
-            let one = wanted == kind.one && literal != Some(p) && character != 0;
-            if !(wanted == character || one || (kind.ignores_case && alike(wanted, character))) {
-                return Ok(Found::NoMatch);
+            let character = read_character(self.text, &mut t);
+            let one = wanted == kind.any_character && literal != Some(p) && character != 0;
+            if !(wanted == character || one || (kind.ignores_case && equal_ignoring_case(wanted, character))) {
+                return Ok(MatchOutcome::NoMatch);
             }
         }
     }
 
     /// Whether some rest of the text matches what follows the character that stands for any.
-    fn matches_all(&mut self, mut p: usize, mut t: usize) -> Result<Found> {
+    fn matches_all(&mut self, mut p: usize, mut t: usize) -> Result<MatchOutcome> {
         let kind = self.kind;
         let wanted = loop {
             self.work.spend(8)?;
-            let next = read(self.pattern, &mut p);
-            if next == kind.one && next != 0 && next != kind.all {
-                if read(self.text, &mut t) == 0 {
-                    return Ok(Found::Never);
+            let next = read_character(self.pattern, &mut p);
+            if next == kind.any_character && next != 0 && next != kind.any_sequence {
+                if read_character(self.text, &mut t) == 0 {
+                    return Ok(MatchOutcome::Never);
                 }
-            } else if next == 0 || next != kind.all {
+            } else if next == 0 || next != kind.any_sequence {
                 break next;
             }
         };
         if wanted == 0 {
-            return Ok(Found::Match);
+            return Ok(MatchOutcome::Match);
         }
-        if wanted != kind.other {
+        if wanted != kind.set_or_escape {
             return self.matches_from(wanted, p, t);
         }
         if !kind.has_sets {
-            return match read(self.pattern, &mut p) {
-                0 => Ok(Found::Never),
+            return match read_character(self.pattern, &mut p) {
+                0 => Ok(MatchOutcome::Never),
                 wanted => self.matches_from(wanted, p, t),
             };
         }
         while t < self.text.len() {
             let found = self.matches(p - 1, t)?;
-            if found != Found::NoMatch {
+            if found != MatchOutcome::NoMatch {
                 return Ok(found);
             }
-            t = self.behind(t);
+            t = self.next_character(t);
         }
-        Ok(Found::Never)
+        Ok(MatchOutcome::Never)
     }
 
     /// Whether, behind some place where `wanted` stands, the text matches the pattern from `p` on.
-    fn matches_from(&mut self, wanted: u32, p: usize, mut t: usize) -> Result<Found> {
+    fn matches_from(&mut self, wanted: u32, p: usize, mut t: usize) -> Result<MatchOutcome> {
         loop {
             let Some(rest) = self.text.get(t..) else {
-                return Ok(Found::Never);
+                return Ok(MatchOutcome::Never);
             };
             match u8::try_from(wanted) {
                 Ok(byte) if byte < 0x80 => {
@@ -202,22 +202,22 @@ impl Matching<'_, '_> {
                         memchr::memchr(byte, rest)
                     };
                     let Some(place) = place else {
-                        return Ok(Found::Never);
+                        return Ok(MatchOutcome::Never);
                     };
                     self.work.spend(place)?;
                     t += place + 1;
                 }
                 _ => {
                     self.work.spend(4)?;
-                    match read(self.text, &mut t) {
-                        0 => return Ok(Found::Never),
+                    match read_character(self.text, &mut t) {
+                        0 => return Ok(MatchOutcome::Never),
                         character if character == wanted => {}
                         _ => continue,
                     }
                 }
             }
             let found = self.matches(p, t)?;
-            if found != Found::NoMatch {
+            if found != MatchOutcome::NoMatch {
                 return Ok(found);
             }
         }
@@ -226,37 +226,37 @@ impl Matching<'_, '_> {
     /// Whether a character is in the set that begins at `p`, which goes behind it. A set without an end has none.
     fn is_in_set(&mut self, p: &mut usize, character: u32) -> Result<bool> {
         let (mut before, mut seen) = (0, false);
-        let mut next = read(self.pattern, p);
+        let mut next = read_character(self.pattern, p);
         let inverted = next == '^' as u32;
         if inverted {
-            next = read(self.pattern, p);
+            next = read_character(self.pattern, p);
         }
         if next == ']' as u32 {
             seen = character == next;
-            next = read(self.pattern, p);
+            next = read_character(self.pattern, p);
         }
         while next != 0 && next != ']' as u32 {
             self.work.spend(4)?;
             let peeked = self.pattern.get(*p).copied();
             if next == '-' as u32 && before > 0 && peeked.is_some_and(|byte| byte != b']') {
-                next = read(self.pattern, p);
+                next = read_character(self.pattern, p);
                 seen |= (before..=next).contains(&character);
                 before = 0;
             } else {
                 seen |= character == next;
                 before = next;
             }
-            next = read(self.pattern, p);
+            next = read_character(self.pattern, p);
         }
         Ok(next != 0 && seen != inverted)
     }
 
     /// The place behind the character at `t`.
-    fn behind(&self, t: usize) -> usize {
+    fn next_character(&self, t: usize) -> usize {
         let more = match self.text.get(t) {
             Some(first) if is_lead(*first) => {
                 let rest = self.text[t + 1..].iter();
-                rest.take_while(|byte| continues(**byte)).count()
+                rest.take_while(|byte| is_continuation(**byte)).count()
             }
             _ => 0,
         };
@@ -265,7 +265,7 @@ impl Matching<'_, '_> {
 }
 
 /// Whether two characters are the same but for the case of an ASCII letter.
-fn alike(a: u32, b: u32) -> bool {
+fn equal_ignoring_case(a: u32, b: u32) -> bool {
     match (u8::try_from(a), u8::try_from(b)) {
         (Ok(a), Ok(b)) => a < 0x80 && b < 0x80 && a.eq_ignore_ascii_case(&b),
         _ => false,
@@ -274,12 +274,12 @@ fn alike(a: u32, b: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{agree, agree_on, text};
+    use super::super::tests::{assert_like_sqlite, compare_with_sqlite, text};
     use proptest::prelude::*;
 
     #[test]
     fn they_match_as_sqlite_does() {
-        agree(&[
+        assert_like_sqlite(&[
             "'abc' LIKE 'A%c'",
             "'abc' LIKE 'a_c'",
             "'abc' LIKE '%'",
@@ -320,7 +320,7 @@ mod tests {
     fn the_longest_pattern_is_matched() {
         let pattern = "%a".repeat(499);
         let text = "a".repeat(1000);
-        agree(&[
+        assert_like_sqlite(&[
             &format!("'{text}' LIKE '{pattern}'"),
             &format!("'{text}' LIKE '{pattern}%'"),
             &format!("'{text}' LIKE '{pattern}b'"),
@@ -335,7 +335,7 @@ mod tests {
             like in text(b"abA%%_!\xC3\xA9\xFF\0"),
             glob in text(b"ab*?[]-^\xC3\xA9\xFF\0"),
         ) {
-            agree_on(
+            compare_with_sqlite(
                 &["?1 LIKE ?2", "?1 LIKE ?2 ESCAPE '!'", "?1 LIKE ?2 ESCAPE '%'", "?1 LIKE ?2 ESCAPE '_'", "?1 GLOB ?3", "?1 LIKE ?3 ESCAPE '['"],
                 &[text, like, glob],
             )?;

@@ -6,10 +6,10 @@ use rusqlite::{Connection, Result};
 
 use super::PURE;
 
-type OfOne = fn(f64) -> f64;
-type OfTwo = fn(f64, f64) -> f64;
+type UnaryFunction = fn(f64) -> f64;
+type BinaryFunction = fn(f64, f64) -> f64;
 
-const OF_ONE: &[(&str, OfOne)] = &[
+const UNARY_FUNCTIONS: &[(&str, UnaryFunction)] = &[
     ("acos", f64::acos),
     ("acosh", f64::acosh),
     ("asin", f64::asin),
@@ -20,10 +20,10 @@ const OF_ONE: &[(&str, OfOne)] = &[
     ("cosh", f64::cosh),
     ("degrees", f64::to_degrees),
     ("exp", f64::exp),
-    ("ln", |x| positive(x).ln()),
-    ("log", |x| positive(x).log10()),
-    ("log10", |x| positive(x).log10()),
-    ("log2", |x| positive(x).log2()),
+    ("ln", |x| positive_or_nan(x).ln()),
+    ("log", |x| positive_or_nan(x).log10()),
+    ("log10", |x| positive_or_nan(x).log10()),
+    ("log2", |x| positive_or_nan(x).log2()),
     ("radians", f64::to_radians),
     ("sin", f64::sin),
     ("sinh", f64::sinh),
@@ -32,11 +32,11 @@ const OF_ONE: &[(&str, OfOne)] = &[
     ("tanh", f64::tanh),
 ];
 
-const OF_TWO: &[(&str, OfTwo)] = &[
+const BINARY_FUNCTIONS: &[(&str, BinaryFunction)] = &[
     ("atan2", f64::atan2),
     ("log", |base, x| {
-        let base = positive(base).ln();
-        positive(x).ln() / positive(base)
+        let base = positive_or_nan(base).ln();
+        positive_or_nan(x).ln() / positive_or_nan(base)
     }),
     ("mod", |x, y| x % y),
     ("pow", f64::powf),
@@ -44,7 +44,7 @@ const OF_TWO: &[(&str, OfTwo)] = &[
 ];
 
 /// Those that leave an integer as it is.
-const ROUNDING: &[(&str, OfOne)] = &[
+const ROUNDING_FUNCTIONS: &[(&str, UnaryFunction)] = &[
     ("ceil", f64::ceil),
     ("ceiling", f64::ceil),
     ("floor", f64::floor),
@@ -53,15 +53,15 @@ const ROUNDING: &[(&str, OfOne)] = &[
 
 /// Registers them.
 pub(super) fn register(connection: &Connection) -> Result<()> {
-    for (name, function) in OF_ONE {
+    for (name, function) in UNARY_FUNCTIONS {
         connection.create_scalar_function(*name, 1, PURE, move |c| Ok(real(c, 0).map(function)))?;
     }
-    for (name, function) in OF_TWO {
+    for (name, function) in BINARY_FUNCTIONS {
         connection.create_scalar_function(*name, 2, PURE, move |c| {
             Ok(real(c, 0).zip(real(c, 1)).map(|(x, y)| function(x, y)))
         })?;
     }
-    for (name, function) in ROUNDING {
+    for (name, function) in ROUNDING_FUNCTIONS {
         connection.create_scalar_function(*name, 1, PURE, move |c| {
             Ok(match number(c.get_raw(0)) {
                 Value::Real(real) => Value::Real(function(real)),
@@ -73,7 +73,7 @@ pub(super) fn register(connection: &Connection) -> Result<()> {
 }
 
 /// The number, or none: SQLite writes NULL for what is none.
-fn positive(number: f64) -> f64 {
+fn positive_or_nan(number: f64) -> f64 {
     if number > 0.0 { number } else { f64::NAN }
 }
 
@@ -91,12 +91,12 @@ fn number(value: ValueRef<'_>) -> Value {
     match value {
         ValueRef::Integer(integer) => Value::Integer(integer),
         ValueRef::Real(real) => Value::Real(real),
-        ValueRef::Text(text) => written(text).unwrap_or(Value::Null),
+        ValueRef::Text(text) => parse_number(text).unwrap_or(Value::Null),
         ValueRef::Null | ValueRef::Blob(_) => Value::Null,
     }
 }
 
-fn written(text: &[u8]) -> Option<Value> {
+fn parse_number(text: &[u8]) -> Option<Value> {
     let text = std::str::from_utf8(text).ok()?;
     let text = text.trim_matches([' ', '\t', '\n', '\x0B', '\x0C', '\r']);
     // Rust reads names of numbers as well, which SQLite does not.

@@ -4,18 +4,18 @@
 //! while it works. What stands in the place of SQLite's answers byte for byte what SQLite's does, whatever the bytes: indexes
 //! are made of the answers, and a database that is exported is read with SQLite's own.
 
-mod find;
+mod instr_replace;
 mod hex;
 mod json;
 mod like;
 mod math;
-mod patch;
+mod json_merge;
 mod percentile;
-mod pretty;
-mod reader;
+mod json_pretty;
+mod json_reader;
 mod text;
 mod trim;
-mod unique;
+mod uuid_function;
 
 use rusqlite::functions::FunctionFlags;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
@@ -23,19 +23,19 @@ use rusqlite::{Connection, Error, Result, ffi};
 
 use super::meter::Deadline;
 use svc_base::clock::Clock;
-use text::Plain;
+use text::PlainSqlite;
 
 /// Registers all functions on a connection whose statements have this deadline.
 pub(super) fn register(connection: &Connection, deadline: &Deadline, clock: &Clock) -> Result<()> {
-    let plain = Plain::default();
-    trim::register(connection, deadline, &plain)?;
-    hex::register(connection, deadline, &plain)?;
-    find::register(connection, deadline, &plain)?;
-    like::register(connection, deadline, &plain)?;
-    json::register(connection, deadline, &plain)?;
+    let sqlite = PlainSqlite::default();
+    trim::register(connection, deadline, &sqlite)?;
+    hex::register(connection, deadline, &sqlite)?;
+    instr_replace::register(connection, deadline, &sqlite)?;
+    like::register(connection, deadline, &sqlite)?;
+    json::register(connection, deadline, &sqlite)?;
     math::register(connection)?;
     percentile::register(connection, deadline)?;
-    unique::register(connection, clock)
+    uuid_function::register(connection, clock)
 }
 
 /// A function that answers the same for the same arguments, and that schemas may use.
@@ -67,10 +67,10 @@ impl Weight {
 }
 
 /// Nanoseconds for each byte of JSON that SQLite reads, and for each that a path or an edit moves.
-pub(super) const JSON: f64 = 7.0;
+pub(super) const JSON_NS_PER_BYTE: f64 = 7.0;
 
 /// Those that look at the deadline themselves: what they take until then.
-const LOOKING: &[&str] = &[
+const DEADLINE_CHECKING_FUNCTIONS: &[&str] = &[
     "glob",
     "instr",
     "like",
@@ -90,17 +90,17 @@ const LOOKING: &[&str] = &[
 pub(super) fn weight(name: &str, arguments: f64) -> Weight {
     let name = name.to_ascii_lowercase();
     let (fixed, byte) = match name.as_str() {
-        looking if LOOKING.contains(&looking) => (300.0, 0.2),
+        looking if DEADLINE_CHECKING_FUNCTIONS.contains(&looking) => (300.0, 0.2),
         "strftime" => (500.0, 18.0 + arguments),
         "printf" | "format" => (300.0, 6.0 + 0.5 * arguments),
         "concat" | "concat_ws" => (200.0, 1.0 + 0.5 * arguments),
         "min" | "max" => (200.0, 1.0 + arguments),
         "date" | "time" | "datetime" | "julianday" | "unixepoch" => (400.0, 1.0 + arguments),
-        "->" | "->>" => (500.0, 2.0 * JSON),
+        "->" | "->>" => (500.0, 2.0 * JSON_NS_PER_BYTE),
         "json_array" | "json_object" | "json_group_array" | "json_group_object" => {
             (500.0, 2.0 + 2.5 * arguments)
         }
-        json if json.starts_with("json") => (500.0, JSON * arguments.max(1.0)),
+        json if json.starts_with("json") => (500.0, JSON_NS_PER_BYTE * arguments.max(1.0)),
         "count" | "row_number" | "rank" | "dense_rank" | "random" | "pi" | "uuid" => (200.0, 0.0),
         _ => (200.0, 2.0 * arguments.max(1.0)),
     };
@@ -117,7 +117,7 @@ impl ToSql for Text {
 }
 
 /// An error in SQLite's own words.
-fn failed(message: &str) -> Error {
+fn sqlite_error(message: &str) -> Error {
     Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_ERROR), Some(message.to_owned()))
 }
 
@@ -132,21 +132,21 @@ pub(super) mod tests {
     use rusqlite::types::Value;
 
     use super::*;
-    use crate::meter::Meter;
+    use crate::meter::StatementMeter;
     use crate::watchdog::Watchdog;
     use svc_base::clock::Timestamp;
 
     /// A connection with our functions, and one without.
-    struct Both {
+    struct FunctionComparison {
         ours: Connection,
         theirs: Connection,
-        _meter: Meter,
+        _meter: StatementMeter,
     }
 
-    impl Both {
+    impl FunctionComparison {
         fn new() -> Self {
             let [mut ours, theirs] = [(); 2].map(|()| Connection::open_in_memory().unwrap());
-            let meter = Meter::install(&mut ours, &Watchdog::default()).unwrap();
+            let meter = StatementMeter::install(&mut ours, &Watchdog::default()).unwrap();
             register(&ours, &meter.deadline(), &Clock::manual(Timestamp(0))).unwrap();
             Self {
                 ours,
@@ -173,11 +173,11 @@ pub(super) mod tests {
     }
 
     thread_local! {
-        static BOTH: Both = Both::new();
+        static BOTH: FunctionComparison = FunctionComparison::new();
     }
 
     /// Fails if an expression is answered otherwise than by SQLite alone.
-    pub(super) fn agree(expressions: &[&str]) {
+    pub(super) fn assert_like_sqlite(expressions: &[&str]) {
         BOTH.with(|both| {
             for expression in expressions {
                 let [ours, theirs] = both.answers(expression, &[]);
@@ -187,7 +187,7 @@ pub(super) mod tests {
     }
 
     /// Compares both implementations on expressions of some values.
-    pub(super) fn agree_on(forms: &[&str], values: &[Value]) -> Result<(), TestCaseError> {
+    pub(super) fn compare_with_sqlite(forms: &[&str], values: &[Value]) -> Result<(), TestCaseError> {
         BOTH.with(|both| {
             for form in forms {
                 let [ours, theirs] = both.answers(form, values);

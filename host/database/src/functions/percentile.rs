@@ -9,11 +9,11 @@ use rusqlite::functions::{Aggregate, Context, FunctionFlags};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result};
 
-use super::failed;
+use super::sqlite_error;
 use crate::meter::Deadline;
 
 /// How many numbers a connection keeps.
-const MOST: usize = 1_000_000;
+const MAX_NUMBERS: usize = 1_000_000;
 
 /// Registers them.
 pub(super) fn register(connection: &Connection, deadline: &Deadline) -> Result<()> {
@@ -50,13 +50,13 @@ struct Percentile {
 }
 
 /// The numbers of a group.
-struct Group {
+struct PercentileGroup {
     fraction: Option<f64>,
     numbers: Vec<f64>,
     kept: Arc<AtomicUsize>,
 }
 
-impl Drop for Group {
+impl Drop for PercentileGroup {
     fn drop(&mut self) {
         self.kept.fetch_sub(self.numbers.len(), Ordering::Relaxed);
     }
@@ -74,7 +74,7 @@ impl Percentile {
         fraction
             .filter(|fraction| (0.0..=1.0).contains(fraction))
             .ok_or_else(|| {
-                failed(&format!(
+                sqlite_error(&format!(
                     "the fraction argument to {}() is not between 0.0 and {:.1}",
                     self.name, self.whole
                 ))
@@ -82,21 +82,21 @@ impl Percentile {
     }
 }
 
-impl Aggregate<Group, Option<f64>> for Percentile {
-    fn init(&self, _: &mut Context<'_>) -> Result<Group> {
-        Ok(Group {
+impl Aggregate<PercentileGroup, Option<f64>> for Percentile {
+    fn init(&self, _: &mut Context<'_>) -> Result<PercentileGroup> {
+        Ok(PercentileGroup {
             fraction: None,
             numbers: Vec::new(),
             kept: Arc::clone(&self.kept),
         })
     }
 
-    fn step(&self, context: &mut Context<'_>, group: &mut Group) -> Result<()> {
-        self.deadline.look()?;
+    fn step(&self, context: &mut Context<'_>, group: &mut PercentileGroup) -> Result<()> {
+        self.deadline.check()?;
         let name = self.name;
         let fraction = self.fraction(context)?;
         if (*group.fraction.get_or_insert(fraction) - fraction).abs() > 0.001 {
-            return Err(failed(&format!(
+            return Err(sqlite_error(&format!(
                 "the fraction argument to {name}() is not the same for all input rows"
             )));
         }
@@ -105,25 +105,25 @@ impl Aggregate<Group, Option<f64>> for Percentile {
             #[allow(clippy::cast_precision_loss, reason = "as SQLite does")]
             ValueRef::Integer(integer) => integer as f64,
             ValueRef::Real(real) if real.is_infinite() => {
-                return Err(failed(&format!("Inf input to {name}()")));
+                return Err(sqlite_error(&format!("Inf input to {name}()")));
             }
             ValueRef::Real(real) => real,
             ValueRef::Text(_) | ValueRef::Blob(_) => {
-                return Err(failed(&format!("input to {name}() is not numeric")));
+                return Err(sqlite_error(&format!("input to {name}() is not numeric")));
             }
         };
-        if self.kept.fetch_add(1, Ordering::Relaxed) >= MOST {
+        if self.kept.fetch_add(1, Ordering::Relaxed) >= MAX_NUMBERS {
             self.kept.fetch_sub(1, Ordering::Relaxed);
-            return Err(failed(&format!(
-                "{name}() takes no more than {MOST} numbers in one statement"
+            return Err(sqlite_error(&format!(
+                "{name}() takes no more than {MAX_NUMBERS} numbers in one statement"
             )));
         }
         group.numbers.push(number);
         Ok(())
     }
 
-    fn finalize(&self, _: &mut Context<'_>, group: Option<Group>) -> Result<Option<f64>> {
-        self.deadline.look()?;
+    fn finalize(&self, _: &mut Context<'_>, group: Option<PercentileGroup>) -> Result<Option<f64>> {
+        self.deadline.check()?;
         let Some(mut group) = group.filter(|group| !group.numbers.is_empty()) else {
             return Ok(None);
         };
@@ -207,7 +207,7 @@ mod tests {
                 "(WITH RECURSIVE c(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM c WHERE n < {n}) SELECT median(n) FROM c)"
             )
         };
-        assert!(answer(&numbers(super::MOST + 1)).contains("no more than"));
+        assert!(answer(&numbers(super::MAX_NUMBERS + 1)).contains("no more than"));
         assert_eq!(answer(&numbers(9)), "5.0");
     }
 }

@@ -10,11 +10,11 @@ use svc_base::sync::lock;
 
 /// SQLite's own way to write things, on a connection without functions of ours, which is opened when it is first needed.
 #[derive(Clone, Default)]
-pub(super) struct Plain(Arc<Mutex<Option<Connection>>>);
+pub(super) struct PlainSqlite(Arc<Mutex<Option<Connection>>>);
 
-impl Plain {
+impl PlainSqlite {
     /// Evaluates an expression of one value.
-    pub(super) fn ask<T: FromSql>(&self, sql: &str, value: impl ToSql) -> Result<T> {
+    pub(super) fn evaluate<T: FromSql>(&self, sql: &str, value: impl ToSql) -> Result<T> {
         let mut connection = lock(&self.0);
         let connection = match &mut *connection {
             Some(connection) => connection,
@@ -31,7 +31,7 @@ impl Plain {
             ValueRef::Null => None,
             ValueRef::Integer(integer) => Some(Cow::Owned(integer.to_string().into_bytes())),
             ValueRef::Real(real) => {
-                let text: String = self.ask("SELECT CAST(?1 AS TEXT)", real)?;
+                let text: String = self.evaluate("SELECT CAST(?1 AS TEXT)", real)?;
                 Some(Cow::Owned(text.into_bytes()))
             }
             ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Some(Cow::Borrowed(bytes)),
@@ -40,12 +40,12 @@ impl Plain {
 }
 
 /// Text up to its first zero, where many of SQLite's functions end.
-pub(super) fn to_zero(text: &[u8]) -> &[u8] {
+pub(super) fn until_nul(text: &[u8]) -> &[u8] {
     memchr::memchr(0, text).map_or(text, |end| &text[..end])
 }
 
 /// Whether a byte continues a character.
-pub(super) fn continues(byte: u8) -> bool {
+pub(super) fn is_continuation(byte: u8) -> bool {
     byte & 0xC0 == 0x80
 }
 
@@ -55,7 +55,7 @@ pub(super) fn is_lead(byte: u8) -> bool {
 }
 
 /// Reads the character at `at`, whatever the bytes, and goes behind it; zero at the end.
-pub(super) fn read(text: &[u8], at: &mut usize) -> u32 {
+pub(super) fn read_character(text: &[u8], at: &mut usize) -> u32 {
     let Some(&first) = text.get(*at) else {
         return 0;
     };
@@ -72,7 +72,7 @@ pub(super) fn read(text: &[u8], at: &mut usize) -> u32 {
         _ => 0,
     };
     let mut character = u32::from(first & bits);
-    while let Some(&next) = text.get(*at).filter(|next| continues(**next)) {
+    while let Some(&next) = text.get(*at).filter(|next| is_continuation(**next)) {
         character = (character << 6).wrapping_add(u32::from(next & 0x3F));
         *at += 1;
     }

@@ -5,41 +5,41 @@ use std::collections::HashMap;
 use rusqlite::functions::Context;
 use rusqlite::{Connection, Result};
 
-use super::text::{Plain, continues, is_lead};
+use super::text::{PlainSqlite, is_continuation, is_lead};
 use super::{PURE, Text};
-use crate::meter::{Deadline, Work};
+use crate::meter::{Deadline, WorkBudget};
 
 #[derive(Clone, Copy)]
-struct Sides {
+struct TrimSides {
     left: bool,
     right: bool,
 }
 
 /// Puts `trim`, `ltrim` and `rtrim` in the place of SQLite's.
-pub(super) fn register(connection: &Connection, deadline: &Deadline, plain: &Plain) -> Result<()> {
+pub(super) fn register(connection: &Connection, deadline: &Deadline, sqlite: &PlainSqlite) -> Result<()> {
     for (name, left, right) in [
         ("trim", true, true),
         ("ltrim", true, false),
         ("rtrim", false, true),
     ] {
         for arguments in [1, 2] {
-            let sides = Sides { left, right };
-            let (deadline, plain) = (deadline.clone(), plain.clone());
+            let sides = TrimSides { left, right };
+            let (deadline, sqlite) = (deadline.clone(), sqlite.clone());
             connection.create_scalar_function(name, arguments, PURE, move |c| {
-                trimmed(c, sides, &plain, deadline.work()?)
+                trim(c, sides, &sqlite, deadline.begin_work()?)
             })?;
         }
     }
     Ok(())
 }
 
-fn trimmed(
+fn trim(
     context: &Context<'_>,
-    sides: Sides,
-    plain: &Plain,
-    mut work: Work<'_>,
+    sides: TrimSides,
+    sqlite: &PlainSqlite,
+    mut work: WorkBudget<'_>,
 ) -> Result<Option<Text>> {
-    let Some(text) = plain.text(context.get_raw(0))? else {
+    let Some(text) = sqlite.text(context.get_raw(0))? else {
         return Ok(None);
     };
     let mut rest = &*text;
@@ -55,10 +55,10 @@ fn trimmed(
         }
         return Ok(Some(Text(rest.to_vec())));
     }
-    let Some(set) = plain.text(context.get_raw(1))? else {
+    let Some(set) = sqlite.text(context.get_raw(1))? else {
         return Ok(None);
     };
-    let set = Set::of(&set, &mut work)?;
+    let set = CharacterSet::of(&set, &mut work)?;
     if sides.left {
         rest = set.trim_start(rest, &mut work)?;
     }
@@ -70,15 +70,15 @@ fn trimmed(
 
 /// A set of characters, as SQLite cuts text into them: a byte, and behind one that leads all that continue it. Where
 /// several fit, the one that is named first is taken.
-struct Set {
+struct CharacterSet {
     /// By node and byte, the node that follows. The root is node 0.
     next: HashMap<(usize, u8), usize>,
     /// By node, the place of the character that ends there.
     ends: Vec<Option<usize>>,
 }
 
-impl Set {
-    fn of(text: &[u8], work: &mut Work<'_>) -> Result<Self> {
+impl CharacterSet {
+    fn of(text: &[u8], work: &mut WorkBudget<'_>) -> Result<Self> {
         let mut set = Self {
             next: HashMap::new(),
             ends: vec![None],
@@ -86,7 +86,7 @@ impl Set {
         // A zero ends a set.
         let mut rest = text.split(|byte| *byte == 0).next().unwrap_or_default();
         let mut place = 0;
-        while let Some((character, others)) = rest.split_at_checked(first_character(rest)) {
+        while let Some((character, others)) = rest.split_at_checked(first_character_length(rest)) {
             if character.is_empty() {
                 break;
             }
@@ -110,7 +110,7 @@ impl Set {
     }
 
     /// Along `bytes`, the place of the character that ends at each.
-    fn along(&self, bytes: &[u8]) -> Vec<Option<usize>> {
+    fn match_ends(&self, bytes: &[u8]) -> Vec<Option<usize>> {
         let mut node = 0;
         let steps = bytes.iter().map_while(|byte| {
             node = *self.next.get(&(node, *byte))?;
@@ -124,11 +124,11 @@ impl Set {
         self.ends[*self.next.get(&(0, byte))?]
     }
 
-    fn trim_start<'t>(&self, mut text: &'t [u8], work: &mut Work<'_>) -> Result<&'t [u8]> {
+    fn trim_start<'t>(&self, mut text: &'t [u8], work: &mut WorkBudget<'_>) -> Result<&'t [u8]> {
         while !text.is_empty() {
-            work.spend(8 * first_character(text))?;
-            let along = self.along(&text[..first_character(text)]);
-            let fitting = along.iter().zip(1..);
+            work.spend(8 * first_character_length(text))?;
+            let match_ends = self.match_ends(&text[..first_character_length(text)]);
+            let fitting = match_ends.iter().zip(1..);
             let first = fitting
                 .filter_map(|(place, length)| Some(((*place)?, length)))
                 .min();
@@ -140,19 +140,19 @@ impl Set {
         Ok(text)
     }
 
-    fn trim_end<'t>(&self, mut text: &'t [u8], work: &mut Work<'_>) -> Result<&'t [u8]> {
-        while let Some(last) = text.iter().rposition(|byte| !continues(*byte)) {
+    fn trim_end<'t>(&self, mut text: &'t [u8], work: &mut WorkBudget<'_>) -> Result<&'t [u8]> {
+        while let Some(last) = text.iter().rposition(|byte| !is_continuation(*byte)) {
             let start = if is_lead(text[last]) { last } else { last + 1 };
             let (before, mut group) = text.split_at(start);
             work.spend(8 * (text.len() - last))?;
             // What continues nothing, and a byte that is no lead, fit by themselves alone.
-            let along = if group.first().copied().is_some_and(is_lead) {
-                self.along(group)
+            let match_ends = if group.first().copied().is_some_and(is_lead) {
+                self.match_ends(group)
             } else {
                 Vec::new()
             };
             while let Some((end, shorter)) = group.split_last() {
-                let whole = along.get(group.len() - 1).copied().flatten();
+                let whole = match_ends.get(group.len() - 1).copied().flatten();
                 match (whole, self.single(*end)) {
                     (Some(whole), single) if single.is_none_or(|single| whole <= single) => {
                         group = &[];
@@ -175,10 +175,10 @@ impl Set {
 }
 
 /// The length of the character that `text` begins with.
-fn first_character(text: &[u8]) -> usize {
+fn first_character_length(text: &[u8]) -> usize {
     match text.split_first() {
         Some((first, rest)) if is_lead(*first) => {
-            1 + rest.iter().take_while(|byte| continues(**byte)).count()
+            1 + rest.iter().take_while(|byte| is_continuation(**byte)).count()
         }
         Some(_) => 1,
         None => 0,
@@ -187,12 +187,12 @@ fn first_character(text: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{agree, agree_on, text};
+    use super::super::tests::{assert_like_sqlite, compare_with_sqlite, text};
     use proptest::prelude::*;
 
     #[test]
     fn it_trims_as_sqlite_does() {
-        agree(&[
+        assert_like_sqlite(&[
             "trim('  a b ')",
             "ltrim('  a ')",
             "rtrim('  a ')",
@@ -228,9 +228,9 @@ mod tests {
         ) {
             for name in ["trim", "ltrim", "rtrim"] {
                 let forms = [format!("{name}(?1)"), format!("{name}(?1, ?2)"), format!("{name}(CAST(?1 AS TEXT), ?2)")];
-                agree_on(&forms.each_ref().map(String::as_str), &[value.clone(), set.clone()])?;
+                compare_with_sqlite(&forms.each_ref().map(String::as_str), &[value.clone(), set.clone()])?;
             }
-            agree_on(&["rtrim(?1, '0')"], &[real.into()])?;
+            compare_with_sqlite(&["rtrim(?1, '0')"], &[real.into()])?;
         }
     }
 }

@@ -6,15 +6,15 @@ use rusqlite::Connection;
 
 use super::History;
 use super::chain;
-use super::log::{Frames, PAGE, Position};
-use super::record::{Kind, Moment, Point, Record};
-use super::state::State;
+use super::log::{Frames, PAGE_SIZE, LogPosition};
+use super::record::{RecordKind, Moment, CommitPoint, Record};
+use super::page_hashes::PageHashes;
 use svc_base::clock::Timestamp;
 
 impl History {
     /// Whether the chain can be gone on with: where that is in doubt, whether it leads to what is there. Its state is known
     /// afterwards if there is something to add to it.
-    pub(super) fn follows(
+    pub(super) fn check_continuation(
         &mut self,
         connection: &mut Connection,
         frames: &Frames,
@@ -23,7 +23,7 @@ impl History {
         if !doubtful && frames.pages.is_empty() {
             return Ok(true);
         }
-        let state = self.state()?;
+        let state = self.take_page_hashes()?;
         let follows = !doubtful || self.leads_to(connection, &state, frames)?;
         if let Some(chain) = &mut self.chain {
             chain.state = Some(state);
@@ -34,7 +34,7 @@ impl History {
     /// Appends frames to the chain; answers when the last of their commits was.
     pub(super) fn append(
         &mut self,
-        from: &Position,
+        from: &LogPosition,
         frames: &Frames,
         written: Timestamp,
     ) -> io::Result<Timestamp> {
@@ -42,9 +42,9 @@ impl History {
         let Some((last, point)) = moments.last().and_then(|end| Some((end.at, end.point?))) else {
             return Err(io::Error::other("there is no commit"));
         };
-        let content = chain::frames(&frames.pages, &frames.data);
+        let content = chain::pack_frames(&frames.pages, &frames.data);
         let end = (last, point);
-        let record = Record::new(Kind::Frames, &moments, &content, frames.end, end)?;
+        let record = Record::new(RecordKind::Frames, &moments, &content, frames.end, end)?;
         let length = record.header.length();
         self.make_room(length)?;
         let Some(chain) = &mut self.chain else {
@@ -62,7 +62,7 @@ impl History {
     }
 
     /// When a commit was that nobody noted, for a crash came: when its log was `written` to last, as far as that can be.
-    fn dated(&self, written: Timestamp) -> Timestamp {
+    fn estimate_commit_time(&self, written: Timestamp) -> Timestamp {
         let at = written.min(self.now());
         let after = self.last.map(|last| Timestamp(last.0 + 1));
         after.map_or(at, |after| after.max(at))
@@ -71,20 +71,20 @@ impl History {
     /// The moments of commits: of those at one time the last. With them, the state that the last leads to.
     fn moments(
         &mut self,
-        from: &Position,
+        from: &LogPosition,
         frames: &Frames,
         written: Timestamp,
-    ) -> io::Result<(Vec<Moment>, State)> {
-        let before = self.commit();
+    ) -> io::Result<(Vec<Moment>, PageHashes)> {
+        let before = self.last_commit_number();
         let mut moments: Vec<Moment> = Vec::new();
-        let mut notes = self.noted.iter().peekable();
+        let mut notes = self.unrecorded.iter().peekable();
         for (commit, number) in frames.commits.iter().zip(before + 1..) {
             let ends = from.frames + commit.frames;
             while notes.next_if(|note| note.frames < ends).is_some() {}
             let noted = notes.next_if(|note| note.frames == ends);
             let at = match noted {
                 Some(note) => note.at,
-                None if ends == frames.end.frames => self.dated(written),
+                None if ends == frames.end.frames => self.estimate_commit_time(written),
                 None => continue,
             };
             moments.pop_if(|before| before.at == at);
@@ -92,19 +92,19 @@ impl History {
                 at,
                 frames: commit.frames,
                 pages: commit.pages,
-                point: Some(Point {
+                point: Some(CommitPoint {
                     commit: number,
                     state: 0,
                 }),
             });
         }
-        let mut state = self.state()?;
-        let mut written = frames.pages.iter().zip(frames.data.chunks_exact(PAGE));
+        let mut state = self.take_page_hashes()?;
+        let mut written = frames.pages.iter().zip(frames.data.chunks_exact(PAGE_SIZE));
         let mut from = 0;
         for moment in &mut moments {
             let more = usize::try_from(moment.frames - from).unwrap_or(usize::MAX);
             for (page, data) in written.by_ref().take(more) {
-                state.put(*page, data)?;
+                state.set_page(*page, data)?;
             }
             from = moment.frames;
             state.resize(usize::try_from(moment.pages).unwrap_or(usize::MAX))?;

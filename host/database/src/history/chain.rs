@@ -6,12 +6,12 @@ use std::os::unix::fs::FileExt;
 
 use cap_std::fs::{Dir, OpenOptions};
 
-use super::log::PAGE;
-use super::record::{Format, Header, Kind, Moment, Point, Record, damaged};
-use super::state::{MOST_IMAGE, State, VERSIONS};
+use super::log::PAGE_SIZE;
+use super::record::{RecordFormat, RecordHeader, RecordKind, Moment, CommitPoint, Record, damaged};
+use super::page_hashes::{MAX_IMAGE_BYTES, PageHashes, WAL_VERSION_BYTES};
 use svc_base::clock::Timestamp;
 
-const SUFFIX: &str = ".history";
+const FILE_SUFFIX: &str = ".history";
 
 /// A chain as it is on the disk.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) struct Chain {
     pub(super) number: u32,
     file: File,
     /// Records of the chain, each with its place: a base first, unless there is none.
-    pub(super) records: Vec<(u64, Header)>,
+    pub(super) records: Vec<(u64, RecordHeader)>,
     /// Where they end.
     pub(super) end: u64,
 }
@@ -35,15 +35,15 @@ pub(super) struct MomentLocation {
 }
 
 fn name(number: u32) -> String {
-    format!("{number:010}{SUFFIX}")
+    format!("{number:010}{FILE_SUFFIX}")
 }
 
 /// The numbers of the chains in a directory, oldest first.
-pub(super) fn numbers(dir: &Dir) -> io::Result<Vec<u32>> {
+pub(super) fn list_numbers(dir: &Dir) -> io::Result<Vec<u32>> {
     let mut numbers = Vec::new();
     for entry in dir.entries()? {
         let entry = entry?.file_name();
-        let number = entry.to_str().and_then(|name| name.strip_suffix(SUFFIX));
+        let number = entry.to_str().and_then(|name| name.strip_suffix(FILE_SUFFIX));
         numbers.extend(number.and_then(|number| number.parse::<u32>().ok()));
     }
     numbers.sort_unstable();
@@ -64,7 +64,7 @@ pub(super) fn remove(dir: &Dir, number: u32) -> io::Result<()> {
 }
 
 /// Begins a chain, durably.
-pub(super) fn begin(dir: &Dir, number: u32, base: &Record) -> io::Result<()> {
+pub(super) fn create_file(dir: &Dir, number: u32, base: &Record) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
     let file = dir.open_with(name(number), &options)?.into_std();
@@ -90,9 +90,9 @@ impl Chain {
         let file = dir.open(name(number))?.into_std();
         let length = file.metadata()?.len();
         let (mut records, mut end) = (Vec::new(), 0);
-        while let Some(header) = Header::read(&file, end)? {
+        while let Some(header) = RecordHeader::read(&file, end)? {
             let first = records.is_empty();
-            if end + header.length() > length || first != (header.kind == Kind::Base) {
+            if end + header.length() > length || first != (header.kind == RecordKind::Base) {
                 break;
             }
             records.push((end, header));
@@ -129,7 +129,7 @@ impl Chain {
 
     /// Whether anything was committed since it began.
     pub(super) fn has_frames(&self) -> bool {
-        self.records.iter().any(|(_, h)| h.kind == Kind::Frames)
+        self.records.iter().any(|(_, h)| h.kind == RecordKind::Frames)
     }
 
     /// How many bytes of pages are to be unpacked to come to its end, the base aside.
@@ -145,17 +145,17 @@ impl Chain {
     }
 
     /// Lists the moments of the chain, oldest first.
-    pub(super) fn spots(&self) -> io::Result<Vec<MomentLocation>> {
-        let mut spots = Vec::new();
+    pub(super) fn moment_locations(&self) -> io::Result<Vec<MomentLocation>> {
+        let mut moment_locations = Vec::new();
         for (record, (offset, header)) in self.records.iter().enumerate() {
             let moments = header.moments(&self.file, *offset)?;
-            spots.extend(moments.into_iter().map(|moment| MomentLocation {
+            moment_locations.extend(moments.into_iter().map(|moment| MomentLocation {
                 chain: self.number,
                 record,
                 moment,
             }));
         }
-        Ok(spots)
+        Ok(moment_locations)
     }
 
     /// The database as it was at a moment of this chain.
@@ -167,42 +167,42 @@ impl Chain {
         for (record, (offset, header)) in self.records.iter().enumerate().take(spot.record + 1) {
             let content = header.content(&self.file, *offset)?;
             match header.kind {
-                Kind::Base => image = content,
-                Kind::Frames => {
+                RecordKind::Base => image = content,
+                RecordKind::Frames => {
                     let mut moments = header.moments(&self.file, *offset)?;
                     if record == spot.record {
                         moments.retain(|moment| moment.frames <= spot.moment.frames);
                     }
-                    apply(&mut image, &content, &moments)?;
+                    apply_frames(&mut image, &content, &moments)?;
                 }
-                Kind::Seal => {}
+                RecordKind::Seal => {}
             }
         }
         // The last page may be a free one, which SQLite never writes.
         resize(&mut image, spot.moment.pages)?;
         let state = spot.moment.point.map(|point| point.state);
-        if state.is_some_and(|state| State::of(&image).checksum() != state) {
+        if state.is_some_and(|state| PageHashes::of(&image).checksum() != state) {
             return Err(damaged());
         }
-        leave_no_log(&mut image);
+        clear_wal_flag(&mut image);
         Ok(image)
     }
 
     /// The database as it was at its last moment.
     pub(super) fn last_image(&self) -> io::Result<Vec<u8>> {
-        let last = self.spots()?.pop().ok_or_else(damaged)?;
+        let last = self.moment_locations()?.pop().ok_or_else(damaged)?;
         self.image(&last)
     }
 
     /// Where it has come to; `None` in the format before.
-    pub(super) fn point(&self) -> Option<Point> {
+    pub(super) fn point(&self) -> Option<CommitPoint> {
         self.records.last().and_then(|(_, header)| header.point)
     }
 
     /// Whether it is of the format before.
-    pub(super) fn is_of_before(&self) -> bool {
+    pub(super) fn has_old_format(&self) -> bool {
         let mut records = self.records.iter();
-        records.any(|(_, header)| header.format == Format::Before)
+        records.any(|(_, header)| header.format == RecordFormat::V1)
     }
 
     /// Whether all of it can be read, and leads where it says: answers what is wrong.
@@ -210,7 +210,7 @@ impl Chain {
         if self.records.is_empty() {
             return Ok(Some("has no beginning".to_owned()));
         }
-        let (mut state, mut before) = (State::default(), None);
+        let (mut state, mut before) = (PageHashes::default(), None);
         for (number, (offset, header)) in self.records.iter().enumerate() {
             // The last may be being written.
             if number + 1 == self.records.len() && !header.is_whole(&self.file, *offset)? {
@@ -232,26 +232,26 @@ impl Chain {
     /// Follows a record; answers whether it leads where it says, after the point `before`.
     fn follow(
         &self,
-        state: &mut State,
-        before: &mut Option<Point>,
+        state: &mut PageHashes,
+        before: &mut Option<CommitPoint>,
         offset: u64,
-        header: &Header,
+        header: &RecordHeader,
     ) -> io::Result<bool> {
         let content = header.content(&self.file, offset)?;
         let moments = header.moments(&self.file, offset)?;
         let frames = match header.kind {
-            Kind::Base => {
-                *state = State::of(&content);
+            RecordKind::Base => {
+                *state = PageHashes::of(&content);
                 None
             }
-            Kind::Frames => Some(Packed::of(&content)?),
-            Kind::Seal => None,
+            RecordKind::Frames => Some(PackedFrames::of(&content)?),
+            RecordKind::Seal => None,
         };
         let mut from = 0;
         for moment in &moments {
             if let Some(frames) = &frames {
                 for (page, data) in frames.between(from, moment.frames) {
-                    state.put(page, data)?;
+                    state.set_page(page, data)?;
                 }
             }
             from = moment.frames;
@@ -270,14 +270,14 @@ impl Chain {
 }
 
 /// Has an image say that there is no log beside it.
-pub(super) fn leave_no_log(image: &mut [u8]) {
-    if let Some(versions) = image.get_mut(VERSIONS) {
+pub(super) fn clear_wal_flag(image: &mut [u8]) {
+    if let Some(versions) = image.get_mut(WAL_VERSION_BYTES) {
         versions.fill(1);
     }
 }
 
 /// Packs frames as a record holds them: how many, the pages' numbers, the pages.
-pub(super) fn frames(pages: &[u32], data: &[u8]) -> Vec<u8> {
+pub(super) fn pack_frames(pages: &[u32], data: &[u8]) -> Vec<u8> {
     let count = u32::try_from(pages.len()).unwrap_or(u32::MAX);
     let mut content = Vec::with_capacity(4 + pages.len() * 4 + data.len());
     content.extend_from_slice(&count.to_le_bytes());
@@ -288,19 +288,19 @@ pub(super) fn frames(pages: &[u32], data: &[u8]) -> Vec<u8> {
     content
 }
 
-/// The frames of a record, as [`frames`] packs them.
-struct Packed<'c> {
+/// The frames of a record, as [`pack_frames`] packs them.
+struct PackedFrames<'c> {
     pages: &'c [u8],
     data: &'c [u8],
 }
 
-impl<'c> Packed<'c> {
+impl<'c> PackedFrames<'c> {
     fn of(content: &'c [u8]) -> io::Result<Self> {
         let (count, rest) = content.split_at_checked(4).ok_or_else(damaged)?;
         let count = usize::try_from(number(count)).unwrap_or(usize::MAX);
         let split = rest.split_at_checked(count.saturating_mul(4));
         let (pages, data) = split.ok_or_else(damaged)?;
-        if data.len() != count * PAGE {
+        if data.len() != count * PAGE_SIZE {
             return Err(damaged());
         }
         Ok(Self { pages, data })
@@ -309,7 +309,7 @@ impl<'c> Packed<'c> {
     /// The frames from the place `from` on, up to the place `to`: the page of each, and what it holds then.
     fn between(&self, from: u32, to: u32) -> impl Iterator<Item = (u32, &'c [u8])> {
         let place = |frame| usize::try_from(frame).unwrap_or(usize::MAX);
-        let frames = self.pages.chunks_exact(4).zip(self.data.chunks_exact(PAGE));
+        let frames = self.pages.chunks_exact(4).zip(self.data.chunks_exact(PAGE_SIZE));
         frames
             .map(|(page, data)| (number(page), data))
             .skip(place(from))
@@ -322,12 +322,12 @@ fn number(bytes: &[u8]) -> u32 {
 }
 
 /// Brings an image from moment to moment.
-fn apply(image: &mut Vec<u8>, content: &[u8], moments: &[Moment]) -> io::Result<()> {
-    let frames = Packed::of(content)?;
+fn apply_frames(image: &mut Vec<u8>, content: &[u8], moments: &[Moment]) -> io::Result<()> {
+    let frames = PackedFrames::of(content)?;
     let mut from = 0;
     for moment in moments {
         for (page, data) in frames.between(from, moment.frames) {
-            put(image, page, data)?;
+            write_page(image, page, data)?;
         }
         resize(image, moment.pages)?;
         from = moment.frames;
@@ -338,8 +338,8 @@ fn apply(image: &mut Vec<u8>, content: &[u8], moments: &[Moment]) -> io::Result<
 /// Gives an image so many pages: the database may have become smaller, or larger by what SQLite never wrote.
 fn resize(image: &mut Vec<u8>, pages: u32) -> io::Result<()> {
     let pages = usize::try_from(pages).unwrap_or(usize::MAX);
-    let length = pages.saturating_mul(PAGE);
-    if length == 0 || length > MOST_IMAGE {
+    let length = pages.saturating_mul(PAGE_SIZE);
+    if length == 0 || length > MAX_IMAGE_BYTES {
         return Err(damaged());
     }
     image.resize(length, 0);
@@ -347,13 +347,13 @@ fn resize(image: &mut Vec<u8>, pages: u32) -> io::Result<()> {
 }
 
 /// Puts a page, counted from 1, into an image.
-pub(super) fn put(image: &mut Vec<u8>, page: u32, data: &[u8]) -> io::Result<()> {
+pub(super) fn write_page(image: &mut Vec<u8>, page: u32, data: &[u8]) -> io::Result<()> {
     let start = usize::try_from(page.checked_sub(1).ok_or_else(damaged)?).unwrap_or(usize::MAX);
-    let start = start.saturating_mul(PAGE);
-    if start > MOST_IMAGE {
+    let start = start.saturating_mul(PAGE_SIZE);
+    if start > MAX_IMAGE_BYTES {
         return Err(damaged());
     }
-    let end = start + PAGE;
+    let end = start + PAGE_SIZE;
     if image.len() < end {
         image.resize(end, 0);
     }

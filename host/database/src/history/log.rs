@@ -14,32 +14,32 @@ use cap_std::fs::Dir;
 use svc_base::clock::Timestamp;
 
 /// The size of a page, in bytes: of every database here.
-pub(super) const PAGE: usize = 4096;
+pub(super) const PAGE_SIZE: usize = 4096;
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
-const FRAME: usize = FRAME_HEADER + PAGE;
+const FRAME_SIZE: usize = FRAME_HEADER + PAGE_SIZE;
 /// Frames that are read at once.
-const CHUNK: usize = 64;
+const FRAMES_PER_READ: usize = 64;
 /// All frames of a log.
-pub(super) const ALL: u32 = u32::MAX;
+pub(super) const ALL_FRAMES: u32 = u32::MAX;
 /// The most frames that are taken at once: several times what a log may have.
-const MOST: usize = 64 << 10;
+const MAX_FRAMES: usize = 64 << 10;
 /// Magic number of a log, but for its last bit, which is the byte order of its sums.
 const MAGIC: u32 = 0x377f_0682;
 const VERSION: u32 = 3_007_000;
 
 /// A place in a log: after so many frames of one of its generations, with the sums over all before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Position {
+pub(super) struct LogPosition {
     /// Which generation.
     pub(super) salts: [u32; 2],
     /// How many frames are before.
     pub(super) frames: u32,
     /// Over all that is before.
-    pub(super) sums: [u32; 2],
+    pub(super) checksums: [u32; 2],
 }
 
-impl Position {
+impl LogPosition {
     /// Whether a log that begins with `salts` is the one that SQLite began when this one was copied.
     pub(super) fn is_followed_by(&self, salts: [u32; 2]) -> bool {
         *self != Self::default() && salts[0] == self.salts[0].wrapping_add(1)
@@ -48,10 +48,10 @@ impl Position {
 
 /// A log as it is on the disk.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(super) struct WalFile {
     file: File,
     big_endian: bool,
-    start: Position,
+    start: LogPosition,
 }
 
 /// Frames, up to the last that ends a commit.
@@ -62,21 +62,21 @@ pub(super) struct Frames {
     /// The pages, one after the other.
     pub(super) data: Vec<u8>,
     /// Where commits end, in their order.
-    pub(super) commits: Vec<Commit>,
+    pub(super) commits: Vec<CommitEnd>,
     /// Where they end.
-    pub(super) end: Position,
+    pub(super) end: LogPosition,
 }
 
 /// The end of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Commit {
+pub(super) struct CommitEnd {
     /// How many of the frames are up to it.
     pub(super) frames: u32,
     /// How many pages the database has then.
     pub(super) pages: u32,
 }
 
-impl Log {
+impl WalFile {
     /// Opens the log `name`; `None` if there is none, or nothing whole in it.
     pub(super) fn open(dir: &Dir, name: &str) -> io::Result<Option<Self>> {
         match dir.open(name) {
@@ -91,20 +91,20 @@ impl Log {
         if read_up_to(&file, &mut header, 0)? < HEADER {
             return Ok(None);
         }
-        let [magic, version, page] = [word(&header, 0), word(&header, 4), word(&header, 8)];
+        let [magic, version, page] = [read_u32(&header, 0), read_u32(&header, 4), read_u32(&header, 8)];
         let big_endian = magic & 1 == 1;
-        let sums = sum(big_endian, [0, 0], &header[..24]);
-        if magic & !1 != MAGIC || version != VERSION || sums != pair(&header, 24) {
+        let checksums = checksum(big_endian, [0, 0], &header[..24]);
+        if magic & !1 != MAGIC || version != VERSION || checksums != read_u32_pair(&header, 24) {
             return Ok(None);
         }
-        if usize::try_from(page).ok() != Some(PAGE) {
+        if usize::try_from(page).ok() != Some(PAGE_SIZE) {
             let wrong = format!("the log has pages of {page} bytes");
             return Err(io::Error::new(io::ErrorKind::InvalidData, wrong));
         }
-        let start = Position {
-            salts: pair(&header, 16),
+        let start = LogPosition {
+            salts: read_u32_pair(&header, 16),
             frames: 0,
-            sums,
+            checksums,
         };
         Ok(Some(Self {
             file,
@@ -114,12 +114,12 @@ impl Log {
     }
 
     /// Returns the position of the log's beginning.
-    pub(super) fn start(&self) -> Position {
+    pub(super) fn start(&self) -> LogPosition {
         self.start
     }
 
     /// Whether this log had come to `position` once, so that what follows in it follows that.
-    pub(super) fn holds(&self, position: &Position) -> io::Result<bool> {
+    pub(super) fn contains(&self, position: &LogPosition) -> io::Result<bool> {
         let Some(last) = position.frames.checked_sub(1) else {
             return Ok(*position == self.start);
         };
@@ -127,12 +127,12 @@ impl Log {
         let there = read_up_to(&self.file, &mut header, offset(last))? == FRAME_HEADER;
         Ok(there
             && position.salts == self.start.salts
-            && pair(&header, 8) == position.salts
-            && pair(&header, 16) == position.sums)
+            && read_u32_pair(&header, 8) == position.salts
+            && read_u32_pair(&header, 16) == position.checksums)
     }
 
     /// When it was last written to.
-    pub(super) fn written(&self) -> io::Result<Timestamp> {
+    pub(super) fn modified_at(&self) -> io::Result<Timestamp> {
         let written = self.file.metadata()?.modified()?;
         let since = written.duration_since(UNIX_EPOCH).unwrap_or_default();
         let millis = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
@@ -141,7 +141,7 @@ impl Log {
 
     /// Reads what was committed after `from`, which this log holds, within its first `most` frames: later frames may
     /// not be synced yet.
-    pub(super) fn committed(&self, from: &Position, most: u32) -> io::Result<Frames> {
+    pub(super) fn read_committed(&self, from: &LogPosition, most: u32) -> io::Result<Frames> {
         let mut found = Frames {
             pages: Vec::new(),
             data: Vec::new(),
@@ -149,28 +149,28 @@ impl Log {
             end: *from,
         };
         let mut at = *from;
-        let mut chunk = vec![0; CHUNK * FRAME];
+        let mut chunk = vec![0; FRAMES_PER_READ * FRAME_SIZE];
         'log: loop {
             let read = read_up_to(&self.file, &mut chunk, offset(at.frames))?;
-            for frame in chunk[..read].chunks_exact(FRAME) {
+            for frame in chunk[..read].chunks_exact(FRAME_SIZE) {
                 if at.frames >= most {
                     break 'log;
                 }
-                let Some(next) = self.follows(&at, frame) else {
+                let Some(next) = self.next_position(&at, frame) else {
                     break 'log;
                 };
                 at = next;
-                found.pages.push(word(frame, 0));
+                found.pages.push(read_u32(frame, 0));
                 found.data.extend_from_slice(&frame[FRAME_HEADER..]);
-                let size = word(frame, 4);
+                let size = read_u32(frame, 4);
                 if size > 0 {
-                    found.commits.push(Commit {
+                    found.commits.push(CommitEnd {
                         frames: at.frames - from.frames,
                         pages: size,
                     });
                     found.end = at;
                 }
-                if found.pages.len() > MOST {
+                if found.pages.len() > MAX_FRAMES {
                     return Err(io::Error::other("the log is too long"));
                 }
             }
@@ -182,25 +182,25 @@ impl Log {
         let committed = found.commits.last().map_or(0, |commit| commit.frames);
         let committed = usize::try_from(committed).unwrap_or(usize::MAX);
         found.pages.truncate(committed);
-        found.data.truncate(committed.saturating_mul(PAGE));
+        found.data.truncate(committed.saturating_mul(PAGE_SIZE));
         Ok(found)
     }
 
     /// Where the log is after a frame, if it is the next.
-    fn follows(&self, at: &Position, frame: &[u8]) -> Option<Position> {
-        let sums = sum(self.big_endian, at.sums, &frame[..8]);
-        let sums = sum(self.big_endian, sums, &frame[FRAME_HEADER..]);
-        let fits = pair(frame, 8) == at.salts && pair(frame, 16) == sums && word(frame, 0) > 0;
-        fits.then_some(Position {
+    fn next_position(&self, at: &LogPosition, frame: &[u8]) -> Option<LogPosition> {
+        let checksums = checksum(self.big_endian, at.checksums, &frame[..8]);
+        let checksums = checksum(self.big_endian, checksums, &frame[FRAME_HEADER..]);
+        let fits = read_u32_pair(frame, 8) == at.salts && read_u32_pair(frame, 16) == checksums && read_u32(frame, 0) > 0;
+        fits.then_some(LogPosition {
             salts: at.salts,
             frames: at.frames + 1,
-            sums,
+            checksums,
         })
     }
 }
 
 fn offset(frames: u32) -> u64 {
-    HEADER as u64 + u64::from(frames) * FRAME as u64
+    HEADER as u64 + u64::from(frames) * FRAME_SIZE as u64
 }
 
 /// Reads until the buffer is full or the file ends; returns how much there was.
@@ -218,18 +218,18 @@ pub(super) fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> io::Res
 }
 
 /// Numbers in a log's headers are big-endian, whatever the order of its sums.
-fn word(bytes: &[u8], at: usize) -> u32 {
+fn read_u32(bytes: &[u8], at: usize) -> u32 {
     let mut word = [0; 4];
     word.copy_from_slice(&bytes[at..at + 4]);
     u32::from_be_bytes(word)
 }
 
-fn pair(bytes: &[u8], at: usize) -> [u32; 2] {
-    [word(bytes, at), word(bytes, at + 4)]
+fn read_u32_pair(bytes: &[u8], at: usize) -> [u32; 2] {
+    [read_u32(bytes, at), read_u32(bytes, at + 4)]
 }
 
 /// Goes on with the sums over a multiple of eight bytes.
-pub(super) fn sum(big_endian: bool, before: [u32; 2], bytes: &[u8]) -> [u32; 2] {
+pub(super) fn checksum(big_endian: bool, before: [u32; 2], bytes: &[u8]) -> [u32; 2] {
     let [mut first, mut second] = before;
     let read = |word: &[u8]| {
         let word = word.try_into().unwrap_or_default();

@@ -10,14 +10,14 @@
 //! this machine or on a generation of the log: a copy that has come to a number is compared by its checksum.
 
 mod append;
-mod aside;
-mod bounds;
+mod background;
+mod retention;
 mod chain;
 mod log;
-mod past;
+mod moments;
 mod record;
 mod resume;
-mod state;
+mod page_hashes;
 #[cfg(test)]
 mod tests;
 
@@ -28,46 +28,46 @@ use cap_std::fs::Dir;
 use rusqlite::{Connection, MAIN_DB};
 
 use self::chain::Chain;
-use self::log::{ALL, Log, PAGE, Position};
-use self::record::{Kind, Moment, Point, Record};
-use self::state::{MOST_IMAGE, State};
-use super::files::LOG;
-use super::handle;
+use self::log::{ALL_FRAMES, WalFile, PAGE_SIZE, LogPosition};
+use self::record::{RecordKind, Moment, CommitPoint, Record};
+use self::page_hashes::{MAX_IMAGE_BYTES, PageHashes};
+use super::files::LOG_FILE;
+use super::connection;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::fault;
 
-pub(super) use aside::{Checkpointer, LentHistory, log_gap};
-pub use past::Past;
-pub(super) use past::{is_stale, verify};
+pub(super) use background::{Checkpointer, LentHistory, log_gap};
+pub use moments::HistoryMoments;
+pub(super) use moments::{has_expired_moments, verify};
 
 /// A clock that is set back by no more than this, in milliseconds, stands still for history.
-const SET_BACK: i64 = 60_000;
+const MAX_CLOCK_SETBACK_MILLIS: i64 = 60_000;
 
 /// Terms that history is kept under.
 #[derive(Debug)]
-pub(super) struct Terms {
+pub(super) struct HistorySettings {
     /// Clock that dates commits.
     pub(super) clock: Clock,
     /// How many bytes the history of a database may take; 0 keeps none.
-    pub(super) most_bytes: u64,
+    pub(super) max_bytes: u64,
     /// With less free disk nothing is kept, in bytes.
-    pub(super) free_disk: u64,
+    pub(super) min_free_bytes: u64,
 }
 
 /// Why nothing more is kept: all that history may take is less than what there is.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the history may take fewer bytes than are to be kept")]
-pub(super) struct TooSmall;
+pub(super) struct HistoryLimitExceeded;
 
-impl TooSmall {
+impl HistoryLimitExceeded {
     /// Whether that is what failed.
     pub(super) fn is(error: &io::Error) -> bool {
         error.get_ref().is_some_and(|inner| inner.is::<Self>())
     }
 }
 
-impl From<TooSmall> for io::Error {
-    fn from(why: TooSmall) -> Self {
+impl From<HistoryLimitExceeded> for io::Error {
+    fn from(why: HistoryLimitExceeded) -> Self {
         Self::other(why)
     }
 }
@@ -76,24 +76,24 @@ impl From<TooSmall> for io::Error {
 #[derive(Debug)]
 pub(super) struct History {
     dir: Dir,
-    terms: Arc<Terms>,
+    history_settings: Arc<HistorySettings>,
     /// The newest chain, if what is in the log follows it.
-    chain: Option<Current>,
+    chain: Option<CurrentChain>,
     /// Commits that are not in a chain yet.
-    noted: Vec<Note>,
+    unrecorded: Vec<CommitNote>,
     /// How many frames the log had when it was looked at last.
-    seen: i32,
+    frames_seen: i32,
     /// When the last commit was.
     last: Option<Timestamp>,
     /// Whether the database was too large for it when it was last taken.
-    outgrown: bool,
+    is_too_large: bool,
     /// When a chain begins that is begun while it is lent out: before whatever is committed meanwhile.
-    begins: Option<Timestamp>,
+    chain_begins_at: Option<Timestamp>,
 }
 
 /// The chain that is added to.
 #[derive(Debug)]
-struct Current {
+struct CurrentChain {
     number: u32,
     began: Timestamp,
     /// How many bytes of its file its base takes.
@@ -103,11 +103,11 @@ struct Current {
     /// How many bytes of pages it has beside its base.
     unpacked: u64,
     /// Position in the log up to which the history has it.
-    position: Position,
+    position: LogPosition,
     /// Where it has come to.
-    point: Point,
+    point: CommitPoint,
     /// The state there, once something was added to it.
-    state: Option<State>,
+    state: Option<PageHashes>,
     /// Whether all of the log is copied, so that SQLite may have begun it anew.
     copied: bool,
     /// Whether it ends with a seal.
@@ -118,7 +118,7 @@ struct Current {
 
 /// A commit that was made.
 #[derive(Clone, Copy, Debug)]
-struct Note {
+struct CommitNote {
     /// How many frames the log had after it.
     frames: u32,
     at: Timestamp,
@@ -126,16 +126,16 @@ struct Note {
 
 impl History {
     /// The history in a database's directory. The database's one writer is just being opened.
-    pub(super) fn open(dir: Dir, terms: Arc<Terms>) -> Self {
+    pub(super) fn open(dir: Dir, history_settings: Arc<HistorySettings>) -> Self {
         let mut history = Self {
             dir,
-            terms,
+            history_settings,
             chain: None,
-            noted: Vec::new(),
-            seen: 0,
+            unrecorded: Vec::new(),
+            frames_seen: 0,
             last: None,
-            outgrown: false,
-            begins: None,
+            is_too_large: false,
+            chain_begins_at: None,
         };
         let opened = if history.is_on() {
             history.resume()
@@ -151,58 +151,58 @@ impl History {
 
     /// The time by which it is kept.
     pub(super) fn now(&self) -> Timestamp {
-        self.terms.clock.now()
+        self.history_settings.clock.now()
     }
 
     /// Whether any is kept.
     pub(super) fn is_on(&self) -> bool {
-        self.terms.most_bytes > 0
+        self.history_settings.max_bytes > 0
     }
 
-    /// Notes a commit that must be told apart from the one before it, and is otherwise [`History::note`].
-    pub(super) fn note_apart(&mut self, frames: i32) {
-        self.note(frames, self.apart());
+    /// Notes a commit that must be told apart from the one before it, and is otherwise [`History::note_commit`].
+    pub(super) fn note_distinct_commit(&mut self, frames: i32) {
+        self.note_commit(frames, self.distinct_time());
     }
 
     /// Now, or just after the last commit.
-    fn apart(&self) -> Timestamp {
+    fn distinct_time(&self) -> Timestamp {
         let after = self.last.map(|last| Timestamp(last.0 + 1));
         after.map_or(self.now(), |after| after.max(self.now()))
     }
 
     /// Notes a commit that was made at `now`, if the log has grown to `frames` by one.
-    pub(super) fn note(&mut self, frames: i32, now: Timestamp) {
-        let grown = self.is_on() && frames > 0 && frames != self.seen;
-        self.seen = frames;
+    pub(super) fn note_commit(&mut self, frames: i32, now: Timestamp) {
+        let grown = self.is_on() && frames > 0 && frames != self.frames_seen;
+        self.frames_seen = frames;
         if grown {
-            let at = self.next(now);
+            let at = self.commit_time(now);
             self.last = Some(at);
             let frames = frames.unsigned_abs();
-            self.noted.push(Note { frames, at });
+            self.unrecorded.push(CommitNote { frames, at });
         }
     }
 
     /// When a commit is said to be: never before the one before it, unless the clock was set back in earnest.
-    fn next(&self, now: Timestamp) -> Timestamp {
+    fn commit_time(&self, now: Timestamp) -> Timestamp {
         match self.last {
-            Some(last) if now < last && last.0 - now.0 <= SET_BACK => last,
+            Some(last) if now < last && last.0 - now.0 <= MAX_CLOCK_SETBACK_MILLIS => last,
             _ => now,
         }
     }
 
     /// Whether there are commits that no chain has.
-    pub(super) fn has_news(&self) -> bool {
-        !self.noted.is_empty()
+    pub(super) fn has_unrecorded_commits(&self) -> bool {
+        !self.unrecorded.is_empty()
     }
 
     /// Returns the number of the last commit that a chain has; 0 without one.
-    pub(super) fn commit(&self) -> u64 {
+    pub(super) fn last_commit_number(&self) -> u64 {
         self.chain.as_ref().map_or(0, |chain| chain.point.commit)
     }
 
     /// Whether the database was too large for it when it was last taken, so that there is none of what came since.
-    pub(super) fn is_outgrown(&self) -> bool {
-        self.outgrown
+    pub(super) fn is_too_large(&self) -> bool {
+        self.is_too_large
     }
 
     /// When the last commit was.
@@ -214,36 +214,36 @@ impl History {
     ///
     /// # Errors
     /// The disk's; another chain begins the next time then.
-    pub(super) fn take(&mut self, connection: &mut Connection) -> io::Result<()> {
-        self.take_up_to(connection, ALL)
+    pub(super) fn record_log(&mut self, connection: &mut Connection) -> io::Result<()> {
+        self.record_log_up_to(connection, ALL_FRAMES)
     }
 
     /// Takes the first `most` frames of the log, which are those that `connection` sees.
-    fn take_up_to(&mut self, connection: &mut Connection, most: u32) -> io::Result<()> {
+    fn record_log_up_to(&mut self, connection: &mut Connection, most: u32) -> io::Result<()> {
         if !self.is_on() {
             return Ok(());
         }
         let taken = self
             .check_disk()
-            .and_then(|()| self.take_frames(connection, most));
-        self.noted.clear();
+            .and_then(|()| self.record_frames(connection, most));
+        self.unrecorded.clear();
         if taken.is_err() {
             self.chain = None;
         }
-        self.outgrown = taken.as_ref().is_err_and(TooSmall::is);
+        self.is_too_large = taken.as_ref().is_err_and(HistoryLimitExceeded::is);
         taken
     }
 
-    fn take_frames(&mut self, connection: &mut Connection, most: u32) -> io::Result<()> {
-        let log = Log::open(&self.dir, LOG)?;
+    fn record_frames(&mut self, connection: &mut Connection, most: u32) -> io::Result<()> {
+        let log = WalFile::open(&self.dir, LOG_FILE)?;
         let Some(chain) = &self.chain else {
-            return self.begin(connection, log.as_ref(), most);
+            return self.begin_chain(connection, log.as_ref(), most);
         };
         let Some(log) = log else {
             return Ok(());
         };
         let mut doubtful = chain.doubtful;
-        let from = if log.holds(&chain.position)? {
+        let from = if log.contains(&chain.position)? {
             chain.position
         } else if chain.copied && log.start().salts != chain.position.salts {
             log.start()
@@ -254,10 +254,10 @@ impl History {
         } else {
             tracing::warn!("a database's history has a gap: its log is not what it was");
             self.chain = None;
-            return self.begin(connection, Some(&log), most);
+            return self.begin_chain(connection, Some(&log), most);
         };
-        let frames = log.committed(&from, most)?;
-        let why = match self.follows(connection, &frames, doubtful) {
+        let frames = log.read_committed(&from, most)?;
+        let why = match self.check_continuation(connection, &frames, doubtful) {
             Ok(true) => None,
             Ok(false) => Some("it does not lead to what is there"),
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
@@ -268,7 +268,7 @@ impl History {
         if let Some(why) = why {
             tracing::warn!("a database's history has a gap: {why}");
             self.chain = None;
-            return self.begin(connection, Some(&log), most);
+            return self.begin_chain(connection, Some(&log), most);
         }
         if let Some(chain) = &mut self.chain {
             chain.doubtful = false;
@@ -276,36 +276,36 @@ impl History {
         if frames.pages.is_empty() {
             return Ok(());
         }
-        let last = self.append(&from, &frames, log.written()?)?;
+        let last = self.append(&from, &frames, log.modified_at()?)?;
         self.last = Some(last);
         fault::point("history.taken");
-        if self.is_chain_long() {
-            self.begin(connection, Some(&log), most)?;
+        if self.needs_new_chain() {
+            self.begin_chain(connection, Some(&log), most)?;
         }
         Ok(())
     }
 
     /// Begins a chain with the database as `connection` sees it: with the first `most` frames of the log.
-    fn begin(
+    fn begin_chain(
         &mut self,
         connection: &mut Connection,
-        log: Option<&Log>,
+        log: Option<&WalFile>,
         most: u32,
     ) -> io::Result<()> {
         self.check_size(connection)?;
         let frames = log
-            .map(|log| log.committed(&log.start(), most))
+            .map(|log| log.read_committed(&log.start(), most))
             .transpose()?;
         let image = self.image(connection)?;
         let at = self.last.filter(|_| self.chain.is_some());
-        let at = at.or(self.begins).unwrap_or_else(|| self.apart());
-        let pages = u32::try_from(image.len() / PAGE).map_err(io::Error::other)?;
-        let state = State::of(&image);
-        let point = Point {
+        let at = at.or(self.chain_begins_at).unwrap_or_else(|| self.distinct_time());
+        let pages = u32::try_from(image.len() / PAGE_SIZE).map_err(io::Error::other)?;
+        let state = PageHashes::of(&image);
+        let point = CommitPoint {
             commit: match &self.chain {
                 Some(chain) => chain.point.commit,
                 // Commits since then were not counted.
-                None => self.last_commit()? + 1,
+                None => self.stored_commit_number()? + 1,
             },
             state: state.checksum(),
         };
@@ -316,15 +316,15 @@ impl History {
             point: Some(point),
         };
         let position = frames.map(|frames| frames.end).unwrap_or_default();
-        let base = Record::new(Kind::Base, &[moment], &image, position, (at, point))?;
+        let base = Record::new(RecordKind::Base, &[moment], &image, position, (at, point))?;
         let length = base.header.length();
         // The one that it follows is an old one from now on.
         self.chain = None;
         self.make_room(length)?;
-        let number = chain::numbers(&self.dir)?.pop().unwrap_or(0) + 1;
-        chain::begin(&self.dir, number, &base)?;
+        let number = chain::list_numbers(&self.dir)?.pop().unwrap_or(0) + 1;
+        chain::create_file(&self.dir, number, &base)?;
         self.last = Some(at);
-        self.chain = Some(Current {
+        self.chain = Some(CurrentChain {
             number,
             began: at,
             base: length,
@@ -333,17 +333,17 @@ impl History {
             position,
             point,
             state: Some(state),
-            copied: position == Position::default(),
+            copied: position == LogPosition::default(),
             sealed: false,
             doubtful: false,
         });
         fault::point("history.begun");
-        self.remove_old()
+        self.remove_expired()
     }
 
     /// The number of the last commit that any chain has.
-    fn last_commit(&self) -> io::Result<u64> {
-        for number in chain::numbers(&self.dir)?.into_iter().rev() {
+    fn stored_commit_number(&self) -> io::Result<u64> {
+        for number in chain::list_numbers(&self.dir)?.into_iter().rev() {
             if let Some(point) = Chain::open(&self.dir, number)?.point() {
                 return Ok(point.commit);
             }
@@ -353,9 +353,9 @@ impl History {
 
     /// Makes sure that history may take as much as the database has, before that is read.
     fn check_size(&self, connection: &Connection) -> io::Result<()> {
-        let bytes = handle::bytes_of(connection).map_err(io::Error::other)?;
-        if bytes > self.terms.most_bytes.min(MOST_IMAGE as u64) {
-            return Err(TooSmall.into());
+        let bytes = connection::database_bytes(connection).map_err(io::Error::other)?;
+        if bytes > self.history_settings.max_bytes.min(MAX_IMAGE_BYTES as u64) {
+            return Err(HistoryLimitExceeded.into());
         }
         Ok(())
     }
@@ -363,15 +363,15 @@ impl History {
     /// The database as it is, as SQLite has it: nobody else may open its file, for closing it would end SQLite's locks.
     fn image(&self, connection: &mut Connection) -> io::Result<Vec<u8>> {
         let image = connection.serialize(MAIN_DB).map_err(io::Error::other)?;
-        if image.is_empty() || !image.len().is_multiple_of(PAGE) {
+        if image.is_empty() || !image.len().is_multiple_of(PAGE_SIZE) {
             return Err(io::Error::other("the database is not made of pages"));
         }
         Ok(image.to_vec())
     }
 
     /// Notes that the log was looked at, and whether all of it was copied: then SQLite may begin it anew.
-    pub(super) fn copied(&mut self, wholly: bool, frames: i32) {
-        self.seen = frames;
+    pub(super) fn note_checkpoint(&mut self, wholly: bool, frames: i32) {
+        self.frames_seen = frames;
         if wholly && let Some(chain) = &mut self.chain {
             chain.copied = true;
         }

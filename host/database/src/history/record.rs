@@ -7,59 +7,59 @@
 use std::fs::File;
 use std::io;
 
-use super::log::{Position, read_up_to};
+use super::log::{LogPosition, read_up_to};
 use svc_base::clock::Timestamp;
 
 /// The length of a header, in bytes.
 const HEADER: usize = 76;
 /// The most bytes that the pages of a record unpack to.
-const MOST: u32 = 1 << 30;
+const MAX_UNPACKED_BYTES: u32 = 1 << 30;
 /// Pages repeat at any distance within a record.
 const WINDOW_LOG: u32 = 23;
-const LEVEL: i32 = 1;
+const COMPRESSION_LEVEL: i32 = 1;
 
 /// Format of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
+pub(super) enum RecordFormat {
     /// Without numbers and checksums of commits.
-    Before,
+    V1,
     /// As it is written now.
-    Now,
+    V2,
 }
 
-impl Format {
+impl RecordFormat {
     fn magic(self) -> [u8; 8] {
         match self {
-            Self::Before => *b"svchist1",
-            Self::Now => *b"svchist2",
+            Self::V1 => *b"svchist1",
+            Self::V2 => *b"svchist2",
         }
     }
 
     fn of(magic: &[u8]) -> Option<Self> {
-        let known = [Self::Before, Self::Now];
+        let known = [Self::V1, Self::V2];
         known.into_iter().find(|format| format.magic() == *magic)
     }
 
     /// The length of a header, in bytes.
     fn header(self) -> usize {
         match self {
-            Self::Before => 72,
-            Self::Now => HEADER,
+            Self::V1 => 72,
+            Self::V2 => HEADER,
         }
     }
 
     /// The length of a moment, in bytes.
     fn moment(self) -> usize {
         match self {
-            Self::Before => 16,
-            Self::Now => 32,
+            Self::V1 => 16,
+            Self::V2 => 32,
         }
     }
 }
 
 /// Content of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RecordKind {
     /// A whole database: the first record of every file.
     Base,
     /// Pages that were committed after the record before.
@@ -70,14 +70,14 @@ pub(super) enum Kind {
 
 /// A point in the life of a database, by which copies of it are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Point {
+pub(super) struct CommitPoint {
     /// How many commits there were, as its history counts them.
     pub(super) commit: u64,
     /// The checksum of the state.
     pub(super) state: u64,
 }
 
-impl Point {
+impl CommitPoint {
     fn to_bytes(self) -> [u8; 16] {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.commit.to_le_bytes());
@@ -107,44 +107,44 @@ pub(super) struct Moment {
     /// How many pages the database has then.
     pub(super) pages: u32,
     /// Where it led to; `None` in the format before.
-    pub(super) point: Option<Point>,
+    pub(super) point: Option<CommitPoint>,
 }
 
 /// The beginning of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
-    pub(super) format: Format,
-    pub(super) kind: Kind,
+pub(super) struct RecordHeader {
+    pub(super) format: RecordFormat,
+    pub(super) kind: RecordKind,
     /// How many moments follow.
     pub(super) moments: u32,
     /// How many bytes follow them, and how many they unpack to.
     pub(super) packed: u32,
     pub(super) unpacked: u32,
     /// Where the log is after it; of a base, at the beginning if there was no log.
-    pub(super) end: Position,
+    pub(super) end: LogPosition,
     /// The last of its moments.
     pub(super) last: Timestamp,
     /// Where the last of its moments led to; `None` in the format before.
-    pub(super) point: Option<Point>,
+    pub(super) point: Option<CommitPoint>,
     /// Of the moments and what follows them.
-    sum: u32,
+    checksum: u32,
 }
 
 /// A record that is still to be written.
 #[derive(Debug)]
 pub(super) struct Record {
-    pub(super) header: Header,
+    pub(super) header: RecordHeader,
     pub(super) bytes: Vec<u8>,
 }
 
 impl Record {
     /// Makes a record of pages.
     pub(super) fn new(
-        kind: Kind,
+        kind: RecordKind,
         moments: &[Moment],
         content: &[u8],
-        end: Position,
-        (last, point): (Timestamp, Point),
+        end: LogPosition,
+        (last, point): (Timestamp, CommitPoint),
     ) -> io::Result<Self> {
         let packed = pack(content)?;
         let mut bytes = vec![0; HEADER];
@@ -155,41 +155,41 @@ impl Record {
             bytes.extend_from_slice(&moment.point.unwrap_or(point).to_bytes());
         }
         bytes.extend_from_slice(&packed);
-        let header = Header {
-            format: Format::Now,
+        let header = RecordHeader {
+            format: RecordFormat::V2,
             kind,
-            moments: count(moments.len())?,
-            packed: count(packed.len())?,
-            unpacked: count(content.len())?,
+            moments: to_u32(moments.len())?,
+            packed: to_u32(packed.len())?,
+            unpacked: to_u32(content.len())?,
             end,
             last,
             point: Some(point),
-            sum: crc32fast::hash(&bytes[HEADER..]),
+            checksum: crc32fast::hash(&bytes[HEADER..]),
         };
         bytes[..HEADER].copy_from_slice(&header.to_bytes(point));
         Ok(Self { header, bytes })
     }
 }
 
-impl Header {
+impl RecordHeader {
     /// The length of the whole record.
     pub(super) fn length(&self) -> u64 {
         let (header, moment) = (self.format.header() as u64, self.format.moment() as u64);
         header + u64::from(self.moments) * moment + u64::from(self.packed)
     }
 
-    fn to_bytes(self, point: Point) -> [u8; HEADER] {
+    fn to_bytes(self, point: CommitPoint) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
         bytes[..8].copy_from_slice(&self.format.magic());
         let kind = match self.kind {
-            Kind::Base => 1,
-            Kind::Frames => 2,
-            Kind::Seal => 3,
+            RecordKind::Base => 1,
+            RecordKind::Frames => 2,
+            RecordKind::Seal => 3,
         };
-        let Position {
+        let LogPosition {
             salts,
             frames,
-            sums,
+            checksums,
         } = self.end;
         let words = [
             kind,
@@ -199,22 +199,22 @@ impl Header {
             salts[0],
             salts[1],
             frames,
-            sums[0],
-            sums[1],
-            self.sum,
+            checksums[0],
+            checksums[1],
+            self.checksum,
         ];
         for (word, place) in words.iter().zip(bytes[8..48].chunks_exact_mut(4)) {
             place.copy_from_slice(&word.to_le_bytes());
         }
         bytes[48..56].copy_from_slice(&self.last.0.to_le_bytes());
         bytes[56..72].copy_from_slice(&point.to_bytes());
-        let sum = crc32fast::hash(&bytes[..HEADER - 4]);
-        bytes[HEADER - 4..].copy_from_slice(&sum.to_le_bytes());
+        let checksum = crc32fast::hash(&bytes[..HEADER - 4]);
+        bytes[HEADER - 4..].copy_from_slice(&checksum.to_le_bytes());
         bytes
     }
 
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let format = Format::of(bytes.get(..8)?)?;
+        let format = RecordFormat::of(bytes.get(..8)?)?;
         let bytes = bytes.get(..format.header())?;
         let word = |at: usize| {
             let mut word = [0; 4];
@@ -230,22 +230,22 @@ impl Header {
         Some(Self {
             format,
             kind: match word(8) {
-                1 => Kind::Base,
-                2 => Kind::Frames,
-                3 => Kind::Seal,
+                1 => RecordKind::Base,
+                2 => RecordKind::Frames,
+                3 => RecordKind::Seal,
                 _ => return None,
             },
             moments: word(12),
             packed: word(16),
             unpacked: word(20),
-            end: Position {
+            end: LogPosition {
                 salts: [word(24), word(28)],
                 frames: word(32),
-                sums: [word(36), word(40)],
+                checksums: [word(36), word(40)],
             },
-            sum: word(44),
+            checksum: word(44),
             last: Timestamp(i64::from_le_bytes(last)),
-            point: (format == Format::Now).then(|| Point::from_bytes(&bytes[56..72])),
+            point: (format == RecordFormat::V2).then(|| CommitPoint::from_bytes(&bytes[56..72])),
         })
     }
 
@@ -260,7 +260,7 @@ impl Header {
     pub(super) fn moments(&self, file: &File, offset: u64) -> io::Result<Vec<Moment>> {
         let bytes = usize::try_from(self.moments).unwrap_or(usize::MAX);
         let length = self.format.moment();
-        let bytes = self.part(file, offset, bytes.saturating_mul(length))?;
+        let bytes = self.read_body(file, offset, bytes.saturating_mul(length))?;
         let moments = bytes.chunks_exact(length).map(|bytes| {
             let (at, rest) = bytes.split_at(8);
             let (frames, rest) = rest.split_at(4);
@@ -269,7 +269,7 @@ impl Header {
                 at: Timestamp(i64::from_le_bytes(at.try_into().unwrap_or_default())),
                 frames: u32::from_le_bytes(frames.try_into().unwrap_or_default()),
                 pages: u32::from_le_bytes(pages.try_into().unwrap_or_default()),
-                point: (self.format == Format::Now).then(|| Point::from_bytes(point)),
+                point: (self.format == RecordFormat::V2).then(|| CommitPoint::from_bytes(point)),
             }
         });
         Ok(moments.collect())
@@ -278,8 +278,8 @@ impl Header {
     /// Reads the content of the record at `offset`, unpacked.
     pub(super) fn content(&self, file: &File, offset: u64) -> io::Result<Vec<u8>> {
         let all = self.length() - self.format.header() as u64;
-        let bytes = self.part(file, offset, usize::try_from(all).unwrap_or(usize::MAX))?;
-        if crc32fast::hash(&bytes) != self.sum || self.unpacked > MOST {
+        let bytes = self.read_body(file, offset, usize::try_from(all).unwrap_or(usize::MAX))?;
+        if crc32fast::hash(&bytes) != self.checksum || self.unpacked > MAX_UNPACKED_BYTES {
             return Err(damaged());
         }
         let packed = &bytes[bytes.len() - usize::try_from(self.packed).unwrap_or(0)..];
@@ -296,7 +296,7 @@ impl Header {
     }
 
     /// The first bytes behind the header.
-    fn part(&self, file: &File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+    fn read_body(&self, file: &File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
         // A file that is shorter than its header says is damaged; nothing is reserved on its word alone.
         let size = file.metadata()?.len();
         if offset.saturating_add(self.length()) > size {
@@ -312,7 +312,7 @@ impl Header {
     }
 }
 
-fn count(bytes: usize) -> io::Result<u32> {
+fn to_u32(bytes: usize) -> io::Result<u32> {
     u32::try_from(bytes).map_err(io::Error::other)
 }
 
@@ -322,7 +322,7 @@ pub(super) fn damaged() -> io::Error {
 
 fn pack(bytes: &[u8]) -> io::Result<Vec<u8>> {
     use zstd::zstd_safe::CParameter::{EnableLongDistanceMatching, WindowLog};
-    let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
+    let mut compressor = zstd::bulk::Compressor::new(COMPRESSION_LEVEL)?;
     compressor.set_parameter(WindowLog(WINDOW_LOG))?;
     compressor.set_parameter(EnableLongDistanceMatching(true))?;
     compressor.compress(bytes)

@@ -7,21 +7,21 @@ const ENDLESS: &str =
 
 #[tokio::test]
 async fn endless_statements_end() {
-    let house = House::with(SCHEMA, |limits| limits.statement_ms = 200).await;
-    let read = house.run(ENDLESS, false).await;
+    let fixture = Fixture::with(SCHEMA, |limits| limits.statement_ms = 200).await;
+    let read = fixture.run(ENDLESS, false).await;
     assert!(matches!(read, Err(RunError::Timeout)), "{read:?}");
     let write = "INSERT INTO notes (n) WITH RECURSIVE c(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM c) SELECT n FROM c";
-    let written = house.run(write, true).await;
+    let written = fixture.run(write, true).await;
     assert!(
         matches!(written, Err(RunError::Timeout | RunError::DatabaseFull)),
         "{written:?}"
     );
-    assert_eq!(house.number("SELECT count(*) FROM notes").await, 1);
+    assert_eq!(fixture.number("SELECT count(*) FROM notes").await, 1);
 }
 
 #[tokio::test]
 async fn rows_that_take_long_end_with_the_deadline() {
-    let house = House::with(SCHEMA, |limits| limits.statement_ms = 300).await;
+    let fixture = Fixture::with(SCHEMA, |limits| limits.statement_ms = 300).await;
     let text = "replace(hex(zeroblob(65000)), '00', 'ab')";
     let rows = format!(
         "WITH RECURSIVE c(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM c WHERE n < 400)
@@ -29,7 +29,7 @@ async fn rows_that_take_long_end_with_the_deadline() {
          '*' || replace(hex(zeroblob(190)), '00', '[a-b]') || 'c'"
     );
     let watch = Stopwatch::start();
-    let read = house.run(&rows, false).await;
+    let read = fixture.run(&rows, false).await;
     assert!(matches!(read, Err(RunError::Timeout)), "{read:?}");
     // All of them take minutes.
     assert!(watch.elapsed() < Duration::from_secs(30));
@@ -37,22 +37,22 @@ async fn rows_that_take_long_end_with_the_deadline() {
 
 #[tokio::test]
 async fn temporary_space_has_a_bound() {
-    let house = House::with(SCHEMA, |limits| limits.statement_ms = 30_000).await;
+    let fixture = Fixture::with(SCHEMA, |limits| limits.statement_ms = 30_000).await;
     let sorted = "WITH RECURSIVE c(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM c)
         SELECT n FROM c ORDER BY hex(randomblob(50)) || n";
-    let read = house.run(sorted, false).await;
+    let read = fixture.run(sorted, false).await;
     assert!(matches!(read, Err(RunError::TooMuchSpace)), "{read:?}");
 }
 
 /// Innocent writers beside one that takes their transaction with it: each is kept, the offender alone learns of it.
-async fn innocents_beside(house: &House, offender: &str, expected: fn(&RunError) -> bool) {
+async fn check_neighbours_of(fixture: &Fixture, offender: &str, expected: fn(&RunError) -> bool) {
     let innocent = |n: i64| {
         let params = vec![("n".to_owned(), Value::Integer(n))];
-        house.call("INSERT INTO notes (n) VALUES (:n)", true, params)
+        fixture.call("INSERT INTO notes (n) VALUES (:n)", true, params)
     };
-    let before = house.number("SELECT count(*) FROM notes").await;
+    let before = fixture.number("SELECT count(*) FROM notes").await;
     let innocents = futures_util::future::join_all((0..20).map(innocent));
-    let (kept, offence) = tokio::join!(innocents, house.run(offender, true));
+    let (kept, offence) = tokio::join!(innocents, fixture.run(offender, true));
     assert!(
         offence.as_ref().is_err_and(expected),
         "{offender}: {offence:?}"
@@ -60,13 +60,13 @@ async fn innocents_beside(house: &House, offender: &str, expected: fn(&RunError)
     for result in kept {
         result.unwrap_or_else(|e| panic!("beside {offender}: {e}"));
     }
-    let after = house.number("SELECT count(*) FROM notes").await;
+    let after = fixture.number("SELECT count(*) FROM notes").await;
     assert_eq!(after, before + 20, "{offender}");
 }
 
 #[tokio::test]
 async fn nobody_is_harmed_by_who_shares_a_commit() {
-    let house = House::with(SCHEMA, |limits| limits.statement_ms = 300).await;
+    let fixture = Fixture::with(SCHEMA, |limits| limits.statement_ms = 300).await;
     let constraint = |error: &RunError| matches!(error, RunError::Constraint(_));
     // The platform's own statements are not to be had, however often it has run them.
     for own in [
@@ -76,8 +76,8 @@ async fn nobody_is_harmed_by_who_shares_a_commit() {
         "RELEASE caller",
         "ROLLBACK TO caller",
     ] {
-        innocents_beside(
-            &house,
+        check_neighbours_of(
+            &fixture,
             own,
             |e| matches!(e, RunError::Refused { reason, .. } if reason == "not authorized"),
         )
@@ -85,13 +85,13 @@ async fn nobody_is_harmed_by_who_shares_a_commit() {
     }
     for _ in 0..5 {
         let duplicate = "INSERT INTO notes (text) VALUES ('one')";
-        innocents_beside(&house, duplicate, constraint).await;
+        check_neighbours_of(&fixture, duplicate, constraint).await;
         let rollback = "INSERT OR ROLLBACK INTO notes (text) VALUES ('one')";
-        innocents_beside(&house, rollback, constraint).await;
+        check_neighbours_of(&fixture, rollback, constraint).await;
         let endless = "UPDATE notes SET n = (WITH RECURSIVE c(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM c) SELECT max(n) FROM c)";
-        innocents_beside(&house, endless, |e| matches!(e, RunError::Timeout)).await;
+        check_neighbours_of(&fixture, endless, |e| matches!(e, RunError::Timeout)).await;
         let huge = "INSERT INTO notes (text) SELECT hex(zeroblob(100000)) || a.value || b.value FROM json_each('[1,2,3,4,5,6]') a, json_each('[1,2,3,4,5,6]') b";
-        innocents_beside(&house, huge, |e| matches!(e, RunError::DatabaseFull)).await;
+        check_neighbours_of(&fixture, huge, |e| matches!(e, RunError::DatabaseFull)).await;
     }
 }
 
@@ -99,16 +99,16 @@ async fn nobody_is_harmed_by_who_shares_a_commit() {
 async fn a_key_that_is_checked_at_the_commit_fails_its_own_alone() {
     let schema = "CREATE TABLE notes (id INTEGER PRIMARY KEY, n INTEGER,
         parent INTEGER REFERENCES notes (id) DEFERRABLE INITIALLY DEFERRED);";
-    let house = House::with(schema, |_| {}).await;
+    let fixture = Fixture::with(schema, |_| {}).await;
     let constraint = |error: &RunError| matches!(error, RunError::Constraint(_));
     for _ in 0..5 {
-        innocents_beside(&house, "INSERT INTO notes (parent) VALUES (-1)", constraint).await;
+        check_neighbours_of(&fixture, "INSERT INTO notes (parent) VALUES (-1)", constraint).await;
     }
 }
 
 #[tokio::test]
 async fn every_function_ends_soon_with_its_largest_arguments() {
-    let house = House::new().await;
+    let fixture = Fixture::new().await;
     // As long as a value may be, but for what is put around it.
     let long = "CAST(zeroblob(260000) AS TEXT)";
     let text = "replace(hex(zeroblob(65000)), '00', 'ab')";
@@ -126,7 +126,7 @@ async fn every_function_ends_soon_with_its_largest_arguments() {
         "length(printf('%-200000s', 'x'))".to_owned(),
     ] {
         let watch = Stopwatch::start();
-        let result = house.run(&format!("SELECT {call} AS x"), false).await;
+        let result = fixture.run(&format!("SELECT {call} AS x"), false).await;
         assert!(
             matches!(
                 result,
@@ -141,18 +141,18 @@ async fn every_function_ends_soon_with_its_largest_arguments() {
 
 #[tokio::test]
 async fn the_log_stays_short() {
-    let house = House::with(SCHEMA, |_| {}).await;
-    let log = house
+    let fixture = Fixture::with(SCHEMA, |_| {}).await;
+    let log = fixture
         .databases
         .files()
-        .path(&house.id)
+        .path(&fixture.id)
         .with_extension("db-wal");
     let text = "x".repeat(20_000);
     let mut longest = 0;
     for _ in 0..1000 {
         let params = vec![("text".to_owned(), Value::Text(text.clone()))];
         let insert = "REPLACE INTO notes (id, text) VALUES (2, :text)";
-        house.call(insert, true, params).await.unwrap();
+        fixture.call(insert, true, params).await.unwrap();
         longest = longest.max(std::fs::metadata(&log).map_or(0, |file| file.len()));
     }
     // 20 MB were written; the log is begun anew from 4 MB on, and cut from 16.
@@ -161,13 +161,13 @@ async fn the_log_stays_short() {
 
 #[tokio::test]
 async fn idle_databases_make_room() {
-    let house = House::new().await;
+    let fixture = Fixture::new().await;
     let clock = Clock::manual(Timestamp(1_795_262_400_000));
-    for _ in 0..OPEN + 8 {
+    for _ in 0..MAX_OPEN + 8 {
         let id = BackendId::new(&clock, &Random::system()).unwrap();
-        house.databases.create(id, script(SCHEMA)).await.unwrap();
-        drop(house.databases.get(id).unwrap());
-        assert!(house.databases.open_count() <= OPEN);
+        fixture.databases.create(id, script(SCHEMA)).await.unwrap();
+        drop(fixture.databases.get(id).unwrap());
+        assert!(fixture.databases.open_count() <= MAX_OPEN);
     }
-    house.run("SELECT 1", false).await.unwrap();
+    fixture.run("SELECT 1", false).await.unwrap();
 }

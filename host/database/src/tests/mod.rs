@@ -6,7 +6,7 @@ mod limits;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::databases::OPEN;
+use super::databases::MAX_OPEN;
 use super::values::Value;
 use super::*;
 use svc_base::Stopwatch;
@@ -15,7 +15,7 @@ use svc_base::ids::BackendId;
 use svc_base::random::Random;
 
 /// Databases in a directory of their own, and one of them.
-struct House {
+struct Fixture {
     databases: Arc<Databases>,
     id: BackendId,
     _data: tempfile::TempDir,
@@ -58,7 +58,7 @@ impl Default for Limits {
     }
 }
 
-impl House {
+impl Fixture {
     async fn new() -> Self {
         Self::with(SCHEMA, |_| {}).await
     }
@@ -89,7 +89,7 @@ impl House {
         writes: bool,
         params: Vec<(String, Value)>,
     ) -> Result<String, RunError> {
-        let call = Call {
+        let call = StatementCall {
             sql: sql.into(),
             writes,
             params,
@@ -99,7 +99,7 @@ impl House {
         Ok(String::from_utf8(json).unwrap())
     }
 
-    async fn migrate(&self, sql: &str) -> Result<Migrated, ScriptError> {
+    async fn migrate(&self, sql: &str) -> Result<MigrationOutcome, ScriptError> {
         self.databases.migrate(self.id, script(sql)).await
     }
 
@@ -115,9 +115,9 @@ impl House {
 
 #[tokio::test]
 async fn statements_run() {
-    let house = House::new().await;
+    let fixture = Fixture::new().await;
     assert_eq!(
-        house
+        fixture
             .run("SELECT id, text FROM notes", false)
             .await
             .unwrap(),
@@ -126,7 +126,7 @@ async fn statements_run() {
     let insert = "INSERT INTO notes (text) VALUES (:text) RETURNING id";
     let text = vec![("text".to_owned(), Value::Text("two".into()))];
     assert_eq!(
-        house.call(insert, true, text).await.unwrap(),
+        fixture.call(insert, true, text).await.unwrap(),
         r#"{"rows":[{"id":2}],"columns":["id"],"rows_affected":1,"truncated":false}"#
     );
     for read in [
@@ -140,7 +140,7 @@ async fn statements_run() {
         "SELECT row_number() OVER (ORDER BY id) AS n FROM notes",
         "SELECT m.text FROM main.notes AS m",
     ] {
-        house
+        fixture
             .run(read, false)
             .await
             .unwrap_or_else(|e| panic!("{read}: {e}"));
@@ -151,7 +151,7 @@ async fn statements_run() {
         "REPLACE INTO notes (id, text) VALUES (9, 'nine')",
         "DELETE FROM notes WHERE id = 9",
     ] {
-        house
+        fixture
             .run(write, true)
             .await
             .unwrap_or_else(|e| panic!("{write}: {e}"));
@@ -160,8 +160,8 @@ async fn statements_run() {
 
 #[tokio::test]
 async fn what_the_gate_would_refuse_fails_behind_it() {
-    let house = House::new().await;
-    let before = house.number("SELECT sum(n) + count(*) FROM notes").await;
+    let fixture = Fixture::new().await;
+    let before = fixture.number("SELECT sum(n) + count(*) FROM notes").await;
     for attack in [
         "PRAGMA journal_mode = DELETE",
         "PRAGMA writable_schema = 1",
@@ -220,7 +220,7 @@ async fn what_the_gate_would_refuse_fails_behind_it() {
         "SELECT 1; DELETE FROM notes",
     ] {
         for writes in [false, true] {
-            let refused = house.run(attack, writes).await;
+            let refused = fixture.run(attack, writes).await;
             assert!(
                 matches!(
                     refused,
@@ -237,15 +237,15 @@ async fn what_the_gate_would_refuse_fails_behind_it() {
         "DELETE FROM notes",
         "REPLACE INTO notes (id, n) VALUES (1, 7)",
     ] {
-        assert!(house.run(write, false).await.is_err(), "{write}");
+        assert!(fixture.run(write, false).await.is_err(), "{write}");
     }
-    let after = house.number("SELECT sum(n) + count(*) FROM notes").await;
+    let after = fixture.number("SELECT sum(n) + count(*) FROM notes").await;
     assert_eq!(after, before);
 }
 
 #[tokio::test]
 async fn a_migration_only_adds() {
-    let house = House::new().await;
+    let fixture = Fixture::new().await;
     for good in [
         "CREATE TABLE more (id INTEGER PRIMARY KEY AUTOINCREMENT, a TEXT UNIQUE CHECK (length(a) < 9)); INSERT INTO more (a) SELECT text FROM notes",
         "CREATE INDEX by_n ON notes (n) WHERE n > 0; CREATE UNIQUE INDEX by_lower ON notes (lower(text))",
@@ -255,13 +255,13 @@ async fn a_migration_only_adds() {
         "CREATE VIEW both AS SELECT * FROM notes JOIN more USING (id)",
         "CREATE TABLE IF NOT EXISTS notes (x)",
     ] {
-        let done = house.migrate(good).await;
+        let done = fixture.migrate(good).await;
         assert!(
-            matches!(done, Ok(Migrated::Applied(..))),
+            matches!(done, Ok(MigrationOutcome::Applied(..))),
             "{good}: {done:?}"
         );
     }
-    let before = house.number("SELECT count(*) FROM sqlite_schema").await;
+    let before = fixture.number("SELECT count(*) FROM sqlite_schema").await;
     for bad in [
         "DROP TABLE notes",
         "DROP INDEX by_n",
@@ -287,30 +287,30 @@ async fn a_migration_only_adds() {
         "INSERT INTO svc_migrations VALUES (9, 'x')",
         "ATTACH DATABASE '/tmp/x.db' AS x",
     ] {
-        let done = house.migrate(bad).await;
+        let done = fixture.migrate(bad).await;
         assert!(done.is_err(), "{bad}: {done:?}");
     }
     assert_eq!(
-        house.number("SELECT count(*) FROM sqlite_schema").await,
+        fixture.number("SELECT count(*) FROM sqlite_schema").await,
         before
     );
-    assert_eq!(house.number("SELECT count(*) FROM svc_migrations").await, 8);
+    assert_eq!(fixture.number("SELECT count(*) FROM svc_migrations").await, 8);
 }
 
 #[tokio::test]
 async fn a_script_is_applied_once() {
-    let house = House::new().await;
+    let fixture = Fixture::new().await;
     let sql = "CREATE TABLE more (a)";
-    let Ok(Migrated::Applied(marker, _)) = house.migrate(sql).await else {
+    let Ok(MigrationOutcome::Applied(marker, _)) = fixture.migrate(sql).await else {
         panic!("not applied");
     };
     assert_eq!(marker.version, 2);
-    assert_eq!(house.migrate(sql).await.unwrap(), Migrated::Found(marker));
+    assert_eq!(fixture.migrate(sql).await.unwrap(), MigrationOutcome::AlreadyApplied(marker));
 }
 
 #[test]
 fn the_functions_are_the_gates() {
-    assert_eq!(walls::FUNCTIONS, guest_gate::functions::ALLOWED);
-    assert_eq!(walls::OPERATORS, guest_gate::functions::IMPLIED);
-    assert_eq!(walls::TABLE_FUNCTIONS, guest_gate::functions::TABLE_VALUED);
+    assert_eq!(authorizer::FUNCTIONS, guest_gate::functions::ALLOWED);
+    assert_eq!(authorizer::OPERATORS, guest_gate::functions::IMPLIED);
+    assert_eq!(authorizer::TABLE_FUNCTIONS, guest_gate::functions::TABLE_VALUED);
 }

@@ -17,7 +17,7 @@ use super::service::Backends;
 use super::verdicts::Verdicts;
 use requests::BatchedCall;
 use svc_database::values::{Params, Value};
-use svc_database::{Call, Databases, Pace, ResultJson, Step, StepParam};
+use svc_database::{StatementCall, Databases, StatementTiming, ResultJson, BatchStep, StepParam};
 
 use crate::control::Control;
 use crate::control::audit::Act;
@@ -63,8 +63,8 @@ impl ActionCalls {
         bind(&action.row.verdict, by, &mut given, |value| value);
         let row = &action.row;
         let run = || {
-            let (sql, pace) = (&row.sql, &action.pace);
-            self.run(id, sql, &action.statement, &row.verdict, pace, given)
+            let (sql, timing) = (&row.sql, &action.timing);
+            self.run(id, sql, &action.statement, &row.verdict, timing, given)
         };
         self.entered(id, Act::BackendCall, writes(&row.verdict), run)
             .await
@@ -86,11 +86,11 @@ impl ActionCalls {
             let action = self.called(id, &action, &params.0, by).await;
             let action = action.map_err(|error| BackendError::at_op(number, error))?;
             bind(&action.row.verdict, by, &mut params.0, StepParam::Value);
-            steps.push(Step {
+            steps.push(BatchStep {
                 sql: Arc::clone(&action.statement),
                 writes: writes(&action.row.verdict),
                 params: params.0,
-                pace: Arc::clone(&action.pace),
+                timing: Arc::clone(&action.timing),
             });
             actions.push(action);
         }
@@ -145,7 +145,7 @@ impl ActionCalls {
         check_reserved(&given)?;
         check_names(&query.verdict, &given)?;
         let verdict = &query.verdict;
-        let run = || self.run(id, &text, &query.statement, verdict, &query.pace, given);
+        let run = || self.run(id, &text, &query.statement, verdict, &query.timing, given);
         self.entered(id, Act::BackendQuery, writes(verdict), run)
             .await
     }
@@ -156,15 +156,15 @@ impl ActionCalls {
         sql: &str,
         statement: &Arc<str>,
         verdict: &Statement,
-        pace: &Arc<Pace>,
+        timing: &Arc<StatementTiming>,
         params: Params,
     ) -> Result<ResultJson, BackendError> {
-        let call = Call {
+        let call = StatementCall {
             sql: Arc::clone(statement),
             writes: writes(verdict),
             params,
         };
-        let result = self.databases.get(id)?.call(call, pace).await;
+        let result = self.databases.get(id)?.call(call, timing).await;
         result.map_err(|error| refused(sql, verdict, error))
     }
 }

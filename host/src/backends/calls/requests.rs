@@ -260,7 +260,7 @@ impl Parse for values::Value {
 
 impl Parse for StepParam {
     fn parse(json: &RawValue) -> Result<Self, &'static str> {
-        values::parse_given(json)
+        values::parse_step_param(json)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::content::Digest;
 use crate::visitors::Identity;
 use svc_base::ids::BackendId;
 use svc_database::values::Params;
-use svc_database::{Call, Tables, Touched};
+use svc_database::{StatementCall, StatementTables, ChangedTables};
 
 /// A reading action that may be watched.
 #[derive(Clone, Debug)]
@@ -34,14 +34,14 @@ pub struct Seen {
     /// Digest of the answer.
     pub digest: Digest,
     /// The tables that it is made of; `None` if it may be any.
-    pub tables: Option<Arc<Tables>>,
+    pub tables: Option<Arc<StatementTables>>,
 }
 
 impl ActionCalls {
     /// Has `follow` told what commits may have changed: once they are durable, and before their callers are answered. New
     /// versions of actions are such a change, too.
-    pub fn follow(&self, follow: impl Fn(BackendId, Touched) + Send + Sync + 'static) {
-        self.databases.follow(follow);
+    pub fn follow(&self, follow: impl Fn(BackendId, ChangedTables) + Send + Sync + 'static) {
+        self.databases.set_commit_listener(follow);
     }
 
     /// The action that somebody wants to watch, if its params are these, and they are who it is for.
@@ -84,7 +84,7 @@ impl ActionCalls {
         let action = &watchable.action;
         let mut params = given.clone();
         bind(&action.row.verdict, by, &mut params, |value| value);
-        let call = Call {
+        let call = StatementCall {
             sql: Arc::clone(&action.statement),
             writes: false,
             params,
@@ -93,7 +93,7 @@ impl ActionCalls {
         let seen = self
             .databases
             .get(id)?
-            .watch(call, &action.pace, seal)
+            .read_with_tables(call, &action.timing, seal)
             .await;
         let ((digest, json), tables) =
             seen.map_err(|error| refused(&action.row.sql, &action.row.verdict, error))?;

@@ -20,7 +20,7 @@ use svc_base::clock::{Clock, Timestamp};
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
 use svc_database::{
-    Databases, Marker, Past, Plan, RestoreRecord, RewindError, Rewound, RunError, Script,
+    Databases, MigrationMarker, HistoryMoments, RestorePlan, RestoreRecord, SnapshotError, PastSnapshot, RunError, Script,
 };
 use svc_sandbox::{Purpose, StatementKind};
 
@@ -79,9 +79,9 @@ impl Histories {
         &self,
         project: ProjectId,
         part: MomentsPage,
-    ) -> Result<Past, BackendError> {
+    ) -> Result<HistoryMoments, BackendError> {
         let id = self.backends.required(project).await?.id;
-        Ok(self.databases.past(id, part.before, part.limit).await?)
+        Ok(self.databases.list_moments(id, part.before, part.limit).await?)
     }
 
     /// Makes a project's database what it was at `at`, under the schema that it has. Durable when it answers.
@@ -100,11 +100,11 @@ impl Histories {
         // A copy in memory each: few at once.
         let waited = tokio::time::timeout(WAIT, self.rewinds.acquire()).await;
         let _place = waited.map_err(|_| RunError::Busy)?;
-        let rewound = self.databases.rewind(id, at).await.map_err(no_way_back)?;
+        let rewound = self.databases.snapshot_at(id, at).await.map_err(no_way_back)?;
         let ledger = self.control.read(move |c| store::ledger(c, &id)).await?;
         // What the ledger does not have yet could not be applied again.
-        let recorded = |m: &Marker| ledger.iter().any(|entry| entry.checksum == m.checksum);
-        if !rewound.live.iter().all(recorded) {
+        let recorded = |m: &MigrationMarker| ledger.iter().any(|entry| entry.checksum == m.checksum);
+        if !rewound.live_markers.iter().all(recorded) {
             return Err(BackendError::NotRecorded);
         }
         let record = self.record_of(&ledger, &rewound);
@@ -118,11 +118,11 @@ impl Histories {
             later.push((entry.version, script.map_err(|e| against(entry, e))?));
         }
         let restored_to = rewound.at;
-        let plan = Plan {
-            later: later.clone(),
+        let plan = RestorePlan {
+            later_migrations: later.clone(),
             record: record.clone(),
         };
-        let reinstated = self.databases.reinstate(id, rewound, plan).await;
+        let reinstated = self.databases.restore_snapshot(id, rewound, plan).await;
         let reinstated = reinstated.map_err(|failure| match failure.migration {
             Some(number) => {
                 let error = migrations::failed(&later[number].1, failure.error);
@@ -141,9 +141,9 @@ impl Histories {
     }
 
     /// Makes the ledger's entry for a restore. Its version is above all that any state of the file may have.
-    fn record_of(&self, ledger: &[LedgerEntry], rewound: &Rewound) -> RestoreRecord {
+    fn record_of(&self, ledger: &[LedgerEntry], rewound: &PastSnapshot) -> RestoreRecord {
         let recorded = ledger.iter().map(|entry| entry.version);
-        let marked = rewound.live.iter().chain(&rewound.markers);
+        let marked = rewound.live_markers.iter().chain(&rewound.markers);
         let version = recorded.chain(marked.map(|m| m.version)).max().unwrap_or(0) + 1;
         let made_at = self.clock.now();
         let sql = format!(
@@ -152,7 +152,7 @@ impl Histories {
         );
         let checksum = Digest::of(sql.as_bytes()).to_string();
         RestoreRecord {
-            marker: Marker { version, checksum },
+            marker: MigrationMarker { version, checksum },
             sql,
             made_at,
             made_by: audit::doer().as_ref().map(Doer::written),
@@ -179,7 +179,7 @@ impl Histories {
 impl Backends {
     /// Records what restores the file has and the ledger has not: a crash came between the two.
     pub(super) async fn record_restores(&self, id: BackendId) -> Result<(), BackendError> {
-        for record in self.databases.restores(id).await? {
+        for record in self.databases.restore_records(id).await? {
             self.record_restore(id, record).await?;
         }
         Ok(())
@@ -227,13 +227,13 @@ fn is_comment(sql: &str) -> bool {
     sql.starts_with("--") && !sql.contains('\n')
 }
 
-fn no_way_back(error: RewindError) -> BackendError {
+fn no_way_back(error: SnapshotError) -> BackendError {
     match error {
-        RewindError::TooOld { oldest } => BackendError::NoMoment(oldest),
-        RewindError::Future => BackendError::Invalid(
+        SnapshotError::TooOld { oldest } => BackendError::NoMoment(oldest),
+        SnapshotError::Future => BackendError::Invalid(
             "`at` is in the future: name a moment that the history has.".to_owned(),
         ),
-        RewindError::Run(error) => error.into(),
+        SnapshotError::Run(error) => error.into(),
     }
 }
 

@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use super::Restored;
 use svc_base::clock::Timestamp;
-use svc_database::Past;
+use svc_database::HistoryMoments;
 
 /// The moments that a backend can be restored to.
 #[derive(Debug, Serialize, ToSchema)]
@@ -44,13 +44,13 @@ pub struct RestoredView {
     previous: Timestamp,
 }
 
-impl From<Past> for HistoryView {
-    fn from(past: Past) -> Self {
+impl From<HistoryMoments> for HistoryView {
+    fn from(past: HistoryMoments) -> Self {
         Self {
             oldest: past.oldest,
             newest: past.newest,
             bytes: past.bytes,
-            next_before: past.moments.last().copied().filter(|_| past.more),
+            next_before: past.moments.last().copied().filter(|_| past.has_more),
             moments: past
                 .moments
                 .into_iter()

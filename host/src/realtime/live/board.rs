@@ -16,7 +16,7 @@ use super::query::{Answer, Key, Outcome, Query};
 use super::subscriber::Subscriber;
 use crate::backends::calls::Seen;
 use svc_base::ids::BackendId;
-use svc_database::{Tables, Touched};
+use svc_database::{StatementTables, ChangedTables};
 
 /// How much of the answers of a backend is kept for who comes later, in bytes.
 const MOST_KEPT: usize = 4 << 20;
@@ -54,7 +54,7 @@ struct State {
 /// Changes since somebody last looked.
 #[derive(Debug, Default)]
 struct News {
-    touched: Touched,
+    touched: ChangedTables,
     asked: BTreeSet<u64>,
 }
 
@@ -64,7 +64,7 @@ struct Entry {
     query: Arc<Query>,
     subscribers: Vec<Subscriber>,
     /// The tables of its answer; `None` if it may be any.
-    tables: Option<Arc<Tables>>,
+    tables: Option<Arc<StatementTables>>,
     /// The last answer, if it is the newest and short enough to be kept.
     kept: Option<Answer>,
     /// When it was last evaluated.
@@ -73,7 +73,7 @@ struct Entry {
     is_heavy: bool,
     turn: Turn,
     /// Tables that changed during an evaluation: the tables of the new answer are known only with it.
-    meanwhile: Touched,
+    meanwhile: ChangedTables,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,8 +121,8 @@ impl Board {
     }
 
     /// Notes what a commit may have changed. Whoever commits waits for this, so it is no more than that.
-    pub(super) fn touch(&self, touched: Touched) {
-        self.news().touched.join(touched);
+    pub(super) fn touch(&self, touched: ChangedTables) {
+        self.news().touched.merge(touched);
         self.wake.notify_one();
     }
 
@@ -182,15 +182,15 @@ impl Board {
     /// Marks what has changed, and gives what was asked for.
     pub(super) fn take_news(&self, now: Duration) {
         let News { touched, asked } = std::mem::take(&mut *self.news());
-        if touched.is_nothing() && asked.is_empty() {
+        if touched.is_empty() && asked.is_empty() {
             return;
         }
         let mut state = self.state();
         let mut concerned = Vec::new();
         for (number, entry) in &mut state.queries {
             if matches!(entry.turn, Turn::Runs { .. }) {
-                entry.meanwhile.join(touched.clone());
-            } else if touched.concerns(entry.tables.as_deref()) {
+                entry.meanwhile.merge(touched.clone());
+            } else if touched.affects(entry.tables.as_deref()) {
                 concerned.push(*number);
             }
         }
@@ -252,7 +252,7 @@ impl Board {
                     digest,
                     tables,
                 } = seen;
-                again |= meanwhile.concerns(tables.as_deref());
+                again |= meanwhile.affects(tables.as_deref());
                 entry.tables = tables;
                 let json = self.budget.count(json);
                 let answer = Answer { json, digest };
@@ -319,7 +319,7 @@ impl State {
             began: None,
             is_heavy: false,
             turn: Turn::Rests,
-            meanwhile: Touched::default(),
+            meanwhile: ChangedTables::default(),
         };
         self.by_key.insert(key, self.next);
         self.queries.insert(self.next, entry);

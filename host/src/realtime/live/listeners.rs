@@ -14,7 +14,7 @@ use crate::http::websocket::Close;
 use crate::realtime::hub::PageHold;
 use crate::realtime::quotas::Permit;
 use svc_base::ids::{BackendId, DeploymentId};
-use svc_database::Touched;
+use svc_database::ChangedTables;
 
 /// All of them.
 #[derive(Debug, Default)]
@@ -50,7 +50,7 @@ impl Listeners {
     }
 
     /// Tells the queries of a backend what a commit may have changed.
-    pub(in crate::realtime) fn touch(&self, backend: BackendId, touched: Touched) {
+    pub(in crate::realtime) fn touch(&self, backend: BackendId, touched: ChangedTables) {
         let boards = self.boards.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(board) = boards.get(&backend) {
             board.touch(touched);

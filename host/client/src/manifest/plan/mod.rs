@@ -2,22 +2,22 @@
 
 use serde_json::{Value, json};
 
-use super::state::{Backend, State};
-use super::steps::{PlanLine, Step};
+use super::remote_state::{RemoteBackend, RemoteState};
+use super::steps::{PlanLine, PlanStep};
 use super::{Folder, LocalPage};
 use crate::actions::ActionFile;
 use crate::api::Api;
 use crate::backends::dry_run_text;
-use crate::calls;
+use crate::endpoints;
 use crate::difference::Difference;
-use crate::error::{Exit, Failure, Result};
+use crate::error::{FailureCode, Failure, Result};
 use crate::output;
 use svc_base::digest::Digest;
 
 /// The steps, and what a person is shown of them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plan {
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<PlanStep>,
     /// A line for each thing that changes: whether it is new, of which kind it is, and which one.
     pub(super) lines: Vec<PlanLine>,
     /// Notes for the user.
@@ -29,59 +29,59 @@ impl Plan {
     ///
     /// # Errors
     /// What the platform would refuse, where that can be known before.
-    pub(super) async fn make(api: &Api, folder: &Folder, state: Option<&State>) -> Result<Self> {
+    pub(super) async fn make(api: &Api, folder: &Folder, state: Option<&RemoteState>) -> Result<Self> {
         let mut plan = Self::default();
         if state.is_none() {
-            plan.step(Step::Project, true, "project", &folder.manifest.project, "");
+            plan.add_step(PlanStep::CreateProject, true, "project", &folder.manifest.project, "");
         }
         let backend = state.and_then(|state| state.backend.as_ref());
-        let pending = plan.migrations(folder, backend)?;
-        plan.actions(folder, backend)?;
-        plan.switches(folder, backend);
-        plan.pages(api, folder, state).await?;
-        plan.about(folder, state)?;
+        let pending = plan.plan_migrations(folder, backend)?;
+        plan.plan_actions(folder, backend)?;
+        plan.plan_switches(folder, backend);
+        plan.plan_pages(api, folder, state).await?;
+        plan.plan_details(folder, state)?;
         if let Some(state) = state {
             plan.dry_run(api, folder, state, &pending).await?;
         }
         Ok(plan)
     }
 
-    fn step(&mut self, step: Step, new: bool, kind: &'static str, name: &str, more: &str) {
+    fn add_step(&mut self, step: PlanStep, new: bool, kind: &'static str, name: &str, more: &str) {
         self.steps.push(step);
-        self.line(new, kind, name, more);
+        self.add_line(new, kind, name, more);
     }
 
-    fn line(&mut self, new: bool, kind: &'static str, name: &str, more: &str) {
+    fn add_line(&mut self, new: bool, kind: &'static str, name: &str, more: &str) {
         self.lines.push(PlanLine {
-            new,
+            is_new: new,
             kind,
             name: name.to_owned(),
-            more: more.to_owned(),
+            detail: more.to_owned(),
         });
     }
 
     /// Plans the migrations that are not applied; returns their numbers.
-    fn migrations(&mut self, folder: &Folder, backend: Option<&Backend>) -> Result<Vec<usize>> {
+    fn plan_migrations(&mut self, folder: &Folder, backend: Option<&RemoteBackend>) -> Result<Vec<usize>> {
         let applied = backend.map_or(&[][..], |backend| &backend.migrations);
-        let pending = pending(folder, applied)?;
+        let pending = pending_migrations(folder, applied)?;
         for &number in &pending {
             let name = &folder.migrations[number].name;
             match (number, backend) {
                 (0, None) => {
-                    self.step(Step::Backend, true, "database", &format!("from {name}"), "");
+                    self.add_step(PlanStep::CreateBackend, true, "database", &format!("from {name}"), "");
                 }
-                _ => self.step(Step::Migrate(number), true, "migration", name, ""),
+                _ => self.add_step(PlanStep::Migrate(number), true, "migration", name, ""),
             }
         }
         if backend.is_none() && pending.is_empty() && folder.needs_backend() {
-            return Err(Failure::here(
+            return Err(Failure::local(
                 "The folder has actions, `realtime` or `agents`, and no migration: the first migration makes the database.",
             ));
         }
         Ok(pending)
     }
 
-    fn actions(&mut self, folder: &Folder, backend: Option<&Backend>) -> Result<()> {
+    fn plan_actions(&mut self, folder: &Folder, backend: Option<&RemoteBackend>) -> Result<()> {
         let known = backend.map_or(&[][..], |backend| &backend.actions);
         let mut changed = Vec::new();
         for (number, action) in folder.actions.iter().enumerate() {
@@ -91,7 +91,7 @@ impl Plan {
                 continue;
             }
             changed.push(number);
-            self.line(there.is_none(), "action", &action.name, "");
+            self.add_line(there.is_none(), "action", &action.name, "");
         }
         let elsewhere = known.iter().filter(|there| {
             !folder
@@ -107,35 +107,35 @@ impl Plan {
             ));
         }
         if !changed.is_empty() {
-            self.steps.push(Step::Actions(changed));
+            self.steps.push(PlanStep::DefineActions(changed));
         }
         Ok(())
     }
 
     /// Plans what is switched on or off.
-    fn switches(&mut self, folder: &Folder, backend: Option<&Backend>) {
+    fn plan_switches(&mut self, folder: &Folder, backend: Option<&RemoteBackend>) {
         let manifest = &folder.manifest;
         let rooms = backend.is_some_and(|backend| backend.realtime.enabled);
         let tools = backend.is_some_and(|backend| backend.agents);
         let state = |on: bool| if on { "on" } else { "off" };
         if let Some(on) = manifest.realtime.filter(|on| *on != rooms) {
-            self.step(Step::Realtime(on), false, "rooms", state(on), "");
+            self.add_step(PlanStep::SwitchRooms(on), false, "rooms", state(on), "");
         }
         if let Some(on) = manifest.agents.filter(|on| *on != tools) {
-            self.step(Step::Agents(on), false, "tools", state(on), "");
+            self.add_step(PlanStep::SwitchTools(on), false, "tools", state(on), "");
         }
     }
 
-    async fn pages(&mut self, api: &Api, folder: &Folder, state: Option<&State>) -> Result<()> {
+    async fn plan_pages(&mut self, api: &Api, folder: &Folder, state: Option<&RemoteState>) -> Result<()> {
         for (number, page) in folder.pages.iter().enumerate() {
             let there = match state {
                 Some(state) => state
-                    .frontend(page, folder)?
+                    .find_frontend(page, folder)?
                     .map(|frontend| (state, frontend)),
                 None => None,
             };
             let Some((state, frontend)) = there else {
-                self.step(Step::Page(number), true, "page", &page.slug, "");
+                self.add_step(PlanStep::CreatePage(number), true, "page", &page.slug, "");
                 continue;
             };
             check_type(page, frontend.content_type)?;
@@ -155,17 +155,17 @@ impl Plan {
             if retitled {
                 more.push("title".to_owned());
             }
-            let step = Step::Change {
+            let step = PlanStep::ChangePage {
                 page: number,
                 slug: frontend.slug.clone(),
                 live: frontend.content_sha256.clone(),
             };
-            self.step(step, false, "page", &frontend.slug, &more.join(", "));
+            self.add_step(step, false, "page", &frontend.slug, &more.join(", "));
         }
         Ok(())
     }
 
-    fn about(&mut self, folder: &Folder, state: Option<&State>) -> Result<()> {
+    fn plan_details(&mut self, folder: &Folder, state: Option<&RemoteState>) -> Result<()> {
         let manifest = &folder.manifest;
         let mut changed = Vec::new();
         // A new project is made with its description.
@@ -180,7 +180,7 @@ impl Plan {
                 .and_then(|state| state.project.home.as_deref())
                 .unwrap_or_default();
             let slug = match state {
-                Some(state) => home(folder, state, wanted)?,
+                Some(state) => home_slug(folder, state, wanted)?,
                 None => None,
             };
             if slug.as_deref() != Some(is) {
@@ -188,7 +188,7 @@ impl Plan {
             }
         }
         if !changed.is_empty() {
-            self.step(Step::About, false, "project", &changed.join(", "), "");
+            self.add_step(PlanStep::UpdateProject, false, "project", &changed.join(", "), "");
         }
         Ok(())
     }
@@ -198,7 +198,7 @@ impl Plan {
         &mut self,
         api: &Api,
         folder: &Folder,
-        state: &State,
+        state: &RemoteState,
         pending: &[usize],
     ) -> Result<()> {
         if state.backend.is_none() {
@@ -208,10 +208,10 @@ impl Plan {
         if let Some(&first) = pending.first() {
             let migration = &folder.migrations[first];
             let asked = api
-                .call(&calls::UPDATE_BACKEND, &at)
+                .call(&endpoints::UPDATE_BACKEND, &at)
                 .query("dry_run", Some(true));
-            let run = asked.body(json!({ "ddl": migration.sql })).answer().await;
-            let run = run.map_err(|failure| failure.in_file(&migration.path))?;
+            let run = asked.body(json!({ "ddl": migration.sql })).send().await;
+            let run = run.map_err(|failure| failure.with_file(&migration.path))?;
             let broken = run["broken_actions"]
                 .as_array()
                 .is_some_and(|broken| !broken.is_empty());
@@ -222,13 +222,13 @@ impl Plan {
             return Ok(());
         }
         for step in &self.steps {
-            if let Step::Actions(changed) = step {
+            if let PlanStep::DefineActions(changed) = step {
                 for batch in batches(folder, changed) {
                     let asked = api
-                        .call(&calls::DEFINE_ACTIONS, &at)
+                        .call(&endpoints::DEFINE_ACTIONS, &at)
                         .query("dry_run", Some(true));
-                    let dry_run_text = asked.body(batch).answer().await;
-                    dry_run_text.map_err(|failure| ActionFile::blamed(failure, &folder.actions))?;
+                    let dry_run_text = asked.body(batch).send().await;
+                    dry_run_text.map_err(|failure| ActionFile::with_action_files(failure, &folder.actions))?;
                 }
             }
         }
@@ -236,10 +236,10 @@ impl Plan {
     }
 
     /// The plan for people.
-    pub(super) fn text(&self) -> String {
+    pub(super) fn to_text(&self) -> String {
         let lines = self.lines.iter().map(|line| {
-            let sign = if line.new { '+' } else { '~' };
-            let more = match line.more.as_str() {
+            let sign = if line.is_new { '+' } else { '~' };
+            let more = match line.detail.as_str() {
                 "" => String::new(),
                 more => format!(" ({more})"),
             };
@@ -249,8 +249,8 @@ impl Plan {
     }
 
     /// The plan for programs.
-    pub(super) fn document(&self) -> Vec<Value> {
-        let change = |line: &PlanLine| if line.new { "create" } else { "update" };
+    pub(super) fn to_json(&self) -> Vec<Value> {
+        let change = |line: &PlanLine| if line.is_new { "create" } else { "update" };
         self.lines
             .iter()
             .map(|line| json!({ "change": change(line), "kind": line.kind, "name": line.name }))
@@ -259,27 +259,27 @@ impl Plan {
 }
 
 /// The slug that the home page has on the server; `None` where it is not there yet.
-pub(super) fn home(folder: &Folder, state: &State, wanted: &str) -> Result<Option<String>> {
+pub(super) fn home_slug(folder: &Folder, state: &RemoteState, wanted: &str) -> Result<Option<String>> {
     if wanted.is_empty() {
         return Ok(Some(String::new()));
     }
     let is_other = |slug: &str| folder.manifest.pages.contains_key(slug);
-    let frontend = state.frontend_of(wanted, is_other)?;
+    let frontend = state.find_frontend_by_slug(wanted, is_other)?;
     Ok(frontend.map(|frontend| frontend.slug.clone()))
 }
 
 /// Actions as the server takes them: so many, and so many bytes, at once.
 pub(super) fn batches(folder: &Folder, numbers: &[usize]) -> Vec<Value> {
     /// The most actions of a batch.
-    const MOST: usize = 200;
+    const MAX_ACTIONS: usize = 200;
     /// About the most bytes of a batch, far below what a body may have.
-    const BYTES: usize = 256 << 10;
+    const MAX_BYTES: usize = 256 << 10;
     let mut batches: Vec<Vec<Value>> = vec![Vec::new()];
     let mut bytes = 0;
     for &number in numbers {
         let action = &folder.actions[number];
         let full = batches.last().is_some_and(|batch| {
-            batch.len() == MOST || (bytes + action.sql.len() > BYTES && !batch.is_empty())
+            batch.len() == MAX_ACTIONS || (bytes + action.sql.len() > MAX_BYTES && !batch.is_empty())
         });
         if full {
             batches.push(Vec::new());
@@ -287,7 +287,7 @@ pub(super) fn batches(folder: &Folder, numbers: &[usize]) -> Vec<Value> {
         }
         bytes += action.sql.len();
         if let Some(batch) = batches.last_mut() {
-            batch.push(action.body());
+            batch.push(action.to_json());
         }
     }
     batches.retain(|batch| !batch.is_empty());
@@ -298,7 +298,7 @@ pub(super) fn batches(folder: &Folder, numbers: &[usize]) -> Vec<Value> {
 }
 
 /// The numbers of the migrations that are not in the ledger, which must be the last ones.
-fn pending(folder: &Folder, applied: &[super::state::AppliedMigration]) -> Result<Vec<usize>> {
+fn pending_migrations(folder: &Folder, applied: &[super::remote_state::AppliedMigration]) -> Result<Vec<usize>> {
     let is_applied = |checksum: &str| applied.iter().any(|one| one.checksum == checksum);
     let pending: Vec<_> = (0..folder.migrations.len())
         .filter(|number| !is_applied(&folder.migrations[*number].checksum))
@@ -315,7 +315,7 @@ fn pending(folder: &Folder, applied: &[super::state::AppliedMigration]) -> Resul
             foreign.version
         );
         return Err(Failure::new(
-            Exit::Conflict,
+            FailureCode::Conflict,
             "The migrations differ",
             detail,
         ));
@@ -325,7 +325,7 @@ fn pending(folder: &Folder, applied: &[super::state::AppliedMigration]) -> Resul
         .find(|one| is_applied(&one.checksum));
     match later {
         Some(later) => Err(Failure::new(
-            Exit::Conflict,
+            FailureCode::Conflict,
             "The migrations differ",
             format!(
                 "{} is applied, and {name}, which comes before it, is not: give {name} a name that comes after all others.",
@@ -340,7 +340,7 @@ fn check_type(page: &LocalPage, there: svc_sources::ContentType) -> Result<()> {
     if page.source.content_type == there {
         return Ok(());
     }
-    Err(Failure::here(format!(
+    Err(Failure::local(format!(
         "{} is {} by its name, and the page `{}` is {there} for good: give it another slug.",
         page.source.path.display(),
         page.source.content_type,
@@ -350,7 +350,7 @@ fn check_type(page: &LocalPage, there: svc_sources::ContentType) -> Result<()> {
 
 /// How much of a page changes.
 async fn change_size(api: &Api, project: &str, slug: &str, page: &LocalPage) -> Result<String> {
-    let live = api.call(&calls::CONTENT, &[project, slug]).answer().await?;
+    let live = api.call(&endpoints::CONTENT, &[project, slug]).send().await?;
     let old = live["content"].as_str().unwrap_or_default();
     Ok(Difference::between((slug, old), (slug, &page.source.content)).size())
 }

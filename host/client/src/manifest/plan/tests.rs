@@ -1,6 +1,6 @@
 //! Plans of changes.
 
-use super::super::state::AppliedMigration;
+use super::super::remote_state::AppliedMigration;
 use super::super::{Manifest, Migration};
 use super::*;
 
@@ -42,7 +42,7 @@ fn only_what_comes_after_the_ledger_is_pending() {
                 checksum: (*checksum).to_owned(),
                 sql: String::new(),
             });
-        let found = pending(&folder(files), &ledger.collect::<Vec<_>>());
+        let found = pending_migrations(&folder(files), &ledger.collect::<Vec<_>>());
         assert_eq!(found.ok().as_deref(), expected, "{files:?}");
     }
 }

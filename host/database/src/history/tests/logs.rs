@@ -4,79 +4,79 @@ use super::*;
 
 #[test]
 fn a_log_holds_what_was_committed() {
-    let site = Site::new(0);
-    site.run("INSERT INTO t (a) VALUES ('one'); INSERT INTO t (a) VALUES (hex(zeroblob(9000)))");
-    let log = site.log();
-    let frames = log.committed(&log.start(), ALL).unwrap();
+    let fixture = HistoryFixture::new(0);
+    fixture.run("INSERT INTO t (a) VALUES ('one'); INSERT INTO t (a) VALUES (hex(zeroblob(9000)))");
+    let log = fixture.log();
+    let frames = log.read_committed(&log.start(), ALL_FRAMES).unwrap();
     assert_eq!(frames.commits.len(), 3, "the table, and two rows");
     assert_eq!(
         frames.end.frames,
         u32::try_from(frames.pages.len()).unwrap()
     );
-    assert_eq!(replayed(&[], &frames), site.now());
+    assert_eq!(replay(&[], &frames), fixture.now());
     // From a place in its midst on, there is the rest.
     let first = frames.commits[0].frames;
-    site.run("INSERT INTO t (a) VALUES ('three')");
-    let rest = log.committed(&frames.end, ALL).unwrap();
+    fixture.run("INSERT INTO t (a) VALUES ('three')");
+    let rest = log.read_committed(&frames.end, ALL_FRAMES).unwrap();
     assert_eq!(rest.commits.len(), 1);
-    assert!(log.holds(&frames.end).unwrap() && log.holds(&rest.end).unwrap());
-    assert_eq!(rest.end, log.committed(&log.start(), ALL).unwrap().end);
+    assert!(log.contains(&frames.end).unwrap() && log.contains(&rest.end).unwrap());
+    assert_eq!(rest.end, log.read_committed(&log.start(), ALL_FRAMES).unwrap().end);
     assert!(first < rest.end.frames);
-    assert_eq!(replayed(&replayed(&[], &frames), &rest), site.now());
+    assert_eq!(replay(&replay(&[], &frames), &rest), fixture.now());
 }
 
 #[test]
 fn a_log_that_begins_anew_follows_the_one_before() {
-    let site = Site::new(0);
+    let fixture = HistoryFixture::new(0);
     let mut before = None;
     for generation in 0..4 {
-        site.run("INSERT INTO t (a) VALUES ('one')");
-        let log = site.log();
-        let end = log.committed(&log.start(), ALL).unwrap().end;
+        fixture.run("INSERT INTO t (a) VALUES ('one')");
+        let log = fixture.log();
+        let end = log.read_committed(&log.start(), ALL_FRAMES).unwrap().end;
         if let Some(before) = before.replace(end) {
-            let before: Position = before;
+            let before: LogPosition = before;
             assert!(before.is_followed_by(log.start().salts), "{generation}");
-            assert!(!log.holds(&before).unwrap(), "{generation}");
+            assert!(!log.contains(&before).unwrap(), "{generation}");
             assert!(!before.is_followed_by(before.salts));
         }
         // Frames of the generation before are behind those of this one.
-        site.copy_log("PASSIVE");
+        fixture.copy_log("PASSIVE");
     }
-    assert!(!Position::default().is_followed_by([1, 0]));
+    assert!(!LogPosition::default().is_followed_by([1, 0]));
 }
 
 #[test]
 fn what_was_not_committed_is_not_taken() {
-    let site = Site::new(0);
-    let log = site.log();
-    let before = log.committed(&log.start(), ALL).unwrap();
-    site.run("PRAGMA cache_size = 1; BEGIN");
+    let fixture = HistoryFixture::new(0);
+    let log = fixture.log();
+    let before = log.read_committed(&log.start(), ALL_FRAMES).unwrap();
+    fixture.run("PRAGMA cache_size = 1; BEGIN");
     for _ in 0..200 {
-        site.run("INSERT INTO t (a) VALUES (hex(randomblob(2000)))");
+        fixture.run("INSERT INTO t (a) VALUES (hex(randomblob(2000)))");
     }
-    assert!(site.frames() > 20, "it spilled into the log");
-    let during = log.committed(&log.start(), ALL).unwrap();
+    assert!(fixture.frames() > 20, "it spilled into the log");
+    let during = log.read_committed(&log.start(), ALL_FRAMES).unwrap();
     assert_eq!((during.end, during.data), (before.end, before.data.clone()));
-    site.run("ROLLBACK; INSERT INTO t (a) VALUES ('kept')");
-    let after = log.committed(&before.end, ALL).unwrap();
+    fixture.run("ROLLBACK; INSERT INTO t (a) VALUES ('kept')");
+    let after = log.read_committed(&before.end, ALL_FRAMES).unwrap();
     assert_eq!(after.commits.len(), 1);
-    assert_eq!(replayed(&replayed(&[], &before), &after), site.now());
+    assert_eq!(replay(&replay(&[], &before), &after), fixture.now());
 }
 
 #[test]
 fn a_torn_or_changed_log_ends_before_the_damage() {
-    let site = Site::new(0);
+    let fixture = HistoryFixture::new(0);
     for _ in 0..6 {
-        site.run("INSERT INTO t (a) VALUES (hex(randomblob(3000)))");
+        fixture.run("INSERT INTO t (a) VALUES (hex(randomblob(3000)))");
     }
-    let whole = site.log().committed(&site.log().start(), ALL).unwrap();
-    let bytes = fs::read(site.directory.path().join(LOG)).unwrap();
+    let whole = fixture.log().read_committed(&fixture.log().start(), ALL_FRAMES).unwrap();
+    let bytes = fs::read(fixture.directory.path().join(LOG_FILE)).unwrap();
     let torn = TempDir::new().unwrap();
     let dir = Dir::open_ambient_dir(torn.path(), ambient_authority()).unwrap();
     let read = |bytes: &[u8]| {
         fs::write(torn.path().join("log"), bytes).unwrap();
-        let log = Log::open(&dir, "log").unwrap()?;
-        Some(log.committed(&log.start(), ALL).unwrap())
+        let log = WalFile::open(&dir, "log").unwrap()?;
+        Some(log.read_committed(&log.start(), ALL_FRAMES).unwrap())
     };
     let last_before = |frames: u32| {
         let commits = whole.commits.iter().rev();
@@ -107,31 +107,31 @@ fn a_torn_or_changed_log_ends_before_the_damage() {
 
 #[test]
 fn a_log_of_the_other_byte_order_is_read_too() {
-    let site = Site::new(0);
-    site.run("INSERT INTO t (a) VALUES ('one'); INSERT INTO t (a) VALUES ('two')");
-    let expected = site.now();
-    let mut bytes = fs::read(site.directory.path().join(LOG)).unwrap();
+    let fixture = HistoryFixture::new(0);
+    fixture.run("INSERT INTO t (a) VALUES ('one'); INSERT INTO t (a) VALUES ('two')");
+    let expected = fixture.now();
+    let mut bytes = fs::read(fixture.directory.path().join(LOG_FILE)).unwrap();
     bytes[3] ^= 1;
     let big_endian = bytes[3] & 1 == 1;
-    let mut sums = log::sum(big_endian, [0, 0], &bytes[..24]);
-    let put = |place: &mut [u8], sums: [u32; 2]| {
-        place[..4].copy_from_slice(&sums[0].to_be_bytes());
-        place[4..8].copy_from_slice(&sums[1].to_be_bytes());
+    let mut checksums = log::checksum(big_endian, [0, 0], &bytes[..24]);
+    let put = |place: &mut [u8], checksums: [u32; 2]| {
+        place[..4].copy_from_slice(&checksums[0].to_be_bytes());
+        place[4..8].copy_from_slice(&checksums[1].to_be_bytes());
     };
-    put(&mut bytes[24..32], sums);
+    put(&mut bytes[24..32], checksums);
     for frame in bytes[32..].chunks_exact_mut(4120) {
-        sums = log::sum(big_endian, sums, &frame[..8]);
-        sums = log::sum(big_endian, sums, &frame[24..]);
-        put(&mut frame[16..24], sums);
+        checksums = log::checksum(big_endian, checksums, &frame[..8]);
+        checksums = log::checksum(big_endian, checksums, &frame[24..]);
+        put(&mut frame[16..24], checksums);
     }
     let other = TempDir::new().unwrap();
-    let original = fs::read(site.directory.path().join(FILE)).unwrap();
-    fs::write(other.path().join(FILE), original).unwrap();
-    fs::write(other.path().join(LOG), bytes).unwrap();
+    let original = fs::read(fixture.directory.path().join(DATABASE_FILE)).unwrap();
+    fs::write(other.path().join(DATABASE_FILE), original).unwrap();
+    fs::write(other.path().join(LOG_FILE), bytes).unwrap();
     let dir = Dir::open_ambient_dir(other.path(), ambient_authority()).unwrap();
-    let log = Log::open(&dir, LOG).unwrap().unwrap();
-    let frames = log.committed(&log.start(), ALL).unwrap();
-    assert_eq!(replayed(&[], &frames), expected);
+    let log = WalFile::open(&dir, LOG_FILE).unwrap().unwrap();
+    let frames = log.read_committed(&log.start(), ALL_FRAMES).unwrap();
+    assert_eq!(replay(&[], &frames), expected);
     // SQLite agrees that it is one.
     let theirs = connect(other.path()).serialize(MAIN_DB).unwrap().to_vec();
     assert_eq!(theirs, expected);

@@ -13,22 +13,22 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::log::Frames;
-use super::past::Verified;
-use super::record::Format;
+use super::moments::HistoryFindings;
+use super::record::RecordFormat;
 use super::*;
-use crate::files::FILE;
+use crate::files::DATABASE_FILE;
 use svc_base::clock::Clock;
 
 /// A database in a directory of its own, with a log that only we copy.
-struct Site {
+struct HistoryFixture {
     directory: TempDir,
     dir: Dir,
     connection: RefCell<Connection>,
-    terms: Arc<Terms>,
+    history_settings: Arc<HistorySettings>,
 }
 
 fn connect(directory: &Path) -> Connection {
-    let connection = Connection::open(directory.join(FILE)).unwrap();
+    let connection = Connection::open(directory.join(DATABASE_FILE)).unwrap();
     connection
         .execute_batch(
             "PRAGMA page_size = 4096; PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;",
@@ -39,24 +39,24 @@ fn connect(directory: &Path) -> Connection {
     connection
 }
 
-impl Site {
-    fn new(most_bytes: u64) -> Self {
+impl HistoryFixture {
+    fn new(max_bytes: u64) -> Self {
         let directory = TempDir::new().unwrap();
         let dir = Dir::open_ambient_dir(directory.path(), ambient_authority()).unwrap();
         let connection = connect(directory.path());
         connection
             .execute_batch("CREATE TABLE t (id INTEGER PRIMARY KEY, a)")
             .unwrap();
-        let terms = Arc::new(Terms {
+        let history_settings = Arc::new(HistorySettings {
             clock: Clock::manual(Timestamp(1_000_000_000_000)),
-            most_bytes,
-            free_disk: 0,
+            max_bytes,
+            min_free_bytes: 0,
         });
         Self {
             directory,
             dir,
             connection: RefCell::new(connection),
-            terms,
+            history_settings,
         }
     }
 
@@ -65,15 +65,15 @@ impl Site {
     }
 
     fn tick(&self) {
-        self.terms.clock.advance(std::time::Duration::from_secs(1));
+        self.history_settings.clock.advance(std::time::Duration::from_secs(1));
     }
 
     fn history(&self) -> History {
-        History::open(self.dir.try_clone().unwrap(), Arc::clone(&self.terms))
+        History::open(self.dir.try_clone().unwrap(), Arc::clone(&self.history_settings))
     }
 
-    fn log(&self) -> Log {
-        Log::open(&self.dir, LOG).unwrap().unwrap()
+    fn log(&self) -> WalFile {
+        WalFile::open(&self.dir, LOG_FILE).unwrap().unwrap()
     }
 
     fn now(&self) -> Vec<u8> {
@@ -92,7 +92,7 @@ impl Site {
     }
 
     fn frames(&self) -> i32 {
-        let log = fs::metadata(self.directory.path().join(LOG)).map_or(0, |m| m.len());
+        let log = fs::metadata(self.directory.path().join(LOG_FILE)).map_or(0, |m| m.len());
         i32::try_from(log.saturating_sub(32) / 4120).unwrap()
     }
 
@@ -117,30 +117,30 @@ impl Site {
 }
 
 /// A copy of a database's file and of its log's frames over it.
-fn replayed(base: &[u8], frames: &Frames) -> Vec<u8> {
+fn replay(base: &[u8], frames: &Frames) -> Vec<u8> {
     let mut image = base.to_vec();
-    for (page, data) in frames.pages.iter().zip(frames.data.chunks_exact(PAGE)) {
+    for (page, data) in frames.pages.iter().zip(frames.data.chunks_exact(PAGE_SIZE)) {
         chain::put(&mut image, *page, data).unwrap();
     }
     image
 }
 
-fn add(site: &Site, history: &mut History, text: &str) -> Timestamp {
-    site.tick();
-    site.run(&format!("INSERT INTO t (a) VALUES ('{text}')"));
-    history.note(site.frames_in_log(), history.now());
+fn add(fixture: &HistoryFixture, history: &mut History, text: &str) -> Timestamp {
+    fixture.tick();
+    fixture.run(&format!("INSERT INTO t (a) VALUES ('{text}')"));
+    history.note_commit(fixture.frames_in_log(), history.now());
     history.last().unwrap()
 }
 
-impl Site {
+impl HistoryFixture {
     /// How many frames the log has that are of its generation.
     fn frames_in_log(&self) -> i32 {
         let log = self.log();
-        i32::try_from(log.committed(&log.start(), ALL).unwrap().end.frames).unwrap()
+        i32::try_from(log.read_committed(&log.start(), ALL_FRAMES).unwrap().end.frames).unwrap()
     }
 
     fn at(&self, history: &History, at: Timestamp) -> Vec<String> {
-        let image = history.at(at).unwrap().unwrap();
+        let image = history.image_at(at).unwrap().unwrap();
         assert!(image.at <= at);
         let rows = Self::rows(&image.bytes).into_iter();
         rows.map(|(_, text)| text).collect()
@@ -149,184 +149,184 @@ impl Site {
 
 #[test]
 fn every_commit_can_be_gone_back_to() {
-    let site = Site::new(1 << 30);
-    let mut history = site.history();
-    history.take(&mut site.connection.borrow_mut()).unwrap();
+    let fixture = HistoryFixture::new(1 << 30);
+    let mut history = fixture.history();
+    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
     let mut made = Vec::new();
     for round in 0..20 {
-        made.push(add(&site, &mut history, &round.to_string()));
+        made.push(add(&fixture, &mut history, &round.to_string()));
         match round % 5 {
-            1 => history.take(&mut site.connection.borrow_mut()).unwrap(),
+            1 => history.record_log(&mut fixture.connection.borrow_mut()).unwrap(),
             2 => {
-                history.take(&mut site.connection.borrow_mut()).unwrap();
-                site.copy_log("PASSIVE");
-                history.copied(true, 0);
+                history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+                fixture.copy_log("PASSIVE");
+                history.note_checkpoint(true, 0);
             }
             3 => {
-                history.take(&mut site.connection.borrow_mut()).unwrap();
-                site.copy_log("TRUNCATE");
-                history.copied(true, 0);
-                history.seal().unwrap();
-                history = site.history();
+                history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+                fixture.copy_log("TRUNCATE");
+                history.note_checkpoint(true, 0);
+                history.append_seal().unwrap();
+                history = fixture.history();
                 assert!(history.chain.is_some(), "{round}: it was sealed");
             }
             _ => {}
         }
     }
-    history.take(&mut site.connection.borrow_mut()).unwrap();
-    assert_eq!(chain::numbers(&site.dir).unwrap(), [1], "one chain has all");
+    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    assert_eq!(chain::list_numbers(&fixture.dir).unwrap(), [1], "one chain has all");
     for (round, at) in made.iter().enumerate() {
         let expected: Vec<_> = (0..=round).map(|n| n.to_string()).collect();
-        assert_eq!(site.at(&history, *at), expected);
+        assert_eq!(fixture.at(&history, *at), expected);
     }
-    let past = history.past(None, 5).unwrap();
+    let past = history.list_moments(None, 5).unwrap();
     assert_eq!(
         past.moments,
         made.iter().rev().take(5).copied().collect::<Vec<_>>()
     );
-    assert!(past.more);
-    let past = history.past(Some(made[3]), 100).unwrap();
+    assert!(past.has_more);
+    let past = history.list_moments(Some(made[3]), 100).unwrap();
     assert_eq!(past.moments[..3], [made[2], made[1], made[0]]);
-    assert_eq!((past.newest, past.more), (made.last().copied(), false));
+    assert_eq!((past.newest, past.has_more), (made.last().copied(), false));
     assert!(past.oldest < Some(made[0]));
-    assert!(history.at(Timestamp(0)).unwrap().is_none());
+    assert!(history.image_at(Timestamp(0)).unwrap().is_none());
 }
 
 #[test]
 fn a_crash_blurs_what_was_not_taken_and_loses_nothing_else() {
-    let site = Site::new(1 << 30);
-    let mut history = site.history();
-    history.take(&mut site.connection.borrow_mut()).unwrap();
-    let first = add(&site, &mut history, "first");
-    history.take(&mut site.connection.borrow_mut()).unwrap();
-    let lost = add(&site, &mut history, "second");
-    add(&site, &mut history, "third");
+    let fixture = HistoryFixture::new(1 << 30);
+    let mut history = fixture.history();
+    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    let first = add(&fixture, &mut history, "first");
+    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    let lost = add(&fixture, &mut history, "second");
+    add(&fixture, &mut history, "third");
     // Another process goes on, before the two are taken.
     drop(history);
-    site.tick();
-    let mut history = site.history();
-    history.take(&mut site.connection.borrow_mut()).unwrap();
+    fixture.tick();
+    let mut history = fixture.history();
+    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
     assert_eq!(
-        chain::numbers(&site.dir).unwrap(),
+        chain::list_numbers(&fixture.dir).unwrap(),
         [1],
         "the log shows that it follows"
     );
     assert_eq!(
-        site.at(&history, lost),
+        fixture.at(&history, lost),
         ["first"],
         "never something between"
     );
-    assert_eq!(site.at(&history, first), ["first"]);
+    assert_eq!(fixture.at(&history, first), ["first"]);
     let newest = history.last().unwrap();
     assert_eq!(newest, history.now());
-    assert_eq!(site.at(&history, newest), ["first", "second", "third"]);
+    assert_eq!(fixture.at(&history, newest), ["first", "second", "third"]);
 }
 
 #[test]
 fn where_the_log_does_not_follow_another_chain_begins() {
-    type Meanwhile = fn(&Site);
+    type Meanwhile = fn(&HistoryFixture);
     let cases: [(&str, Meanwhile, usize); 5] = [
         ("nothing", |_| {}, 1),
         (
             "begun anew once",
-            |site| {
-                site.copy_log("PASSIVE");
-                site.run("INSERT INTO t (a) VALUES ('next')");
+            |fixture| {
+                fixture.copy_log("PASSIVE");
+                fixture.run("INSERT INTO t (a) VALUES ('next')");
             },
             1,
         ),
         (
             "begun anew twice",
-            |site| {
+            |fixture| {
                 for _ in 0..2 {
-                    site.copy_log("PASSIVE");
-                    site.run("INSERT INTO t (a) VALUES ('next')");
+                    fixture.copy_log("PASSIVE");
+                    fixture.run("INSERT INTO t (a) VALUES ('next')");
                 }
             },
             2,
         ),
-        ("cut", |site| site.copy_log("TRUNCATE"), 2),
+        ("cut", |fixture| fixture.copy_log("TRUNCATE"), 2),
         (
             "copied unseen, and begun anew once",
-            |site| {
-                site.run("CREATE TABLE unseen (a)");
-                site.copy_log("PASSIVE");
-                site.run("INSERT INTO t (a) VALUES ('next')");
+            |fixture| {
+                fixture.run("CREATE TABLE unseen (a)");
+                fixture.copy_log("PASSIVE");
+                fixture.run("INSERT INTO t (a) VALUES ('next')");
             },
             2,
         ),
     ];
     for (what, meanwhile, chains) in cases {
-        let site = Site::new(1 << 30);
-        let mut history = site.history();
-        history.take(&mut site.connection.borrow_mut()).unwrap();
-        let first = add(&site, &mut history, "first");
-        history.take(&mut site.connection.borrow_mut()).unwrap();
+        let fixture = HistoryFixture::new(1 << 30);
+        let mut history = fixture.history();
+        history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+        let first = add(&fixture, &mut history, "first");
+        history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
         drop(history);
-        meanwhile(&site);
-        site.tick();
-        let mut history = site.history();
-        history.take(&mut site.connection.borrow_mut()).unwrap();
-        let numbers = chain::numbers(&site.dir).unwrap();
+        meanwhile(&fixture);
+        fixture.tick();
+        let mut history = fixture.history();
+        history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+        let numbers = chain::list_numbers(&fixture.dir).unwrap();
         assert_eq!(numbers.len(), chains, "{what}");
-        assert_eq!(site.at(&history, first), ["first"], "{what}");
+        assert_eq!(fixture.at(&history, first), ["first"], "{what}");
         let rows = "SELECT count(*) FROM t";
-        let rows = site
+        let rows = fixture
             .connection
             .borrow()
             .query_row(rows, [], |row| row.get::<_, isize>(0));
-        let now = site.at(&history, history.now());
+        let now = fixture.at(&history, history.now());
         assert_eq!(now.len(), rows.unwrap().unsigned_abs(), "{what}");
     }
 }
 
 #[test]
 fn a_file_that_somebody_else_has_changed_is_not_gone_on_with() {
-    let site = Site::new(1 << 30);
-    let mut history = site.history();
-    history.take(&mut site.connection.borrow_mut()).unwrap();
-    let first = add(&site, &mut history, "first");
-    history.take(&mut site.connection.borrow_mut()).unwrap();
-    site.copy_log("TRUNCATE");
-    history.copied(true, 0);
-    history.seal().unwrap();
-    site.run("INSERT INTO t (a) VALUES ('theirs')");
-    site.copy_log("TRUNCATE");
-    site.tick();
-    let mut history = site.history();
+    let fixture = HistoryFixture::new(1 << 30);
+    let mut history = fixture.history();
+    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    let first = add(&fixture, &mut history, "first");
+    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    fixture.copy_log("TRUNCATE");
+    history.note_checkpoint(true, 0);
+    history.append_seal().unwrap();
+    fixture.run("INSERT INTO t (a) VALUES ('theirs')");
+    fixture.copy_log("TRUNCATE");
+    fixture.tick();
+    let mut history = fixture.history();
     assert!(history.chain.is_none());
-    history.take(&mut site.connection.borrow_mut()).unwrap();
-    assert_eq!(site.at(&history, first), ["first"]);
-    assert_eq!(site.at(&history, history.now()), ["first", "theirs"]);
+    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    assert_eq!(fixture.at(&history, first), ["first"]);
+    assert_eq!(fixture.at(&history, history.now()), ["first", "theirs"]);
 }
 
 #[test]
 fn a_copy_of_the_log_that_was_given_up_may_have_been_complete() {
-    let site = Site::new(1 << 30);
-    let mut history = site.history();
-    history.take(&mut site.connection.borrow_mut()).unwrap();
-    add(&site, &mut history, "first");
-    history.take(&mut site.connection.borrow_mut()).unwrap();
-    site.copy_log("PASSIVE");
-    history.copied(false, site.frames());
+    let fixture = HistoryFixture::new(1 << 30);
+    let mut history = fixture.history();
+    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    add(&fixture, &mut history, "first");
+    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    fixture.copy_log("PASSIVE");
+    history.note_checkpoint(false, fixture.frames());
     // SQLite begins the log anew, and two commits are in it before it is looked at.
-    let second = add(&site, &mut history, "second");
-    add(&site, &mut history, "third");
-    history.take(&mut site.connection.borrow_mut()).unwrap();
-    assert_eq!(chain::numbers(&site.dir).unwrap(), [1]);
-    assert_eq!(site.at(&history, second), ["first", "second"]);
+    let second = add(&fixture, &mut history, "second");
+    add(&fixture, &mut history, "third");
+    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    assert_eq!(chain::list_numbers(&fixture.dir).unwrap(), [1]);
+    assert_eq!(fixture.at(&history, second), ["first", "second"]);
 }
 
 #[test]
 fn a_torn_end_of_a_chain_is_taken_again() {
     for keep in [0, 1, 60, 75, 76, 77, 107, 108, 120] {
-        let site = Site::new(1 << 30);
-        let mut history = site.history();
-        history.take(&mut site.connection.borrow_mut()).unwrap();
+        let fixture = HistoryFixture::new(1 << 30);
+        let mut history = fixture.history();
+        history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
         let before = history.chain.as_ref().unwrap().end;
-        add(&site, &mut history, "first");
-        history.take(&mut site.connection.borrow_mut()).unwrap();
-        let path = site.directory.path().join("0000000001.history");
+        add(&fixture, &mut history, "first");
+        history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+        let path = fixture.directory.path().join("0000000001.history");
         let mut bytes = fs::read(&path).unwrap();
         // The length came to the disk, and not all of what it is the length of.
         for byte in bytes
@@ -337,26 +337,26 @@ fn a_torn_end_of_a_chain_is_taken_again() {
         }
         fs::write(&path, bytes).unwrap();
         drop(history);
-        site.tick();
-        let mut history = site.history();
+        fixture.tick();
+        let mut history = fixture.history();
         assert_eq!(history.chain.as_ref().unwrap().end, before, "{keep}");
-        history.take(&mut site.connection.borrow_mut()).unwrap();
-        assert_eq!(site.at(&history, history.now()), ["first"], "{keep}");
-        assert_eq!(verify(&site.dir).unwrap(), Verified::default());
+        history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+        assert_eq!(fixture.at(&history, history.now()), ["first"], "{keep}");
+        assert_eq!(verify(&fixture.dir).unwrap(), HistoryFindings::default());
     }
 }
 
 #[test]
 fn a_damaged_chain_is_found_and_never_believed() {
-    let site = Site::new(1 << 30);
-    let mut history = site.history();
-    history.take(&mut site.connection.borrow_mut()).unwrap();
+    let fixture = HistoryFixture::new(1 << 30);
+    let mut history = fixture.history();
+    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
     let mut made = Vec::new();
     for round in 0..3 {
-        made.push(add(&site, &mut history, &round.to_string()));
-        history.take(&mut site.connection.borrow_mut()).unwrap();
+        made.push(add(&fixture, &mut history, &round.to_string()));
+        history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
     }
-    let path = site.directory.path().join("0000000001.history");
+    let path = fixture.directory.path().join("0000000001.history");
     let bytes = fs::read(&path).unwrap();
     let last = history.chain.as_ref().unwrap().end;
     assert_eq!(last, bytes.len() as u64);
@@ -366,8 +366,8 @@ fn a_damaged_chain_is_found_and_never_believed() {
         fs::write(&path, changed).unwrap();
         for (round, at) in made.iter().enumerate() {
             // An error, an earlier moment, or the truth.
-            if let Ok(Some(image)) = history.at(*at) {
-                let rows = Site::rows(&image.bytes).len();
+            if let Ok(Some(image)) = history.image_at(*at) {
+                let rows = HistoryFixture::rows(&image.bytes).len();
                 let known = made.iter().position(|known| *known == image.at);
                 let expected = known.map_or(0, |known| known + 1);
                 assert_eq!(rows, expected, "byte {place}, round {round}");
@@ -378,18 +378,18 @@ fn a_damaged_chain_is_found_and_never_believed() {
 
 #[test]
 fn a_clock_that_is_set_back_confuses_nobody() {
-    let site = Site::new(1 << 30);
-    let mut history = site.history();
-    history.take(&mut site.connection.borrow_mut()).unwrap();
-    let first = add(&site, &mut history, "first");
+    let fixture = HistoryFixture::new(1 << 30);
+    let mut history = fixture.history();
+    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    let first = add(&fixture, &mut history, "first");
     let back = |millis: i64| Timestamp(first.0 - millis);
-    assert_eq!(history.next(back(5)), first, "a little: it stands still");
-    assert_eq!(history.next(back(SET_BACK + 1)), back(SET_BACK + 1));
+    assert_eq!(history.commit_time(back(5)), first, "a little: it stands still");
+    assert_eq!(history.commit_time(back(MAX_CLOCK_SETBACK_MILLIS + 1)), back(MAX_CLOCK_SETBACK_MILLIS + 1));
     // Two commits at one time can only be told apart where somebody asks for it.
-    history.seen = 0;
-    history.note(site.frames_in_log(), first);
+    history.frames_seen = 0;
+    history.note_commit(fixture.frames_in_log(), first);
     assert_eq!(history.last(), Some(first));
-    history.seen = 0;
-    history.note_apart(site.frames_in_log());
+    history.frames_seen = 0;
+    history.note_distinct_commit(fixture.frames_in_log());
     assert_eq!(history.last(), Some(Timestamp(first.0 + 1)));
 }

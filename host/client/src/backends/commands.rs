@@ -1,0 +1,130 @@
+//! Work of `svc backend`, a function for each command.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::views::{details_text, dry_run_text, warnings};
+use super::{ProjectArgs, read_script};
+use crate::error::{Failure, Result};
+use crate::output::{member_text, shell_word};
+use crate::params::parse_params;
+use crate::source::STDIN;
+use crate::{endpoints, confirm, result_table};
+
+pub(super) async fn show(args: &ProjectArgs) -> Result<()> {
+    let at = args.find().await?;
+    let detail = at.api.call(&endpoints::BACKEND, &at.path_parts()).send().await?;
+    args.output().print_answer(&detail, &details_text(&detail))
+}
+
+pub(super) async fn create(file: &Path, realtime: bool, args: &ProjectArgs) -> Result<()> {
+    let ddl = read_script(file)?;
+    let at = args.find().await?;
+    let body = json!({ "ddl": ddl, "realtime": realtime.then_some(true) });
+    let made = at.send(&endpoints::CREATE_BACKEND, body).await;
+    let made = made.map_err(|failure| with_script_file(failure, file))?;
+    args.output().print_answer(&made, &details_text(&made))
+}
+
+pub(super) async fn migrate(
+    file: &Path,
+    dry_run: bool,
+    note: Option<String>,
+    args: &ProjectArgs,
+) -> Result<()> {
+    let ddl = read_script(file)?;
+    let at = args.find().await?;
+    let note = note.filter(|_| !dry_run);
+    let asked = at.api.call(&endpoints::UPDATE_BACKEND, &at.path_parts());
+    let asked = asked.query("dry_run", dry_run.then_some(true));
+    let done = asked
+        .body(json!({ "ddl": ddl, "note": note }))
+        .send()
+        .await;
+    let done = done.map_err(|failure| with_script_file(failure, file))?;
+    let text = match dry_run {
+        true => dry_run_text(&done),
+        false => format!(
+            "{} as migration {}",
+            member_text(&done, "status"),
+            member_text(&done, "version")
+        ),
+    };
+    args.output().print_answer(&done, &[text, warnings(&done)].join("\n"))
+}
+
+/// Names the file of a script that the server refused.
+fn with_script_file(failure: Failure, file: &Path) -> Failure {
+    match file.as_os_str() == STDIN {
+        true => failure,
+        false => failure.with_file(file),
+    }
+}
+
+pub(super) async fn query(
+    sql: String,
+    given: &[String],
+    page: Option<String>,
+    args: &ProjectArgs,
+) -> Result<()> {
+    let sql = match sql.as_str() {
+        STDIN => read_script(Path::new(STDIN))?,
+        _ => sql,
+    };
+    let body = json!({ "sql": sql, "params": parse_params(given)? });
+    let at = args.find().await?;
+    let page = at.page(page).await?;
+    let asked = at.api.call(&endpoints::QUERY, &[&page]);
+    let result = asked.body(body).send().await?;
+    result_table::print(args.output(), &result)
+}
+
+/// Switches a member of the backend, which people know by a name.
+pub(super) async fn switch(member: &str, name: &str, state: &str, args: &ProjectArgs) -> Result<()> {
+    let at = args.find().await?;
+    let body = json!({ member: state == "on" });
+    let changed = at.send(&endpoints::UPDATE_BACKEND, body).await?;
+    args.output().print_answer(&changed, &format!("{name} are {state}"))
+}
+
+pub(super) async fn history(limit: u32, before: Option<String>, args: &ProjectArgs) -> Result<()> {
+    let at = args.find().await?;
+    let asked = at.api.call(&endpoints::HISTORY, &at.path_parts());
+    let asked = asked.query("limit", Some(limit)).query("before", before);
+    let history = asked.send().await?;
+    if let Some(next) = history["next_before"].as_str() {
+        args.output()
+            .print_note(&format!("There are more: --before {}", shell_word(next)));
+    }
+    let moments = history["moments"].as_array().into_iter().flatten();
+    let moments: Vec<_> = moments.map(|moment| member_text(moment, "at")).collect();
+    args.output().print_answer(&history, &moments.join("\n"))
+}
+
+pub(super) async fn restore(moment: &str, yes: bool, args: &ProjectArgs) -> Result<()> {
+    let at = args.find().await?;
+    let name = &at.project.name;
+    let what = format!("Make every row of `{name}` what it was at {moment}");
+    confirm(args.output(), yes, &at.api, &what)?;
+    let restored = at.send(&endpoints::RESTORE, json!({ "at": moment })).await?;
+    let text = format!(
+        "restored to {}\nto undo this: svc backend restore {}",
+        member_text(&restored, "restored_to"),
+        shell_word(&member_text(&restored, "previous"))
+    );
+    args.output().print_answer(&restored, &text)
+}
+
+pub(super) async fn delete(yes: bool, args: &ProjectArgs) -> Result<()> {
+    let at = args.find().await?;
+    let what = format!("Delete the database of `{}`", at.project.name);
+    confirm(args.output(), yes, &at.api, &what)?;
+    at.api
+        .call(&endpoints::DELETE_BACKEND, &at.path_parts())
+        .send()
+        .await?;
+    let document = json!({ "project": at.project.id, "deleted": true });
+    let text = format!("deleted the database of {}", at.project.host_label);
+    args.output().print_answer(&document, &text)
+}

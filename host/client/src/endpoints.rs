@@ -1,0 +1,173 @@
+//! Requests that the client sends: all of them, so that a test holds them against the description of the API.
+
+use http::Method;
+use serde_json::Value;
+
+use super::responses::{self, ResponseRules};
+
+/// How many schemas of a description are looked at for one member; a description may lead in circles.
+const MAX_SCHEMAS: usize = 10_000;
+
+/// A kind of request.
+#[derive(Debug)]
+pub struct Endpoint {
+    /// Method of the request.
+    pub method: Method,
+    /// Path of the request, as the description has it.
+    pub path: &'static str,
+    /// The parameters of the query that the client may send.
+    pub query: &'static [&'static str],
+    /// The members of the body that the client may send; those of a list's entries as `list.member`.
+    pub body: &'static [&'static str],
+    /// Whether it makes something, and takes a key under which its answer is kept.
+    pub creates: bool,
+    /// Whether sending it again does no harm.
+    pub repeatable: bool,
+    /// Bounds of its answer.
+    pub(super) response_rules: ResponseRules,
+}
+
+macro_rules! endpoints {
+    ($($(#[$doc:meta])* $name:ident: $method:ident $path:literal [$($query:literal)*] {$($body:literal)*} $($kind:ident)? => $answer:ident;)+) => {
+        $($(#[$doc])* pub static $name: Endpoint = Endpoint {
+            method: Method::$method,
+            path: $path,
+            query: &[$($query),*],
+            body: &[$($body),*],
+            creates: endpoints!(@creates $($kind)?),
+            repeatable: endpoints!(@repeatable $method $($kind)?),
+            response_rules: responses::$answer,
+        };)+
+
+        /// Every kind of request.
+        pub static ALL: &[&Endpoint] = &[$(&$name),+];
+    };
+    (@creates creates) => { true };
+    (@creates $($other:ident)?) => { false };
+    (@repeatable POST once) => { false };
+    (@repeatable $($other:ident)+) => { true };
+}
+
+endpoints! {
+    /// Publishes a quick share.
+    DEPLOY: POST "/api/v1/deploy" [] {"content" "type" "name" "title" "expires_in" "one_time" "password"} creates => SHARE;
+    /// Deletes a quick share.
+    DELETE_SHARE: DELETE "/api/v1/deploy/{id}" [] {} => NOTHING;
+    /// Moves a quick share into a project.
+    CLAIM: POST "/api/v1/projects/{id}/frontends/claim" [] {"id" "delete_token"} once => FRONTEND;
+    /// Lists projects.
+    PROJECTS: GET "/api/v1/projects" ["workspace"] {} => PROJECTS;
+    /// Makes a project.
+    CREATE_PROJECT: POST "/api/v1/projects" [] {"name" "description" "ttl_seconds" "workspace"} creates => PROJECT;
+    /// Reads a project.
+    PROJECT: GET "/api/v1/projects/{id}" [] {} => PROJECT;
+    /// Changes a project.
+    UPDATE_PROJECT: PATCH "/api/v1/projects/{id}" [] {"name" "description" "home"} => PROJECT;
+    /// Deletes a project.
+    DELETE_PROJECT: DELETE "/api/v1/projects/{id}" [] {} => NOTHING;
+    /// Lists frontends.
+    FRONTENDS: GET "/api/v1/projects/{id}/frontends" [] {} => FRONTENDS;
+    /// Makes a frontend.
+    CREATE_FRONTEND: POST "/api/v1/projects/{id}/frontends" [] {"type" "content" "requested_slug" "title"} creates => FRONTEND;
+    /// Reads a frontend.
+    FRONTEND: GET "/api/v1/projects/{id}/frontends/{target}" [] {} => FRONTEND;
+    /// Deletes a frontend.
+    DELETE_FRONTEND: DELETE "/api/v1/projects/{id}/frontends/{target}" [] {} => NOTHING;
+    /// Reads a source.
+    CONTENT: GET "/api/v1/projects/{id}/frontends/{target}/content" ["revision_id"] {} => SOURCE;
+    /// Lists revisions.
+    REVISIONS: GET "/api/v1/projects/{id}/frontends/{target}/revisions" ["limit" "cursor"] {} => REVISIONS;
+    /// Makes a draft.
+    CREATE_REVISION: POST "/api/v1/projects/{id}/frontends/{target}/revisions" [] {"base_revision_id" "content" "title" "message"} creates => DRAFT;
+    /// Reads a revision.
+    REVISION: GET "/api/v1/projects/{id}/frontends/{target}/revisions/{revision_id}" [] {} => REVISION;
+    /// Makes a draft live.
+    PROMOTE: POST "/api/v1/projects/{id}/frontends/{target}/promote" [] {"revision_id" "expected_active_revision_id" "message"} once => RELEASE;
+    /// Makes live what was live before.
+    ROLLBACK: POST "/api/v1/projects/{id}/frontends/{target}/rollback" [] {"revision_id" "expected_active_revision_id" "message"} once => RELEASE;
+    /// Lists releases.
+    RELEASES: GET "/api/v1/projects/{id}/frontends/{target}/releases" [] {} => RELEASES;
+    /// Reads a backend.
+    BACKEND: GET "/api/v1/projects/{id}/backend" [] {} => BACKEND;
+    /// Makes a backend.
+    CREATE_BACKEND: POST "/api/v1/projects/{id}/backend" [] {"ddl" "realtime"} creates => BACKEND;
+    /// Migrates a backend, or switches its rooms or its tools.
+    UPDATE_BACKEND: PATCH "/api/v1/projects/{id}/backend" ["dry_run"] {"ddl" "note" "realtime" "agents"} => BACKEND;
+    /// Deletes a backend.
+    DELETE_BACKEND: DELETE "/api/v1/projects/{id}/backend" [] {} => NOTHING;
+    /// Defines actions.
+    DEFINE_ACTIONS: PUT "/api/v1/projects/{id}/backend/actions" ["dry_run"] {"actions" "actions.name" "actions.sql" "actions.note"} => BACKEND;
+    /// Lists moments.
+    HISTORY: GET "/api/v1/projects/{id}/backend/history" ["limit" "before"] {} => MOMENTS;
+    /// Makes the rows what they were.
+    RESTORE: POST "/api/v1/projects/{id}/backend/restore" [] {"at"} once => RESTORED;
+    /// Copies the database.
+    EXPORT: GET "/api/v1/projects/{id}/backend/export" [] {} => NOTHING;
+    /// Calls an action.
+    OP: POST "/{slug}/api/op" [] {"action" "params"} once => ROWS;
+    /// Runs the owner's SQL.
+    QUERY: POST "/{slug}/api/query" [] {"sql" "params"} once => ROWS;
+    /// Describes the API.
+    DESCRIPTION: GET "/api/v1/openapi.json" [] {} => DESCRIPTION;
+}
+
+/// Lists the parts of a request that a server does not know, by its own description: the operation, or some of these
+/// parameters and members.
+#[must_use]
+pub fn unknown_parts(description: &Value, call: &Endpoint, query: &[&str], body: &[&str]) -> Vec<String> {
+    let Endpoint { method, path, .. } = call;
+    let operation = &description["paths"][path][method.as_str().to_lowercase()];
+    if operation.is_null() {
+        return vec![format!("`{method} {path}`")];
+    }
+    let parameters = operation["parameters"].as_array();
+    let parameters = |name: &str| {
+        let mut known = parameters.into_iter().flatten();
+        known.any(|known| known["in"] == "query" && known["name"] == name)
+    };
+    let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+    let query = query.iter().filter(|name| !parameters(name));
+    let body = body.iter().filter(|path| !schema_has(description, schema, path));
+    let of = |name: &&str| format!("`{name}` of `{method} {path}`");
+    query.chain(body).map(of).collect()
+}
+
+/// Whether a schema has a member, through references, choices and lists.
+fn schema_has(description: &Value, schema: &Value, path: &str) -> bool {
+    let mut open = vec![(schema, path)];
+    for _ in 0..MAX_SCHEMAS {
+        let Some((schema, path)) = open.pop() else {
+            return false;
+        };
+        if let Some(reference) = schema["$ref"].as_str() {
+            let place = reference.trim_start_matches('#');
+            open.extend(description.pointer(place).map(|schema| (schema, path)));
+        }
+        let choices = ["oneOf", "anyOf", "allOf"].into_iter();
+        let choices = choices.filter_map(|kind| schema[kind].as_array()).flatten();
+        open.extend(choices.map(|choice| (choice, path)));
+        let (name, rest) = path.split_once('.').unwrap_or((path, ""));
+        let member = &schema["properties"][name];
+        match rest {
+            "" if !member.is_null() => return true,
+            "" => {}
+            rest => open.push((&member["items"], rest)),
+        }
+    }
+    // A server that leads in circles is not told to be too old.
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_description_that_leads_in_circles_is_left() {
+        let description = json!({ "a": { "oneOf": [{ "$ref": "#/a" }, { "$ref": "#/a" }] } });
+        assert!(schema_has(&description, &json!({ "$ref": "#/a" }), "name"));
+        assert!(!schema_has(&description, &json!({ "$ref": "#/b" }), "name"));
+    }
+}

@@ -1,0 +1,101 @@
+//! Waiting until files are saved, by looking at them: it works on every file system, and with editors that replace a file.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How often is looked.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// The most files of a folder that are looked at.
+const MAX_FILES: usize = 10_000;
+/// Folders that hold nothing that is published.
+const SKIPPED_FOLDERS: [&str; 2] = ["node_modules", "target"];
+
+/// Mark that tells whether a file was written.
+type FileStamp = (u64, u64, i64, i64);
+
+/// Files that are watched.
+#[derive(Debug)]
+pub(super) struct FileWatcher {
+    roots: Vec<PathBuf>,
+    seen: BTreeMap<PathBuf, FileStamp>,
+}
+
+impl FileWatcher {
+    /// Watches files, and folders with all that is in them.
+    pub(super) fn new(roots: Vec<PathBuf>) -> Self {
+        let seen = stamps(&roots);
+        Self { roots, seen }
+    }
+
+    /// Waits until something was saved, and nothing is being saved any more.
+    pub(super) async fn wait_for_change(&mut self) {
+        let before = self.seen.clone();
+        loop {
+            tokio::time::sleep(POLL_INTERVAL).await;
+            let now = stamps(&self.roots);
+            let still = now == self.seen;
+            self.seen = now;
+            if still && self.seen != before {
+                return;
+            }
+        }
+    }
+}
+
+fn stamps(roots: &[PathBuf]) -> BTreeMap<PathBuf, FileStamp> {
+    let mut stamps = BTreeMap::new();
+    let mut open = roots.to_vec();
+    while let Some(path) = open.pop() {
+        let Ok(found) = std::fs::metadata(&path) else {
+            continue;
+        };
+        if found.is_dir() {
+            let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
+            open.extend(
+                entries
+                    .map(|entry| entry.path())
+                    .filter(|path| is_watched(path)),
+            );
+        } else if stamps.len() < MAX_FILES {
+            let stamp = (found.ino(), found.len(), found.mtime(), found.mtime_nsec());
+            stamps.insert(path, stamp);
+        }
+    }
+    stamps
+}
+
+fn is_watched(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let link = path
+        .symlink_metadata()
+        .is_ok_and(|found| found.is_symlink());
+    // What editors and version control keep beside what is published; a link may lead round in a circle.
+    !name.starts_with('.') && !name.ends_with('~') && !SKIPPED_FOLDERS.contains(&name.as_ref()) && !link
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_save_is_seen_however_the_editor_saves() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.md");
+        std::fs::write(&file, "one").unwrap();
+        let mut watching = FileWatcher::new(vec![folder.path().to_owned()]);
+        std::fs::write(&file, "two!").unwrap();
+        watching.wait_for_change().await;
+        // Written beside it, and renamed over it, with the same length.
+        let new = folder.path().join(".a.md.new");
+        std::fs::write(&new, "thr!").unwrap();
+        std::fs::rename(&new, &file).unwrap();
+        watching.wait_for_change().await;
+        std::fs::remove_file(&file).unwrap();
+        watching.wait_for_change().await;
+        std::fs::create_dir(folder.path().join("below")).unwrap();
+        std::fs::write(folder.path().join("below/b.md"), "").unwrap();
+        watching.wait_for_change().await;
+    }
+}

@@ -1,0 +1,76 @@
+//! `svc dev` in a folder without a manifest: writes one, for the pages that are there.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::{MANIFEST_FILE, Manifest, PageEntry};
+use crate::error::{Failure, Result};
+use crate::files::Directory;
+use crate::source::slug_of;
+use svc_base::names::PROJECT;
+use svc_sources::ContentType;
+
+/// The most pages that a manifest begins with.
+const MAX_PAGES: usize = 50;
+/// The page of a folder that has none.
+const FIRST_PAGE: (&str, &str) = (
+    "home.md",
+    "# Hello\n\nThis page is `home.md`. Change the file, and the page changes.\n",
+);
+
+/// Writes a manifest with the pages of a folder, and a first page where there is none; returns the names of the files.
+///
+/// # Errors
+/// When something is there already, or cannot be written.
+pub(super) fn write_first_manifest(folder: &Directory, path: &Path) -> Result<Vec<PathBuf>> {
+    let mut written = Vec::new();
+    let mut pages = page_entries(folder)?;
+    if pages.is_empty() {
+        let (name, text) = FIRST_PAGE;
+        folder.write(Path::new(name), text.as_bytes(), false)?;
+        pages.insert("home".to_owned(), PageEntry::File(name.into()));
+        written.push(name.into());
+    }
+    let home = ["home", "index"]
+        .into_iter()
+        .find(|slug| pages.contains_key(*slug));
+    let manifest = Manifest {
+        project: project_name(path),
+        home: home.map(str::to_owned),
+        pages,
+        ..Manifest::default()
+    };
+    let text = toml::to_string(&manifest).map_err(|error| Failure::local(error.to_string()))?;
+    folder.write(Path::new(MANIFEST_FILE), text.as_bytes(), false)?;
+    written.push(MANIFEST_FILE.into());
+    Ok(written)
+}
+
+/// The files of a folder that are pages by their names, by the slugs that these make.
+fn page_entries(folder: &Directory) -> Result<BTreeMap<String, PageEntry>> {
+    let mut pages = BTreeMap::new();
+    for extension in ContentType::ALL.iter().flat_map(|kind| kind.extensions()) {
+        for file in folder.list(Path::new("."), extension)?.unwrap_or_default() {
+            let name = PathBuf::from(file.file_name().unwrap_or_default());
+            if let Some(slug) = slug_of(&name)
+                && pages.len() < MAX_PAGES
+                && name.to_str().is_some()
+                && folder.exists(&name).unwrap_or(false)
+            {
+                pages.entry(slug).or_insert(PageEntry::File(name));
+            }
+        }
+    }
+    Ok(pages)
+}
+
+/// Name of the project: the folder's.
+fn project_name(path: &Path) -> String {
+    let path = path.canonicalize().unwrap_or_default();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name: String = name.trim().chars().take(PROJECT).collect();
+    match name.is_empty() {
+        true => "My project".to_owned(),
+        false => name,
+    }
+}

@@ -1,0 +1,369 @@
+//! Answers of servers, read and judged as a stranger's: within a bound of bytes, and with every name by the rules that our server has.
+
+use http::header;
+use serde_json::Value;
+
+use super::output::short;
+use svc_base::names::{is_action_name, is_project_name, is_slug};
+
+/// Bytes of an answer about one thing.
+const SMALL_BYTES: usize = 1 << 20;
+/// Bytes of a list.
+const LIST_BYTES: usize = 8 << 20;
+/// Bytes of an answer that holds sources or rows: several times what a server gives unless its operator has raised the limit.
+const LARGE_BYTES: usize = 16 << 20;
+/// Bytes of a copy of a database, which goes to the disk and not into memory.
+pub(super) const MAX_EXPORT_BYTES: u64 = 1 << 30;
+/// Bytes of a problem, which lists what is wrong with a batch.
+pub(super) const MAX_PROBLEM_BYTES: usize = 1 << 20;
+/// How much of a value is quoted that is refused.
+const MAX_QUOTED_CHARACTERS: usize = 60;
+
+/// Bounds of an answer to a kind of request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ResponseRules {
+    /// The most bytes that are read into memory.
+    pub(super) max_bytes: usize,
+    /// Members that must be what a server of ours gives.
+    members: &'static [Member],
+}
+
+/// Member of a document, and the rule for its value.
+type Member = (&'static str, MemberRule);
+
+/// Rule for a value. A member may be absent or null everywhere; who needs it asks for it.
+#[derive(Clone, Copy, Debug)]
+enum MemberRule {
+    /// An identifier: letters, digits, `-` and `_`.
+    Id,
+    /// A slug, or the label of a host name.
+    Slug,
+    /// Name of an action.
+    Action,
+    /// Name of a project.
+    Project,
+    /// An address that a browser opens.
+    Url,
+    /// A time, or another position in a list to go on from.
+    Cursor,
+    /// A SHA-256 in hexadecimal.
+    Digest,
+    /// One word of a closed list: a type, a state.
+    Word,
+    /// A document with members of its own.
+    Document(&'static [Member]),
+    /// A list of such documents.
+    List(&'static [Member]),
+}
+
+impl ResponseRules {
+    const fn new(max_bytes: usize, members: &'static [Member]) -> Self {
+        Self { max_bytes, members }
+    }
+
+    /// Finds a value that breaks its rule: returns the member's path and the value, cut for a sentence.
+    pub(super) fn first_violation(&self, document: &Value) -> Option<(String, String)> {
+        first_violation(document, self.members)
+    }
+}
+
+const PROJECT_MEMBERS: &[Member] = &[
+    ("id", MemberRule::Id),
+    ("name", MemberRule::Project),
+    ("host_label", MemberRule::Slug),
+    ("home", MemberRule::Slug),
+    ("url", MemberRule::Url),
+    ("created_at", MemberRule::Cursor),
+    ("expires_at", MemberRule::Cursor),
+    ("members", MemberRule::List(FRONTEND_MEMBERS)),
+];
+const FRONTEND_MEMBERS: &[Member] = &[
+    ("id", MemberRule::Id),
+    ("slug", MemberRule::Slug),
+    ("url", MemberRule::Url),
+    ("type", MemberRule::Word),
+    ("state", MemberRule::Word),
+    ("content_sha256", MemberRule::Digest),
+    ("active_revision_id", MemberRule::Id),
+    ("created_at", MemberRule::Cursor),
+    ("updated_at", MemberRule::Cursor),
+];
+const REVISION_MEMBERS: &[Member] = &[
+    ("revision_id", MemberRule::Id),
+    ("content_sha256", MemberRule::Digest),
+    ("state", MemberRule::Word),
+    ("kind", MemberRule::Word),
+    ("created_at", MemberRule::Cursor),
+    ("promoted_at", MemberRule::Cursor),
+];
+const ACTION_MEMBERS: &[Member] = &[
+    ("name", MemberRule::Action),
+    ("kind", MemberRule::Word),
+    ("checksum", MemberRule::Digest),
+    ("created_at", MemberRule::Cursor),
+];
+const MIGRATION_MEMBERS: &[Member] = &[("checksum", MemberRule::Digest), ("applied_at", MemberRule::Cursor)];
+
+pub(super) const NOTHING: ResponseRules = ResponseRules::new(SMALL_BYTES, &[]);
+pub(super) const SHARE: ResponseRules = ResponseRules::new(
+    SMALL_BYTES,
+    &[
+        ("id", MemberRule::Id),
+        ("slug", MemberRule::Slug),
+        ("url", MemberRule::Url),
+        ("expires_at", MemberRule::Cursor),
+        ("delete_token", MemberRule::Id),
+    ],
+);
+pub(super) const PROJECTS: ResponseRules =
+    ResponseRules::new(LIST_BYTES, &[("projects", MemberRule::List(PROJECT_MEMBERS))]);
+pub(super) const PROJECT: ResponseRules = ResponseRules::new(LIST_BYTES, PROJECT_MEMBERS);
+pub(super) const FRONTENDS: ResponseRules =
+    ResponseRules::new(LIST_BYTES, &[("frontends", MemberRule::List(FRONTEND_MEMBERS))]);
+pub(super) const FRONTEND: ResponseRules = ResponseRules::new(SMALL_BYTES, FRONTEND_MEMBERS);
+pub(super) const SOURCE: ResponseRules = ResponseRules::new(
+    LARGE_BYTES,
+    &[
+        ("type", MemberRule::Word),
+        ("content_sha256", MemberRule::Digest),
+        ("revision_id", MemberRule::Id),
+    ],
+);
+pub(super) const REVISIONS: ResponseRules = ResponseRules::new(
+    LIST_BYTES,
+    &[
+        ("active_revision_id", MemberRule::Id),
+        ("revisions", MemberRule::List(REVISION_MEMBERS)),
+        ("next_cursor", MemberRule::Cursor),
+    ],
+);
+pub(super) const REVISION: ResponseRules = ResponseRules::new(SMALL_BYTES, REVISION_MEMBERS);
+pub(super) const DRAFT: ResponseRules = ResponseRules::new(
+    SMALL_BYTES,
+    &[
+        ("revision", MemberRule::Document(REVISION_MEMBERS)),
+        ("preview_url", MemberRule::Url),
+    ],
+);
+pub(super) const RELEASE: ResponseRules = ResponseRules::new(
+    SMALL_BYTES,
+    &[
+        ("frontend", MemberRule::Document(FRONTEND_MEMBERS)),
+        ("revision", MemberRule::Document(REVISION_MEMBERS)),
+    ],
+);
+pub(super) const RELEASES: ResponseRules = ResponseRules::new(
+    LIST_BYTES,
+    &[(
+        "releases",
+        MemberRule::List(&[
+            ("revision_id", MemberRule::Id),
+            ("kind", MemberRule::Word),
+            ("at", MemberRule::Cursor),
+        ]),
+    )],
+);
+pub(super) const BACKEND: ResponseRules = ResponseRules::new(
+    LARGE_BYTES,
+    &[
+        ("id", MemberRule::Id),
+        ("migrations", MemberRule::List(MIGRATION_MEMBERS)),
+        ("actions", MemberRule::List(ACTION_MEMBERS)),
+        ("checksum", MemberRule::Digest),
+        ("status", MemberRule::Word),
+        ("broken_actions", MemberRule::List(&[("name", MemberRule::Action)])),
+    ],
+);
+pub(super) const MOMENTS: ResponseRules = ResponseRules::new(
+    LIST_BYTES,
+    &[
+        ("moments", MemberRule::List(&[("at", MemberRule::Cursor)])),
+        ("oldest", MemberRule::Cursor),
+        ("newest", MemberRule::Cursor),
+        ("next_before", MemberRule::Cursor),
+    ],
+);
+pub(super) const RESTORED: ResponseRules = ResponseRules::new(
+    SMALL_BYTES,
+    &[("restored_to", MemberRule::Cursor), ("previous", MemberRule::Cursor)],
+);
+pub(super) const ROWS: ResponseRules = ResponseRules::new(LARGE_BYTES, &[]);
+pub(super) const DESCRIPTION: ResponseRules = ResponseRules::new(LIST_BYTES, &[]);
+
+impl MemberRule {
+    fn admits(self, value: &Value) -> bool {
+        let Some(text) = value.as_str() else {
+            return false;
+        };
+        let all = |most: usize, is: fn(u8) -> bool| {
+            (1..=most).contains(&text.len()) && text.bytes().all(is)
+        };
+        match self {
+            Self::Id => {
+                let begins = text.starts_with(|c: char| c.is_ascii_alphanumeric());
+                begins && all(128, |b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
+            }
+            Self::Slug => is_slug(text),
+            Self::Action => is_action_name(text),
+            Self::Project => is_project_name(text),
+            Self::Url => is_web_url(text),
+            Self::Cursor => all(128, |b| b.is_ascii_alphanumeric() || b"-_:.+=".contains(&b)),
+            Self::Digest => all(64, |b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) && text.len() == 64,
+            Self::Word => all(32, |b| {
+                b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_".contains(&b)
+            }),
+            Self::Document(_) | Self::List(_) => false,
+        }
+    }
+}
+
+/// Whether a text is an address that a browser opens, as the standard writes it: nothing in it ends a line or begins an option.
+fn is_web_url(text: &str) -> bool {
+    /// The longest address that every browser takes.
+    const MOST: usize = 2048;
+    let link = text.len() <= MOST && text.bytes().all(|b| b.is_ascii_graphic());
+    link && url::Url::parse(text)
+        .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+}
+
+fn first_violation(document: &Value, members: &[Member]) -> Option<(String, String)> {
+    members.iter().find_map(|(name, rule)| {
+        let value = document.get(name).filter(|value| !value.is_null())?;
+        let below = |(path, value): (String, String)| (format!("{name}.{path}"), value);
+        match (rule, value) {
+            (MemberRule::Document(members), Value::Object(_)) => first_violation(value, members).map(below),
+            (MemberRule::List(members), Value::Array(list)) => {
+                let mut list = list.iter();
+                list.find_map(|one| first_violation(one, members))
+                    .map(below)
+            }
+            (rule, value) if rule.admits(value) => None,
+            (_, value) => {
+                let text = value
+                    .as_str()
+                    .map_or_else(|| value.to_string(), str::to_owned);
+                Some(((*name).to_owned(), short(&text, MAX_QUOTED_CHARACTERS)))
+            }
+        }
+    })
+}
+
+/// Why a body was not read to its end.
+#[derive(Debug)]
+pub(super) enum BodyError {
+    /// It has more bytes than the bound.
+    TooLarge,
+    /// The connection broke.
+    Broken(reqwest::Error),
+}
+
+/// Reads the body of an answer into memory, if it has at most so many bytes.
+pub(super) async fn read_body(
+    mut response: reqwest::Response,
+    most: usize,
+) -> Result<Vec<u8>, BodyError> {
+    let mut bytes = Vec::new();
+    stream_body(&mut response, most as u64, |part| {
+        bytes.extend_from_slice(part);
+        Ok::<_, BodyError>(())
+    })
+    .await?;
+    Ok(bytes)
+}
+
+/// Hands the parts of a body on, as long as there are at most so many bytes; returns how many there were.
+pub(super) async fn stream_body<E: From<BodyError>>(
+    response: &mut reqwest::Response,
+    most: u64,
+    mut take: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<u64, E> {
+    let announced = response.headers().get(header::CONTENT_LENGTH);
+    let announced = announced.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|announced| announced > most) {
+        return Err(BodyError::TooLarge.into());
+    }
+    let mut read = 0;
+    while let Some(part) = response.chunk().await.map_err(BodyError::Broken)? {
+        read += part.len() as u64;
+        if read > most {
+            return Err(BodyError::TooLarge.into());
+        }
+        take(&part)?;
+    }
+    Ok(read)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_value_is_what_a_server_of_ours_gives_or_is_refused() {
+        let digest = "0".repeat(64);
+        for (rule, good, bad) in [
+            (
+                MemberRule::Id,
+                &["01a1fc28-c57b-71f4-90db-2871ff5bd43a", "svcd_0", "1"][..],
+                &["", "..", "a/b", "a b", "$(id)", "a\n", "ä", "-a"][..],
+            ),
+            (
+                MemberRule::Slug,
+                &["a", "a-b"],
+                &["", ".", "..", "A", "-a", "a/b"],
+            ),
+            (MemberRule::Action, &["a", "a_1"], &["", "_a", "A", "a-b", "../a"]),
+            (MemberRule::Project, &["Web shop", "日本"], &["", "  "]),
+            (
+                MemberRule::Url,
+                &["https://a.example/b", "http://a.localhost:8080/b?c#d"],
+                &[
+                    "",
+                    "file:///etc/passwd",
+                    "javascript:alert(1)",
+                    "--help",
+                    "https://",
+                    "http://a.example/\nrm",
+                    "http://a.example/\u{202e}",
+                    "http:// a",
+                ],
+            ),
+            (
+                MemberRule::Cursor,
+                &["2026-11-20T12:00:00.000Z", "17"],
+                &["", "$(id)", "a b", "a;b"],
+            ),
+            (MemberRule::Digest, &[digest.as_str()], &["0", "G", ""]),
+            (MemberRule::Word, &["markdown", "rolled_back"], &["", "A", "a/b"]),
+        ] {
+            for text in good {
+                assert!(rule.admits(&json!(text)), "{rule:?} {text}");
+            }
+            for text in bad {
+                assert!(!rule.admits(&json!(text)), "{rule:?} {text}");
+            }
+            for other in [json!(1), json!(true), json!([]), json!({})] {
+                assert!(!rule.admits(&other), "{rule:?} {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_refused_is_named_by_its_path() {
+        let list = |slug: Value| json!({ "frontends": [{ "slug": "a" }, { "slug": slug }] });
+        let found = |document: Value| FRONTENDS.first_violation(&document);
+        assert_eq!(found(list(json!("b"))), None);
+        assert_eq!(found(list(Value::Null)), None);
+        for (slug, quoted) in [
+            (json!("../x\u{1b}"), "../x\\u{1b}".to_owned()),
+            (json!(5), "5".to_owned()),
+            (json!("x".repeat(100)), format!("{}…", "x".repeat(60))),
+        ] {
+            let path = "frontends.slug".to_owned();
+            assert_eq!(found(list(slug)), Some((path, quoted)));
+        }
+        let no_list = found(json!({ "frontends": {} }));
+        assert_eq!(no_list, Some(("frontends".into(), "{}".into())));
+    }
+}

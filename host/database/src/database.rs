@@ -1,0 +1,338 @@
+//! An open database: one connection that writes, a few that read, and the queue between them and the lanes.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tokio::sync::oneshot;
+
+use super::batch::{BatchError, WriteRequest};
+use super::error::{RunError, internal};
+use super::group::{GROUP_MAX_BYTES, GROUP_MAX_WRITES, UnfinishedWrites, run_single_write, run_group};
+use super::connection::OpenSettings;
+use super::lanes::Lanes;
+use super::limits::{ResultLimits, QUEUE_TIMEOUT};
+use super::timing::{Lane, StatementTiming};
+use super::reader_pool::ReaderPool;
+use super::run::ResultJson;
+use super::schema;
+use super::fair_queue::JobOwner;
+use super::pending_write::PendingWrite;
+use super::writer::{Writer, WriterRegistry};
+use svc_base::ids::BackendId;
+use svc_base::sync::lock;
+use svc_base::turns::{self, Turn};
+
+/// How many writes of a database may wait.
+const MAX_WAITING: usize = 1024;
+
+/// An open database.
+#[derive(Debug)]
+pub struct Database {
+    pub(super) id: BackendId,
+    pub(super) settings: OpenSettings,
+    pub(super) limits: ResultLimits,
+    pub(super) lanes: Arc<Lanes>,
+    /// Owner of the work.
+    pub(super) owner: JobOwner,
+    pub(super) writers: WriterRegistry,
+    /// Weak reference to itself, for the jobs that it queues.
+    weak_self: Weak<Self>,
+    pub(super) readers: ReaderPool,
+    writes: Mutex<WriteQueue>,
+    writer: Mutex<Option<Writer>>,
+    /// Whether its history has yet to take some of its commits.
+    has_unrecorded_commits: AtomicBool,
+    /// Whether a key is checked at the commit, so that writes cannot share one.
+    pub(super) deferred_keys: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct WriteQueue {
+    waiting: VecDeque<QueuedWork>,
+    /// Whether somebody has the writer, or is about to.
+    is_writer_taken: bool,
+    closed: bool,
+}
+
+pub(super) type WriterJob = Box<dyn FnOnce(&mut Writer) + Send>;
+
+pub(super) enum QueuedWork {
+    /// A write for a group.
+    Write(PendingWrite),
+    /// Work that needs the writer for itself.
+    Exclusive(WriterJob),
+}
+
+impl std::fmt::Debug for QueuedWork {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Write(_) => "Write",
+            Self::Exclusive(_) => "Exclusive",
+        })
+    }
+}
+
+impl Database {
+    pub(super) fn new(
+        owner: JobOwner,
+        settings: OpenSettings,
+        limits: ResultLimits,
+        lanes: Arc<Lanes>,
+        writers: WriterRegistry,
+    ) -> Result<Arc<Self>, RunError> {
+        // The file is looked at when it is first used; whether it is there shows now.
+        if !settings.path.is_file() {
+            return Err(RunError::Closed);
+        }
+        Ok(Arc::new_cyclic(|weak_self| Self {
+            id: owner.database,
+            settings,
+            limits,
+            lanes,
+            owner,
+            writers,
+            weak_self: weak_self.clone(),
+            readers: ReaderPool::default(),
+            writes: Mutex::default(),
+            writer: Mutex::default(),
+            has_unrecorded_commits: AtomicBool::new(false),
+            deferred_keys: AtomicBool::new(true),
+        }))
+    }
+
+    /// Queues a write, and waits for its answer.
+    pub(super) async fn write(
+        &self,
+        work: WriteRequest,
+        timing: Arc<StatementTiming>,
+    ) -> Result<ResultJson, BatchError> {
+        let (answer, answered) = oneshot::channel();
+        let turn = Turn::new();
+        let write = PendingWrite {
+            request: work,
+            timing,
+            turn: Arc::clone(&turn),
+            answer,
+        };
+        let long = write.timing.lane() == Lane::Long;
+        self.enqueue(if long {
+            self.exclusive_job(write)
+        } else {
+            QueuedWork::Write(write)
+        })?;
+        await_answer(answered, &turn).await
+    }
+
+    fn exclusive_job(&self, write: PendingWrite) -> QueuedWork {
+        let limits = self.limits;
+        QueuedWork::Exclusive(Box::new(move |writer| run_single_write(writer, write, &limits)))
+    }
+
+    pub(super) fn upgrade_self(&self) -> Result<Arc<Self>, RunError> {
+        self.weak_self.upgrade().ok_or(RunError::Closed)
+    }
+
+    pub(super) fn enqueue(&self, work: QueuedWork) -> Result<(), RunError> {
+        let mut writes = lock(&self.writes);
+        if writes.closed {
+            return Err(RunError::Closed);
+        }
+        if writes.waiting.len() >= MAX_WAITING {
+            return Err(RunError::Busy);
+        }
+        writes.waiting.push_back(work);
+        self.schedule(&mut writes, None)
+    }
+
+    /// If the writer is free, hands it to the lane of the first queued job. `from` is the lane that it comes back from, if any.
+    fn schedule(&self, writes: &mut WriteQueue, from: Option<Lane>) -> Result<(), RunError> {
+        if writes.is_writer_taken {
+            return Ok(());
+        }
+        let me = self.upgrade_self()?;
+        match writes.waiting.front() {
+            None => Ok(()),
+            Some(QueuedWork::Write(_)) => {
+                writes.is_writer_taken = true;
+                let job = Box::new(move || me.commit_group());
+                if from == Some(Lane::Short) {
+                    self.lanes.queue_urgent_after_short(self.owner, job);
+                } else {
+                    self.lanes.queue_urgent(self.owner, job);
+                }
+                Ok(())
+            }
+            Some(QueuedWork::Exclusive(_)) => {
+                writes.is_writer_taken = true;
+                if self
+                    .lanes
+                    .queue_long(self.owner, Box::new(move || me.run_exclusive_job()))
+                {
+                    Ok(())
+                } else {
+                    writes.is_writer_taken = false;
+                    writes.waiting.pop_front();
+                    Err(RunError::Busy)
+                }
+            }
+        }
+    }
+
+    /// Commits the writes that wait first, together.
+    fn commit_group(&self) {
+        let _passes_on = WriterGuard(self, Lane::Short);
+        let writer = self.take_writer();
+        let most = if self.deferred_keys.load(Ordering::Relaxed) {
+            1
+        } else {
+            GROUP_MAX_WRITES
+        };
+        let group = {
+            let mut writes = lock(&self.writes);
+            let (mut group, mut bytes) = (Vec::new(), 0);
+            while group.len() < most && bytes < GROUP_MAX_BYTES {
+                match writes.waiting.pop_front() {
+                    Some(QueuedWork::Write(write)) => {
+                        bytes += write.bytes();
+                        group.push(write);
+                    }
+                    Some(alone) => {
+                        writes.waiting.push_front(alone);
+                        break;
+                    }
+                    None => break,
+                }
+            }
+            group
+        };
+        let mut writer = match writer {
+            Ok(writer) => writer,
+            Err(error) => {
+                let told = |write: PendingWrite| write.answer(Err(error.clone().into()));
+                group.into_iter().for_each(told);
+                return;
+            }
+        };
+        let unfinished = run_group(&mut writer, group, &self.limits);
+        self.finish_jobs(writer, unfinished);
+    }
+
+    /// Has those answered whose work is committed, returns the writer, and puts unfinished work back at the head of the queue.
+    fn finish_jobs(&self, mut writer: Writer, unfinished: UnfinishedWrites) {
+        writer.acknowledge();
+        writer.maintain_log();
+        let too_long = writer.needs_truncation();
+        self.return_writer(writer);
+        let mut writes = lock(&self.writes);
+        for write in unfinished.deferred.into_iter().rev() {
+            writes.waiting.push_front(QueuedWork::Write(write));
+        }
+        for write in unfinished.long.into_iter().rev() {
+            writes.waiting.push_front(self.exclusive_job(write));
+        }
+        if too_long {
+            // No write comes before it, so that the log grows no further.
+            let cut = |writer: &mut Writer| {
+                writer.truncate_log();
+            };
+            writes.waiting.push_front(QueuedWork::Exclusive(Box::new(cut)));
+        }
+    }
+
+    /// Does the work that waits first and needs the writer for itself.
+    fn run_exclusive_job(&self) {
+        let job = {
+            let mut writes = lock(&self.writes);
+            match writes.waiting.pop_front() {
+                Some(QueuedWork::Exclusive(job)) => Some(job),
+                Some(write) => {
+                    writes.waiting.push_front(write);
+                    None
+                }
+                None => None,
+            }
+        };
+        let _passes_on = WriterGuard(self, Lane::Long);
+        match (job, self.take_writer()) {
+            (Some(job), Ok(mut writer)) => {
+                job(&mut writer);
+                self.finish_jobs(writer, UnfinishedWrites::default());
+            }
+            (None, Ok(writer)) => self.return_writer(writer),
+            // The callers learn it from the drop of their channels.
+            (_, Err(error)) => tracing::error!(%error, "a tenant's database cannot be opened"),
+        }
+    }
+
+    /// The connection that writes, taken out while it works: a panic must not leave its transaction to the next.
+    fn take_writer(&self) -> Result<Writer, RunError> {
+        if let Some(writer) = lock(&self.writer).take() {
+            return Ok(writer);
+        }
+        let writer = self.writers.open(self.id, &self.settings)?;
+        let deferred = schema::has_deferred_keys(&writer.handle.connection).map_err(internal)?;
+        self.deferred_keys.store(deferred, Ordering::Relaxed);
+        Ok(writer)
+    }
+
+    fn return_writer(&self, writer: Writer) {
+        let news = writer.history.has_unrecorded_commits();
+        self.has_unrecorded_commits.store(news, Ordering::Relaxed);
+        *lock(&self.writer) = Some(writer);
+    }
+
+    /// Has its history take what was committed, if there is any.
+    pub(super) fn record_history(&self) {
+        if self.has_unrecorded_commits.load(Ordering::Relaxed) {
+            // A queue that is full of writes has its log taken soon enough.
+            let _ = self.enqueue(QueuedWork::Exclusive(Box::new(Writer::record_history)));
+        }
+    }
+
+    /// Takes no more work; what is queued is answered `Closed`.
+    pub(super) fn close(&self) {
+        let mut writes = lock(&self.writes);
+        writes.closed = true;
+        writes.waiting.clear();
+    }
+}
+
+/// Lets the writer go to whatever waits next, however its work in a lane ends.
+struct WriterGuard<'d>(&'d Database, Lane);
+
+impl Drop for WriterGuard<'_> {
+    fn drop(&mut self) {
+        let mut writes = lock(&self.0.writes);
+        writes.is_writer_taken = false;
+        // What is refused is answered by the drop of its channel, and the next is tried.
+        while let Err(error) = self.0.schedule(&mut writes, Some(self.1)) {
+            tracing::warn!(%error, "work on a tenant's database was refused");
+            if writes.waiting.is_empty() {
+                break;
+            }
+        }
+    }
+}
+
+/// Waits for an answer; for its beginning, only so long.
+pub(super) async fn await_answer<T, E: From<RunError>>(
+    answered: oneshot::Receiver<Result<T, E>>,
+    turn: &Turn,
+) -> Result<T, E> {
+    let answer = turns::answer_of(answered, turn, QUEUE_TIMEOUT).await;
+    // What was dropped was refused, or failed in a way that the log tells: nothing was done.
+    answer.unwrap_or(Err(RunError::Busy.into()))
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        self.readers.close();
+        let writer = self.writer.get_mut();
+        let writer = writer.unwrap_or_else(PoisonError::into_inner).take();
+        // One that is closed is removed: there is nothing to keep.
+        if let Some(writer) = writer.filter(|_| !lock(&self.writes).closed) {
+            writer.close();
+        }
+    }
+}

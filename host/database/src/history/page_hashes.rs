@@ -1,0 +1,135 @@
+//! The checksum of a database's state, which follows its pages as they change.
+//!
+//! Every page has a hash of its number and its bytes, and a state has the sum of them: a commit costs the hashes of the pages
+//! that it wrote, however large the database is. Two pages that change places have other hashes, so that the sum is another,
+//! too. This is for damage and for mistakes of ours; who can write files can write sums.
+
+use std::io;
+
+use twox_hash::XxHash3_64;
+
+use super::log::PAGE_SIZE;
+use super::record::damaged;
+
+/// The largest database that there is a history of, in bytes.
+pub(super) const MAX_IMAGE_BYTES: usize = 1 << 30;
+/// Where a database says whether it has a log.
+pub(super) const WAL_VERSION_BYTES: std::ops::Range<usize> = 18..20;
+
+/// A state of a database, by what its pages hash to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct PageHashes {
+    pages: Vec<u64>,
+    sum: u64,
+}
+
+impl PageHashes {
+    /// The state of a database as its file has it.
+    pub(super) fn of(image: &[u8]) -> Self {
+        let pages = (1_u32..).zip(image.chunks_exact(PAGE_SIZE));
+        let pages: Vec<u64> = pages.map(|(page, data)| hash(page, data)).collect();
+        let sum = pages
+            .iter()
+            .fold(0_u64, |sum, page| sum.wrapping_add(*page));
+        Self { pages, sum }
+    }
+
+    /// Returns the checksum. It says nothing of whether the database has a log beside it.
+    pub(super) fn checksum(&self) -> u64 {
+        self.sum
+    }
+
+    /// Notes that a page, counted from 1, holds something else.
+    ///
+    /// # Errors
+    /// A page that no database has.
+    pub(super) fn set_page(&mut self, page: u32, data: &[u8]) -> io::Result<()> {
+        let place = usize::try_from(page.checked_sub(1).ok_or_else(damaged)?).unwrap_or(usize::MAX);
+        if place >= self.pages.len() {
+            self.resize(place.saturating_add(1))?;
+        }
+        let new = hash(page, data);
+        let old = std::mem::replace(&mut self.pages[place], new);
+        self.sum = self.sum.wrapping_sub(old).wrapping_add(new);
+        Ok(())
+    }
+
+    /// Notes that the database has so many pages: what it has no more is gone, and what it has in addition holds nothing.
+    ///
+    /// # Errors
+    /// More pages than a database with a history has.
+    pub(super) fn resize(&mut self, pages: usize) -> io::Result<()> {
+        if pages > MAX_IMAGE_BYTES / PAGE_SIZE {
+            return Err(damaged());
+        }
+        while self.pages.len() > pages {
+            self.sum = self.sum.wrapping_sub(self.pages.pop().unwrap_or_default());
+        }
+        while self.pages.len() < pages {
+            let number = u32::try_from(self.pages.len() + 1).unwrap_or(u32::MAX);
+            let empty = hash(number, &[0; PAGE_SIZE]);
+            self.pages.push(empty);
+            self.sum = self.sum.wrapping_add(empty);
+        }
+        Ok(())
+    }
+}
+
+fn hash(page: u32, data: &[u8]) -> u64 {
+    let seed = u64::from(page);
+    if page > 1 {
+        return XxHash3_64::oneshot_with_seed(seed, data);
+    }
+    // Where a database says whether it has a log, which a copy of it has not.
+    let mut first = data.to_vec();
+    if let Some(versions) = first.get_mut(WAL_VERSION_BYTES) {
+        versions.fill(1);
+    }
+    XxHash3_64::oneshot_with_seed(seed, &first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(byte: u8) -> Vec<u8> {
+        vec![byte; PAGE_SIZE]
+    }
+
+    #[test]
+    fn a_state_that_was_followed_is_the_state_that_is_there() {
+        let mut followed = PageHashes::of(&[page(1), page(2), page(3)].concat());
+        followed.set_page(2, &page(9)).unwrap();
+        followed.set_page(5, &page(5)).unwrap();
+        let there = [page(1), page(9), page(3), page(0), page(5)].concat();
+        assert_eq!(followed, PageHashes::of(&there));
+        followed.resize(2).unwrap();
+        assert_eq!(followed, PageHashes::of(&there[..2 * PAGE_SIZE]));
+        followed.resize(0).unwrap();
+        assert_eq!(followed.checksum(), PageHashes::default().checksum());
+    }
+
+    #[test]
+    fn another_state_has_another_checksum() {
+        let one = [page(1), page(2), page(3)].concat();
+        let others = [
+            [page(1), page(3), page(2)].concat(),
+            [page(1), page(2), page(3), page(0)].concat(),
+            [page(1), page(2)].concat(),
+            [page(1), page(2), page(4)].concat(),
+        ];
+        for other in others {
+            assert_ne!(PageHashes::of(&one).checksum(), PageHashes::of(&other).checksum());
+        }
+        let mut with_log = one.clone();
+        with_log[WAL_VERSION_BYTES].fill(2);
+        assert_eq!(PageHashes::of(&one).checksum(), PageHashes::of(&with_log).checksum());
+    }
+
+    #[test]
+    fn a_page_that_no_database_has_is_damage() {
+        let mut state = PageHashes::default();
+        assert!(state.set_page(0, &page(1)).is_err());
+        assert!(state.set_page(u32::MAX, &page(1)).is_err());
+    }
+}
