@@ -35,7 +35,7 @@ impl Parts {
         found.leftovers.extend(backends.leftovers);
         found.notes.extend(backends.notes);
         let control = &self.control;
-        let projects = projects::ids(control).await?;
+        let projects = projects::all_ids(control).await?;
         let deployments = operators::ids(control).await?;
         let visitors = visitors::check::check(control, &projects, &deployments).await?;
         found.errors.extend(visitors.errors);

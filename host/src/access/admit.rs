@@ -36,7 +36,7 @@ pub async fn admit(
     let Some(context) = request.extensions().get::<Context>() else {
         return Problem::internal(&"a request without a context").into_response();
     };
-    let doer = Doer::new(caller.principal(), &context.request_id);
+    let doer = Doer::new(caller.id(), &context.request_id);
     let (bucket, flow) = (caller.to_string(), caller.flow());
     request.extensions_mut().insert(caller);
     let limits = &admission.rate_limits.owner;

@@ -134,7 +134,7 @@ impl<F: Floor> Asking<F> {
         // Whatever a role is, it reads.
         if F::ROLE > Viewer::ROLE {
             let highest = workspaces.highest_role(&caller).await?;
-            let has = highest.ok_or(WorkspaceError::None)?;
+            let has = highest.ok_or(WorkspaceError::NoWorkspace)?;
             if has < F::ROLE {
                 return Err(WorkspaceError::Role {
                     has: caller.role_name(has),
@@ -162,7 +162,7 @@ impl<F: Floor> Asking<F> {
         workspaces: &Workspaces,
         named: Option<&str>,
     ) -> Result<Authority<F>, WorkspaceError> {
-        let workspace = workspaces.chosen(&self.caller, named).await?;
+        let workspace = workspaces.choose_workspace(&self.caller, named).await?;
         Authority::of(
             workspaces,
             &self.caller,
@@ -183,7 +183,7 @@ impl<F: Floor> Asking<F> {
     ) -> Result<Vec<WorkspaceId>, WorkspaceError> {
         match named {
             Some(_) => Ok(vec![self.workspace(workspaces, named).await?.workspace]),
-            None => Ok(workspaces.of(&self.caller).await?),
+            None => Ok(workspaces.workspace_ids_of(&self.caller).await?),
         }
     }
 }

@@ -64,7 +64,7 @@ impl Callers {
     async fn user(&self, tokens: &Tokens, token: &str) -> Result<Option<Caller>, Problem> {
         match tokens.check(token).await {
             Ok(person) => Ok(Some(Caller::User(
-                self.workspaces.user(person.borrowed()).await?,
+                self.workspaces.find_or_create_user(person.borrowed()).await?,
             ))),
             Err(Refused::Invalid) => Ok(None),
             Err(Refused::Scope) => Err(tokens.insufficient()),

@@ -12,5 +12,5 @@ pub mod scope;
 mod service;
 pub mod views;
 
-pub use plans::{Billing, Plans};
+pub use plans::{Billing, SubscriptionConsumer};
 pub use service::Accounts;

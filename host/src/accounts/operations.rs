@@ -2,7 +2,7 @@
 
 use super::Accounts;
 use super::requests::{
-    AddMember, BillingRequest, CreateKey, CreateWorkspace, SetRole, UpdateWorkspace, user,
+    AddMember, BillingRequest, CreateKey, CreateWorkspace, SetRole, UpdateWorkspace, parse_user_id,
 };
 use super::scope::{UserScope, WorkspaceScope};
 use super::views::{
@@ -12,7 +12,7 @@ use super::views::{
 use crate::access::{Admin, Asking, Owner, Viewer};
 use crate::control::answers::Keep;
 use crate::http::problem::Problem;
-use crate::workspaces::{Caller, MostOwned, Plan};
+use crate::workspaces::{Caller, OwnershipLimits, Plan};
 
 /// Returns who calls, with its workspaces.
 pub async fn me(accounts: Accounts, by: Asking<Viewer>) -> Result<Me, Problem> {
@@ -22,13 +22,13 @@ pub async fn me(accounts: Accounts, by: Asking<Viewer>) -> Result<Me, Problem> {
         Caller::Key { .. } => None,
         Caller::User(user) => workspaces.email(user).await?,
     };
-    let all = workspaces.seen_by(caller).await?;
+    let all = workspaces.list_accessible(caller).await?;
     Ok(Me::new(caller, email, &all))
 }
 
 /// Lists the caller's own workspaces.
 pub async fn list(accounts: Accounts, by: Asking<Viewer>) -> Result<WorkspaceList, Problem> {
-    let all = accounts.workspaces().seen_by(by.caller()).await?;
+    let all = accounts.workspaces().list_accessible(by.caller()).await?;
     Ok(WorkspaceList::new(&all, by.caller()))
 }
 
@@ -45,7 +45,7 @@ pub async fn create(
     let caller = Caller::User(by.user.clone());
     let (display_name, slug) = input.checked()?;
     let limits = &accounts.config().limits;
-    let most = MostOwned {
+    let most = OwnershipLimits {
         all: limits.workspaces_per_user,
         free: limits.free_workspaces_per_user,
     };
@@ -53,7 +53,7 @@ pub async fn create(
     let keep = keep.of(move |seen| WorkspaceView::new(seen, &as_seen));
     let workspaces = accounts.workspaces();
     let seen = workspaces
-        .found(by.user, display_name, slug, most, keep)
+        .create_for_user(by.user, display_name, slug, most, keep)
         .await?;
     Ok(WorkspaceView::new(&seen, &caller))
 }
@@ -64,7 +64,7 @@ pub async fn get(
     at: WorkspaceScope<Viewer>,
 ) -> Result<WorkspaceDetail, Problem> {
     let (workspaces, at) = (accounts.workspaces(), at.authority);
-    let seen = workspaces.seen(at.workspace, at.role).await?;
+    let seen = workspaces.get_with_role(at.workspace, at.role).await?;
     let members = workspaces.members(at.workspace).await?;
     Ok(WorkspaceDetail::new(&seen, members, &at.caller))
 }
@@ -79,7 +79,7 @@ pub async fn update(
     input: UpdateWorkspace,
 ) -> Result<WorkspaceView, Problem> {
     let (changes, at) = (input.checked()?, at.authority);
-    let most = Plan::Free.projects(&accounts.config().limits);
+    let most = Plan::Free.max_projects(&accounts.config().limits);
     let changing = accounts
         .workspaces()
         .change(at.workspace, at.caller.clone(), changes, most);
@@ -92,7 +92,7 @@ pub async fn update(
 /// `provider_unavailable` if its subscription cannot be ended.
 pub async fn delete(accounts: Accounts, at: WorkspaceScope<Owner>) -> Result<(), Problem> {
     accounts
-        .end(at.authority.workspace, at.authority.caller)
+        .delete(at.authority.workspace, at.authority.caller)
         .await
 }
 
@@ -131,7 +131,7 @@ pub async fn set_role(
     at: WorkspaceScope<Admin>,
     (member, input): (String, SetRole),
 ) -> Result<MemberView, Problem> {
-    let (given, at) = ((user(&member)?, input.checked()?), at.authority);
+    let (given, at) = ((parse_user_id(&member)?, input.checked()?), at.authority);
     let workspaces = accounts.workspaces();
     let member = workspaces.set_role(at.workspace, at.caller, given).await?;
     Ok(member.into())
@@ -146,7 +146,7 @@ pub async fn remove_member(
     at: WorkspaceScope<Admin>,
     member: String,
 ) -> Result<(), Problem> {
-    let (member, at) = (user(&member)?, at.authority);
+    let (member, at) = (parse_user_id(&member)?, at.authority);
     let workspaces = accounts.workspaces();
     Ok(workspaces
         .remove_member(at.workspace, Some(at.caller), member)

@@ -6,17 +6,17 @@ use utoipa::ToSchema;
 
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::{Code, Problem};
-use crate::workspaces::model::MACHINE;
-use crate::workspaces::{Changes, KeyWanted, Plan, Role, UserId};
+use crate::workspaces::model::MACHINE_ROLE;
+use crate::workspaces::{WorkspaceChanges, KeySpec, Plan, Role, UserId};
 use svc_base::ids::WorkspaceId;
 use svc_base::numbers::whole;
 
 /// The longest display name, in characters.
-const NAME: usize = 100;
+const MAX_NAME_CHARS: usize = 100;
 /// The longest note of a key, in characters.
-const NOTE: usize = 1_000;
+const MAX_NOTE_CHARS: usize = 1_000;
 /// The longest life of a key that ends by itself, in seconds: a year.
-const EXPIRY: u64 = 31_536_000;
+const MAX_EXPIRY_SECONDS: u64 = 31_536_000;
 
 /// Which workspaces to list: all that the caller is in, so that there is nothing to say.
 #[derive(Debug, Deserialize)]
@@ -123,7 +123,7 @@ impl UpdateWorkspace {
     ///
     /// # Errors
     /// `nothing_to_update` or `invalid_request`.
-    pub fn checked(self) -> Result<Changes, Problem> {
+    pub fn checked(self) -> Result<WorkspaceChanges, Problem> {
         if self.display_name.is_none() && self.plan.is_none() {
             return Err(Problem::new(
                 Code::NothingToUpdate,
@@ -133,7 +133,7 @@ impl UpdateWorkspace {
         if let Some(name) = &self.display_name {
             check_name(name)?;
         }
-        Ok(Changes {
+        Ok(WorkspaceChanges {
             display_name: self.display_name,
             plan: self.plan,
         })
@@ -146,7 +146,7 @@ impl AddMember {
     /// # Errors
     /// `invalid_request`.
     pub fn checked(self) -> Result<(UserId, Role), Problem> {
-        Ok((user(&self.user_id)?, role(&self.role)?))
+        Ok((parse_user_id(&self.user_id)?, parse_role(&self.role)?))
     }
 }
 
@@ -156,7 +156,7 @@ impl SetRole {
     /// # Errors
     /// `invalid_request`.
     pub fn checked(self) -> Result<Role, Problem> {
-        role(&self.role)
+        parse_role(&self.role)
     }
 }
 
@@ -165,15 +165,15 @@ impl CreateKey {
     ///
     /// # Errors
     /// `invalid_request`.
-    pub fn checked(self) -> Result<KeyWanted, Problem> {
-        check_characters("note", self.note.as_deref(), NOTE)?;
+    pub fn checked(self) -> Result<KeySpec, Problem> {
+        check_characters("note", self.note.as_deref(), MAX_NOTE_CHARS)?;
         if self
             .expires_in
-            .is_some_and(|seconds| !(1..=EXPIRY).contains(&seconds))
+            .is_some_and(|seconds| !(1..=MAX_EXPIRY_SECONDS).contains(&seconds))
         {
-            return Err(invalid(format!("`expires_in` must be from 1 to {EXPIRY}.")));
+            return Err(invalid(format!("`expires_in` must be from 1 to {MAX_EXPIRY_SECONDS}.")));
         }
-        Ok(KeyWanted {
+        Ok(KeySpec {
             role: match self.role {
                 Some(KeyRole::Viewer) => Role::Viewer,
                 Some(KeyRole::Editor) | None => Role::Editor,
@@ -190,15 +190,15 @@ impl CreateKey {
 ///
 /// # Errors
 /// `invalid_request` for a text that no user's id can be, such as a key's.
-pub fn user(id: &str) -> Result<UserId, Problem> {
+pub fn parse_user_id(id: &str) -> Result<UserId, Problem> {
     id.parse().map_err(|()| {
         invalid("`user_id` must be the id of a user, such as usr_7k2m9xq4w8t3z5b6c2d9fg: GET /api/v1/me shows it to the user. A key is no member.")
     })
 }
 
-fn role(name: &str) -> Result<Role, Problem> {
+fn parse_role(name: &str) -> Result<Role, Problem> {
     name.parse().map_err(|()| match name {
-        MACHINE => invalid("`role` is `machine`, which only keys have: POST /api/v1/workspaces/{id}/keys makes one."),
+        MACHINE_ROLE => invalid("`role` is `machine`, which only keys have: POST /api/v1/workspaces/{id}/keys makes one."),
         _ => invalid("`role` must be one of owner, admin, editor, viewer."),
     })
 }
@@ -210,7 +210,7 @@ fn check_name(name: &str) -> Result<(), Problem> {
             "`display_name` is empty: give the workspace a name.",
         ));
     }
-    check_characters("display_name", Some(name), NAME)
+    check_characters("display_name", Some(name), MAX_NAME_CHARS)
 }
 
 fn check_slug(slug: &str) -> Result<(), Problem> {

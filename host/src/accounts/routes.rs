@@ -203,7 +203,7 @@ pub async fn add_member(
 
 /// The second part of a member's or a key's address.
 #[derive(Debug, Deserialize)]
-pub struct Below {
+pub struct ChildPath {
     #[serde(alias = "user_id", alias = "key_id")]
     name: String,
 }
@@ -226,7 +226,7 @@ pub struct Below {
 pub async fn set_role(
     State(accounts): State<Accounts>,
     at: WorkspaceScope<Admin>,
-    Path(member): Path<Below>,
+    Path(member): Path<ChildPath>,
     body: UnreadBody,
 ) -> Result<Json<MemberView>, Problem> {
     let input = body.json().await?.value;
@@ -252,7 +252,7 @@ pub async fn set_role(
 pub async fn remove_member(
     State(accounts): State<Accounts>,
     at: WorkspaceScope<Admin>,
-    Path(member): Path<Below>,
+    Path(member): Path<ChildPath>,
     query: UnreadQuery,
 ) -> Result<StatusCode, Problem> {
     query.none()?;
@@ -299,11 +299,11 @@ pub async fn create_key(
 ) -> Result<Response, Problem> {
     let input = body.json_or_nothing().await?;
     let made = operations::create_key(accounts, at, input).await?;
-    Ok(secret(StatusCode::CREATED, made))
+    Ok(no_store(StatusCode::CREATED, made))
 }
 
 /// An answer that holds a secret, which nothing on its way keeps.
-fn secret(status: StatusCode, made: impl Serialize) -> Response {
+fn no_store(status: StatusCode, made: impl Serialize) -> Response {
     use axum::response::IntoResponse as _;
     let never = (http::header::CACHE_CONTROL, "no-store");
     (status, [never], Json(made)).into_response()
@@ -326,7 +326,7 @@ fn secret(status: StatusCode, made: impl Serialize) -> Response {
 pub async fn revoke_key(
     State(accounts): State<Accounts>,
     at: WorkspaceScope<Admin>,
-    Path(key): Path<Below>,
+    Path(key): Path<ChildPath>,
     query: UnreadQuery,
 ) -> Result<StatusCode, Problem> {
     query.none()?;

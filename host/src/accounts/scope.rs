@@ -51,7 +51,7 @@ impl UserScope {
     ///
     /// # Errors
     /// `UsersOnly`.
-    pub fn of(caller: Caller) -> Result<Self, WorkspaceError> {
+    pub fn require(caller: Caller) -> Result<Self, WorkspaceError> {
         match caller {
             Caller::User(user) => Ok(Self { user }),
             Caller::Key { .. } => Err(WorkspaceError::UsersOnly),
@@ -75,7 +75,7 @@ where
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let Authenticated(caller) = Authenticated::from_request_parts(parts, state).await?;
         DeclaredLength::from_request_parts(parts, state).await?;
-        Ok(Self::of(caller)?)
+        Ok(Self::require(caller)?)
     }
 }
 

@@ -69,10 +69,10 @@ impl Accounts {
     ///
     /// # Errors
     /// The database's, or the provider's; calling again goes on.
-    pub async fn end_orphans(&self) -> anyhow::Result<()> {
+    pub async fn cancel_orphaned_subscriptions(&self) -> anyhow::Result<()> {
         for orphan in self.workspaces.orphaned_subscriptions().await? {
-            self.billing.end(&orphan).await?;
-            self.workspaces.told_of_end(orphan).await?;
+            self.billing.cancel_at_period_end(&orphan).await?;
+            self.workspaces.record_end_sent(orphan).await?;
         }
         Ok(())
     }
@@ -84,21 +84,21 @@ impl Accounts {
     ///
     /// # Errors
     /// `forbidden`, `provider_unavailable`: nothing is destroyed then.
-    pub async fn end(&self, workspace: WorkspaceId, by: Caller) -> Result<(), Problem> {
+    pub async fn delete(&self, workspace: WorkspaceId, by: Caller) -> Result<(), Problem> {
         let mut told = Vec::new();
         let known = self.workspaces.subscriptions(workspace).await?;
-        for one in known.iter().filter(|one| one.lives()) {
-            self.billing.end(&one.id).await.map_err(untold)?;
+        for one in known.iter().filter(|one| one.is_active()) {
+            self.billing.cancel_at_period_end(&one.id).await.map_err(cancel_problem)?;
             told.push(one.id.clone());
         }
         fault::point("workspace.told");
         let ended = self
             .workspaces
-            .end(workspace, by, told, projects::begin_ends);
+            .begin_deletion_as_owner(workspace, by, told, projects::begin_deletions);
         ended.await?;
         fault::point("workspace.ended");
         let internal = |error: anyhow::Error| Problem::internal(&format!("{error:#}"));
-        self.envelope.begin_all().await.map_err(internal)?;
+        self.envelope.make_all_unreachable().await.map_err(internal)?;
         fault::point("workspace.unreachable");
         let envelope = self.envelope.clone();
         tokio::spawn(async move {
@@ -115,7 +115,7 @@ impl Accounts {
 }
 
 /// The 503 of a subscription whose end cannot be told.
-fn untold(error: BillingError) -> Problem {
+fn cancel_problem(error: BillingError) -> Problem {
     match error {
         BillingError::Unconfigured => Problem::new(
             Code::ProviderUnavailable,

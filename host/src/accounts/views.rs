@@ -4,7 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::workspaces::model::Key;
-use crate::workspaces::{Caller, Member, NewKey, Plan, Role, Seen, UserId, WorkspaceRef};
+use crate::workspaces::{Caller, Member, NewKey, Plan, Role, WorkspaceAccess, UserId, WorkspaceRef};
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
@@ -172,7 +172,7 @@ pub struct BillingView {
 
 impl WorkspaceView {
     /// A workspace as a caller sees it.
-    pub fn new(seen: &Seen, caller: &Caller) -> Self {
+    pub fn new(seen: &WorkspaceAccess, caller: &Caller) -> Self {
         let workspace = &seen.workspace;
         Self {
             id: workspace.id,
@@ -188,7 +188,7 @@ impl WorkspaceView {
 
 impl WorkspaceList {
     /// Workspaces as a caller sees them.
-    pub fn new(all: &[Seen], caller: &Caller) -> Self {
+    pub fn new(all: &[WorkspaceAccess], caller: &Caller) -> Self {
         let workspaces = all.iter().map(|seen| WorkspaceView::new(seen, caller));
         Self {
             workspaces: workspaces.collect(),
@@ -198,7 +198,7 @@ impl WorkspaceList {
 
 impl WorkspaceDetail {
     /// A workspace with its members as a caller sees it.
-    pub fn new(seen: &Seen, members: Vec<Member>, caller: &Caller) -> Self {
+    pub fn new(seen: &WorkspaceAccess, members: Vec<Member>, caller: &Caller) -> Self {
         Self {
             workspace: WorkspaceView::new(seen, caller),
             members: members.into_iter().map(MemberView::from).collect(),
@@ -257,7 +257,7 @@ impl NewKeyView {
 
 impl Me {
     /// A caller with its workspaces.
-    pub fn new(caller: &Caller, email: Option<String>, all: &[Seen]) -> Self {
+    pub fn new(caller: &Caller, email: Option<String>, all: &[WorkspaceAccess]) -> Self {
         let memberships = all.iter().map(|seen| Membership {
             workspace: WorkspaceRef {
                 id: seen.workspace.id,

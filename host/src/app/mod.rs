@@ -12,7 +12,7 @@ use crate::access::Callers;
 use crate::access::idempotency::Idempotency;
 use crate::accounts::Accounts;
 use crate::backends::calls::ActionCalls;
-use crate::backends::calls::routes::Calls;
+use crate::backends::calls::routes::CallState;
 use crate::backends::export::Exporter;
 use crate::backends::history::Histories;
 use crate::backends::{Backends, Definitions, Migrations};
@@ -36,15 +36,15 @@ use crate::http::rate_limit::RateLimits;
 use crate::http::request_ids::RequestIds;
 use crate::infra::Infra;
 use crate::landing::Landing;
-use crate::mcp::Tools;
-use crate::mcp::app::AppTools;
+use crate::mcp::ToolState;
+use crate::mcp::app::AppToolState;
 use crate::payments::Payments;
 use crate::payments::routes::CheckoutState;
 use crate::projects::Projects;
 use crate::realtime::Realtime;
-use crate::realtime::live::routes::LiveQueries;
-use crate::realtime::routes::Rooms;
-use crate::stripe::Receiver;
+use crate::realtime::live::routes::LiveQueryState;
+use crate::realtime::routes::RoomState;
+use crate::stripe::WebhookReceiver;
 use crate::stripe::dev::DevProvider;
 use crate::telemetry::Metrics;
 use crate::visitors::Visitors;
@@ -130,17 +130,17 @@ shared! {
     /// Rooms in which pages talk to each other.
     realtime: Arc<Realtime>,
     /// State that sockets of visitors need.
-    rooms: Rooms,
+    rooms: RoomState,
     /// Prices that projects sell, and payments of visitors.
     payments: Arc<Payments>,
     /// State that visitors' payments need.
     checkout: CheckoutState,
     /// Takes the payment provider's webhooks in, if one is configured.
-    webhooks: Option<Arc<Receiver>>,
+    webhooks: Option<Arc<WebhookReceiver>>,
     /// The payment provider that this server itself is, while somebody tries things out.
     dev_provider: Option<Arc<DevProvider>>,
     /// State that live queries of visitors need.
-    live_queries: LiveQueries,
+    live_queries: LiveQueryState,
     /// Envelopes of frontends.
     projects: Projects,
     /// Visitors who are somebody.
@@ -150,11 +150,11 @@ shared! {
     /// Projects with all that is in them.
     teardown: Teardown,
     /// State that calls of visitors need.
-    calls: Calls,
+    calls: CallState,
     /// State that tools need.
-    tools: Tools,
+    tools: ToolState,
     /// State that an app's own tools need.
-    app_tools: AppTools,
+    app_tools: AppToolState,
     /// Tells the edge what to forget, if there is one.
     purger: Option<Arc<Purger>>,
     /// Accounts and their keys.
@@ -196,13 +196,13 @@ impl App {
         let calls = services.calls();
         let metrics = Arc::clone(&services.metrics);
         Ok(Self {
-            app_tools: AppTools::new(calls.clone(), metrics, infra.clock.clone()),
+            app_tools: AppToolState::new(calls.clone(), metrics, infra.clock.clone()),
             calls,
             tools: services.tools(),
             rooms: services.rooms(),
             checkout: services.checkout(),
             live_queries: services.live_queries(),
-            dev_issuer: DevIssuer::of(&infra)?.map(Arc::new),
+            dev_issuer: DevIssuer::from_config(&infra)?.map(Arc::new),
             landing: Arc::new(Landing::new(Arc::clone(&infra.config))),
             hosts: Arc::new(Hosts::new(&infra.config)),
             request_ids: Arc::new(RequestIds::new(u32::from_le_bytes(infra.random.bytes()?))),

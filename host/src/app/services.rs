@@ -6,9 +6,9 @@ use anyhow::Context as _;
 
 use super::deployments::Deployments;
 use crate::access::{Callers, Tokens};
-use crate::accounts::{Accounts, Billing, Plans};
+use crate::accounts::{Accounts, Billing, SubscriptionConsumer};
 use crate::backends::calls::ActionCalls;
-use crate::backends::calls::routes::Calls;
+use crate::backends::calls::routes::CallState;
 use crate::backends::export::Exporter;
 use crate::backends::history::Histories;
 use crate::backends::{Backends, Definitions, Migrations};
@@ -22,19 +22,19 @@ use crate::gauges::Gauges;
 use crate::guests;
 use crate::http::rate_limit::RateLimits;
 use crate::infra::Infra;
-use crate::mcp::Tools;
+use crate::mcp::ToolState;
 use crate::outbound::{NO_AUTHORITIES, Outbound};
 use crate::payments::Payments;
 use crate::payments::routes::CheckoutState;
 use crate::projects::Projects;
 use crate::realtime::Realtime;
 use crate::realtime::live::Live;
-use crate::realtime::live::routes::LiveQueries;
-use crate::realtime::routes::Rooms;
+use crate::realtime::live::routes::LiveQueryState;
+use crate::realtime::routes::RoomState;
 use crate::stripe::dev::{self, DevProvider};
-use crate::stripe::{Consumer, Receiver, Stripe};
+use crate::stripe::{EventConsumer, WebhookReceiver, Stripe};
 use crate::telemetry::Metrics;
-use crate::visitors::{Visitors, end_not_allowed};
+use crate::visitors::{Visitors, end_disallowed_sessions};
 use crate::workspaces::Workspaces;
 use svc_base::clock::Clock;
 use svc_base::random::Random;
@@ -64,7 +64,7 @@ pub(super) struct Services {
     pub(super) visitors: Arc<Visitors>,
     pub(super) purger: Option<Arc<Purger>>,
     pub(super) payments: Arc<Payments>,
-    pub(super) webhooks: Option<Arc<Receiver>>,
+    pub(super) webhooks: Option<Arc<WebhookReceiver>>,
     pub(super) dev_provider: Option<Arc<DevProvider>>,
     pub(super) teardown: Teardown,
     pub(super) accounts: Accounts,
@@ -78,7 +78,7 @@ pub(super) struct Services {
 struct Paying {
     payments: Arc<Payments>,
     billing: Billing,
-    webhooks: Option<Arc<Receiver>>,
+    webhooks: Option<Arc<WebhookReceiver>>,
     dev_provider: Option<Arc<DevProvider>>,
 }
 
@@ -131,8 +131,8 @@ impl Ground {
             capacity.clone(),
             sandbox.clone(),
         )?);
-        backends.count_rooms_by(realtime.counter());
-        let settled = backends.settle_owners().await;
+        backends.set_occupancy_counter(realtime.occupancy_counter());
+        let settled = backends.load_owners().await;
         settled.context("removing databases that no backend owns")?;
         Ok(backends)
     }
@@ -148,7 +148,7 @@ impl Ground {
     }
 
     fn projects(&self, workspaces: &Workspaces) -> Projects {
-        Projects::new(self.infra.clone(), workspaces.clone(), end_not_allowed)
+        Projects::new(self.infra.clone(), workspaces.clone(), end_disallowed_sessions)
     }
 
     fn callers(&self, workspaces: &Workspaces) -> anyhow::Result<Callers> {
@@ -197,9 +197,9 @@ impl Ground {
             provider,
         ));
         // Everybody whom events of the payment provider may concern.
-        let consumers: Vec<Arc<dyn Consumer>> = vec![Arc::clone(&payments) as _, Arc::new(Plans)];
+        let consumers: Vec<Arc<dyn EventConsumer>> = vec![Arc::clone(&payments) as _, Arc::new(SubscriptionConsumer)];
         let webhooks = stripe
-            .map(|settings| Receiver::new(self.infra.clone(), settings, consumers))
+            .map(|settings| WebhookReceiver::new(self.infra.clone(), settings, consumers))
             .map(Arc::new);
         let dev_provider = stand_in
             .map(|settings| DevProvider::new(self.infra.clone(), settings, self.outbound.clone()))
@@ -246,9 +246,9 @@ impl Services {
         let callers = ground.callers(&workspaces)?;
         let visitors = ground.visitors(&projects, &deployments.serving)?;
         let paying = ground.paying(&projects)?;
-        let settled = paying.payments.settle_begun().await;
+        let settled = paying.payments.mark_interrupted_checkouts().await;
         settled.context("settling interrupted checkouts")?;
-        backends.ask_what_is_behind(paying.payments.what_is_behind());
+        backends.set_mirror_delay_reason_fn(paying.payments.mirror_delay_reason_fn());
         let teardown = Teardown::new(
             workspaces.clone(),
             projects.clone(),
@@ -292,8 +292,8 @@ impl Services {
     }
 
     /// State that calls of visitors need.
-    pub(super) fn calls(&self) -> Calls {
-        Calls {
+    pub(super) fn calls(&self) -> CallState {
+        CallState {
             backends: Arc::clone(&self.backends),
             definitions: Arc::clone(&self.definitions),
             actions: Arc::clone(&self.action_calls),
@@ -307,8 +307,8 @@ impl Services {
     }
 
     /// State that tools need.
-    pub(super) fn tools(&self) -> Tools {
-        Tools {
+    pub(super) fn tools(&self) -> ToolState {
+        ToolState {
             callers: self.callers.clone(),
             accounts: self.accounts.clone(),
             projects: self.projects.clone(),
@@ -331,8 +331,8 @@ impl Services {
     }
 
     /// State that sockets of visitors need.
-    pub(super) fn rooms(&self) -> Rooms {
-        Rooms {
+    pub(super) fn rooms(&self) -> RoomState {
+        RoomState {
             realtime: Arc::clone(&self.realtime),
             backends: Arc::clone(&self.backends),
             serving: Arc::clone(&self.deployments.serving),
@@ -352,8 +352,8 @@ impl Services {
     }
 
     /// State that live queries of visitors need.
-    pub(super) fn live_queries(&self) -> LiveQueries {
-        LiveQueries {
+    pub(super) fn live_queries(&self) -> LiveQueryState {
+        LiveQueryState {
             live: Live::new(
                 Arc::clone(&self.realtime),
                 Arc::clone(&self.action_calls),

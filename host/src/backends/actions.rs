@@ -6,7 +6,7 @@ use std::sync::Arc;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-use super::model::{Action, ActionRow, BATCH, BackendError, BadAction, NOTE, NewAction};
+use super::model::{Action, ActionRow, MAX_BATCH, BackendError, BadAction, MAX_NOTE_CHARS, NewAction};
 use super::service::Backends;
 use super::verdicts::Verdicts;
 use super::{store, verdicts};
@@ -25,20 +25,20 @@ use svc_database::{Databases, RunError};
 use svc_sandbox::{Purpose, STATEMENT_BYTES, Statement};
 
 /// Of how many backends the actions are kept in memory, about.
-const CACHED: usize = 1024;
+const MAX_CACHED_BACKENDS: usize = 1024;
 /// Most memory that they take, in bytes.
-const CACHED_BYTES: u64 = 64 << 20;
+const MAX_CACHE_BYTES: u64 = 64 << 20;
 /// Into how many parts the cache is divided.
-const SHARDS: usize = 2;
+const CACHE_SHARDS: usize = 2;
 
 /// The actions of a backend, by name.
 pub(super) type Actions = HashMap<String, Arc<Action>>;
 
 /// Weighs actions by their statements.
 #[derive(Clone, Debug)]
-pub(super) struct ByText;
+pub(super) struct TextWeighter;
 
-impl Weighter<BackendId, Arc<Actions>> for ByText {
+impl Weighter<BackendId, Arc<Actions>> for TextWeighter {
     fn weight(&self, _: &BackendId, actions: &Arc<Actions>) -> u64 {
         let weights = actions
             .values()
@@ -48,11 +48,11 @@ impl Weighter<BackendId, Arc<Actions>> for ByText {
 }
 
 /// Actions of the backends that are called, in memory.
-pub(super) type ActionCache = Cache<BackendId, Arc<Actions>, ByText>;
+pub(super) type ActionCache = Cache<BackendId, Arc<Actions>, TextWeighter>;
 
 /// Keeps the actions of the backends that are called. A part of it has room for all that one backend may define.
-pub(super) fn cache() -> ActionCache {
-    memory_cache::weighted(CACHED, CACHED_BYTES, SHARDS, ByText)
+pub(super) fn action_cache() -> ActionCache {
+    memory_cache::weighted(MAX_CACHED_BACKENDS, MAX_CACHE_BYTES, CACHE_SHARDS, TextWeighter)
 }
 
 /// Definitions of actions.
@@ -90,8 +90,8 @@ impl Definitions {
         project: ProjectId,
         batch: Vec<NewAction>,
     ) -> Result<Vec<ActionRow>, BackendError> {
-        let id = self.backends.required(project).await?.id;
-        let rows = while_awaited(self.judged_batch(id, batch)).await??;
+        let id = self.backends.require_backend(project).await?.id;
+        let rows = while_awaited(self.judge_batch(id, batch)).await??;
         self.backends.check_disk()?;
         let (now, most) = (self.clock.now(), self.config.limits.definition_bytes);
         let actions = self
@@ -104,7 +104,7 @@ impl Definitions {
                 let mut changed = false;
                 for mut row in rows {
                     let newest = known.iter().find(|action| action.name == row.name);
-                    if let Change::Version(version) = Change::of(&row, newest) {
+                    if let ActionChange::Version(version) = ActionChange::compare(&row, newest) {
                         row.version = version;
                         row.created_at = now;
                         store::insert_action(tx, &id, &row)?;
@@ -128,14 +128,14 @@ impl Definitions {
     }
 
     /// Judges every entry, and has SQLite prepare it.
-    pub(super) async fn judged_batch(
+    pub(super) async fn judge_batch(
         &self,
         id: BackendId,
         batch: Vec<NewAction>,
     ) -> Result<Vec<ActionRow>, BackendError> {
-        if batch.is_empty() || batch.len() > BATCH {
+        if batch.is_empty() || batch.len() > MAX_BATCH {
             return Err(BackendError::Invalid(format!(
-                "`actions` has {} entries; send 1 to {BATCH}.",
+                "`actions` has {} entries; send 1 to {MAX_BATCH}.",
                 batch.len()
             )));
         }
@@ -146,7 +146,7 @@ impl Definitions {
             let again = !seen.insert(name.clone());
             match self.judge_action(id, new, again).await {
                 Ok(row) => rows.push(row),
-                Err(error) if is_authors(&error) => bad.push(BadAction { name, error }),
+                Err(error) if is_author_error(&error) => bad.push(BadAction { name, error }),
                 Err(error) => return Err(error),
             }
         }
@@ -180,8 +180,8 @@ impl Definitions {
             ));
         }
         let note = new.note.as_deref().map_or(0, |note| note.chars().count());
-        if note > NOTE {
-            return invalid(format!("`note` has {note} characters; {NOTE} is the most."));
+        if note > MAX_NOTE_CHARS {
+            return invalid(format!("`note` has {note} characters; {MAX_NOTE_CHARS} is the most."));
         }
         let (verdict, gate) = self.verdicts.statement(&new.sql, Purpose::Action).await?;
         self.prepare(id, &new.sql, &verdict).await?;
@@ -210,7 +210,7 @@ impl Definitions {
             .into();
         let writes = super::model::writes(verdict);
         let prepared = self.databases.get(id)?.prepare(statement, writes).await;
-        prepared.map_err(|error| refused(sql, verdict, error))
+        prepared.map_err(|error| statement_error(sql, verdict, error))
     }
 
     /// An action of a backend, as it is now; judged again if another gate has judged it.
@@ -228,7 +228,7 @@ impl Definitions {
             .ok_or_else(|| BackendError::NoAction(name.to_owned()))?;
         match self.verdicts.gate() {
             Some(gate) if *gate.as_bytes() != action.row.gate => {
-                self.judge_again(id, action.row.clone()).await
+                self.rejudge(id, action.row.clone()).await
             }
             _ => Ok(Arc::clone(action)),
         }
@@ -254,7 +254,7 @@ impl Definitions {
         .await
     }
 
-    async fn judge_again(
+    async fn rejudge(
         &self,
         id: BackendId,
         mut row: ActionRow,
@@ -273,16 +273,16 @@ impl Definitions {
 
 /// Effect of a definition on an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum ActionChange {
     /// Nothing: it is what the newest version is.
     Nothing,
     /// It makes this version.
     Version(u32),
 }
 
-impl Change {
+impl ActionChange {
     /// Compares `row` with the newest version of its action.
-    pub(super) fn of(row: &ActionRow, newest: Option<&ActionRow>) -> Self {
+    pub(super) fn compare(row: &ActionRow, newest: Option<&ActionRow>) -> Self {
         match newest {
             Some(same) if same.checksum == row.checksum => Self::Nothing,
             newest => Self::Version(newest.map_or(1, |action| action.version + 1)),
@@ -291,18 +291,18 @@ impl Change {
 }
 
 /// Phrases SQLite's error for the author of a statement.
-pub(super) fn refused(sql: &str, verdict: &Statement, error: RunError) -> BackendError {
+pub(super) fn statement_error(sql: &str, verdict: &Statement, error: RunError) -> BackendError {
     match error {
         RunError::Refused { reason, offset } => {
             let offset = offset.map(|offset| verdict.start + offset);
-            BackendError::Refused(verdicts::refusal(sql, 0, offset, reason))
+            BackendError::Refused(verdicts::to_refusal(sql, 0, offset, reason))
         }
         other => other.into(),
     }
 }
 
 /// Whether an entry's author can mend it; everything else fails the batch at once.
-fn is_authors(error: &BackendError) -> bool {
+fn is_author_error(error: &BackendError) -> bool {
     matches!(
         error,
         BackendError::Invalid(_) | BackendError::Refused(_) | BackendError::TooMuchToJudge(_)

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::actions::Definitions;
-use super::model::{Action, BackendError, Detail, requires_identity};
+use super::model::{Action, BackendError, BackendDetail, requires_identity};
 use super::service::Backends;
 use super::store;
 use crate::control;
@@ -19,21 +19,21 @@ impl Backends {
         &self,
         project: ProjectId,
         agents: bool,
-    ) -> Result<Detail, BackendError> {
-        self.switch(project, move |tx, id| store::set_agents(tx, id, agents))
+    ) -> Result<BackendDetail, BackendError> {
+        self.set_switch(project, move |tx, id| store::set_agents(tx, id, agents))
             .await
     }
 
     /// Whether agents of visitors may call a backend; one that is gone they may not.
-    pub async fn is_for_agents(&self, id: BackendId) -> Result<bool, control::Error> {
-        let look = move |c: &_| store::is_for_agents(c, &id);
+    pub async fn allows_agents(&self, id: BackendId) -> Result<bool, control::Error> {
+        let look = move |c: &_| store::allows_agents(c, &id);
         self.control.read(look).await
     }
 }
 
 impl Definitions {
     /// The actions that anybody may call, by name, after one of them.
-    pub async fn open_actions(
+    pub async fn public_actions(
         &self,
         id: BackendId,
         after: Option<&str>,
@@ -53,7 +53,7 @@ impl Definitions {
     ///
     /// # Errors
     /// The database's, or what a newer gate says.
-    pub async fn open_action(
+    pub async fn public_action(
         &self,
         id: BackendId,
         name: &str,

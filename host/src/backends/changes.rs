@@ -39,8 +39,8 @@ impl SchemaDifference {
         let views: Vec<&str> = before.views.iter().map(|one| &*one.name).collect();
         Self {
             tables: tables.collect(),
-            indexes: only(&after.indexes, |index| is_new(&index.name, &indexes)),
-            views: only(&after.views, |view| is_new(&view.name, &views)),
+            indexes: filter_cloned(&after.indexes, |index| is_new(&index.name, &indexes)),
+            views: filter_cloned(&after.views, |view| is_new(&view.name, &views)),
         }
     }
 }
@@ -51,7 +51,7 @@ impl TableDifference {
             let old = before.iter().flat_map(|table| &table.columns);
             old.into_iter().any(|old| old.name == column.name)
         };
-        let columns = only(&after.columns, |column| !had(column));
+        let columns = filter_cloned(&after.columns, |column| !had(column));
         (before.is_none() || !columns.is_empty()).then(|| Self {
             name: after.name.clone(),
             new: before.is_none(),
@@ -60,6 +60,6 @@ impl TableDifference {
     }
 }
 
-fn only<T: Clone>(all: &[T], wanted: impl Fn(&T) -> bool) -> Vec<T> {
+fn filter_cloned<T: Clone>(all: &[T], wanted: impl Fn(&T) -> bool) -> Vec<T> {
     all.iter().filter(|one| wanted(one)).cloned().collect()
 }

@@ -24,7 +24,7 @@ pub async fn check(control: &Control, files: &DatabaseFiles) -> anyhow::Result<B
     let mut found = BackendFindings::default();
     let owned = control.read(store::ids).await?;
     for id in &owned {
-        if let Err(line) = check_one(control, files, *id, &mut found).await? {
+        if let Err(line) = check_backend(control, files, *id, &mut found).await? {
             // One that was deleted meanwhile is not damaged.
             let id = *id;
             if control.read(move |c| store::exists(c, &id)).await? {
@@ -32,7 +32,7 @@ pub async fn check(control: &Control, files: &DatabaseFiles) -> anyhow::Result<B
             }
         }
     }
-    for id in control.read(store::described).await? {
+    for id in control.read(store::referenced_ids).await? {
         let there = match id.parse::<BackendId>() {
             Ok(id) => owned.contains(&id) || control.read(move |c| store::exists(c, &id)).await?,
             Err(_) => false,
@@ -53,7 +53,7 @@ pub async fn check(control: &Control, files: &DatabaseFiles) -> anyhow::Result<B
     Ok(found)
 }
 
-async fn check_one(
+async fn check_backend(
     control: &Control,
     files: &DatabaseFiles,
     id: BackendId,

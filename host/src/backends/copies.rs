@@ -11,12 +11,12 @@ use svc_database::{DatabaseFiles, BackupSource};
 
 /// The databases to copy. Its functions block.
 #[derive(Debug)]
-pub struct Sources {
+pub struct DatabaseSources {
     files: DatabaseFiles,
     open: HashMap<BackendId, BackupSource>,
 }
 
-impl Sources {
+impl DatabaseSources {
     /// Opens the databases that there are, so that nothing that takes long is left to do at the moment.
     ///
     /// # Errors

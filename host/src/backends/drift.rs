@@ -9,7 +9,7 @@ use svc_base::ids::BackendId;
 use svc_database::{Inventory, Schema};
 
 /// Of how many backends it is known that schema and ledger agree.
-pub(super) const AGREED: usize = 1024;
+pub(super) const MAX_COMPARED: usize = 1024;
 
 impl Backends {
     /// Names the parts of a schema that a ledger does not make. Where its scripts cannot be run any more nothing is known, and none is named.
@@ -24,16 +24,16 @@ impl Backends {
             // Of a migration that is yet to be recorded the detail says more.
             return Vec::new();
         }
-        let state = state(&inventory.schema, ledger);
-        if self.agreed.get(&id) == Some(state) {
+        let state = schema_digest(&inventory.schema, ledger);
+        if self.compared_schemas.get(&id) == Some(state) {
             return Vec::new();
         }
         let scripts = ledger.iter().map(|entry| entry.sql.clone()).collect();
         match self.databases.schema_of_scripts(id, scripts).await {
             Ok(made) => {
-                let more = beyond(&inventory.schema, &made);
+                let more = names_beyond(&inventory.schema, &made);
                 if more.is_empty() {
-                    self.agreed.insert(id, state);
+                    self.compared_schemas.insert(id, state);
                 }
                 more
             }
@@ -46,8 +46,8 @@ impl Backends {
 }
 
 /// A digest of the names of a schema and of the scripts of a ledger.
-fn state(schema: &Schema, ledger: &[LedgerEntry]) -> Digest {
-    let mut text = names(schema).join("\n");
+fn schema_digest(schema: &Schema, ledger: &[LedgerEntry]) -> Digest {
+    let mut text = schema_names(schema).join("\n");
     for entry in ledger {
         text.push('\n');
         text.push_str(&entry.checksum);
@@ -56,8 +56,8 @@ fn state(schema: &Schema, ledger: &[LedgerEntry]) -> Digest {
 }
 
 /// The names of what a schema has and another has not. Of a table that the other does not have, its columns are not named.
-fn beyond(schema: &Schema, other: &Schema) -> Vec<String> {
-    let known: HashSet<String> = names(other).into_iter().collect();
+fn names_beyond(schema: &Schema, other: &Schema) -> Vec<String> {
+    let known: HashSet<String> = schema_names(other).into_iter().collect();
     let mut more = Vec::new();
     for table in &schema.tables {
         let name = table_name(&table.name);
@@ -77,7 +77,7 @@ fn beyond(schema: &Schema, other: &Schema) -> Vec<String> {
     more
 }
 
-fn names(schema: &Schema) -> Vec<String> {
+fn schema_names(schema: &Schema) -> Vec<String> {
     let mut names = Vec::new();
     for table in &schema.tables {
         names.push(table_name(&table.name));

@@ -1,6 +1,6 @@
 //! Changes that are tried and not made: what would become of the schema, and of the actions.
 
-use super::actions::{Change, Definitions};
+use super::actions::{ActionChange, Definitions};
 use super::migrations::{self, Migrations};
 use super::model::{ActionRow, BackendError, DryRun, MigrationStatus, NewAction, writes};
 use super::store;
@@ -19,27 +19,27 @@ impl Migrations {
         project: ProjectId,
         ddl: String,
     ) -> Result<DryRun, BackendError> {
-        let id = self.backends.required(project).await?.id;
-        let turn = self.backends.turn(id);
+        let id = self.backends.require_backend(project).await?.id;
+        let turn = self.backends.migration_lock(id);
         let _mine = turn.lock().await;
-        let script = while_awaited(self.backends.judged(ddl, Some(id))).await??;
-        let recorded = self.recorded(id, &script.checksum).await?.is_some();
+        let script = while_awaited(self.backends.judge_script(ddl, Some(id))).await??;
+        let recorded = self.recorded_version(id, &script.checksum).await?.is_some();
         if !recorded {
             self.check_definitions(id, &script, None).await?;
         }
         let actions = current(&self.control, id).await?;
         let trial = DryRunInput {
             script: (!recorded).then(|| script.clone()),
-            statements: actions.iter().map(tried).collect(),
+            statements: actions.iter().map(trial_statement).collect(),
         };
         let outcome = self.databases.dry_run(id, trial).await;
-        let outcome = outcome.map_err(|error| migrations::failed(&script, error))?;
+        let outcome = outcome.map_err(|error| migrations::script_error(&script, error))?;
         let status = match &outcome.migrated {
             None => MigrationStatus::AlreadyApplied,
             Some(MigrationOutcome::Applied(..)) => MigrationStatus::Applied,
             Some(MigrationOutcome::AlreadyApplied(_)) => MigrationStatus::Healed,
         };
-        Ok(answer(status, outcome))
+        Ok(to_dry_run(status, outcome))
     }
 }
 
@@ -53,8 +53,8 @@ impl Definitions {
         project: ProjectId,
         batch: Vec<NewAction>,
     ) -> Result<DryRun, BackendError> {
-        let id = self.backends.required(project).await?.id;
-        let rows = while_awaited(self.judged_batch(id, batch)).await??;
+        let id = self.backends.require_backend(project).await?.id;
+        let rows = while_awaited(self.judge_batch(id, batch)).await??;
         let mut actions = current(&self.control, id).await?;
         let mut status = MigrationStatus::AlreadyApplied;
         let most = self.config.limits.definition_bytes;
@@ -62,7 +62,7 @@ impl Definitions {
         let mut taken = taken.await?;
         for row in rows {
             let known = actions.iter().position(|action| action.name == row.name);
-            if let Change::Version(_) = Change::of(&row, known.map(|at| &actions[at])) {
+            if let ActionChange::Version(_) = ActionChange::compare(&row, known.map(|at| &actions[at])) {
                 status = MigrationStatus::Applied;
                 taken += store::action_bytes(&row);
             }
@@ -76,19 +76,19 @@ impl Definitions {
         }
         let trial = DryRunInput {
             script: None,
-            statements: actions.iter().map(tried).collect(),
+            statements: actions.iter().map(trial_statement).collect(),
         };
         let outcome = self.databases.dry_run(id, trial).await;
-        Ok(answer(status, outcome.map_err(|failure| failure.error)?))
+        Ok(to_dry_run(status, outcome.map_err(|failure| failure.error)?))
     }
 }
 
 /// Returns the newest version of every action.
-async fn current(control: &Control, id: BackendId) -> Result<Vec<ActionRow>, control::Error> {
+async fn current_actions(control: &Control, id: BackendId) -> Result<Vec<ActionRow>, control::Error> {
     control.read(move |c| store::actions(c, &id)).await
 }
 
-fn tried(action: &ActionRow) -> DryRunStatement {
+fn trial_statement(action: &ActionRow) -> DryRunStatement {
     let range = action.verdict.start..action.verdict.end;
     DryRunStatement {
         name: action.name.clone(),
@@ -97,7 +97,7 @@ fn tried(action: &ActionRow) -> DryRunStatement {
     }
 }
 
-fn answer(status: MigrationStatus, outcome: DryRunOutcome) -> DryRun {
+fn to_dry_run(status: MigrationStatus, outcome: DryRunOutcome) -> DryRun {
     let warnings = match outcome.migrated {
         Some(MigrationOutcome::Applied(_, new)) => new,
         _ => Vec::new(),

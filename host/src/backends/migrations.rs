@@ -19,11 +19,11 @@ use svc_database::{Databases, MigrationOutcome, RunError, Script, ScriptError};
 use svc_sandbox::{Purpose, SCRIPT_BYTES};
 
 /// Turns of migrations, one a backend.
-pub(super) type Turns = Mutex<HashMap<BackendId, Arc<tokio::sync::Mutex<()>>>>;
+pub(super) type MigrationLocks = Mutex<HashMap<BackendId, Arc<tokio::sync::Mutex<()>>>>;
 
 impl Backends {
     /// Judges a script: a backend's first, or one more for `backend`.
-    pub(super) async fn judged(
+    pub(super) async fn judge_script(
         &self,
         sql: String,
         backend: Option<BackendId>,
@@ -48,9 +48,9 @@ impl Backends {
     }
 
     /// Returns the turn of a backend: its holder alone changes the backend's file.
-    pub(super) fn turn(&self, id: BackendId) -> Arc<tokio::sync::Mutex<()>> {
+    pub(super) fn migration_lock(&self, id: BackendId) -> Arc<tokio::sync::Mutex<()>> {
         let mut turns = self
-            .migrating
+            .migration_locks
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         // Nobody waits for, or has, a turn that only the map knows.
@@ -97,12 +97,12 @@ impl Migrations {
         ddl: String,
         note: Option<String>,
     ) -> Result<MigrationResult, BackendError> {
-        let id = self.backends.required(project).await?.id;
-        let turn = self.backends.turn(id);
+        let id = self.backends.require_backend(project).await?.id;
+        let turn = self.backends.migration_lock(id);
         let _mine = turn.lock().await;
         self.backends.record_restores(id).await?;
-        let script = while_awaited(self.backends.judged(ddl, Some(id))).await??;
-        if let Some(version) = self.recorded(id, &script.checksum).await? {
+        let script = while_awaited(self.backends.judge_script(ddl, Some(id))).await??;
+        if let Some(version) = self.recorded_version(id, &script.checksum).await? {
             return Ok(MigrationResult {
                 status: MigrationStatus::AlreadyApplied,
                 version,
@@ -113,7 +113,7 @@ impl Migrations {
         self.check_definitions(id, &script, note.as_deref()).await?;
         self.backends.check_disk()?;
         let migrated = self.databases.migrate(id, script.clone()).await;
-        let (status, marker, warnings) = match migrated.map_err(|error| failed(&script, error))? {
+        let (status, marker, warnings) = match migrated.map_err(|error| script_error(&script, error))? {
             MigrationOutcome::Applied(marker, new) => (MigrationStatus::Applied, marker, new),
             MigrationOutcome::AlreadyApplied(marker) => (MigrationStatus::Healed, marker, Vec::new()),
         };
@@ -134,13 +134,13 @@ impl Migrations {
     }
 
     /// The version under which a script is in the ledger.
-    pub(super) async fn recorded(
+    pub(super) async fn recorded_version(
         &self,
         id: BackendId,
         checksum: &str,
     ) -> Result<Option<u32>, control::Error> {
         let checksum = checksum.to_owned();
-        let look = move |c: &_| store::recorded(c, &id, &checksum);
+        let look = move |c: &_| store::recorded_version(c, &id, &checksum);
         self.control.read(look).await
     }
 
@@ -195,20 +195,20 @@ impl Migrations {
 }
 
 /// Phrases a failure for the author of a script.
-pub(super) fn failed(script: &Script, failure: ScriptError) -> BackendError {
+pub(super) fn script_error(script: &Script, failure: ScriptError) -> BackendError {
     match (failure.error, failure.statement) {
         (RunError::Refused { reason, offset }, Some(number)) => {
-            refused(script, number, offset, reason)
+            script_refused(script, number, offset, reason)
         }
         // Of a script it is the author's own value that made it fail.
-        (RunError::Failed(reason), Some(number)) => refused(script, number, None, reason),
+        (RunError::Failed(reason), Some(number)) => script_refused(script, number, None, reason),
         (error, _) => error.into(),
     }
 }
 
 /// Where nothing else is known, the statement begins the place.
-fn refused(script: &Script, number: usize, offset: Option<usize>, reason: String) -> BackendError {
+fn script_refused(script: &Script, number: usize, offset: Option<usize>, reason: String) -> BackendError {
     let start = script.statements.get(number).map_or(0, |range| range.start);
     let offset = start + offset.unwrap_or(0);
-    BackendError::ScriptRefused(verdicts::refusal(&script.sql, number, Some(offset), reason))
+    BackendError::ScriptRefused(verdicts::to_refusal(&script.sql, number, Some(offset), reason))
 }

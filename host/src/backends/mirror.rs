@@ -7,19 +7,19 @@ use svc_base::ids::BackendId;
 use svc_database::PaymentRow;
 
 /// Whether the table of a backend is behind, and why.
-type Behind = Box<dyn Fn(BackendId) -> Option<String> + Send + Sync>;
+type DelayReasonFn = Box<dyn Fn(BackendId) -> Option<String> + Send + Sync>;
 
 /// The way to find out, which is told once.
 #[derive(Default)]
-pub(super) struct Follower(OnceLock<Behind>);
+pub(super) struct DelayReasonSlot(OnceLock<DelayReasonFn>);
 
-impl Follower {
-    pub(super) fn behind(&self, backend: BackendId) -> Option<String> {
+impl DelayReasonSlot {
+    pub(super) fn delay_reason(&self, backend: BackendId) -> Option<String> {
         self.0.get().and_then(|behind| behind(backend))
     }
 }
 
-impl std::fmt::Debug for Follower {
+impl std::fmt::Debug for DelayReasonSlot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Follower").finish_non_exhaustive()
     }
@@ -37,7 +37,7 @@ impl Backends {
     }
 
     /// Has `behind` say why the table of a backend is behind, if it is.
-    pub fn ask_what_is_behind(
+    pub fn set_mirror_delay_reason_fn(
         &self,
         behind: impl Fn(BackendId) -> Option<String> + Send + Sync + 'static,
     ) {

@@ -10,7 +10,7 @@ mod drift;
 mod dry_runs;
 pub mod export;
 pub mod history;
-pub mod kept_sql;
+pub mod stored_sql;
 mod migrations;
 mod mirror;
 pub mod model;

@@ -15,13 +15,13 @@ use svc_database::{Inventory, StatementTiming, RunError, Schema, SchemaWarning};
 use svc_sandbox::{GateFailure, Refusal, Statement, StatementKind};
 
 /// The bind that is a signed-in visitor's id.
-pub const USER_ID: &str = "svc_user_id";
+pub const USER_ID_BIND: &str = "svc_user_id";
 /// The bind that is a signed-in visitor's verified address.
-pub const USER_EMAIL: &str = "svc_user_email";
+pub const USER_EMAIL_BIND: &str = "svc_user_email";
 /// The longest note, in characters.
-pub const NOTE: usize = 1_000;
+pub const MAX_NOTE_CHARS: usize = 1_000;
 /// The most actions in a batch.
-pub const BATCH: usize = 200;
+pub const MAX_BATCH: usize = 200;
 
 /// A project's backend.
 #[derive(Clone, Debug)]
@@ -115,7 +115,7 @@ pub fn writes(statement: &Statement) -> bool {
 }
 
 fn is_identity(bind: &str) -> bool {
-    matches!(bind, USER_ID | USER_EMAIL)
+    matches!(bind, USER_ID_BIND | USER_EMAIL_BIND)
 }
 
 /// An action to define.
@@ -131,7 +131,7 @@ pub struct NewAction {
 
 /// All that there is to see of a backend.
 #[derive(Debug)]
-pub struct Detail {
+pub struct BackendDetail {
     /// The backend.
     pub backend: Backend,
     /// Content of the file.
@@ -239,7 +239,7 @@ pub enum BackendError {
     },
     /// A call names other values than the statement.
     #[error("the params differ from those of the statement")]
-    Mismatch {
+    ParamsMismatch {
         /// Binds that the call does not name.
         missing: Vec<String>,
         /// Names for which there is no bind.
@@ -247,7 +247,7 @@ pub enum BackendError {
     },
     /// A call names a value that only the platform gives.
     #[error("{0} is given by the platform")]
-    Reserved(String),
+    ReservedParam(String),
     /// Only a signed-in visitor may call it.
     #[error("the action needs a signed-in visitor")]
     IdentityRequired,
@@ -293,7 +293,7 @@ pub enum BackendError {
 
 impl BackendError {
     /// Wraps the error of a call within a batch.
-    pub(super) fn at_op(index: usize, error: Self) -> Self {
+    pub(super) fn in_op(index: usize, error: Self) -> Self {
         Self::Op {
             index,
             error: Box::new(error),

@@ -10,18 +10,18 @@ use svc_base::ids::BackendId;
 use svc_sandbox::{NamedTable, Purpose, Statement};
 
 /// The most tables and views that a view may stand for.
-const MOST: u32 = 32;
+const MAX_TABLES: u32 = 32;
 /// The most expressions, selects and tables that it may stand for.
-const PARTS: u32 = 10_000;
+const MAX_PARTS: u32 = 10_000;
 /// The most views of a backend.
-const VIEWS: usize = 200;
+const MAX_VIEWS: usize = 200;
 
 /// The views of a backend.
-type Views = HashMap<String, View>;
+type ViewMap = HashMap<String, ParsedView>;
 
 /// A view, as it was written.
 #[derive(Clone, Debug)]
-struct View {
+struct ParsedView {
     /// Tables and views that the view names.
     named: Vec<NamedTable>,
     /// How much it is itself.
@@ -30,7 +30,7 @@ struct View {
 
 /// Budget that remains for resolving a view.
 #[derive(Clone, Copy, Debug)]
-struct Budget {
+struct ExpansionBudget {
     tables: u32,
     parts: u32,
 }
@@ -49,16 +49,16 @@ impl Backends {
         }
         let mut views = match backend {
             Some(id) => self.views(id).await?,
-            None => Views::new(),
+            None => ViewMap::new(),
         };
         views.extend(script.iter().filter_map(view));
-        let wide = views.keys().find(|name| !fits(&views, name));
+        let wide = views.keys().find(|name| !is_within_limits(&views, name));
         let reason = match wide {
             Some(wide) => format!(
-                "The view `{wide}` stands for more than {MOST} tables or {PARTS} expressions, with the views that it names written out: let it be less."
+                "The view `{wide}` stands for more than {MAX_TABLES} tables or {MAX_PARTS} expressions, with the views that it names written out: let it be less."
             ),
-            None if views.len() > VIEWS => {
-                format!("The backend would have more than {VIEWS} views, which is the most.")
+            None if views.len() > MAX_VIEWS => {
+                format!("The backend would have more than {MAX_VIEWS} views, which is the most.")
             }
             None => return Ok(()),
         };
@@ -69,7 +69,7 @@ impl Backends {
             .filter(|(_, statement)| made(statement))
             .max_by_key(|(number, statement)| (statement.view.as_ref() == wide, *number))
             .ok_or_else(|| anyhow::anyhow!("no view of the script is to blame"))?;
-        Err(BackendError::ScriptRefused(verdicts::refusal(
+        Err(BackendError::ScriptRefused(verdicts::to_refusal(
             sql,
             number,
             Some(blamed.start),
@@ -78,8 +78,8 @@ impl Backends {
     }
 
     /// The views of a backend.
-    async fn views(&self, id: BackendId) -> Result<Views, BackendError> {
-        let mut views = Views::new();
+    async fn views(&self, id: BackendId) -> Result<ViewMap, BackendError> {
+        let mut views = ViewMap::new();
         for sql in self.databases.views(id).await? {
             match self.verdicts.script(&sql, Purpose::Migration).await {
                 Ok(statements) => views.extend(statements.iter().filter_map(view)),
@@ -92,10 +92,10 @@ impl Backends {
     }
 }
 
-fn view(statement: &Statement) -> Option<(String, View)> {
+fn view(statement: &Statement) -> Option<(String, ParsedView)> {
     let name = statement.view.clone()?;
     let named = statement.tables.iter().filter(|table| table.name != name);
-    let view = View {
+    let view = ParsedView {
         named: named.cloned().collect(),
         parts: statement.parts,
     };
@@ -103,16 +103,16 @@ fn view(statement: &Statement) -> Option<(String, View)> {
 }
 
 /// Whether a view stands for no more than a view may.
-fn fits(views: &Views, name: &str) -> bool {
-    let mut left = Budget {
-        tables: MOST,
-        parts: PARTS,
+fn is_within_limits(views: &ViewMap, name: &str) -> bool {
+    let mut left = ExpansionBudget {
+        tables: MAX_TABLES,
+        parts: MAX_PARTS,
     };
-    spend(views, name, &mut left)
+    expand(views, name, &mut left)
 }
 
 /// Writes a view out for as long as something is left: as deep, and as long, as the bound at most.
-fn spend(views: &Views, name: &str, left: &mut Budget) -> bool {
+fn expand(views: &ViewMap, name: &str, left: &mut ExpansionBudget) -> bool {
     let Some(view) = views.get(name) else {
         return true;
     };
@@ -124,7 +124,7 @@ fn spend(views: &Views, name: &str, left: &mut Budget) -> bool {
         (0..table.times).all(|_| match left.tables.checked_sub(1) {
             Some(tables) => {
                 left.tables = tables;
-                spend(views, &table.name, left)
+                expand(views, &table.name, left)
             }
             None => false,
         })
@@ -135,13 +135,13 @@ fn spend(views: &Views, name: &str, left: &mut Budget) -> bool {
 mod tests {
     use super::*;
 
-    fn views(of: &[(&str, &[(&str, u32)])]) -> Views {
+    fn views(of: &[(&str, &[(&str, u32)])]) -> ViewMap {
         let named = |tables: &[(&str, u32)]| {
             let tables = tables.iter().map(|(name, times)| NamedTable {
                 name: (*name).to_owned(),
                 times: *times,
             });
-            View {
+            ParsedView {
                 named: tables.collect(),
                 parts: 10,
             }
@@ -153,12 +153,12 @@ mod tests {
 
     #[test]
     fn a_view_stands_for_so_many_tables() {
-        assert!(fits(&views(&[("v", &[("t", 32)])]), "v"));
-        assert!(!fits(&views(&[("v", &[("t", 33)])]), "v"));
+        assert!(is_within_limits(&views(&[("v", &[("t", 32)])]), "v"));
+        assert!(!is_within_limits(&views(&[("v", &[("t", 33)])]), "v"));
         let nested = views(&[("v", &[("w", 4), ("t", 1)]), ("w", &[("t", 5), ("u", 1)])]);
-        assert!(fits(&nested, "v"), "4 times 1 and 6, and 1");
+        assert!(is_within_limits(&nested, "v"), "4 times 1 and 6, and 1");
         let nested = views(&[("v", &[("w", 5)]), ("w", &[("t", 6)])]);
-        assert!(!fits(&nested, "v"), "5 times 1 and 6");
+        assert!(!is_within_limits(&nested, "v"), "5 times 1 and 6");
         let doubled: Vec<(String, String)> = (1..100)
             .map(|level| (format!("v{level}"), format!("v{}", level - 1)))
             .collect();
@@ -168,22 +168,22 @@ mod tests {
             .collect();
         let doubled: Vec<(&str, &[(&str, u32)])> =
             doubled.iter().map(|(v, n)| (*v, n.as_slice())).collect();
-        assert!(!fits(&views(&doubled), "v99"));
-        assert!(fits(&views(&doubled), "v4"));
+        assert!(!is_within_limits(&views(&doubled), "v99"));
+        assert!(is_within_limits(&views(&doubled), "v4"));
     }
 
     #[test]
     fn a_view_of_much_text_is_much_wherever_it_is_named() {
         let mut nested = views(&[("v", &[("w", 3)]), ("w", &[("t", 1)])]);
-        assert!(fits(&nested, "v"));
-        nested.get_mut("w").unwrap().parts = PARTS / 3;
-        assert!(!fits(&nested, "v"), "3 times a third, and a little");
-        assert!(fits(&nested, "w"));
+        assert!(is_within_limits(&nested, "v"));
+        nested.get_mut("w").unwrap().parts = MAX_PARTS / 3;
+        assert!(!is_within_limits(&nested, "v"), "3 times a third, and a little");
+        assert!(is_within_limits(&nested, "w"));
     }
 
     #[test]
     fn a_view_that_names_itself_ends() {
         let circle = views(&[("v", &[("w", 1)]), ("w", &[("v", 1)])]);
-        assert!(!fits(&circle, "v"));
+        assert!(!is_within_limits(&circle, "v"));
     }
 }

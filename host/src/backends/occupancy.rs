@@ -13,26 +13,26 @@ pub struct Occupancy {
     pub sockets: u64,
 }
 
-type Count = Box<dyn Fn(BackendId) -> Occupancy + Send + Sync>;
+type CountFn = Box<dyn Fn(BackendId) -> Occupancy + Send + Sync>;
 
 /// The way to count, which is told once.
 #[derive(Default)]
-pub(super) struct Counter(OnceLock<Count>);
+pub(super) struct OccupancyCounter(OnceLock<CountFn>);
 
-impl Counter {
+impl OccupancyCounter {
     pub(super) fn set(&self, count: impl Fn(BackendId) -> Occupancy + Send + Sync + 'static) {
         // The first stays: there is one keeper of rooms.
         let _ = self.0.set(Box::new(count));
     }
 
-    pub(super) fn of(&self, backend: BackendId) -> Occupancy {
+    pub(super) fn count(&self, backend: BackendId) -> Occupancy {
         self.0
             .get()
             .map_or_else(Occupancy::default, |count| count(backend))
     }
 }
 
-impl std::fmt::Debug for Counter {
+impl std::fmt::Debug for OccupancyCounter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Counter").finish_non_exhaustive()
     }

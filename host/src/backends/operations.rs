@@ -8,9 +8,9 @@ use super::calls::ActionCalls;
 use super::calls::requests::{As, CallBatch, check_ops};
 use super::export::Exporter;
 use super::history::Histories;
-use super::history::requests::{RestoreBackend, WhichMoments};
+use super::history::requests::{RestoreBackend, MomentsQuery};
 use super::history::views::{HistoryView, RestoredView};
-use super::requests::{Change, CreateBackend, DefineActions, HowToChange, UpdateBackend};
+use super::requests::{Change, CreateBackend, DefineActions, ChangeMode, UpdateBackend};
 use super::scope::BackendScope;
 use super::views::{ActionList, BackendView, Defined, Updated};
 use super::{Backends, Definitions, Migrations};
@@ -54,7 +54,7 @@ pub async fn get(
 pub async fn update(
     migrations: Arc<Migrations>,
     at: BackendScope<Editor>,
-    (input, how): (UpdateBackend, HowToChange),
+    (input, how): (UpdateBackend, ChangeMode),
 ) -> Result<Updated, Problem> {
     let (project, backends) = (at.at.project.id, migrations.backends());
     Ok(match input.checked(how)? {
@@ -90,7 +90,7 @@ pub async fn delete(backends: Arc<Backends>, at: ProjectScope<Editor>) -> Result
 pub async fn define(
     definitions: Arc<Definitions>,
     at: BackendScope<Editor>,
-    (input, how): (DefineActions, HowToChange),
+    (input, how): (DefineActions, ChangeMode),
 ) -> Result<Defined, Problem> {
     let (project, batch) = (at.at.project.id, input.checked());
     Ok(if how.dry_run {
@@ -122,7 +122,7 @@ pub async fn batch(
 pub async fn history(
     histories: Arc<Histories>,
     at: BackendScope<Viewer>,
-    input: WhichMoments,
+    input: MomentsQuery,
 ) -> Result<HistoryView, Problem> {
     let part = input.checked()?;
     Ok(histories.history(at.at.project.id, part).await?.into())

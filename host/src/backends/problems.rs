@@ -80,13 +80,13 @@ impl From<BackendError> for Problem {
                 let detail = format!("Op {index}: {}", problem.detail);
                 Self { detail, ..problem }.with("index", index)
             }
-            BackendError::Mismatch { missing, extra } => Self::new(
+            BackendError::ParamsMismatch { missing, extra } => Self::new(
                 Code::ParamsMismatch,
                 "`params` must name exactly what the statement does: see `missing` and `extra`.",
             )
             .with("missing", missing)
             .with("extra", extra),
-            BackendError::Reserved(name) => Self::new(
+            BackendError::ReservedParam(name) => Self::new(
                 Code::ReservedParam,
                 format!(
                     "`{name}`: params that begin with svc_ are given by the platform. Leave it out."

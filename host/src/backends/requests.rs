@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::model::{NOTE, NewAction};
+use super::model::{MAX_NOTE_CHARS, NewAction};
 use super::service::NewBackend;
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::{Code, Problem};
@@ -42,7 +42,7 @@ pub struct UpdateBackend {
 /// How a change is meant.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct HowToChange {
+pub struct ChangeMode {
     /// Whether it is only tried.
     #[serde(default)]
     pub dry_run: bool,
@@ -119,8 +119,8 @@ impl UpdateBackend {
     ///
     /// # Errors
     /// `nothing_to_update` or `invalid_request`.
-    pub fn checked(self, how: HowToChange) -> Result<Change, Problem> {
-        check_characters("note", self.note.as_deref(), NOTE)?;
+    pub fn checked(self, how: ChangeMode) -> Result<Change, Problem> {
+        check_characters("note", self.note.as_deref(), MAX_NOTE_CHARS)?;
         match (self.ddl, self.realtime, self.agents) {
             (Some(ddl), None, None) if how.dry_run => Ok(Change::Try(ddl)),
             (Some(ddl), None, None) => Ok(Change::Migrate {

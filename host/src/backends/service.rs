@@ -6,7 +6,7 @@ use quick_cache::sync::Cache;
 
 use super::actions::{self, ActionCache};
 use super::drift;
-use super::model::{Backend, BackendError, Detail, LedgerEntry};
+use super::model::{Backend, BackendError, BackendDetail, LedgerEntry};
 use super::occupancy::Occupancy;
 use super::store;
 use super::verdicts::Verdicts;
@@ -39,13 +39,13 @@ pub struct Backends {
     pub(super) verdicts: Arc<Verdicts>,
     pub(super) actions: Arc<ActionCache>,
     /// Schemas and ledgers that were compared and agree, as a digest of both.
-    pub(super) agreed: Cache<BackendId, Digest>,
+    pub(super) compared_schemas: Cache<BackendId, Digest>,
     /// The migrations of one project run one at a time.
-    pub(super) migrating: super::migrations::Turns,
+    pub(super) migration_locks: super::migrations::MigrationLocks,
     /// Counts who is in the rooms of a backend.
-    occupancy: super::occupancy::Counter,
+    occupancy: super::occupancy::OccupancyCounter,
     /// Says which backends are behind with payments.
-    pub(super) payments: super::mirror::Follower,
+    pub(super) payments: super::mirror::DelayReasonSlot,
 }
 
 /// A backend to make.
@@ -76,11 +76,11 @@ impl Backends {
                 clock.clone(),
             )?),
             verdicts: Arc::new(Verdicts::new(sandbox)),
-            actions: Arc::new(actions::cache()),
-            agreed: Cache::new(drift::AGREED),
-            migrating: super::migrations::Turns::default(),
-            occupancy: super::occupancy::Counter::default(),
-            payments: super::mirror::Follower::default(),
+            actions: Arc::new(actions::action_cache()),
+            compared_schemas: Cache::new(drift::MAX_COMPARED),
+            migration_locks: super::migrations::MigrationLocks::default(),
+            occupancy: super::occupancy::OccupancyCounter::default(),
+            payments: super::mirror::DelayReasonSlot::default(),
             control,
             clock,
             random,
@@ -97,13 +97,13 @@ impl Backends {
         &self,
         project: &Project,
         new: NewBackend,
-        keep: Keep<Detail>,
-    ) -> Result<Detail, BackendError> {
+        keep: Keep<BackendDetail>,
+    ) -> Result<BackendDetail, BackendError> {
         if self.of_project(project.id).await?.is_some() {
             return Err(BackendError::Exists);
         }
-        let script = while_awaited(self.judged(new.ddl, None)).await??;
-        self.check_room(project.workspace.id).await?;
+        let script = while_awaited(self.judge_script(new.ddl, None)).await??;
+        self.check_capacity(project.workspace.id).await?;
         let backend = Backend {
             id: BackendId::new(&self.clock, &self.random).map_err(anyhow::Error::from)?,
             project: project.id,
@@ -120,10 +120,10 @@ impl Backends {
         };
         self.databases.set_workspaces([(backend.id, project.workspace.id)]);
         let made = self.databases.create(backend.id, script.clone()).await;
-        let inventory = made.map_err(|error| super::migrations::failed(&script, error))?;
+        let inventory = made.map_err(|error| super::migrations::script_error(&script, error))?;
         let id = backend.id;
         let recorded = async {
-            let detail = Detail {
+            let detail = BackendDetail {
                 bytes_on_disk: self.bytes_on_disk(id).await?,
                 backend,
                 occupancy: Occupancy::default(),
@@ -150,10 +150,10 @@ impl Backends {
     /// Makes a new database the project's backend, and its frontends' that never had one.
     async fn record(
         &self,
-        detail: Detail,
+        detail: BackendDetail,
         workspace: WorkspaceId,
-        keep: Keep<Detail>,
-    ) -> Result<Detail, BackendError> {
+        keep: Keep<BackendDetail>,
+    ) -> Result<BackendDetail, BackendError> {
         let (config, now) = (Arc::clone(&self.config), self.clock.now());
         self.control
             .write(move |tx| {
@@ -192,7 +192,7 @@ impl Backends {
     }
 
     /// Whether there is room for another backend.
-    async fn check_room(&self, workspace: WorkspaceId) -> Result<(), BackendError> {
+    async fn check_capacity(&self, workspace: WorkspaceId) -> Result<(), BackendError> {
         self.check_disk()?;
         let config = Arc::clone(&self.config);
         self.control
@@ -211,7 +211,7 @@ impl Backends {
     ///
     /// # Errors
     /// `NotFound`.
-    pub(super) async fn required(&self, project: ProjectId) -> Result<Backend, BackendError> {
+    pub(super) async fn require_backend(&self, project: ProjectId) -> Result<Backend, BackendError> {
         self.of_project(project)
             .await?
             .ok_or(BackendError::NotFound)
@@ -221,8 +221,8 @@ impl Backends {
     ///
     /// # Errors
     /// `NotFound` if it has none.
-    pub async fn detail(&self, project: ProjectId) -> Result<Detail, BackendError> {
-        let backend = self.required(project).await?;
+    pub async fn detail(&self, project: ProjectId) -> Result<BackendDetail, BackendError> {
+        let backend = self.require_backend(project).await?;
         let id = backend.id;
         let inventory = self.databases.inventory(id).await?;
         let (mut ledger, actions) = self
@@ -234,11 +234,11 @@ impl Backends {
             self.record_restores(id).await?;
             ledger = self.control.read(move |c| store::ledger(c, &id)).await?;
         }
-        Ok(Detail {
+        Ok(BackendDetail {
             unrecorded: self.unrecorded(id, &inventory, &ledger).await,
             bytes_on_disk: self.bytes_on_disk(id).await?,
-            occupancy: self.occupancy.of(id),
-            behind: self.payments.behind(id),
+            occupancy: self.occupancy.count(id),
+            behind: self.payments.delay_reason(id),
             backend,
             inventory,
             ledger,
@@ -260,7 +260,7 @@ impl Backends {
     }
 
     /// Has `count` say who is in the rooms of a backend.
-    pub fn count_rooms_by(&self, count: impl Fn(BackendId) -> Occupancy + Send + Sync + 'static) {
+    pub fn set_occupancy_counter(&self, count: impl Fn(BackendId) -> Occupancy + Send + Sync + 'static) {
         self.occupancy.set(count);
     }
 
@@ -277,8 +277,8 @@ impl Backends {
         &self,
         project: ProjectId,
         realtime: bool,
-    ) -> Result<Detail, BackendError> {
-        self.switch(project, move |tx, id| store::set_realtime(tx, id, realtime))
+    ) -> Result<BackendDetail, BackendError> {
+        self.set_switch(project, move |tx, id| store::set_realtime(tx, id, realtime))
             .await
     }
 
@@ -286,12 +286,12 @@ impl Backends {
     ///
     /// # Errors
     /// `NotFound` if it has none.
-    pub(super) async fn switch(
+    pub(super) async fn set_switch(
         &self,
         project: ProjectId,
         set: impl FnOnce(&Tx<'_>, &BackendId) -> Result<bool, control::Error> + Send + 'static,
-    ) -> Result<Detail, BackendError> {
-        let id = self.required(project).await?.id;
+    ) -> Result<BackendDetail, BackendError> {
+        let id = self.require_backend(project).await?.id;
         let now = self.clock.now();
         let there = self
             .control
@@ -349,7 +349,7 @@ impl Backends {
     ///
     /// # Errors
     /// The database's or the disk's.
-    pub async fn settle_owners(&self) -> anyhow::Result<()> {
+    pub async fn load_owners(&self) -> anyhow::Result<()> {
         let owned = self.control.read(store::owners).await?;
         for id in self.databases.files().list()? {
             if !owned.contains_key(&id) {

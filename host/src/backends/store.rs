@@ -11,9 +11,9 @@ use crate::workspaces::Principal;
 use svc_base::ids::{BackendId, ProjectId, WorkspaceId};
 use svc_sandbox::Statement;
 
-const BACKEND: &str = "SELECT id, project_id, realtime, agents, created_at FROM backends";
+const SELECT_BACKEND: &str = "SELECT id, project_id, realtime, agents, created_at FROM backends";
 
-fn backend(row: &Row<'_>) -> rusqlite::Result<Backend> {
+fn backend_from_row(row: &Row<'_>) -> rusqlite::Result<Backend> {
     Ok(Backend {
         id: row.get("id")?,
         project: row.get("project_id")?,
@@ -25,8 +25,8 @@ fn backend(row: &Row<'_>) -> rusqlite::Result<Backend> {
 
 /// The backend of a project.
 pub(super) fn of_project(c: &Connection, project: &ProjectId) -> rusqlite::Result<Option<Backend>> {
-    c.prepare_cached(&format!("{BACKEND} WHERE project_id = ?1"))?
-        .query_row([project], backend)
+    c.prepare_cached(&format!("{SELECT_BACKEND} WHERE project_id = ?1"))?
+        .query_row([project], backend_from_row)
         .optional()
 }
 
@@ -60,7 +60,7 @@ pub(super) fn owners(c: &Connection) -> rusqlite::Result<HashMap<BackendId, Opti
 }
 
 /// Counts backends: all, those of workspaces that neither pay nor were made by the operator, and those of some workspaces.
-pub(super) fn held(c: &Connection, workspaces: &[WorkspaceId]) -> rusqlite::Result<Held> {
+pub(super) fn count_held(c: &Connection, workspaces: &[WorkspaceId]) -> rusqlite::Result<Held> {
     let list = serde_json::to_string(workspaces)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
     c.prepare_cached(
@@ -86,8 +86,8 @@ pub(super) fn check_cap(
     workspace: &WorkspaceId,
 ) -> Result<(), BackendError> {
     let owner = Principal::of_workspace(c, workspace).map_err(Error::from)?;
-    let held = held(c, &owner.workspaces).map_err(Error::from)?;
-    let kind = match owner.is_unproven {
+    let held = count_held(c, &owner.workspaces).map_err(Error::from)?;
+    let kind = match owner.is_free_tier {
         true => Holder::NewOwner,
         false => Holder::Owner,
     };
@@ -129,7 +129,7 @@ pub(super) fn set_agents(tx: &Tx<'_>, id: &BackendId, agents: bool) -> Result<bo
 }
 
 /// Whether a backend is there and agents of visitors may call its actions.
-pub(super) fn is_for_agents(c: &Connection, id: &BackendId) -> rusqlite::Result<bool> {
+pub(super) fn allows_agents(c: &Connection, id: &BackendId) -> rusqlite::Result<bool> {
     c.prepare_cached("SELECT EXISTS (SELECT 1 FROM backends WHERE id = ?1 AND agents)")?
         .query_row([id], |row| row.get(0))
 }
@@ -151,7 +151,7 @@ pub(super) fn remove(tx: &Tx<'_>, project: &ProjectId) -> Result<Option<BackendI
 }
 
 /// Backends that rows are about, by their ids as they are written there.
-pub(super) fn described(c: &Connection) -> rusqlite::Result<Vec<String>> {
+pub(super) fn referenced_ids(c: &Connection) -> rusqlite::Result<Vec<String>> {
     c.prepare("SELECT backend_id FROM ledger UNION SELECT backend_id FROM actions")?
         .query_map([], |row| row.get(0))?
         .collect()
@@ -176,7 +176,7 @@ pub(super) fn ledger(c: &Connection, id: &BackendId) -> rusqlite::Result<Vec<Led
 }
 
 /// The version under which a script is in the ledger.
-pub(super) fn recorded(
+pub(super) fn recorded_version(
     c: &Connection,
     id: &BackendId,
     checksum: &str,
@@ -227,7 +227,7 @@ fn verdict_json(action: &ActionRow) -> String {
     serde_json::to_string(&action.verdict).unwrap_or_default()
 }
 
-fn action(row: &Row<'_>) -> rusqlite::Result<ActionRow> {
+fn action_from_row(row: &Row<'_>) -> rusqlite::Result<ActionRow> {
     let row = Columns::of(row);
     let verdict: String = row.get("verdict")?;
     let verdict: Statement =
@@ -252,7 +252,7 @@ pub(super) fn actions(c: &Connection, id: &BackendId) -> rusqlite::Result<Vec<Ac
             WHERE b.backend_id = a.backend_id AND b.name = a.name)
          ORDER BY name",
     )?
-    .query_map([id], action)?
+    .query_map([id], action_from_row)?
     .collect()
 }
 

@@ -10,13 +10,13 @@ use svc_database::StatementTiming;
 use svc_sandbox::{GuestDigest, Position, Purpose, Refusal, Sandbox, Statement};
 
 /// How many queries are remembered, about.
-const QUERIES: usize = 512;
+const MAX_CACHED_QUERIES: usize = 512;
 /// Most memory that they take, in bytes.
-const QUERY_BYTES: u64 = 8 << 20;
+const MAX_CACHE_BYTES: u64 = 8 << 20;
 
 /// A query that the gate allows.
 #[derive(Debug)]
-pub(super) struct Query {
+pub(super) struct JudgedQuery {
     /// Verdict of the gate.
     pub(super) verdict: Statement,
     /// The statement itself.
@@ -29,10 +29,10 @@ type QueryKey = (Option<GuestDigest>, String);
 
 /// Weighs a query by its text, of which the statement is a copy.
 #[derive(Clone, Debug)]
-struct ByText;
+struct TextWeighter;
 
-impl Weighter<QueryKey, Arc<Query>> for ByText {
-    fn weight(&self, (_, sql): &QueryKey, _: &Arc<Query>) -> u64 {
+impl Weighter<QueryKey, Arc<JudgedQuery>> for TextWeighter {
+    fn weight(&self, (_, sql): &QueryKey, _: &Arc<JudgedQuery>) -> u64 {
         weight(sql)
     }
 }
@@ -46,7 +46,7 @@ pub(super) fn weight(sql: &str) -> u64 {
 #[derive(Debug)]
 pub(super) struct Verdicts {
     sandbox: Sandbox,
-    queries: Cache<QueryKey, Arc<Query>, ByText>,
+    queries: Cache<QueryKey, Arc<JudgedQuery>, TextWeighter>,
 }
 
 impl Verdicts {
@@ -54,7 +54,7 @@ impl Verdicts {
     pub(super) fn new(sandbox: Sandbox) -> Self {
         Self {
             sandbox,
-            queries: Cache::with_weighter(QUERIES, QUERY_BYTES, ByText),
+            queries: Cache::with_weighter(MAX_CACHED_QUERIES, MAX_CACHE_BYTES, TextWeighter),
         }
     }
 
@@ -67,7 +67,7 @@ impl Verdicts {
     ///
     /// # Errors
     /// [`BackendError::Refused`] above all.
-    pub(super) async fn query(&self, sql: String) -> Result<Arc<Query>, BackendError> {
+    pub(super) async fn query(&self, sql: String) -> Result<Arc<JudgedQuery>, BackendError> {
         let key = (self.gate(), sql);
         if let Some(known) = self.queries.get(&key) {
             return Ok(known);
@@ -76,7 +76,7 @@ impl Verdicts {
         let key = (Some(gate), key.1);
         let range = verdict.start..verdict.end;
         let statement = key.1.get(range).unwrap_or_default();
-        let query = Arc::new(Query {
+        let query = Arc::new(JudgedQuery {
             statement: statement.into(),
             verdict,
             timing: Arc::default(),
@@ -121,7 +121,7 @@ impl Verdicts {
 }
 
 /// Phrases an error of SQLite as a refusal of the gate.
-pub(super) fn refusal(sql: &str, number: usize, offset: Option<usize>, reason: String) -> Refusal {
+pub(super) fn to_refusal(sql: &str, number: usize, offset: Option<usize>, reason: String) -> Refusal {
     Refusal {
         reason,
         statement: u32::try_from(number + 1).unwrap_or(u32::MAX),

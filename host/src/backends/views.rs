@@ -4,7 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::changes::SchemaDifference;
-use super::model::{ActionRow, Detail, DryRun, LedgerEntry, MigrationResult, MigrationStatus};
+use super::model::{ActionRow, BackendDetail, DryRun, LedgerEntry, MigrationResult, MigrationStatus};
 use super::model::{params, requires_identity};
 use crate::config::Config;
 use svc_base::clock::Timestamp;
@@ -19,7 +19,7 @@ const DATABASE: &str = "default";
 /// Name of the engine.
 const ENGINE: &str = "sqlite";
 /// Names in a sentence at most.
-const LISTED: usize = 10;
+const MAX_LISTED: usize = 10;
 
 /// A backend with all that is in it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -249,7 +249,7 @@ impl From<&ActionRow> for ActionView {
 
 impl BackendView {
     /// A backend as it is answered.
-    pub fn new(detail: &Detail, config: &Config) -> Self {
+    pub fn new(detail: &BackendDetail, config: &Config) -> Self {
         let Inventory {
             schema,
             tables,
@@ -286,14 +286,14 @@ impl BackendView {
     }
 }
 
-fn warnings(detail: &Detail) -> Vec<WarningView> {
+fn warnings(detail: &BackendDetail) -> Vec<WarningView> {
     let recorded = |version| detail.ledger.iter().any(|entry| entry.version == version);
     let ahead = detail.inventory.markers.iter();
     let unrecorded = (!detail.unrecorded.is_empty()).then(|| WarningView {
         code: "schema_ahead_of_ledger",
         detail: format!(
             "No migration has made {}: another program has changed the database. To record it, send the statement that makes it as a migration, with IF NOT EXISTS.",
-            listed(&detail.unrecorded)
+            join_names(&detail.unrecorded)
         ),
     });
     let said = detail.inventory.warnings.iter().cloned().map(Into::into);
@@ -318,11 +318,11 @@ fn warnings(detail: &Detail) -> Vec<WarningView> {
 }
 
 /// Lists names in a sentence, the first of many.
-fn listed(names: &[String]) -> String {
-    let first = names.iter().take(LISTED).map(String::as_str);
+fn join_names(names: &[String]) -> String {
+    let first = names.iter().take(MAX_LISTED).map(String::as_str);
     let mut listed = first.collect::<Vec<_>>().join(", ");
-    if names.len() > LISTED {
-        listed.push_str(&format!(" and {} more", names.len() - LISTED));
+    if names.len() > MAX_LISTED {
+        listed.push_str(&format!(" and {} more", names.len() - MAX_LISTED));
     }
     listed
 }

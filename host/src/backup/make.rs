@@ -10,7 +10,7 @@ use super::objects::{Objects, Source};
 use super::outcome::{Copied, Made};
 use super::place::{BackupDirectory, check_apart};
 use super::{Stage, Watch, millis};
-use crate::backends::copies::Sources;
+use crate::backends::copies::DatabaseSources;
 use crate::check::{Findings, Parts};
 use crate::content::{Content, Digest, Hold, Place as Stored, Shelf};
 use crate::control::{self, Control, Snapshot, counters};
@@ -73,12 +73,12 @@ pub async fn make(
 struct Moment {
     at: Timestamp,
     control: Snapshot,
-    backends: Sources,
+    backends: DatabaseSources,
 }
 
 impl Moment {
     fn take(control: &Control, files: DatabaseFiles, clock: &Clock) -> anyhow::Result<Self> {
-        let mut backends = Sources::open(control, files)?;
+        let mut backends = DatabaseSources::open(control, files)?;
         let still = control.while_still(|| {
             let control = control.snapshot()?;
             backends.pin(&control)?;

@@ -114,7 +114,7 @@ async fn ask(of: &PaymentArgs, action: PaymentAction) -> anyhow::Result<Value> {
     }
     let (address, session) = (said.address, &of.session);
     let url = format!("http://{address}/_svc/dev/payments/{session}/{action}");
-    let call = |client: &reqwest::Client| client.post(url).header(routes::HEADER, "1");
+    let call = |client: &reqwest::Client| client.post(url).header(routes::DEV_HEADER, "1");
     let answer = Outbound::new()?.call(TIMEOUT, call).await;
     let answer = answer.context("asking the server")?;
     let document: Value = serde_json::from_slice(&answer.body).unwrap_or_default();

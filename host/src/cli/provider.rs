@@ -42,7 +42,7 @@ impl ProviderCommand {
         let config = settings.resolve(listen)?;
         let outbound = Outbound::new()?;
         let providers = Providers::new(&config.providers, &outbound, &Clock::system())?;
-        let provider = providers.named(&name).with_context(|| {
+        let provider = providers.by_name(&name).with_context(|| {
             let names: Vec<_> = config.providers.iter().map(|one| one.name.as_str()).collect();
             match names.is_empty() {
                 true => format!("there is no provider `{name}`: the settings have none; name their file with --config"),
@@ -50,7 +50,7 @@ impl ProviderCommand {
             }
         })?;
         let redirect_uri = format!("{}/_svc/auth/callback/{name}", config.sites_url);
-        let wrong = provider.faults(&redirect_uri).await;
+        let wrong = provider.find_faults(&redirect_uri).await;
         let text = if json {
             let document = json!({
                 "name": name,

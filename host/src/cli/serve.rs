@@ -71,7 +71,7 @@ async fn greet(server: &Server) -> anyhow::Result<()> {
             "  The credential of the namespace `{DEV}`, shown this once:\n\n    {}\n",
             made.credential
         )),
-        Err(WorkspaceError::Taken(_)) => super::say(&format!(
+        Err(WorkspaceError::SlugTaken(_)) => super::say(&format!(
             "  The namespace `{DEV}` is there already; `svc key create {DEV}` makes another credential for it.\n"
         )),
         Err(error) => return Err(error).context("making the namespace `dev`"),

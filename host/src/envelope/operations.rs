@@ -20,7 +20,7 @@ pub async fn get(envelope: Teardown, at: ProjectScope<Viewer>) -> Result<Project
 /// returns.
 pub async fn delete(envelope: Teardown, at: Option<ProjectScope<Editor>>) -> Result<(), Problem> {
     match at {
-        Some(at) => Ok(envelope.end(at.project.id).await?),
+        Some(at) => Ok(envelope.delete_project(at.project.id).await?),
         None => Ok(()),
     }
 }

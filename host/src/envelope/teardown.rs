@@ -57,19 +57,19 @@ impl Teardown {
     }
 
     /// Makes a project and all that is in it unreachable; durable when it answers.
-    pub async fn begin(&self, project: ProjectId) -> anyhow::Result<()> {
-        self.begin_by(project, None).await
+    pub async fn make_unreachable(&self, project: ProjectId) -> anyhow::Result<()> {
+        self.make_unreachable_as(project, None).await
     }
 
-    async fn begin_by(&self, project: ProjectId, act: Option<Act>) -> anyhow::Result<()> {
+    async fn make_unreachable_as(&self, project: ProjectId, act: Option<Act>) -> anyhow::Result<()> {
         self.frontends.begin_project_end(project, act).await?;
         fault::point("teardown.begun");
         Ok(())
     }
 
     /// Makes a project unreachable now, for whoever acts, and lets the rest of its end follow behind the answer.
-    pub async fn end(&self, project: ProjectId) -> Result<(), ProjectError> {
-        self.begin_by(project, Some(Act::ProjectDelete)).await?;
+    pub async fn delete_project(&self, project: ProjectId) -> Result<(), ProjectError> {
+        self.make_unreachable_as(project, Some(Act::ProjectDelete)).await?;
         let teardown = self.clone();
         tokio::spawn(async move {
             if let Err(error) = teardown.finish(project).await {
@@ -81,9 +81,9 @@ impl Teardown {
     }
 
     /// Makes every project unreachable whose end has begun, or should: of a workspace that is being deleted, too.
-    pub async fn begin_all(&self) -> anyhow::Result<()> {
-        for project in self.projects.ending().await? {
-            self.begin(project).await?;
+    pub async fn make_all_unreachable(&self) -> anyhow::Result<()> {
+        for project in self.projects.list_ending().await? {
+            self.make_unreachable(project).await?;
         }
         Ok(())
     }
@@ -113,8 +113,8 @@ impl Teardown {
     /// # Errors
     /// The database's; calling again goes on.
     pub async fn run(&self) -> anyhow::Result<()> {
-        for project in self.projects.ending().await? {
-            self.begin(project).await?;
+        for project in self.projects.list_ending().await? {
+            self.make_unreachable(project).await?;
             self.finish(project).await?;
         }
         self.workspaces.remove_ended().await?;

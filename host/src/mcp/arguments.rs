@@ -4,13 +4,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::members::Members;
+use super::json_members::JsonMembers;
 use crate::deployments::frontends::Target;
 use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
 
 /// Action of a tool, named by its argument `action`.
-pub(super) trait Action: Copy + Sized + 'static {
+pub(super) trait ToolAction: Copy + Sized + 'static {
     /// All of them.
     const ALL: &'static [Self];
 
@@ -29,7 +29,7 @@ macro_rules! actions {
         #[derive(Clone, Copy, Debug)]
         pub(in crate::mcp) enum $name { $($variant,)+ }
 
-        impl crate::mcp::arguments::Action for $name {
+        impl crate::mcp::arguments::ToolAction for $name {
             const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
             fn name(self) -> &'static str {
@@ -43,7 +43,7 @@ pub(super) use actions;
 /// Arguments that no action has taken yet, each as it was written, so that a tool refuses what REST refuses.
 #[derive(Debug, Default)]
 pub(super) struct Arguments {
-    given: Members,
+    given: JsonMembers,
     /// Arguments that were given as null.
     nulls: Vec<String>,
 }
@@ -57,7 +57,7 @@ impl Arguments {
         arguments: &RawValue,
         takes: impl Fn(&str) -> bool,
     ) -> Result<Self, Problem> {
-        let mut given: Members = parse(arguments.get())?;
+        let mut given: JsonMembers = parse(arguments.get())?;
         let nulls = given.0.iter().filter(|(_, value)| value.get() == "null");
         let nulls = nulls.map(|(name, _)| name.clone());
         let nulls: Vec<String> = nulls.filter(|name| takes(name)).collect();
@@ -78,7 +78,7 @@ impl Arguments {
     }
 
     /// Gives an argument, as if the caller had.
-    pub(super) fn give(&mut self, name: &str, value: &impl Serialize) -> Result<(), Problem> {
+    pub(super) fn set(&mut self, name: &str, value: &impl Serialize) -> Result<(), Problem> {
         let json = to_raw_value(value).map_err(|error| Problem::internal(&error))?;
         self.given.0.insert(name.to_owned(), json);
         Ok(())
@@ -90,11 +90,11 @@ impl Arguments {
     }
 
     /// Takes the action.
-    pub(super) fn action<A: Action>(&mut self) -> Result<A, Problem> {
+    pub(super) fn action<A: ToolAction>(&mut self) -> Result<A, Problem> {
         let names = || A::names().join(", ");
         let name = match self.take("action") {
             None => {
-                return Err(wrong(&format!(
+                return Err(invalid_arguments(&format!(
                     "missing field `action`: it is one of {}",
                     names()
                 )));
@@ -106,7 +106,7 @@ impl Arguments {
             .iter()
             .find(|action| text.as_deref() == Some(action.name()));
         known.copied().ok_or_else(|| {
-            wrong(&format!(
+            invalid_arguments(&format!(
                 "`action` is one of {}, and {name} is none of them",
                 names()
             ))
@@ -114,11 +114,11 @@ impl Arguments {
     }
 
     /// Takes a required string.
-    pub(super) fn text(&mut self, name: &str) -> Result<String, Problem> {
+    pub(super) fn required_text(&mut self, name: &str) -> Result<String, Problem> {
         match self.take(name) {
             Some(json) => serde_json::from_str(json.get())
-                .map_err(|_| wrong(&format!("`{name}` must be a string"))),
-            None => Err(wrong(&format!("missing field `{name}`"))),
+                .map_err(|_| invalid_arguments(&format!("`{name}` must be a string"))),
+            None => Err(invalid_arguments(&format!("missing field `{name}`"))),
         }
     }
 
@@ -127,17 +127,17 @@ impl Arguments {
         match self.take(name) {
             None => Ok(false),
             Some(json) => serde_json::from_str(json.get())
-                .map_err(|_| wrong(&format!("`{name}` must be true or false"))),
+                .map_err(|_| invalid_arguments(&format!("`{name}` must be true or false"))),
         }
     }
 
     /// Takes an optional count.
     pub(super) fn count(&mut self, name: &str) -> Result<Option<usize>, Problem> {
-        self.given(name, "a whole number from 0")
+        self.optional(name, "a whole number from 0")
     }
 
     /// Takes an optional argument; `what` names the expected type in an error.
-    pub(super) fn given<T: DeserializeOwned>(
+    pub(super) fn optional<T: DeserializeOwned>(
         &mut self,
         name: &str,
         what: &str,
@@ -145,38 +145,38 @@ impl Arguments {
         let given = self.take(name).map(|json| serde_json::from_str(json.get()));
         given
             .transpose()
-            .map_err(|_| wrong(&format!("`{name}` must be {what}")))
+            .map_err(|_| invalid_arguments(&format!("`{name}` must be {what}")))
     }
 
     /// Takes the frontend's slug or id.
     pub(super) fn frontend(&mut self) -> Result<Target, Problem> {
         let name = match (self.has("slug"), self.has("id")) {
             (true, true) => {
-                return Err(wrong(
+                return Err(invalid_arguments(
                     "`slug` and `id` both name the frontend: send one of them",
                 ));
             }
             (_, true) => "id",
             (true, false) => "slug",
             (false, false) => {
-                return Err(wrong(
+                return Err(invalid_arguments(
                     "missing field `slug`: name the frontend by its `slug` or its `id`",
                 ));
             }
         };
-        Ok(Target::from(self.text(name)?.as_str()))
+        Ok(Target::from(self.required_text(name)?.as_str()))
     }
 
     /// Parses the remaining arguments as the body of the REST call.
-    pub(super) fn rest<T: DeserializeOwned>(self) -> Result<T, Problem> {
+    pub(super) fn parse_rest<T: DeserializeOwned>(self) -> Result<T, Problem> {
         let body = serde_json::to_string(&self.given).map_err(|error| Problem::internal(&error))?;
         parse(&body)
     }
 
     /// Refuses arguments that are left over.
-    pub(super) fn none(self) -> Result<(), Problem> {
+    pub(super) fn expect_none_left(self) -> Result<(), Problem> {
         match self.given.0.keys().next() {
-            Some(name) => Err(wrong(&format!("this action takes no `{name}`"))),
+            Some(name) => Err(invalid_arguments(&format!("this action takes no `{name}`"))),
             None => Ok(()),
         }
     }
@@ -203,10 +203,10 @@ pub(super) fn parse<T: DeserializeOwned>(json: &str) -> Result<T, Problem> {
                 format!("The arguments are not valid JSON: {why}."),
             );
         }
-        wrong(&why)
+        invalid_arguments(&why)
     })
 }
 
-fn wrong(why: &str) -> Problem {
+fn invalid_arguments(why: &str) -> Problem {
     invalid(format!("In the arguments: {why}."))
 }

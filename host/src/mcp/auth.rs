@@ -2,14 +2,14 @@
 
 use http::{HeaderMap, HeaderValue, header};
 
-use super::{Tools, tools};
+use super::{ToolState, tools};
 use crate::access::{Identity, credential_invalid};
 use crate::http::problem::{Code, Problem};
 use crate::workspaces::Caller;
 
 /// Caller behind a message.
 #[derive(Clone, Debug)]
-pub(super) enum Client {
+pub(super) enum ClientIdentity {
     /// No credential was sent.
     Anonymous,
     /// The credential is valid.
@@ -28,33 +28,33 @@ pub(super) enum Refusal {
 }
 
 /// Identifies the caller by the credential in the headers.
-pub(super) async fn identify(services: &Tools, headers: &HeaderMap) -> Client {
+pub(super) async fn identify(services: &ToolState, headers: &HeaderMap) -> ClientIdentity {
     match services.callers.identify(headers).await {
-        Ok(Identity::Nobody) => Client::Anonymous,
-        Ok(Identity::Known(caller)) => Client::Known(caller),
-        Ok(Identity::Invalid) => Client::Refused(challenged(services, credential_invalid(), true)),
-        Err(problem) => Client::Refused(problem),
+        Ok(Identity::Nobody) => ClientIdentity::Anonymous,
+        Ok(Identity::Known(caller)) => ClientIdentity::Known(caller),
+        Ok(Identity::Invalid) => ClientIdentity::Refused(with_challenge(services, credential_invalid(), true)),
+        Err(problem) => ClientIdentity::Refused(problem),
     }
 }
 
 /// Decides, as the only place, whether a caller may call a tool or, without a tool, use the endpoint: `None` means yes.
-pub(super) fn refusal(services: &Tools, client: &Client, tool: Option<&str>) -> Option<Refusal> {
+pub(super) fn refusal(services: &ToolState, client: &ClientIdentity, tool: Option<&str>) -> Option<Refusal> {
     match client {
-        Client::Known(_) => None,
-        Client::Refused(problem) => Some(Refusal::Transport(problem.clone())),
-        Client::Anonymous => match tool {
+        ClientIdentity::Known(_) => None,
+        ClientIdentity::Refused(problem) => Some(Refusal::Transport(problem.clone())),
+        ClientIdentity::Anonymous => match tool {
             // Clients begin to sign in on a 401 alone.
-            Some(tool) if !tools::is_open(tool) && services.callers.tokens().is_some() => Some(
-                Refusal::Transport(challenged(services, anonymous(tool), false)),
+            Some(tool) if !tools::is_public(tool) && services.callers.tokens().is_some() => Some(
+                Refusal::Transport(with_challenge(services, credential_required(tool), false)),
             ),
-            Some(tool) if !tools::is_open(tool) => Some(Refusal::Result(anonymous(tool))),
+            Some(tool) if !tools::is_public(tool) => Some(Refusal::Result(credential_required(tool))),
             _ => None,
         },
     }
 }
 
 /// Adds to a 401 where clients learn how to get a credential (RFC 9728, section 5.1); `invalid` means that they sent one.
-fn challenged(services: &Tools, mut problem: Problem, invalid: bool) -> Problem {
+fn with_challenge(services: &ToolState, mut problem: Problem, invalid: bool) -> Problem {
     let error = if invalid {
         "error=\"invalid_token\", "
     } else {
@@ -70,7 +70,7 @@ fn challenged(services: &Tools, mut problem: Problem, invalid: bool) -> Problem 
 }
 
 /// Refuses a caller without a credential at a tool that needs one.
-pub(super) fn anonymous(tool: &str) -> Problem {
+pub(super) fn credential_required(tool: &str) -> Problem {
     Problem::new(
         Code::Unauthorized,
         format!(

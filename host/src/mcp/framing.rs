@@ -7,20 +7,20 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::members::Members;
+use super::json_members::JsonMembers;
 
 /// Code for text that is no JSON.
 const PARSE_ERROR: i32 = -32700;
 /// Code for JSON that is no request.
 const INVALID_REQUEST: i32 = -32600;
 /// The method that calls a tool.
-const CALL: &str = "tools/call";
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
-const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+const CALL_METHOD: &str = "tools/call";
+const JSON_MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/json");
+const JSON_AND_EVENT_STREAM: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
 /// An answer that is no result.
 #[derive(Debug)]
-pub(super) struct Refused {
+pub(super) struct RpcErrorResponse {
     /// The HTTP status.
     pub(super) status: StatusCode,
     /// The JSON-RPC error.
@@ -42,9 +42,9 @@ pub(super) struct Message {
 }
 
 /// Looks at a body, as far as that needs no knowledge of the protocol.
-pub(super) fn look(body: Bytes) -> Result<Message, Refused> {
+pub(super) fn parse_message(body: Bytes) -> Result<Message, RpcErrorResponse> {
     if let Err(error) = serde_json::from_slice::<IgnoredAny>(&body) {
-        return Err(Refused::new(
+        return Err(RpcErrorResponse::new(
             StatusCode::BAD_REQUEST,
             PARSE_ERROR,
             &Value::Null,
@@ -61,7 +61,7 @@ pub(super) fn look(body: Bytes) -> Result<Message, Refused> {
         _ => return Err(invalid("The body must be a JSON-RPC message.")),
     }
     let misfit = || invalid("The body must be a JSON-RPC message, with each of its members once.");
-    let mut members: Members = serde_json::from_slice(&body).map_err(|_| misfit())?;
+    let mut members: JsonMembers = serde_json::from_slice(&body).map_err(|_| misfit())?;
     let method: Option<String> = members.get("method");
     if method.is_none() && members.0.contains_key("method") {
         return Err(misfit());
@@ -74,15 +74,15 @@ pub(super) fn look(body: Bytes) -> Result<Message, Refused> {
     };
     let params = members.0.get("params").map(|params| params.get());
     let params =
-        params.filter(|params| is_object(params) && message.method.as_deref() == Some(CALL));
+        params.filter(|params| is_object(params) && message.method.as_deref() == Some(CALL_METHOD));
     if let Some(params) = params {
-        let mut params: Members = serde_json::from_str(params).map_err(|_| misfit())?;
+        let mut params: JsonMembers = serde_json::from_str(params).map_err(|_| misfit())?;
         message.tool = params.get("name");
         let arguments = params.0.get_mut("arguments");
         if let Some(arguments) = arguments.filter(|arguments| is_object(arguments.get())) {
-            message.arguments = Some(std::mem::replace(arguments, raw(&json!({}))?));
-            members.0.insert("params".to_owned(), raw(&params)?);
-            message.body = raw(&members)?.get().to_owned().into();
+            message.arguments = Some(std::mem::replace(arguments, to_raw_json(&json!({}))?));
+            members.0.insert("params".to_owned(), to_raw_json(&params)?);
+            message.body = to_raw_json(&members)?.get().to_owned().into();
         }
     }
     Ok(message)
@@ -92,18 +92,18 @@ fn is_object(json: &str) -> bool {
     json.starts_with('{')
 }
 
-fn raw(value: &impl Serialize) -> Result<Box<RawValue>, Refused> {
+fn to_raw_json(value: &impl Serialize) -> Result<Box<RawValue>, RpcErrorResponse> {
     serde_json::value::to_raw_value(value).map_err(|error| invalid(&error.to_string()))
 }
 
-fn invalid(why: &str) -> Refused {
-    Refused::new(StatusCode::BAD_REQUEST, INVALID_REQUEST, &Value::Null, why)
+fn invalid(why: &str) -> RpcErrorResponse {
+    RpcErrorResponse::new(StatusCode::BAD_REQUEST, INVALID_REQUEST, &Value::Null, why)
 }
 
 /// Says in the headers what the library insists on: we answer JSON, so a client that takes it is served, and we read JSON
 /// whatever its label.
-pub(super) fn relax(headers: &mut HeaderMap) {
-    headers.insert(header::CONTENT_TYPE, JSON);
+pub(super) fn normalize_headers(headers: &mut HeaderMap) {
+    headers.insert(header::CONTENT_TYPE, JSON_MEDIA_TYPE);
     let lines: Vec<&str> = headers
         .get_all(header::ACCEPT)
         .iter()
@@ -119,23 +119,23 @@ pub(super) fn relax(headers: &mut HeaderMap) {
             .any(|ours| range.eq_ignore_ascii_case(ours))
     };
     if lines.is_empty() || media.into_iter().any(takes) {
-        headers.insert(header::ACCEPT, BOTH);
+        headers.insert(header::ACCEPT, JSON_AND_EVENT_STREAM);
     }
 }
 
 impl Message {
     /// An answer that the library gave as plain text, as a JSON-RPC error.
-    pub(super) fn refused(&self, status: StatusCode, text: &str) -> Refused {
+    pub(super) fn error_response(&self, status: StatusCode, text: &str) -> RpcErrorResponse {
         // A document that is no message has nothing to do with its label.
         let status = match status {
             StatusCode::UNSUPPORTED_MEDIA_TYPE => StatusCode::BAD_REQUEST,
             other => other,
         };
-        Refused::new(status, INVALID_REQUEST, &self.id, text)
+        RpcErrorResponse::new(status, INVALID_REQUEST, &self.id, text)
     }
 }
 
-impl Refused {
+impl RpcErrorResponse {
     fn new(status: StatusCode, code: i32, id: &Value, message: &str) -> Self {
         let id = match id {
             Value::String(_) | Value::Number(_) => id,
@@ -165,7 +165,7 @@ mod tests {
             (r#"{"method":"tools/call"}"#, None),
             (r#"{"id":1,"result":{}}"#, None),
         ] {
-            let message = look(Bytes::from_static(body.as_bytes())).unwrap();
+            let message = parse_message(Bytes::from_static(body.as_bytes())).unwrap();
             assert_eq!(message.tool.as_deref(), tool, "{body}");
         }
     }
@@ -174,7 +174,7 @@ mod tests {
     fn arguments_stay_as_they_were_written() {
         let body =
             r#"{"id":7,"method":"tools/call","params":{"name":"a","arguments":{ "n":1e400 }}}"#;
-        let message = look(Bytes::from_static(body.as_bytes())).unwrap();
+        let message = parse_message(Bytes::from_static(body.as_bytes())).unwrap();
         assert_eq!(message.arguments.unwrap().get(), r#"{ "n":1e400 }"#);
         let left: Value = serde_json::from_slice(&message.body).unwrap();
         let params = json!({ "name": "a", "arguments": {} });
@@ -184,7 +184,7 @@ mod tests {
         );
         // What is no object is for the library to refuse.
         let body = r#"{"method":"tools/call","params":{"name":"a","arguments":[]}}"#;
-        let message = look(Bytes::from_static(body.as_bytes())).unwrap();
+        let message = parse_message(Bytes::from_static(body.as_bytes())).unwrap();
         assert!(message.arguments.is_none());
         assert_eq!(message.body, body);
     }
@@ -204,7 +204,7 @@ mod tests {
                 "-32600",
             ),
         ] {
-            let refused = look(Bytes::from_static(body.as_bytes())).unwrap_err();
+            let refused = parse_message(Bytes::from_static(body.as_bytes())).unwrap_err();
             assert_eq!(refused.status, 400);
             assert!(refused.body.contains(code), "{body}: {}", refused.body);
         }
@@ -224,9 +224,9 @@ mod tests {
             if let Some(accept) = accept {
                 headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
             }
-            relax(&mut headers);
+            normalize_headers(&mut headers);
             let now = headers.get(header::ACCEPT);
-            assert_eq!(now == Some(&BOTH), served, "{accept:?}");
+            assert_eq!(now == Some(&JSON_AND_EVENT_STREAM), served, "{accept:?}");
         }
     }
 }

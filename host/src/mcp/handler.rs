@@ -12,11 +12,11 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::value::RawValue;
 use tracing::Instrument;
 
-use super::Tools;
+use super::ToolState;
 use super::arguments::Arguments;
-use super::auth::{self, Client, Refusal};
+use super::auth::{self, ClientIdentity, Refusal};
 use super::results;
-use super::tools::{self, Outcome};
+use super::tools::{self, CallOutcome};
 use super::tools_only::tools_only;
 use crate::control::audit::{Doer, carried};
 use crate::http::context::Context;
@@ -29,11 +29,11 @@ const INSTRUCTIONS: &str = include_str!("instructions.md");
 /// The handler of one request.
 #[derive(Clone, Debug)]
 pub(super) struct Handler {
-    services: Tools,
-    client: Client,
+    services: ToolState,
+    client: ClientIdentity,
     network: IpAddr,
     /// Flow of a call without a credential.
-    stranger: Flow,
+    anonymous_flow: Flow,
     request_id: Arc<str>,
     /// Of a call of a tool; the library has been given none.
     arguments: Option<Arc<RawValue>>,
@@ -41,8 +41,8 @@ pub(super) struct Handler {
 
 impl Handler {
     pub(super) fn new(
-        services: Tools,
-        client: Client,
+        services: ToolState,
+        client: ClientIdentity,
         context: &Context,
         arguments: Option<Box<RawValue>>,
     ) -> Self {
@@ -50,33 +50,33 @@ impl Handler {
             services,
             client,
             network: context.client.network(),
-            stranger: Flow::stranger(context.client.0),
+            anonymous_flow: Flow::stranger(context.client.0),
             request_id: Arc::clone(&context.request_id),
             arguments: arguments.map(Arc::from),
         }
     }
 
-    async fn run(&self, tool: tools::Tool) -> Outcome {
+    async fn run(&self, tool: tools::Tool) -> CallOutcome {
         if let Some(Refusal::Transport(problem) | Refusal::Result(problem)) =
             auth::refusal(&self.services, &self.client, Some(tool.name()))
         {
-            return Outcome::refused(problem);
+            return CallOutcome::refused(problem);
         }
         let caller = match &self.client {
-            Client::Known(caller) => Some(caller.clone()),
+            ClientIdentity::Known(caller) => Some(caller.clone()),
             _ => None,
         };
         let arguments = match self.arguments.as_deref().map(|given| tool.arguments(given)) {
             None => Arguments::default(),
             Some(Ok(arguments)) => arguments,
-            Some(Err(problem)) => return Outcome::refused(problem),
+            Some(Err(problem)) => return CallOutcome::refused(problem),
         };
         let doer = caller
             .as_ref()
-            .map(|caller| Doer::new(caller.principal(), &self.request_id));
+            .map(|caller| Doer::new(caller.id(), &self.request_id));
         let flow = caller
             .as_ref()
-            .map_or_else(|| self.stranger.clone(), Caller::flow);
+            .map_or_else(|| self.anonymous_flow.clone(), Caller::flow);
         let call = tool.call(&self.services, self.network, caller, arguments);
         Box::pin(flow.scope(carried(doer, call))).await
     }
@@ -97,7 +97,7 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tools::listed(
+        Ok(ListToolsResult::with_all_items(tools::list_tools(
             &self.services.config.limits,
         )))
     }
@@ -107,7 +107,7 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(tool) = tools::Tool::named(&request.name) else {
+        let Some(tool) = tools::Tool::by_name(&request.name) else {
             let names = tools::NAMES.join(", ");
             let message = format!(
                 "There is no tool `{}`. The tools are {names}.",

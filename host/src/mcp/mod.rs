@@ -9,7 +9,7 @@ mod arguments;
 mod auth;
 mod framing;
 mod handler;
-mod members;
+mod json_members;
 mod results;
 pub mod routes;
 pub mod tools;
@@ -37,7 +37,7 @@ use svc_base::clock::Clock;
 
 /// Services that tools are shells over.
 #[derive(Clone, Debug)]
-pub struct Tools {
+pub struct ToolState {
     /// Resolves credentials to callers.
     pub callers: Callers,
     /// Workspaces with all that they own.

@@ -8,9 +8,9 @@ use svc_base::counted;
 /// The most bytes of a result, with both of its forms.
 pub(super) const RESULT_BYTES: usize = 40_000;
 /// Bytes of a result around the document.
-const AROUND: usize = 400;
+const ENVELOPE_BYTES: usize = 400;
 /// How long texts and lists may be in a result that must be cut: what is tried, until it fits.
-const CUTS: [(usize, usize); 8] = [
+const CUT_STEPS: [(usize, usize); 8] = [
     (4_000, 200),
     (1_000, 200),
     (1_000, 50),
@@ -21,34 +21,34 @@ const CUTS: [(usize, usize); 8] = [
     (100, 1),
 ];
 /// Beside a document that was cut.
-const NOTE: &str = "Long texts and lists in this result were cut to keep it small: beside each list that was cut stands, as <its name>_left_out, how many entries it has more. Ask for less at once, or for a part of it, to see the rest.";
+const CUT_NOTE: &str = "Long texts and lists in this result were cut to keep it small: beside each list that was cut stands, as <its name>_left_out, how many entries it has more. Ask for less at once, or for a part of it, to see the rest.";
 /// In the place of all that has more members than fit.
-const TOO_MUCH: &str = "This result is too large for a tool, however much its texts and lists are cut. Ask for less at once, or use REST.";
+const TOO_LARGE_NOTE: &str = "This result is too large for a tool, however much its texts and lists are cut. Ask for less at once, or use REST.";
 /// How a list says how many of its entries are not shown.
-const LEFT_OUT: &str = "_left_out";
+const LEFT_OUT_SUFFIX: &str = "_left_out";
 
 /// Result of a call that succeeded.
 pub(super) fn success(document: Value) -> CallToolResult {
-    CallToolResult::structured(cut(document))
+    CallToolResult::structured(truncate(document))
 }
 
 /// The result of a call that was refused: its problem.
 pub(super) fn failure(problem: Value) -> CallToolResult {
-    CallToolResult::structured_error(cut(problem))
+    CallToolResult::structured_error(truncate(problem))
 }
 
 /// Whether a document can be a result as it is.
-pub(super) fn fits(document: &Value) -> bool {
+pub(super) fn fits_in_result(document: &Value) -> bool {
     let text = document.to_string();
-    AROUND + text.len() + quoted(&text) <= RESULT_BYTES
+    ENVELOPE_BYTES + text.len() + json_string_len(&text) <= RESULT_BYTES
 }
 
 /// How many characters of a text fit into a result that has `document` beside it.
-pub(super) fn room(document: &Value, text: impl Iterator<Item = char>) -> usize {
+pub(super) fn fitting_chars(document: &Value, text: impl Iterator<Item = char>) -> usize {
     let beside = document.to_string();
-    let mut left = RESULT_BYTES.saturating_sub(AROUND + beside.len() + quoted(&beside));
+    let mut left = RESULT_BYTES.saturating_sub(ENVELOPE_BYTES + beside.len() + json_string_len(&beside));
     let fitting = text.take_while(|c| {
-        let cost = cost(*c);
+        let cost = char_cost(*c);
         let fits = cost <= left;
         left = left.saturating_sub(cost);
         fits
@@ -57,7 +57,7 @@ pub(super) fn room(document: &Value, text: impl Iterator<Item = char>) -> usize 
 }
 
 /// Counts the bytes of a character: once in the document, and once in the document as a text.
-fn cost(c: char) -> usize {
+fn char_cost(c: char) -> usize {
     match c {
         '"' | '\\' => 2 + 4,
         '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2 + 3,
@@ -67,31 +67,31 @@ fn cost(c: char) -> usize {
 }
 
 /// How long a document is inside a JSON string.
-fn quoted(text: &str) -> usize {
+fn json_string_len(text: &str) -> usize {
     let escaped = text.bytes().filter(|b| matches!(b, b'"' | b'\\')).count();
     text.len() + escaped
 }
 
-fn cut(document: Value) -> Value {
-    if fits(&document) {
+fn truncate(document: Value) -> Value {
+    if fits_in_result(&document) {
         return document;
     }
     let mut shorter = Value::Null;
-    for (texts, lists) in CUTS {
-        shorter = pruned(&document, texts, lists);
+    for (texts, lists) in CUT_STEPS {
+        shorter = prune(&document, texts, lists);
         if let Value::Object(members) = &mut shorter {
             members.insert("truncated".to_owned(), true.into());
-            note(members, NOTE);
+            append_note(members, CUT_NOTE);
         }
-        if fits(&shorter) {
+        if fits_in_result(&shorter) {
             return shorter;
         }
     }
-    bare(&shorter)
+    reduce_to_scalars(&shorter)
 }
 
 /// Adds a sentence for the caller to what the document says already.
-pub(super) fn note(members: &mut Map<String, Value>, more: &str) {
+pub(super) fn append_note(members: &mut Map<String, Value>, more: &str) {
     let note = match members.get("note").and_then(Value::as_str) {
         Some(note) => format!("{note} {more}"),
         None => more.to_owned(),
@@ -100,21 +100,21 @@ pub(super) fn note(members: &mut Map<String, Value>, more: &str) {
 }
 
 /// Strips a document with more members than fit: those of its own that are short and no lists remain.
-fn bare(document: &Value) -> Value {
+fn reduce_to_scalars(document: &Value) -> Value {
     let members = document.as_object().into_iter().flatten();
     let short = members.filter(|(name, value)| {
         let nested = value.is_array() || value.is_object();
-        !nested && name.len() + value.to_string().len() <= AROUND
+        !nested && name.len() + value.to_string().len() <= ENVELOPE_BYTES
     });
     let short = short.take(20);
     let mut bare: Map<String, Value> = short.map(|(n, v)| (n.clone(), v.clone())).collect();
     bare.insert("truncated".to_owned(), true.into());
-    bare.insert("note".to_owned(), TOO_MUCH.into());
+    bare.insert("note".to_owned(), TOO_LARGE_NOTE.into());
     Value::Object(bare)
 }
 
 /// A document whose texts and lists are no longer than this.
-fn pruned(document: &Value, texts: usize, lists: usize) -> Value {
+fn prune(document: &Value, texts: usize, lists: usize) -> Value {
     match document {
         Value::String(text) => match text.char_indices().nth(texts) {
             Some((end, _)) => {
@@ -127,25 +127,25 @@ fn pruned(document: &Value, texts: usize, lists: usize) -> Value {
         Value::Array(items) => items
             .iter()
             .take(lists)
-            .map(|item| pruned(item, texts, lists))
+            .map(|item| prune(item, texts, lists))
             .collect(),
-        Value::Object(members) => Value::Object(pruned_members(members, texts, lists)),
+        Value::Object(members) => Value::Object(prune_members(members, texts, lists)),
         other => other.clone(),
     }
 }
 
 /// Members no longer than this, of which each list that was cut says so: nobody can take what is shown of it for all of it.
-fn pruned_members(members: &Map<String, Value>, texts: usize, lists: usize) -> Map<String, Value> {
+fn prune_members(members: &Map<String, Value>, texts: usize, lists: usize) -> Map<String, Value> {
     let mut shorter = Map::new();
     let mut cut = false;
     for (name, value) in members {
-        shorter.insert(name.clone(), pruned(value, texts, lists));
+        shorter.insert(name.clone(), prune(value, texts, lists));
         let left_out = value
             .as_array()
             .map_or(0, |all| all.len().saturating_sub(lists));
         if left_out > 0 {
             cut = true;
-            shorter.insert(format!("{name}{LEFT_OUT}"), left_out.into());
+            shorter.insert(format!("{name}{LEFT_OUT_SUFFIX}"), left_out.into());
         }
     }
     if cut && members.contains_key("truncated") {
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn what_fits_is_whole() {
         let document = json!({ "content": "a\"b\n".repeat(2_000), "n": 7 });
-        assert!(fits(&document));
+        assert!(fits_in_result(&document));
         let result = success(document.clone());
         assert_eq!(result.structured_content, Some(document));
         assert!(size(&result) <= RESULT_BYTES);
@@ -186,7 +186,7 @@ mod tests {
             assert!(size(&result) <= RESULT_BYTES, "{}", size(&result));
             let cut = result.structured_content.unwrap();
             assert_eq!(cut["truncated"], true);
-            assert_eq!(cut["note"], NOTE);
+            assert_eq!(cut["note"], CUT_NOTE);
         }
     }
 
@@ -230,7 +230,7 @@ mod tests {
         let bare = result.structured_content.unwrap();
         assert_eq!(bare["truncated"], true);
         assert_eq!(bare["rows_affected"], 0);
-        assert_eq!(bare["note"], TOO_MUCH);
+        assert_eq!(bare["note"], TOO_LARGE_NOTE);
     }
 
     #[test]
@@ -238,7 +238,7 @@ mod tests {
         for text in ["x", "\"", "\n", "\u{1}", "é", "\u{1f600}", "a\"\n\\"] {
             let text = text.repeat(60_000);
             let beside = json!({ "content": "", "note": "read on" });
-            let fitting = room(&beside, text.chars());
+            let fitting = fitting_chars(&beside, text.chars());
             let kept: String = text.chars().take(fitting).collect();
             let result = success(json!({ "content": kept, "note": "read on" }));
             let size = size(&result);

@@ -4,9 +4,9 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 
-use super::auth::{self, Client, Refusal};
+use super::auth::{self, ClientIdentity, Refusal};
 use super::handler::Handler;
-use super::{Tools, framing, transport};
+use super::{ToolState, framing, transport};
 use crate::http::context::Context;
 use crate::http::extract::UnreadBody;
 use crate::http::problem::Problem;
@@ -37,32 +37,32 @@ pub struct RpcMessage;
     security((), ("bearer" = []))
 )]
 pub async fn serve(
-    State(services): State<Tools>,
+    State(services): State<ToolState>,
     context: Context,
     request: Request,
 ) -> Result<Response, Problem> {
     let client = auth::identify(&services, request.headers()).await;
     // A credential that is not valid comes before whatever is wrong with the body.
     let first = |problem: Problem| match &client {
-        Client::Refused(refused) => refused.clone(),
+        ClientIdentity::Refused(refused) => refused.clone(),
         _ => problem,
     };
     let body = UnreadBody::of(request, services.config.limits.body_bytes).map_err(first)?;
     let (parts, body) = body.raw().await.map_err(first)?;
-    let mut message = match (framing::look(body), &client) {
+    let mut message = match (framing::parse_message(body), &client) {
         (Ok(message), _) => message,
-        (Err(_), Client::Refused(problem)) => return Err(problem.clone()),
+        (Err(_), ClientIdentity::Refused(problem)) => return Err(problem.clone()),
         (Err(refused), _) => return Ok(refused.into_response()),
     };
     let refusal = auth::refusal(&services, &client, message.tool.as_deref());
     let most = services.config.limits.body_bytes;
     let handler = Handler::new(services, client, &context, message.arguments.take());
-    let response = transport::ask(handler, parts, &message, most).await;
+    let response = transport::handle(handler, parts, &message, most).await;
     // The protocol's headers come before the credential.
     if let Some(Refusal::Transport(problem)) = refusal
         && response.status() != StatusCode::BAD_REQUEST
     {
         return Err(problem);
     }
-    transport::answered(response, &message).await
+    transport::convert_response(response, &message).await
 }

@@ -6,15 +6,15 @@ use rmcp::model::{CustomRequest, ErrorCode};
 use rmcp::service::RequestContext;
 
 /// Methods of every era: a request of theirs that the library could not parse has invalid params.
-const OURS: [&str; 3] = ["server/discover", "tools/list", "tools/call"];
+const MODERN_METHODS: [&str; 3] = ["server/discover", "tools/list", "tools/call"];
 /// Methods of the era with `initialize`.
-const LEGACY: [&str; 2] = ["initialize", "ping"];
+const LEGACY_METHODS: [&str; 2] = ["initialize", "ping"];
 
 /// Refuses a request that the library could not parse or does not know.
 pub(super) fn refusal(request: CustomRequest, context: &RequestContext<RoleServer>) -> ErrorData {
     let method = request.method;
     let legacy = context.meta.protocol_version().is_none();
-    if OURS.contains(&&*method) || legacy && LEGACY.contains(&&*method) {
+    if MODERN_METHODS.contains(&&*method) || legacy && LEGACY_METHODS.contains(&&*method) {
         let message = format!("The params do not fit `{method}`.");
         return ErrorData::invalid_params(message, None);
     }

@@ -14,18 +14,18 @@ use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
-use super::framing::{self, Message, Refused};
+use super::framing::{self, Message, RpcErrorResponse};
 use crate::http::NOSNIFF;
 use crate::http::problem::Problem;
 
 /// Has the library answer a message of at most `most` bytes by means of a handler.
-pub(super) async fn ask<H: ServerHandler + Clone>(
+pub(super) async fn handle<H: ServerHandler + Clone>(
     handler: H,
     mut parts: Parts,
     message: &Message,
     most: u64,
 ) -> http::Response<BoxBody<Bytes, Infallible>> {
-    framing::relax(&mut parts.headers);
+    framing::normalize_headers(&mut parts.headers);
     // The front has checked the host, and any origin may call: a browser sends no credential by itself.
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
@@ -43,7 +43,7 @@ pub(super) async fn ask<H: ServerHandler + Clone>(
 ///
 /// # Errors
 /// `internal`, where the library failed.
-pub(super) async fn answered(
+pub(super) async fn convert_response(
     response: http::Response<BoxBody<Bytes, Infallible>>,
     message: &Message,
 ) -> Result<Response, Problem> {
@@ -51,7 +51,7 @@ pub(super) async fn answered(
     let label = response.headers().get(header::CONTENT_TYPE);
     if status == StatusCode::ACCEPTED || label.is_some_and(|label| label == "application/json") {
         let mut response = response.map(Body::new);
-        never_stored(&mut response);
+        set_no_store(&mut response);
         return Ok(response);
     }
     let text = match response.into_body().collect().await {
@@ -62,22 +62,22 @@ pub(super) async fn answered(
     if status.is_server_error() {
         return Err(Problem::internal(&text));
     }
-    Ok(message.refused(status, &text).into_response())
+    Ok(message.error_response(status, &text).into_response())
 }
 
-impl IntoResponse for Refused {
+impl IntoResponse for RpcErrorResponse {
     fn into_response(self) -> Response {
         let kind = [(
             header::CONTENT_TYPE,
             HeaderValue::from_static("application/json"),
         )];
         let mut response = (self.status, kind, Bytes::from(self.body)).into_response();
-        never_stored(&mut response);
+        set_no_store(&mut response);
         response
     }
 }
 
-fn never_stored(response: &mut Response) {
+fn set_no_store(response: &mut Response) {
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(NOSNIFF.0, NOSNIFF.1);

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::parts;
 use crate::access::idempotency;
-use crate::backends::calls::requests::OPS;
+use crate::backends::calls::requests::MAX_OPS;
 use crate::config::Limits;
 
 /// Pattern of a text that is not blank: a character that is no white space (Unicode's `White_Space`).
@@ -126,7 +126,7 @@ fn sql_value(in_batch: bool) -> Value {
             "description": "What the first row of an earlier op has in a column.",
             "properties": { "from": {
                 "type": "array", "minItems": 2, "maxItems": 2, "items": false,
-                "prefixItems": [{ "type": "integer", "minimum": 0, "maximum": OPS - 2 }, { "type": "string" }],
+                "prefixItems": [{ "type": "integer", "minimum": 0, "maximum": MAX_OPS - 2 }, { "type": "string" }],
             } },
         }));
     }

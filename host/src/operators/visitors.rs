@@ -69,7 +69,7 @@ async fn forget(at: &Installation, project: &str, user_id: String) -> anyhow::Re
         );
     }
     if let Some(app) = &at.server {
-        app.visitors.look_again(project);
+        app.visitors.invalidate_sessions(project);
     }
     let answer = Answer::new(&json!({ "id": user_id }), format!("forgot {user_id}"))?;
     Ok(answer.of_deed(format!("visitors forget {project} {user_id}")))

@@ -26,14 +26,14 @@ pub struct Buyer {
 
 impl Buyer {
     /// Finds the buyer of a request to a page.
-    pub async fn of(
+    pub async fn identify(
         visitors: &Visitors,
         host: &Host,
         page: &Page,
         headers: &HeaderMap,
     ) -> Result<Self, control::Error> {
-        let session = visitors.caller(host, page, headers).await?;
-        let (name, secure) = (cookie_name(&page.id), visitors.is_secure());
+        let session = visitors.caller_session(host, page, headers).await?;
+        let (name, secure) = (cookie_name(&page.id), visitors.uses_https());
         let former = if secure { token(headers, &name) } else { None };
         Ok(Self {
             user: session.map(|session| session.identity()),
@@ -52,7 +52,7 @@ impl Buyer {
 }
 
 /// Returns the checkout cookie of the frontend at `slug`.
-pub(super) fn cookie(page: &DeploymentId, slug: &str, secure: bool) -> HostCookie {
+pub(super) fn checkout_cookie(page: &DeploymentId, slug: &str, secure: bool) -> HostCookie {
     HostCookie::of_page(&cookie_name(page), slug, secure)
 }
 
@@ -61,7 +61,7 @@ fn cookie_name(page: &DeploymentId) -> String {
 }
 
 /// Hashes a cookie's value for the database.
-pub(super) fn hash(token: &str) -> [u8; 32] {
+pub(super) fn hash_token(token: &str) -> [u8; 32] {
     let mut bytes = [0; 32];
     bytes.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
     bytes

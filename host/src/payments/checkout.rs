@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use url::Url;
 
-use super::buyer::{Buyer, hash};
+use super::buyer::{Buyer, hash_token};
 use super::model::{COOKIE_SECONDS, PaymentError, Price, Session, Status};
-use super::service::{Payments, settle};
+use super::service::{Payments, apply_verdict};
 use super::store;
 use super::views::CheckoutView;
 use crate::control;
@@ -21,7 +21,7 @@ use svc_base::fault;
 use svc_base::ids::SessionId;
 
 /// How long a second click on the same button means the same purchase, in seconds.
-const DOUBLE_CLICK: i64 = 60;
+const DOUBLE_CLICK_SECONDS: i64 = 60;
 
 /// A visitor's request for a checkout.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ pub struct Checkout {
 pub(super) struct CheckoutLocks(Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>);
 
 impl CheckoutLocks {
-    fn of(&self, id: SessionId) -> Arc<tokio::sync::Mutex<()>> {
+    fn lock_for(&self, id: SessionId) -> Arc<tokio::sync::Mutex<()>> {
         let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // The map alone knows the others.
         locks.retain(|_, lock| Arc::strong_count(lock) > 1);
@@ -67,7 +67,7 @@ impl Payments {
     ///
     /// # Errors
     /// [`PaymentError`].
-    pub async fn begin(
+    pub async fn begin_checkout(
         self: Arc<Self>,
         page: Arc<Page>,
         buyer: Buyer,
@@ -77,10 +77,10 @@ impl Payments {
         let project = self.project_of(&page).await?;
         let price = self.price(project, request.price.clone()).await?;
         if !price.active {
-            return Err(PaymentError::Inactive);
+            return Err(PaymentError::PriceInactive);
         }
         let (now, deployment) = (self.clock.now(), page.id);
-        let fresh = credential::secret(&self.random)?;
+        let fresh = credential::random_secret(&self.random)?;
         let email = buyer.user.as_ref().and_then(|user| user.email.clone());
         let session = Session {
             id: SessionId::new(&self.clock, &self.random)?,
@@ -93,7 +93,7 @@ impl Payments {
             recurring: price.recurring,
             return_to: request.return_to.to_string(),
             user_id: buyer.user.map(|user| user.user_id),
-            cookie: hash(&fresh),
+            cookie: hash_token(&fresh),
             host_cookie: buyer.secure,
             provider_id: None,
             provider_url: None,
@@ -110,13 +110,13 @@ impl Payments {
         let (session, token) = write.await?;
         fault::point("checkout.stored");
         let view = self
-            .hosted(stripe, session.id, &price, email, &request.return_to)
+            .hosted_checkout(stripe, session.id, &price, email, &request.return_to)
             .await?;
         Ok(Checkout { view, token })
     }
 
     /// The hosted checkout of a session: the one that it has, or a new one.
-    async fn hosted(
+    async fn hosted_checkout(
         &self,
         stripe: &Stripe,
         id: SessionId,
@@ -124,7 +124,7 @@ impl Payments {
         email: Option<String>,
         return_to: &Url,
     ) -> Result<CheckoutView, PaymentError> {
-        let lock = self.locks.of(id);
+        let lock = self.locks.lock_for(id);
         let _lock = lock.lock().await;
         let session = self.control.read(move |c| store::by_id(c, &id)).await?;
         let refused = || PaymentError::Unavailable("it refused the click before this one".into());
@@ -138,15 +138,15 @@ impl Payments {
         }
         let new = NewCheckout {
             session: id.to_string(),
-            purchase: purchase(price),
+            purchase: describe_purchase(price),
             email,
             success_url: outcome_url(return_to, "success"),
             cancel_url: outcome_url(return_to, "canceled"),
         };
         let key = format!("svc-checkout-{id}-{}", session.attempt);
-        let hosted = match stripe.checkout(&new, &key).await {
+        let hosted = match stripe.create_checkout(&new, &key).await {
             Ok(hosted) => hosted,
-            Err(error) => return Err(self.note_failure(id, error).await),
+            Err(error) => return Err(self.record_failure(id, error).await),
         };
         fault::point("checkout.answered");
         let (url, now) = (hosted.url.clone(), self.clock.now());
@@ -154,7 +154,7 @@ impl Payments {
             .write(move |tx| {
                 store::set_hosted(tx, &session, &hosted.id, &hosted.url)?;
                 // Events that came before the checkout's id was known count now.
-                settle(tx, &id, now)?;
+                apply_verdict(tx, &id, now)?;
                 Ok::<_, PaymentError>(())
             })
             .await?;
@@ -163,17 +163,17 @@ impl Payments {
     }
 
     /// Notes a failure of the provider in the session; returns the error for the visitor.
-    async fn note_failure(&self, id: SessionId, error: StripeError) -> PaymentError {
+    async fn record_failure(&self, id: SessionId, error: StripeError) -> PaymentError {
         let (nothing, failed) = (
-            error.made_nothing(),
+            error.created_nothing(),
             matches!(error, StripeError::Failed(_)),
         );
         let noted = self.control.write(move |tx| {
             if nothing {
-                return store::forget_session(tx, &id);
+                return store::delete_session(tx, &id);
             }
             match store::by_id(tx, &id)? {
-                Some(session) => store::set_doubtful(tx, &session, failed),
+                Some(session) => store::mark_outcome_unknown(tx, &session, failed),
                 None => Ok(()),
             }
         });
@@ -181,7 +181,7 @@ impl Payments {
             tracing::warn!(%error, session = %id, "a checkout that failed stays as it was");
         }
         match error {
-            StripeError::Amount(words) => PaymentError::Amount(words),
+            StripeError::AmountRefused(words) => PaymentError::AmountRefused(words),
             other => PaymentError::Unavailable(other.to_string()),
         }
     }
@@ -205,8 +205,8 @@ fn store_session(
     let since = now.plus_seconds(-COOKIE_SECONDS);
     let mut token = fresh;
     let is_signed_in = session.user_id.is_some();
-    if let Some((cookie, value)) = known.map(|value| (hash(&value), value))
-        && store::knows_cookie(
+    if let Some((cookie, value)) = known.map(|value| (hash_token(&value), value))
+        && store::is_known_cookie(
             tx,
             &session.deployment,
             (&cookie, session.host_cookie),
@@ -220,8 +220,8 @@ fn store_session(
             (session.cookie, token) = (cookie, value);
         }
     }
-    let clicked = now.plus_seconds(-DOUBLE_CLICK);
-    let before = store::same_purchase(tx, &session, clicked);
+    let clicked = now.plus_seconds(-DOUBLE_CLICK_SECONDS);
+    let before = store::find_repeated_purchase(tx, &session, clicked);
     if let Some(before) = before.map_err(control::Error::from)? {
         if is_signed_in {
             store::set_cookie(tx, &before.id, &session.cookie, session.host_cookie)?;
@@ -233,7 +233,7 @@ fn store_session(
 }
 
 /// Describes the purchase on the provider's page.
-fn purchase(price: &Price) -> Purchase {
+fn describe_purchase(price: &Price) -> Purchase {
     let description = match &price.product.description {
         Some(about) => format!("{} · {about}", price.label),
         None => price.label.clone(),
@@ -266,7 +266,7 @@ fn outcome_url(return_to: &Url, outcome: &str) -> String {
 /// The address that `return_to` means, on the host that was asked: a path at or below the page's own; `None` if it is no such path.
 pub(super) fn return_address(origin: &str, slug: &str, return_to: Option<&str>) -> Option<Url> {
     let home = format!("/{slug}");
-    let path = return_to::checked(origin, slug, return_to.unwrap_or(&home))?;
+    let path = return_to::validated_path(origin, slug, return_to.unwrap_or(&home))?;
     Url::parse(&format!("{origin}{path}")).ok()
 }
 

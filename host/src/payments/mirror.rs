@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::Payments;
 use super::model::{Session, Status};
-use super::store::{self, Lagging};
+use super::store::{self, LaggingMirror};
 use crate::backends::Backends;
 use crate::control::Control;
 use svc_base::clock::Clock;
@@ -18,25 +18,25 @@ use svc_base::ids::BackendId;
 use svc_database::PaymentRow;
 
 /// How many rows are written in one transaction.
-const ROWS: u32 = 500;
+const BATCH_ROWS: u32 = 500;
 /// The longest wait before a table that could not be written is tried again.
-const WAIT_MOST: Duration = Duration::from_secs(5);
-const WAIT_FIRST: Duration = Duration::from_millis(500);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(500);
 
 /// State of the mirrors that are being followed.
 #[derive(Debug, Default)]
-pub(super) struct Mirrors(Mutex<State>);
+pub(super) struct Mirrors(Mutex<MirrorState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct MirrorState {
     /// Those that are being written.
     busy: HashSet<BackendId>,
     /// Those that could not be.
-    behind: HashMap<BackendId, Behind>,
+    behind: HashMap<BackendId, RetryState>,
 }
 
 #[derive(Clone, Debug)]
-struct Behind {
+struct RetryState {
     why: String,
     wait: Duration,
     /// By the clock's count since it was made.
@@ -44,12 +44,12 @@ struct Behind {
 }
 
 impl Mirrors {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MirrorState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a backend, if nobody has it and it is not to be left alone for a while.
-    fn take(&self, backend: BackendId, now: Duration) -> bool {
+    fn claim(&self, backend: BackendId, now: Duration) -> bool {
         let mut state = self.state();
         let rests = state
             .behind
@@ -67,9 +67,9 @@ impl Mirrors {
             }
             Some(why) => {
                 let before = state.behind.get(&backend).map(|one| one.wait);
-                let wait = before.map_or(WAIT_FIRST, |wait| (wait * 2).min(WAIT_MOST));
+                let wait = before.map_or(FIRST_RETRY_DELAY, |wait| (wait * 2).min(MAX_RETRY_DELAY));
                 let again = now + wait;
-                state.behind.insert(backend, Behind { why, wait, again });
+                state.behind.insert(backend, RetryState { why, wait, again });
             }
         }
     }
@@ -77,14 +77,14 @@ impl Mirrors {
 
 impl Payments {
     /// Says why the table of a backend is behind, if it is.
-    pub fn what_is_behind(&self) -> impl Fn(BackendId) -> Option<String> + Send + Sync + use<> {
+    pub fn mirror_delay_reason_fn(&self) -> impl Fn(BackendId) -> Option<String> + Send + Sync + use<> {
         let mirrors = Arc::clone(&self.mirrors);
         move |backend| Some(mirrors.state().behind.get(&backend)?.why.clone())
     }
 
     /// Has every table that lacks something written, each in a task of its own. Runs several times a second.
-    pub async fn follow(&self, backends: &Arc<Backends>) -> anyhow::Result<()> {
-        let lagging = self.control.read(store::lagging).await?;
+    pub async fn update_mirrors(&self, backends: &Arc<Backends>) -> anyhow::Result<()> {
+        let lagging = self.control.read(store::lagging_mirrors).await?;
         {
             // What lags no more, as where its backend is gone, is not behind.
             let mut state = self.mirrors.state();
@@ -93,14 +93,14 @@ impl Payments {
                 .retain(|backend, _| lagging.iter().any(|one| one.backend == *backend));
         }
         for one in lagging {
-            if !self.mirrors.take(one.backend, self.clock.elapsed()) {
+            if !self.mirrors.claim(one.backend, self.clock.elapsed()) {
                 continue;
             }
             let (mirrors, control) = (Arc::clone(&self.mirrors), self.control.clone());
             let (backends, clock): (_, Clock) = (Arc::clone(backends), self.clock.clone());
             tokio::spawn(async move {
                 let backend = one.backend;
-                let failed = bring_up(&control, &backends, one).await.err();
+                let failed = update_mirror(&control, &backends, one).await.err();
                 let failed = failed.map(|error| {
                     tracing::warn!(%backend, error = format!("{error:#}"), "svc_payments is behind");
                     error.to_string()
@@ -113,16 +113,16 @@ impl Payments {
 }
 
 /// Writes what a table lacks.
-async fn bring_up(
+async fn update_mirror(
     control: &Control,
     backends: &Backends,
-    mut lagging: Lagging,
+    mut lagging: LaggingMirror,
 ) -> anyhow::Result<()> {
     loop {
         let (project, position) = (lagging.project, lagging.position);
-        let most = position.map(|_| ROWS);
+        let most = position.map(|_| BATCH_ROWS);
         let found = control
-            .read(move |c| store::changed(c, &project, position.unwrap_or(0), most))
+            .read(move |c| store::sessions_changed_since(c, &project, position.unwrap_or(0), most))
             .await?;
         let more = most.is_some_and(|most| found.len() >= most as usize);
         let last = found.last().map_or(0, |(change, _)| *change);

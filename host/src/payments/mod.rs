@@ -7,7 +7,7 @@
 mod buyer;
 mod catalog;
 mod checkout;
-mod endings;
+mod cancellations;
 mod mirror;
 pub mod model;
 pub mod operations;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::verdict::Terms;
+use super::verdict::SessionTerms;
 use crate::control;
 use crate::deployments::serving::LookupError;
 use svc_base::clock::Timestamp;
@@ -11,17 +11,17 @@ use svc_base::ids::{DeploymentId, ProjectId, SessionId};
 use svc_base::random::NoRandomness;
 
 /// The longest name of a product, and label of a price, in characters.
-pub const NAME: usize = 200;
+pub const MAX_NAME_CHARS: usize = 200;
 /// The longest description of a product, in characters.
-pub const DESCRIPTION: usize = 2_000;
+pub const MAX_DESCRIPTION_CHARS: usize = 2_000;
 /// The largest amount: what every JSON reader takes for the same number.
-pub const AMOUNT: u64 = 9_007_199_254_740_991;
+pub const MAX_AMOUNT: u64 = 9_007_199_254_740_991;
 /// The most prices of a project.
-pub const PRICES: u64 = 1_000;
+pub const MAX_PRICES: u64 = 1_000;
 /// Sessions that are listed by default.
-pub const SESSIONS: u64 = 100;
+pub const DEFAULT_SESSIONS: u64 = 100;
 /// Most sessions that can be listed.
-pub const SESSIONS_MOST: u64 = 1_000;
+pub const MAX_SESSIONS: u64 = 1_000;
 /// How long a checkout cookie is recognised, in seconds.
 pub const COOKIE_SECONDS: i64 = 30 * 24 * 3600;
 
@@ -158,8 +158,8 @@ pub struct Session {
 
 impl Session {
     /// Returns the terms that events are compared with.
-    pub fn terms(&self) -> Terms {
-        Terms {
+    pub fn terms(&self) -> SessionTerms {
+        SessionTerms {
             id: self.id.to_string(),
             provider_id: self.provider_id.clone(),
             amount: self.amount,
@@ -170,7 +170,7 @@ impl Session {
 
 /// Returns an address as it is compared: people write it in either case. ASCII's alone, because a letter of another alphabet may be
 /// somebody else's: the lower case of the Kelvin sign is `k`.
-pub fn email_key(email: &str) -> String {
+pub fn normalized_email(email: &str) -> String {
     email.trim_ascii().to_ascii_lowercase()
 }
 
@@ -182,16 +182,16 @@ pub enum PaymentError {
     NoPrice,
     /// It was taken off the catalog.
     #[error("the price is inactive")]
-    Inactive,
+    PriceInactive,
     /// The catalog has as many prices as it may.
     #[error("the catalog is full")]
-    Full,
+    CatalogFull,
     /// There is no provider.
     #[error("payments are not configured")]
     Unconfigured,
     /// The provider takes no such amount, in its words.
     #[error("the provider refused the amount: {0}")]
-    Amount(String),
+    AmountRefused(String),
     /// The provider failed, or did not answer.
     #[error("the provider is unavailable: {0}")]
     Unavailable(String),

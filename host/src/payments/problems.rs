@@ -1,7 +1,7 @@
 //! Errors of payments as problems.
 
 use super::PaymentError;
-use super::model::PRICES;
+use super::model::MAX_PRICES;
 use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
 use crate::stripe::routes::unconfigured;
@@ -13,15 +13,15 @@ impl From<PaymentError> for Problem {
                 Code::NotFound,
                 "There is no such price in this project: send the `id` of one in its catalog.",
             ),
-            PaymentError::Inactive => Self::new(
+            PaymentError::PriceInactive => Self::new(
                 Code::PriceInactive,
                 "The price was taken off the catalog: offer another price of it.",
             ),
-            PaymentError::Full => invalid(format!(
-                "The catalog has {PRICES} prices, which is the most, inactive ones included."
+            PaymentError::CatalogFull => invalid(format!(
+                "The catalog has {MAX_PRICES} prices, which is the most, inactive ones included."
             )),
             PaymentError::Unconfigured => unconfigured(),
-            PaymentError::Amount(words) => {
+            PaymentError::AmountRefused(words) => {
                 invalid(format!("The payment provider refuses the amount: {words}"))
             }
             PaymentError::Unavailable(why) => {

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
-use super::model::{AMOUNT, DESCRIPTION, NAME, NewPrice, SESSIONS, SESSIONS_MOST};
+use super::model::{MAX_AMOUNT, MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, NewPrice, DEFAULT_SESSIONS, MAX_SESSIONS};
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::Problem;
 use crate::stripe::currencies;
@@ -62,11 +62,11 @@ impl AddPrice {
     /// `invalid_request`.
     pub fn checked(self) -> Result<NewPrice, Problem> {
         check_name("product_name", &self.product_name)?;
-        check_characters("description", self.description.as_deref(), DESCRIPTION)?;
+        check_characters("description", self.description.as_deref(), MAX_DESCRIPTION_CHARS)?;
         check_name("label", &self.label)?;
         let amount = whole_amount(&self.amount)?;
         let currency = self.currency.to_ascii_lowercase();
-        if currencies::digits(&currency).is_none() {
+        if currencies::minor_unit_digits(&currency).is_none() {
             return Err(invalid(
                 "`currency` must be a currency of ISO 4217 that has a minor unit, such as `eur`.",
             ));
@@ -86,11 +86,11 @@ impl AddPrice {
 fn whole_amount(number: &serde_json::Number) -> Result<i64, Problem> {
     let wrong = || {
         invalid(format!(
-            "`amount` must be a whole number from 1 to {AMOUNT}, in minor units of the currency, such as cents."
+            "`amount` must be a whole number from 1 to {MAX_AMOUNT}, in minor units of the currency, such as cents."
         ))
     };
     let Whole(amount) = Whole::deserialize(number).map_err(|_| wrong())?;
-    if !(1..=AMOUNT).contains(&amount) {
+    if !(1..=MAX_AMOUNT).contains(&amount) {
         return Err(wrong());
     }
     i64::try_from(amount).map_err(|_| wrong())
@@ -100,7 +100,7 @@ fn check_name(field: &str, text: &str) -> Result<(), Problem> {
     if text.trim().is_empty() {
         return Err(invalid(format!("`{field}` is empty: say what is sold.")));
     }
-    check_characters(field, Some(text), NAME)
+    check_characters(field, Some(text), MAX_NAME_CHARS)
 }
 
 impl ListSessions {
@@ -109,10 +109,10 @@ impl ListSessions {
     /// # Errors
     /// `invalid_request`.
     pub fn checked(&self) -> Result<u64, Problem> {
-        let limit = self.limit.unwrap_or(SESSIONS);
-        if !(1..=SESSIONS_MOST).contains(&limit) {
+        let limit = self.limit.unwrap_or(DEFAULT_SESSIONS);
+        if !(1..=MAX_SESSIONS).contains(&limit) {
             return Err(invalid(format!(
-                "`limit` must be from 1 to {SESSIONS_MOST}."
+                "`limit` must be from 1 to {MAX_SESSIONS}."
             )));
         }
         Ok(limit)

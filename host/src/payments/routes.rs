@@ -191,11 +191,11 @@ pub async fn checkout(
             ))
         })?,
     };
-    let buyer = Buyer::of(&state.visitors, &context.host, &page, &headers).await?;
-    let beginning = Arc::clone(&state.payments).begin(Arc::clone(&page), buyer, request);
+    let buyer = Buyer::identify(&state.visitors, &context.host, &page, &headers).await?;
+    let beginning = Arc::clone(&state.payments).begin_checkout(Arc::clone(&page), buyer, request);
     let begun = beginning.await?;
     let cookie =
-        buyer::cookie(&page.id, &slug, state.config.secure).give(&begun.token, COOKIE_SECONDS)?;
+        buyer::checkout_cookie(&page.id, &slug, state.config.secure).give(&begun.token, COOKIE_SECONDS)?;
     let mut response = if negotiate::names(&headers, "application/json") {
         Json(begun.view).into_response()
     } else {
@@ -225,8 +225,8 @@ pub async fn status(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let page = frontend(&state, &context, &slug).await?;
-    let buyer = Buyer::of(&state.visitors, &context.host, &page, &headers).await?;
-    let owned = state.payments.owned(&page, buyer).await?;
+    let buyer = Buyer::identify(&state.visitors, &context.host, &page, &headers).await?;
+    let owned = state.payments.paid_sessions(&page, buyer).await?;
     let mut response = Json(PaymentList::new(owned)).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, pages::NO_STORE);

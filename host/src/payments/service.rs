@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::buyer::Buyer;
 use super::checkout::CheckoutLocks;
-use super::endings;
+use super::cancellations;
 use super::mirror::Mirrors;
 use super::model::{COOKIE_SECONDS, PaymentError, Session};
 use super::store;
@@ -15,17 +15,17 @@ use crate::control::{self, Control, Tx};
 use crate::deployments::serving::pages::{Page, PageKind};
 use crate::infra::Infra;
 use crate::projects::{self, ProjectError, Projects};
-use crate::stripe::{Consumer, Found, Reference, Stripe, Subject, ledger};
+use crate::stripe::{EventConsumer, RelatedEvents, Reference, Stripe, Subject, ledger};
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::{ProjectId, SessionId};
 use svc_base::random::Random;
 
 /// How long an event waits for its session, in seconds: the provider itself forgets events after 30 days.
-const WAITS: i64 = 90 * 24 * 3600;
+const UNCLAIMED_EVENT_SECONDS: i64 = 90 * 24 * 3600;
 /// How many of those are looked at in one transaction.
-const AT_ONCE: u32 = 100;
+const EVENT_BATCH: u32 = 100;
 /// How many sessions of an ended project are removed in one transaction.
-const SESSIONS_AT_ONCE: u32 = 100;
+const SESSION_BATCH: u32 = 100;
 
 /// The payments of an installation.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl Payments {
     }
 
     /// Lists what a visitor of a page has paid for and has now: by their identity, by their address, by their browser.
-    pub async fn owned(
+    pub async fn paid_sessions(
         &self,
         page: &Page,
         buyer: Buyer,
@@ -79,7 +79,7 @@ impl Payments {
         let since = self.clock.now().plus_seconds(-COOKIE_SECONDS);
         let read = self
             .control
-            .read(move |c| store::recognise(c, &project, &deployment, &buyer, since));
+            .read(move |c| store::find_paid_sessions(c, &project, &deployment, &buyer, since));
         Ok(read.await?)
     }
 
@@ -87,10 +87,10 @@ impl Payments {
     ///
     /// # Errors
     /// The database's.
-    pub async fn settle_begun(&self) -> Result<(), control::Error> {
+    pub async fn mark_interrupted_checkouts(&self) -> Result<(), control::Error> {
         let write = self.control.write(|tx| {
-            for session in store::begun_only(tx)? {
-                store::set_doubtful(tx, &session, false)?;
+            for session in store::interrupted_sessions(tx)? {
+                store::mark_outcome_unknown(tx, &session, false)?;
             }
             Ok(())
         });
@@ -125,12 +125,12 @@ impl Payments {
             .await?;
         let all = sessions.len();
         let mut changed = 0;
-        for some in sessions.chunks(SESSIONS_AT_ONCE as usize) {
+        for some in sessions.chunks(SESSION_BATCH as usize) {
             let some = some.to_vec();
             let write = control.write(move |tx| {
                 let mut changed = 0;
                 for id in some {
-                    changed += usize::from(settle(tx, &id, now)?);
+                    changed += usize::from(apply_verdict(tx, &id, now)?);
                 }
                 Ok::<_, control::Error>(changed)
             });
@@ -138,7 +138,7 @@ impl Payments {
         }
         control
             .write(move |tx| {
-                store::make_anew(tx, &project)?;
+                store::request_rebuild(tx, &project)?;
                 projects::did(tx, &project, Act::PaymentsRebuild, &project, now)
             })
             .await?;
@@ -149,13 +149,13 @@ impl Payments {
     pub async fn events(
         control: &Control,
         project: ProjectId,
-    ) -> Result<Vec<(SessionId, ledger::Entry)>, control::Error> {
+    ) -> Result<Vec<(SessionId, ledger::LedgerEntry)>, control::Error> {
         control
             .read(move |c| {
                 let mut all = Vec::new();
                 for id in store::session_ids(c, &project)? {
                     if let Some(session) = store::by_id(c, &id)? {
-                        let found = ledger::find(c, names(&session))?;
+                        let found = ledger::find_related(c, event_references(&session))?;
                         all.extend(found.entries.into_iter().map(|entry| (id, entry)));
                     }
                 }
@@ -174,10 +174,10 @@ impl Payments {
         let now = self.clock.now();
         loop {
             let write = self.control.write(move |tx| {
-                let removed = store::remove_some(tx, &project, SESSIONS_AT_ONCE)?;
+                let removed = store::remove_batch(tx, &project, SESSION_BATCH)?;
                 for session in &removed {
-                    let found = ledger::find(tx, names(session))?;
-                    endings::enqueue(tx, session, &found, now)?;
+                    let found = ledger::find_related(tx, event_references(session))?;
+                    cancellations::enqueue(tx, session, &found, now)?;
                     ledger::remove(tx, &found)?;
                 }
                 Ok::<_, control::Error>(!removed.is_empty())
@@ -189,18 +189,18 @@ impl Payments {
     }
 
     /// Forgets events of the provider's that are about nothing of ours, and have waited long enough, and endings that are as old.
-    pub async fn forget_old(&self) -> Result<(), control::Error> {
-        let before = self.clock.now().plus_seconds(-WAITS);
+    pub async fn delete_old_events(&self) -> Result<(), control::Error> {
+        let before = self.clock.now().plus_seconds(-UNCLAIMED_EVENT_SECONDS);
         self.control
-            .write(move |tx| endings::forget(tx, before))
+            .write(move |tx| cancellations::delete_finished(tx, before))
             .await?;
         loop {
             let write = self.control.write(move |tx| {
-                let entries = ledger::unclaimed(tx, before, AT_ONCE)?;
+                let entries = ledger::unclaimed(tx, before, EVENT_BATCH)?;
                 let some = !entries.is_empty();
-                let found = Found {
+                let found = RelatedEvents {
                     entries,
-                    ..Found::default()
+                    ..RelatedEvents::default()
                 };
                 ledger::remove(tx, &found)?;
                 Ok::<_, control::Error>(some)
@@ -213,25 +213,25 @@ impl Payments {
 }
 
 /// The names by which events of a session are found.
-fn names(session: &Session) -> Vec<Reference> {
+fn event_references(session: &Session) -> Vec<Reference> {
     let own = Reference::subject(&Subject::Session(session.id.to_string()));
     let hosted = session.provider_id.as_deref().map(Reference::object);
     std::iter::once(own).chain(hosted).collect()
 }
 
 /// Brings a session to what the ledger says of it; returns whether that is something new.
-pub(super) fn settle(tx: &Tx<'_>, id: &SessionId, now: Timestamp) -> Result<bool, control::Error> {
+pub(super) fn apply_verdict(tx: &Tx<'_>, id: &SessionId, now: Timestamp) -> Result<bool, control::Error> {
     let Some(session) = store::by_id(tx, id)? else {
         return Ok(false);
     };
-    let found = ledger::find(tx, names(&session))?;
+    let found = ledger::find_related(tx, event_references(&session))?;
     ledger::claim(tx, &found)?;
     let said = verdict(&session.terms(), found.events());
     store::set_verdict(tx, &session, &said, now)
 }
 
-impl Consumer for Payments {
-    fn consume(&self, tx: &Tx<'_>, found: &Found, now: Timestamp) -> Result<bool, control::Error> {
+impl EventConsumer for Payments {
+    fn consume(&self, tx: &Tx<'_>, found: &RelatedEvents, now: Timestamp) -> Result<bool, control::Error> {
         let mut sessions: Vec<Session> = Vec::new();
         for reference in &found.references {
             let session = match (reference.as_session(), reference.as_object()) {
@@ -245,7 +245,7 @@ impl Consumer for Payments {
             sessions.extend(session);
         }
         if sessions.is_empty() {
-            endings::consume(tx, found, now)?;
+            cancellations::consume(tx, found, now)?;
         }
         for session in &sessions {
             let said = verdict(&session.terms(), found.events());

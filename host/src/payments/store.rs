@@ -3,19 +3,19 @@
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::buyer::{Buyer, hash};
-use super::model::{Session, Status, email_key};
+use super::buyer::{Buyer, hash_token};
+use super::model::{Session, Status, normalized_email};
 use super::verdict::Verdict;
 use super::views::MatchedBy;
 use crate::control::{Columns, Error, Tx};
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, DeploymentId, ProjectId, SessionId};
 
-const SESSION: &str = "SELECT id, project_id, deployment_id, price_id, price_label, amount, currency, \
+const SELECT_SESSION: &str = "SELECT id, project_id, deployment_id, price_id, price_label, amount, currency, \
     recurring, return_to, user_id, cookie_sha256, provider_id, provider_url, attempt, status, email, \
     created_at, updated_at, change, host_cookie FROM payment_sessions";
 
-fn session(row: &Row<'_>) -> rusqlite::Result<Session> {
+fn session_from_row(row: &Row<'_>) -> rusqlite::Result<Session> {
     let row = Columns::of(row);
     Ok(Session {
         id: row.get("id")?,
@@ -88,13 +88,13 @@ fn next_change(tx: &Tx<'_>, project: &ProjectId) -> Result<i64, Error> {
 
 /// An open session of the same purchase, begun since `since`: a second click on the same button, by the same signed-in visitor or in the
 /// same browser.
-pub(super) fn same_purchase(
+pub(super) fn find_repeated_purchase(
     c: &Connection,
     wanted: &Session,
     since: Timestamp,
 ) -> rusqlite::Result<Option<Session>> {
     c.prepare_cached(&format!(
-        "{SESSION} WHERE deployment_id = ?1 AND (user_id = ?5 OR ?5 IS NULL AND user_id IS NULL AND cookie_sha256 = ?2)
+        "{SELECT_SESSION} WHERE deployment_id = ?1 AND (user_id = ?5 OR ?5 IS NULL AND user_id IS NULL AND cookie_sha256 = ?2)
             AND price_id = ?3 AND return_to = ?4 AND status = 'open' AND created_at > ?6
          ORDER BY number DESC LIMIT 1"
     ))?
@@ -107,13 +107,13 @@ pub(super) fn same_purchase(
             wanted.user_id,
             since
         ],
-        session,
+        session_from_row,
     )
     .optional()
 }
 
 /// Whether a checkout cookie was given to a visitor of a frontend, since `since`, under the name that it has now.
-pub(super) fn knows_cookie(
+pub(super) fn is_known_cookie(
     c: &Connection,
     deployment: &DeploymentId,
     (cookie, host_cookie): (&[u8; 32], bool),
@@ -165,15 +165,15 @@ pub(super) fn set_cookie(
 
 /// A session.
 pub(super) fn by_id(c: &Connection, id: &SessionId) -> rusqlite::Result<Option<Session>> {
-    c.prepare_cached(&format!("{SESSION} WHERE id = ?1"))?
-        .query_row([id], session)
+    c.prepare_cached(&format!("{SELECT_SESSION} WHERE id = ?1"))?
+        .query_row([id], session_from_row)
         .optional()
 }
 
 /// The session of a hosted checkout.
 pub(super) fn by_provider_id(c: &Connection, id: &str) -> rusqlite::Result<Option<Session>> {
-    c.prepare_cached(&format!("{SESSION} WHERE provider_id = ?1"))?
-        .query_row([id], session)
+    c.prepare_cached(&format!("{SELECT_SESSION} WHERE provider_id = ?1"))?
+        .query_row([id], session_from_row)
         .optional()
 }
 
@@ -197,7 +197,7 @@ pub(super) fn set_hosted(
 
 /// Notes that whether a hosted checkout was made is not known: from now on the session is in the mirror. `failed`: the provider has
 /// answered with a failure, so that the next attempt needs another key.
-pub(super) fn set_doubtful(tx: &Tx<'_>, session: &Session, failed: bool) -> Result<(), Error> {
+pub(super) fn mark_outcome_unknown(tx: &Tx<'_>, session: &Session, failed: bool) -> Result<(), Error> {
     let change = next_change(tx, &session.project)?;
     tx.prepare_cached(
         "UPDATE payment_sessions SET attempt = attempt + ?2, change = ?3 WHERE id = ?1",
@@ -207,21 +207,21 @@ pub(super) fn set_doubtful(tx: &Tx<'_>, session: &Session, failed: bool) -> Resu
 }
 
 /// The sessions of which nothing is known but that they were begun: while nobody is beginning any, a crash came between.
-pub(super) fn begun_only(c: &Connection) -> rusqlite::Result<Vec<Session>> {
-    c.prepare_cached(&format!("{SESSION} WHERE change = 0"))?
-        .query_map([], session)?
+pub(super) fn interrupted_sessions(c: &Connection) -> rusqlite::Result<Vec<Session>> {
+    c.prepare_cached(&format!("{SELECT_SESSION} WHERE change = 0"))?
+        .query_map([], session_from_row)?
         .collect()
 }
 
 /// Forgets a session that the provider has refused to make a checkout for: nobody can pay it.
-pub(super) fn forget_session(tx: &Tx<'_>, id: &SessionId) -> Result<(), Error> {
+pub(super) fn delete_session(tx: &Tx<'_>, id: &SessionId) -> Result<(), Error> {
     tx.prepare_cached("DELETE FROM payment_sessions WHERE id = ?1 AND change = 0")?
         .execute([id])?;
     Ok(())
 }
 
 /// Has the mirror of a project made anew.
-pub(super) fn make_anew(tx: &Tx<'_>, project: &ProjectId) -> Result<(), Error> {
+pub(super) fn request_rebuild(tx: &Tx<'_>, project: &ProjectId) -> Result<(), Error> {
     tx.prepare_cached("UPDATE payment_mirrors SET asked = asked + 1 WHERE project_id = ?1")?
         .execute([project])?;
     Ok(())
@@ -229,7 +229,7 @@ pub(super) fn make_anew(tx: &Tx<'_>, project: &ProjectId) -> Result<(), Error> {
 
 /// A mirror that does not have everything.
 #[derive(Clone, Debug)]
-pub(super) struct Lagging {
+pub(super) struct LaggingMirror {
     pub(super) project: ProjectId,
     pub(super) backend: BackendId,
     /// How far it follows; `None` if it is to be made anew.
@@ -239,7 +239,7 @@ pub(super) struct Lagging {
 }
 
 /// The mirrors that do not have everything, of projects that have a backend.
-pub(super) fn lagging(c: &Connection) -> rusqlite::Result<Vec<Lagging>> {
+pub(super) fn lagging_mirrors(c: &Connection) -> rusqlite::Result<Vec<LaggingMirror>> {
     let mut backends = c.prepare_cached("SELECT project_id, id FROM backends")?;
     let mut mirrors = c.prepare_cached(
         "SELECT backend_id, position, changes, asked, made FROM payment_mirrors WHERE project_id = ?1",
@@ -253,7 +253,7 @@ pub(super) fn lagging(c: &Connection) -> rusqlite::Result<Vec<Lagging>> {
             let (position, changes): (i64, i64) = (row.get(1)?, row.get(2)?);
             let (asked, made): (i64, i64) = (row.get(3)?, row.get(4)?);
             let anew = followed != Some(backend) || made < asked;
-            Ok((anew || position < changes).then_some(Lagging {
+            Ok((anew || position < changes).then_some(LaggingMirror {
                 project,
                 backend,
                 position: (!anew).then_some(position),
@@ -267,24 +267,24 @@ pub(super) fn lagging(c: &Connection) -> rusqlite::Result<Vec<Lagging>> {
 }
 
 /// The sessions of a project that have changed since `position`, in the order of their changes, each with its number.
-pub(super) fn changed(
+pub(super) fn sessions_changed_since(
     c: &Connection,
     project: &ProjectId,
     position: i64,
     most: Option<u32>,
 ) -> rusqlite::Result<Vec<(i64, Session)>> {
     c.prepare_cached(&format!(
-        "{SESSION} WHERE project_id = ?1 AND change > ?2 ORDER BY change LIMIT ?3"
+        "{SELECT_SESSION} WHERE project_id = ?1 AND change > ?2 ORDER BY change LIMIT ?3"
     ))?
     .query_map(
         params![project, position, most.map_or(-1, i64::from)],
-        |row| Ok((row.get("change")?, session(row)?)),
+        |row| Ok((row.get("change")?, session_from_row(row)?)),
     )?
     .collect()
 }
 
 /// Notes how far a mirror follows.
-pub(super) fn set_position(tx: &Tx<'_>, followed: &Lagging, position: i64) -> Result<(), Error> {
+pub(super) fn set_position(tx: &Tx<'_>, followed: &LaggingMirror, position: i64) -> Result<(), Error> {
     tx.prepare_cached(
         "UPDATE payment_mirrors SET backend_id = ?2, position = ?3, made = ?4 WHERE project_id = ?1",
     )?
@@ -316,7 +316,7 @@ pub(super) fn set_verdict(
         session.id,
         verdict.status.as_str(),
         verdict.email,
-        verdict.email.as_deref().map(email_key),
+        verdict.email.as_deref().map(normalized_email),
         now,
         change,
     ])?;
@@ -330,9 +330,9 @@ pub(super) fn sessions(
     most: u64,
 ) -> rusqlite::Result<Vec<Session>> {
     c.prepare_cached(&format!(
-        "{SESSION} WHERE project_id = ?1 ORDER BY number DESC LIMIT ?2"
+        "{SELECT_SESSION} WHERE project_id = ?1 ORDER BY number DESC LIMIT ?2"
     ))?
-    .query_map(params![project, most.cast_signed()], session)?
+    .query_map(params![project, most.cast_signed()], session_from_row)?
     .collect()
 }
 
@@ -344,7 +344,7 @@ pub(super) fn session_ids(c: &Connection, project: &ProjectId) -> rusqlite::Resu
 }
 
 /// The paid sessions of a visitor, newest first, each by the surest sign.
-pub(super) fn recognise(
+pub(super) fn find_paid_sessions(
     c: &Connection,
     project: &ProjectId,
     deployment: &DeploymentId,
@@ -367,8 +367,8 @@ pub(super) fn recognise(
     }
     let tokens = [(&buyer.token, buyer.secure), (&buyer.former_token, false)];
     for (token, host_cookie) in tokens {
-        if let Some(cookie) = token.as_deref().map(hash)
-            && knows_cookie(c, deployment, (&cookie, host_cookie), since)?
+        if let Some(cookie) = token.as_deref().map(hash_token)
+            && is_known_cookie(c, deployment, (&cookie, host_cookie), since)?
         {
             let paid = paid_by_cookie(c, deployment, (&cookie, host_cookie))?;
             add(paid, MatchedBy::Cookie);
@@ -382,9 +382,9 @@ pub(super) fn recognise(
 /// The paid sessions of a visitor of a project, newest first.
 fn paid_by_user(c: &Connection, project: &ProjectId, user: &str) -> rusqlite::Result<Vec<Session>> {
     c.prepare_cached(&format!(
-        "{SESSION} WHERE project_id = ?1 AND user_id = ?2 AND status = ?3 ORDER BY number DESC"
+        "{SELECT_SESSION} WHERE project_id = ?1 AND user_id = ?2 AND status = ?3 ORDER BY number DESC"
     ))?
-    .query_map(params![project, user, Status::Paid.as_str()], session)?
+    .query_map(params![project, user, Status::Paid.as_str()], session_from_row)?
     .collect()
 }
 
@@ -395,11 +395,11 @@ fn paid_by_email(
     email: &str,
 ) -> rusqlite::Result<Vec<Session>> {
     c.prepare_cached(&format!(
-        "{SESSION} WHERE project_id = ?1 AND email_key = ?2 AND status = ?3 ORDER BY number DESC"
+        "{SELECT_SESSION} WHERE project_id = ?1 AND email_key = ?2 AND status = ?3 ORDER BY number DESC"
     ))?
     .query_map(
-        params![project, email_key(email), Status::Paid.as_str()],
-        session,
+        params![project, normalized_email(email), Status::Paid.as_str()],
+        session_from_row,
     )?
     .collect()
 }
@@ -411,27 +411,27 @@ fn paid_by_cookie(
     (cookie, host_cookie): (&[u8; 32], bool),
 ) -> rusqlite::Result<Vec<Session>> {
     c.prepare_cached(&format!(
-        "{SESSION} WHERE deployment_id = ?1 AND cookie_sha256 = ?2 AND host_cookie = ?3 AND status = ?4
+        "{SELECT_SESSION} WHERE deployment_id = ?1 AND cookie_sha256 = ?2 AND host_cookie = ?3 AND status = ?4
          ORDER BY number DESC"
     ))?
     .query_map(
         params![deployment, cookie, host_cookie, Status::Paid.as_str()],
-        session,
+        session_from_row,
     )?
     .collect()
 }
 
 /// Removes some of what a project has; returns whether there was anything. Sessions first: their events go with them.
-pub(super) fn remove_some(
+pub(super) fn remove_batch(
     tx: &Tx<'_>,
     project: &ProjectId,
     most: u32,
 ) -> Result<Vec<Session>, Error> {
     let sessions: Vec<Session> = tx
         .prepare_cached(&format!(
-            "{SESSION} WHERE project_id = ?1 ORDER BY number LIMIT ?2"
+            "{SELECT_SESSION} WHERE project_id = ?1 ORDER BY number LIMIT ?2"
         ))?
-        .query_map(params![project, most], session)?
+        .query_map(params![project, most], session_from_row)?
         .collect::<rusqlite::Result<_>>()?;
     for session in &sessions {
         tx.prepare_cached("DELETE FROM payment_sessions WHERE id = ?1")?

@@ -3,17 +3,17 @@
 use svc_base::names::{LENGTH, slugified};
 
 /// Label of a project whose name leaves nothing usable.
-const NAMELESS: &str = "project";
+const FALLBACK_NAME: &str = "project";
 
 /// The label of a project: slug of its name, `-`, slug of its workspace. It never begins with `xn--`, because
 /// runs of hyphens are one.
 pub fn host_label(name: &str, workspace: &str) -> String {
     let name = slugified(name);
-    let name = if name.is_empty() { NAMELESS } else { &name };
-    cut(&format!("{name}-{}", slugified(workspace)), LENGTH).to_owned()
+    let name = if name.is_empty() { FALLBACK_NAME } else { &name };
+    truncate(&format!("{name}-{}", slugified(workspace)), LENGTH).to_owned()
 }
 
-fn cut(label: &str, length: usize) -> &str {
+fn truncate(label: &str, length: usize) -> &str {
     label
         .get(..length.min(label.len()))
         .unwrap_or(label)

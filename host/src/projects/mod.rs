@@ -14,4 +14,4 @@ mod store;
 
 pub use model::{Project, ProjectError};
 pub use service::{EndSessions, Projects};
-pub use store::{begin_end, begin_ends, did, did_by, does, ids, is_live, note_visitor, offers};
+pub use store::{begin_deletion, begin_deletions, did, did_by, does, all_ids, is_live, mark_had_visitors, offers_provider};

@@ -8,13 +8,13 @@ use svc_base::ids::{BackendId, ProjectId};
 use svc_base::random::NoRandomness;
 
 /// The longest name, in characters.
-pub const NAME: usize = svc_base::names::PROJECT;
+pub const MAX_NAME_CHARS: usize = svc_base::names::PROJECT;
 /// The longest description, in characters.
-pub const DESCRIPTION: usize = 2_000;
+pub const MAX_DESCRIPTION_CHARS: usize = 2_000;
 /// The shortest life, in seconds.
-pub const TTL_LEAST: u64 = 60;
+pub const MIN_TTL_SECONDS: u64 = 60;
 /// The longest life, in seconds: ten years.
-pub const TTL_MOST: u64 = 315_360_000;
+pub const MAX_TTL_SECONDS: u64 = 315_360_000;
 
 /// A project.
 #[derive(Clone, Debug)]
@@ -95,7 +95,7 @@ pub enum ProjectError {
     NotFound,
     /// The text that should name a project is no id.
     #[error("this is no id of a project")]
-    NoId,
+    InvalidId,
     /// It is another workspace's, or nobody's.
     #[error("the project belongs to somebody else")]
     Forbidden,

@@ -12,7 +12,7 @@ impl From<ProjectError> for Problem {
                 Code::NotFound,
                 "There is no such project: it was deleted, has expired, or never was.",
             ),
-            ProjectError::NoId => Self::new(
+            ProjectError::InvalidId => Self::new(
                 Code::NotFound,
                 "There is no such project: this is not the id of one, and a project is not found by its name. List your projects (GET /api/v1/projects, or manage_project list) and send the `id` of the one that you mean.",
             ),

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::model::{DESCRIPTION, NAME, NewProject, ProjectChanges, TTL_LEAST, TTL_MOST};
+use super::model::{MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, NewProject, ProjectChanges, MIN_TTL_SECONDS, MAX_TTL_SECONDS};
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::{Code, Problem};
 use svc_base::numbers::whole;
@@ -61,7 +61,7 @@ impl CreateProject {
     /// `invalid_request` or `contradictory_expiry`.
     pub fn checked(self) -> Result<NewProject, Problem> {
         check_name(&self.name)?;
-        check_characters("description", self.description.as_deref(), DESCRIPTION)?;
+        check_characters("description", self.description.as_deref(), MAX_DESCRIPTION_CHARS)?;
         let contradictory = match (self.ttl_seconds, self.permanent) {
             (Some(_), Some(true)) => {
                 Some("`ttl_seconds` and `permanent: true` contradict each other: send one of them.")
@@ -76,10 +76,10 @@ impl CreateProject {
         }
         if self
             .ttl_seconds
-            .is_some_and(|ttl| !(TTL_LEAST..=TTL_MOST).contains(&ttl))
+            .is_some_and(|ttl| !(MIN_TTL_SECONDS..=MAX_TTL_SECONDS).contains(&ttl))
         {
             return Err(invalid(format!(
-                "`ttl_seconds` must be from {TTL_LEAST} to {TTL_MOST}."
+                "`ttl_seconds` must be from {MIN_TTL_SECONDS} to {MAX_TTL_SECONDS}."
             )));
         }
         Ok(NewProject {
@@ -111,7 +111,7 @@ impl UpdateProject {
         if let Some(name) = &self.name {
             check_name(name)?;
         }
-        check_characters("description", self.description.as_deref(), DESCRIPTION)?;
+        check_characters("description", self.description.as_deref(), MAX_DESCRIPTION_CHARS)?;
         Ok(ProjectChanges {
             name: self.name,
             description: self.description,
@@ -129,5 +129,5 @@ fn check_name(name: &str) -> Result<(), Problem> {
     if name.trim().is_empty() {
         return Err(invalid("`name` is empty: give the project a name."));
     }
-    check_characters("name", Some(name), NAME)
+    check_characters("name", Some(name), MAX_NAME_CHARS)
 }

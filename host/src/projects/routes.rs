@@ -42,7 +42,7 @@ pub async fn create(
     // A role is read on every request, the repeated one too.
     let named = body.value.workspace.as_deref();
     match by.workspace(projects.workspaces(), named).await {
-        Ok(_) | Err(WorkspaceError::Several(_)) => {}
+        Ok(_) | Err(WorkspaceError::Ambiguous(_)) => {}
         Err(error) => return Err(error.into()),
     }
     let work = |keep| operations::create(projects, by, body.value, keep);

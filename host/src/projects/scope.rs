@@ -47,6 +47,6 @@ where
             .await
             .map_err(|_| Problem::not_found())?;
         let projects = Projects::from_ref(state);
-        Ok(projects.named(&caller, &path.id).await?)
+        Ok(projects.find_scoped(&caller, &path.id).await?)
     }
 }

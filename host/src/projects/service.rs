@@ -77,7 +77,7 @@ impl Projects {
             .by_id(workspace)
             .await?
             .ok_or(ProjectError::Forbidden)?;
-        let most = owner.plan.projects(&self.config.limits);
+        let most = owner.plan.max_projects(&self.config.limits);
         let now = self.clock.now();
         let workspace = WorkspaceRef {
             id: owner.id,
@@ -141,12 +141,12 @@ impl Projects {
     ///
     /// # Errors
     /// Like [`Projects::scoped`]; a text that is no id names no project.
-    pub async fn named<F: Floor>(
+    pub async fn find_scoped<F: Floor>(
         &self,
         caller: &Caller,
         id: &str,
     ) -> Result<ProjectScope<F>, ProjectError> {
-        let id = id.parse().map_err(|_| ProjectError::NoId)?;
+        let id = id.parse().map_err(|_| ProjectError::InvalidId)?;
         self.scoped(caller, id).await
     }
 
@@ -154,14 +154,14 @@ impl Projects {
     ///
     /// # Errors
     /// `Forbidden`.
-    pub async fn to_delete<F: Floor>(
+    pub async fn scoped_for_deletion<F: Floor>(
         &self,
         caller: &Caller,
         id: &str,
     ) -> Result<Option<ProjectScope<F>>, ProjectError> {
-        match self.named(caller, id).await {
+        match self.find_scoped(caller, id).await {
             Ok(scope) => Ok(Some(scope)),
-            Err(ProjectError::NotFound | ProjectError::NoId) => Ok(None),
+            Err(ProjectError::NotFound | ProjectError::InvalidId) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -246,9 +246,9 @@ impl Projects {
     }
 
     /// Projects whose end has begun, or should.
-    pub async fn ending(&self) -> Result<Vec<ProjectId>, Error> {
+    pub async fn list_ending(&self) -> Result<Vec<ProjectId>, Error> {
         let now = self.clock.now();
-        self.control.read(move |c| store::ending(c, now)).await
+        self.control.read(move |c| store::list_ending(c, now)).await
     }
 
     /// Removes what is left of a torn down project.

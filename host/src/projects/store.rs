@@ -12,19 +12,19 @@ use crate::workspaces::WorkspaceRef;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{ProjectId, WorkspaceId};
 
-const SELECT: &str = "SELECT p.id, w.id AS workspace_id, w.slug AS workspace_slug, p.name, p.description, p.host_label, \
+const SELECT_PROJECT: &str = "SELECT p.id, w.id AS workspace_id, w.slug AS workspace_slug, p.name, p.description, p.host_label, \
     p.allowed_providers, p.created_at, p.updated_at, p.expires_at, \
     (SELECT b.id FROM backends b WHERE b.project_id = p.id) AS backend_id, p.home \
     FROM projects p JOIN workspaces w ON w.id = p.workspace_id";
 /// A project that is being torn down, or whose time is over, is nobody's any more.
-const LIVE: &str = "p.state = 'active' AND (p.expires_at IS NULL OR p.expires_at > ?1)";
+const LIVE_CONDITION: &str = "p.state = 'active' AND (p.expires_at IS NULL OR p.expires_at > ?1)";
 
 /// How long the host label of a project without visitors rests, in seconds.
-const LABEL_REST: i64 = 30 * 24 * 3600;
+const LABEL_RESERVATION_SECONDS: i64 = 30 * 24 * 3600;
 /// The most labels of a workspace that rest for a time: of more, the oldest are free.
-const LABELS_RESTING: i64 = 1_000;
+const MAX_RESERVED_LABELS: i64 = 1_000;
 
-fn project(row: &Row<'_>) -> rusqlite::Result<Project> {
+fn project_from_row(row: &Row<'_>) -> rusqlite::Result<Project> {
     let row = Columns::of(row);
     let providers: Option<String> = row.get("allowed_providers")?;
     Ok(Project {
@@ -51,8 +51,8 @@ pub(super) fn by_id(
     id: &ProjectId,
     now: Timestamp,
 ) -> rusqlite::Result<Option<Project>> {
-    c.prepare_cached(&format!("{SELECT} WHERE {LIVE} AND p.id = ?2"))?
-        .query_row(params![now, id], project)
+    c.prepare_cached(&format!("{SELECT_PROJECT} WHERE {LIVE_CONDITION} AND p.id = ?2"))?
+        .query_row(params![now, id], project_from_row)
         .optional()
 }
 
@@ -62,8 +62,8 @@ pub(super) fn by_label(
     label: &str,
     now: Timestamp,
 ) -> rusqlite::Result<Option<Project>> {
-    c.prepare_cached(&format!("{SELECT} WHERE {LIVE} AND p.host_label = ?2"))?
-        .query_row(params![now, label], project)
+    c.prepare_cached(&format!("{SELECT_PROJECT} WHERE {LIVE_CONDITION} AND p.host_label = ?2"))?
+        .query_row(params![now, label], project_from_row)
         .optional()
 }
 
@@ -76,9 +76,9 @@ pub(super) fn of_workspaces(
     let workspaces = serde_json::to_string(workspaces)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
     c.prepare_cached(&format!(
-        "{SELECT} WHERE {LIVE} AND p.workspace_id IN (SELECT value FROM json_each(?2)) ORDER BY p.rowid"
+        "{SELECT_PROJECT} WHERE {LIVE_CONDITION} AND p.workspace_id IN (SELECT value FROM json_each(?2)) ORDER BY p.rowid"
     ))?
-    .query_map(params![now, workspaces], project)?
+    .query_map(params![now, workspaces], project_from_row)?
     .collect()
 }
 
@@ -89,7 +89,7 @@ pub(super) fn count(
     now: Timestamp,
 ) -> rusqlite::Result<u64> {
     c.prepare_cached(&format!(
-        "SELECT count(*) FROM projects p WHERE {LIVE} AND p.workspace_id = ?2"
+        "SELECT count(*) FROM projects p WHERE {LIVE_CONDITION} AND p.workspace_id = ?2"
     ))?
     .query_row(params![now, workspace], |row| {
         row.get::<_, i64>(0).map(i64::unsigned_abs)
@@ -112,7 +112,7 @@ pub(super) fn label_taken(
 }
 
 /// Notes that a visitor has signed in to a project, which keeps its host label from others for good.
-pub fn note_visitor(tx: &Tx<'_>, id: &ProjectId) -> Result<(), Error> {
+pub fn mark_had_visitors(tx: &Tx<'_>, id: &ProjectId) -> Result<(), Error> {
     tx.prepare_cached("UPDATE projects SET had_visitors = 1 WHERE id = ?1 AND had_visitors = 0")?
         .execute([id])?;
     Ok(())
@@ -168,13 +168,13 @@ pub(super) fn has_frontend(c: &Connection, id: &ProjectId, slug: &str) -> rusqli
 /// Whether a project still lives, for those who add something to it.
 pub fn is_live(c: &Connection, id: &ProjectId, now: Timestamp) -> Result<bool, Error> {
     Ok(c.prepare_cached(&format!(
-        "SELECT EXISTS (SELECT 1 FROM projects p WHERE {LIVE} AND p.id = ?2)"
+        "SELECT EXISTS (SELECT 1 FROM projects p WHERE {LIVE_CONDITION} AND p.id = ?2)"
     ))?
     .query_row(params![now, id], |row| row.get(0))?)
 }
 
 /// Every project that there is, whatever its state.
-pub async fn ids(control: &Control) -> Result<HashSet<ProjectId>, Error> {
+pub async fn all_ids(control: &Control) -> Result<HashSet<ProjectId>, Error> {
     let read = control.read(|c| {
         c.prepare("SELECT id FROM projects")?
             .query_map([], |row| row.get(0))?
@@ -184,7 +184,7 @@ pub async fn ids(control: &Control) -> Result<HashSet<ProjectId>, Error> {
 }
 
 /// Whether a project lives and offers a sign-in provider, for those who begin a session with it.
-pub fn offers(
+pub fn offers_provider(
     c: &Connection,
     id: &ProjectId,
     provider: &str,
@@ -192,7 +192,7 @@ pub fn offers(
 ) -> Result<bool, Error> {
     let allowed: Option<Option<String>> = c
         .prepare_cached(&format!(
-            "SELECT p.allowed_providers FROM projects p WHERE {LIVE} AND p.id = ?2"
+            "SELECT p.allowed_providers FROM projects p WHERE {LIVE_CONDITION} AND p.id = ?2"
         ))?
         .query_row(params![now, id], |row| row.get(0))
         .optional()?;
@@ -212,7 +212,7 @@ pub fn did(
     target: &dyn Display,
     now: Timestamp,
 ) -> Result<(), Error> {
-    let owner = owner(tx, project)?;
+    let owner = workspace_of(tx, project)?;
     tx.did(act, owner.as_ref(), target, now)
 }
 
@@ -225,7 +225,7 @@ pub fn did_by(
     target: &dyn Display,
     now: Timestamp,
 ) -> Result<(), Error> {
-    let owner = owner(tx, project)?;
+    let owner = workspace_of(tx, project)?;
     tx.did_by(doer, act, owner.as_ref(), target, now)
 }
 
@@ -240,12 +240,12 @@ pub fn does(
     target: &dyn Display,
     now: Timestamp,
 ) -> Result<Option<Ahead>, Error> {
-    let owner = owner(tx, project)?;
+    let owner = workspace_of(tx, project)?;
     tx.does(act, owner.as_ref(), target, now)
 }
 
 /// The workspace of a project.
-fn owner(c: &Connection, project: &ProjectId) -> rusqlite::Result<Option<WorkspaceId>> {
+fn workspace_of(c: &Connection, project: &ProjectId) -> rusqlite::Result<Option<WorkspaceId>> {
     c.prepare_cached("SELECT workspace_id FROM projects WHERE id = ?1")?
         .query_row([project], |row| row.get(0))
         .optional()
@@ -254,7 +254,7 @@ fn owner(c: &Connection, project: &ProjectId) -> rusqlite::Result<Option<Workspa
 
 /// Begins the end of a project: from this commit on it does not resolve, and its host label rests. Returns the label the
 /// first time.
-pub fn begin_end(tx: &Tx<'_>, id: &ProjectId, now: Timestamp) -> Result<Option<String>, Error> {
+pub fn begin_deletion(tx: &Tx<'_>, id: &ProjectId, now: Timestamp) -> Result<Option<String>, Error> {
     let label: Option<String> = tx
         .prepare_cached(
             "SELECT host_label FROM projects
@@ -263,7 +263,7 @@ pub fn begin_end(tx: &Tx<'_>, id: &ProjectId, now: Timestamp) -> Result<Option<S
         .query_row([id], |row| row.get(0))
         .optional()?;
     if label.is_some() {
-        rest_label(tx, id, now)?;
+        reserve_label(tx, id, now)?;
     }
     tx.prepare_cached(
         "UPDATE projects SET state = 'deleting', host_label = NULL
@@ -275,7 +275,7 @@ pub fn begin_end(tx: &Tx<'_>, id: &ProjectId, now: Timestamp) -> Result<Option<S
 
 /// Has the host label of a project rest: its origin has storage and permissions in browsers, which nobody else is to get. A
 /// label that rests for good goes on to.
-fn rest_label(tx: &Tx<'_>, id: &ProjectId, now: Timestamp) -> Result<(), Error> {
+fn reserve_label(tx: &Tx<'_>, id: &ProjectId, now: Timestamp) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO resting_labels (host_label, workspace_id, ended_at, until)
          SELECT host_label, workspace_id, ?2, CASE WHEN had_visitors THEN NULL ELSE ?3 END
@@ -285,7 +285,7 @@ fn rest_label(tx: &Tx<'_>, id: &ProjectId, now: Timestamp) -> Result<(), Error> 
             until = CASE WHEN resting_labels.until IS NULL AND resting_labels.workspace_id = excluded.workspace_id
                 THEN NULL ELSE excluded.until END",
     )?
-    .execute(params![id, now, now.plus_seconds(LABEL_REST)])?;
+    .execute(params![id, now, now.plus_seconds(LABEL_RESERVATION_SECONDS)])?;
     tx.prepare_cached("DELETE FROM resting_labels WHERE until <= ?1")?
         .execute([now])?;
     // Making and ending projects without end must not fill the disk.
@@ -295,18 +295,18 @@ fn rest_label(tx: &Tx<'_>, id: &ProjectId, now: Timestamp) -> Result<(), Error> 
             WHERE l.until IS NOT NULL AND l.workspace_id = (SELECT workspace_id FROM projects WHERE id = ?1)
             ORDER BY l.ended_at DESC LIMIT -1 OFFSET ?2)",
     )?
-    .execute(params![id, LABELS_RESTING])?;
+    .execute(params![id, MAX_RESERVED_LABELS])?;
     Ok(())
 }
 
 /// Begins the end of all projects of a workspace; returns how many there are.
-pub fn begin_ends(tx: &Tx<'_>, workspace: &WorkspaceId) -> Result<usize, Error> {
+pub fn begin_deletions(tx: &Tx<'_>, workspace: &WorkspaceId) -> Result<usize, Error> {
     let sql = "UPDATE projects SET state = 'deleting' WHERE workspace_id = ?1 AND state = 'active'";
     Ok(tx.execute(sql, [workspace])?)
 }
 
 /// Projects whose end has begun, or should: their time is over, or their workspace is being deleted.
-pub(super) fn ending(c: &Connection, now: Timestamp) -> rusqlite::Result<Vec<ProjectId>> {
+pub(super) fn list_ending(c: &Connection, now: Timestamp) -> rusqlite::Result<Vec<ProjectId>> {
     c.prepare_cached(
         "SELECT id FROM projects WHERE state = 'deleting'
          UNION SELECT id FROM projects WHERE expires_at IS NOT NULL AND expires_at <= ?1

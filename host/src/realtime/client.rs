@@ -27,7 +27,7 @@ struct User<'a> {
 
 impl Client {
     /// A client of whom only the id is known.
-    pub(super) fn nameless(id: &str) -> Self {
+    pub(super) fn anonymous(id: &str) -> Self {
         Self {
             id: id.into(),
             user: "".into(),
@@ -36,7 +36,7 @@ impl Client {
 
     /// Identifies the client as the visitor of a session.
     #[must_use]
-    pub(super) fn known(self, session: Option<&Session>) -> Self {
+    pub(super) fn with_visitor(self, session: Option<&Session>) -> Self {
         let user = session.map(|session| {
             let user = User {
                 id: session.visitor.as_str(),

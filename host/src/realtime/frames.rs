@@ -7,13 +7,13 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::NAME;
+use super::MAX_NAME_CHARS;
 use crate::http::problem::Code;
 use svc_base::counted;
 
 /// A frame's members beside `v` and `type`, which every frame has.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Form<const N: usize> {
+pub(super) struct FrameSchema<const N: usize> {
     /// Names of members that are read.
     pub(super) names: [&'static str; N],
     /// Names of members that a frame may have, and that say nothing.
@@ -24,49 +24,49 @@ pub(super) struct Form<const N: usize> {
 
 /// Members of a frame.
 #[derive(Debug)]
-pub(super) struct Members<'a, const N: usize> {
+pub(super) struct FrameMembers<'a, const N: usize> {
     v: Option<&'a RawValue>,
     kind: Option<&'a RawValue>,
     /// Members in the order of the form's names.
     pub(super) others: [Option<&'a RawValue>; N],
     /// Text on the first member that no frame has, or that is there twice.
-    odd: Option<String>,
+    first_error: Option<String>,
 }
 
-impl<const N: usize> Form<N> {
+impl<const N: usize> FrameSchema<N> {
     /// Reads a frame.
     ///
     /// # Errors
     /// The code and the text of what is wrong, where it is no JSON object.
-    pub(super) fn read<'a>(&self, frame: &'a str) -> Result<Members<'a, N>, (Code, String)> {
+    pub(super) fn read<'a>(&self, frame: &'a str) -> Result<FrameMembers<'a, N>, (Code, String)> {
         let mut json = serde_json::Deserializer::from_str(frame);
         let members = self.deserialize(&mut json);
         let members = members.and_then(|members| json.end().map(|()| members));
-        members.map_err(|error| unreadable(&error))
+        members.map_err(|error| parse_error(&error))
     }
 }
 
-impl<'de, const N: usize> DeserializeSeed<'de> for &Form<N> {
-    type Value = Members<'de, N>;
+impl<'de, const N: usize> DeserializeSeed<'de> for &FrameSchema<N> {
+    type Value = FrameMembers<'de, N>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_map(self)
     }
 }
 
-impl<'de, const N: usize> Visitor<'de> for &Form<N> {
-    type Value = Members<'de, N>;
+impl<'de, const N: usize> Visitor<'de> for &FrameSchema<N> {
+    type Value = FrameMembers<'de, N>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
-        let mut members = Members {
+        let mut members = FrameMembers {
             v: None,
             kind: None,
             others: [None; N],
-            odd: None,
+            first_error: None,
         };
         while let Some(name) = map.next_key::<Cow<'de, str>>()? {
             let place = self.names.iter().position(|known| *known == name);
@@ -76,36 +76,36 @@ impl<'de, const N: usize> Visitor<'de> for &Form<N> {
                 ("type", None) => &mut members.kind,
                 (other, None) => {
                     if !self.ignored.contains(&other) {
-                        members.odd.get_or_insert_with(|| self.unknown(other));
+                        members.first_error.get_or_insert_with(|| self.unknown_member(other));
                     }
                     map.next_value::<IgnoredAny>()?;
                     continue;
                 }
             };
             if member.replace(map.next_value()?).is_some() {
-                let odd = format!("`{name}` is there twice.");
-                members.odd.get_or_insert(odd);
+                let first_error = format!("`{name}` is there twice.");
+                members.first_error.get_or_insert(first_error);
             }
         }
         Ok(members)
     }
 }
 
-impl<const N: usize> Form<N> {
-    fn unknown(&self, name: &str) -> String {
-        let name: String = name.chars().take(NAME).collect();
+impl<const N: usize> FrameSchema<N> {
+    fn unknown_member(&self, name: &str) -> String {
+        let name: String = name.chars().take(MAX_NAME_CHARS).collect();
         format!("`{name}` is not known: {}", self.hint)
     }
 }
 
-impl<'a, const N: usize> Members<'a, N> {
+impl<'a, const N: usize> FrameMembers<'a, N> {
     /// Checks that each member is known and there once, and that the envelope's version is the one that there is.
     ///
     /// # Errors
     /// The text of what is wrong.
     pub(super) fn check(&self) -> Result<(), String> {
-        if let Some(odd) = &self.odd {
-            return Err(odd.clone());
+        if let Some(first_error) = &self.first_error {
+            return Err(first_error.clone());
         }
         if self.v.is_none_or(|v| v.get() != "1") {
             return Err("`v` must be 1, the version of the envelope.".to_owned());
@@ -115,12 +115,12 @@ impl<'a, const N: usize> Members<'a, N> {
 
     /// The frame's type, if it is a string.
     pub(super) fn kind(&self) -> Option<Cow<'a, str>> {
-        text(self.kind?.get()).ok()
+        parse_string(self.kind?.get()).ok()
     }
 }
 
 /// Returns a member if it is there and not null, which is its absence.
-pub(super) fn given(member: Option<&RawValue>) -> Option<&RawValue> {
+pub(super) fn non_null(member: Option<&RawValue>) -> Option<&RawValue> {
     member.filter(|member| member.get() != "null")
 }
 
@@ -132,11 +132,11 @@ struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 ///
 /// # Errors
 /// The parser's: it is another value.
-pub(super) fn text(json: &str) -> Result<Cow<'_, str>, serde_json::Error> {
+pub(super) fn parse_string(json: &str) -> Result<Cow<'_, str>, serde_json::Error> {
     Ok(serde_json::from_str::<Text<'_>>(json)?.0)
 }
 
-fn unreadable(error: &serde_json::Error) -> (Code, String) {
+fn parse_error(error: &serde_json::Error) -> (Code, String) {
     if error.is_data() {
         let detail = "A frame must be a JSON object.".to_owned();
         return (Code::InvalidRequest, detail);
@@ -146,7 +146,7 @@ fn unreadable(error: &serde_json::Error) -> (Code, String) {
 }
 
 /// The text of a refusal of one frame too many.
-pub(super) fn too_many(per_second: u64) -> String {
+pub(super) fn rate_limit_detail(per_second: u64) -> String {
     format!(
         "A socket may send {} a second: this one was dropped. Send more slowly, or the socket is closed.",
         counted(per_second, "message")

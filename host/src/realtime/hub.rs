@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::client::Client;
-use super::numbers::Numbers;
+use super::metrics::RoomMetrics;
 use super::protocol::Message;
-use super::quotas::{Most, Permit, Quotas, Reached};
-use super::room::{Awaited, Life, Member, Moment, Page, Room, Summary, Tally};
+use super::quotas::{SocketLimits, Permit, Quotas, QuotaReached};
+use super::room::{NeedsUpdate, Liveness, Member, CurrentTime, Page, Room, RoomSummary, DeliveryTally};
 use super::rounds;
 use crate::config::Limits;
 use crate::http::websocket::{Close, Outbox};
@@ -25,13 +25,13 @@ const SHARDS: usize = 16;
 pub(super) struct Hub {
     clock: Clock,
     pub(super) limits: Limits,
-    shards: [Mutex<HashMap<BackendId, Arc<Rooms>>>; SHARDS],
+    shards: [Mutex<HashMap<BackendId, Arc<BackendRooms>>>; SHARDS],
     quotas: Arc<Quotas>,
-    pub(super) numbers: Arc<Numbers>,
+    pub(super) metrics: Arc<RoomMetrics>,
     /// Rooms whose members are yet to be told who came and went.
-    awaited: Mutex<Vec<Arc<Room>>>,
+    due_rooms: Mutex<Vec<Arc<Room>>>,
     /// Pages with sockets that may have ended since somebody last looked.
-    suspects: Mutex<HashSet<Arc<str>>>,
+    pages_to_check: Mutex<HashSet<Arc<str>>>,
     /// How many sockets each page has.
     pages: Mutex<HashMap<Arc<str>, u64>>,
     /// How many times the rooms of some backend have ended.
@@ -41,29 +41,29 @@ pub(super) struct Hub {
 
 /// The rooms of a backend.
 #[derive(Debug)]
-struct Rooms {
+struct BackendRooms {
     backend: BackendId,
-    rooms: Mutex<HashMap<Arc<str>, Counted>>,
+    rooms: Mutex<HashMap<Arc<str>, CountedRoom>>,
 }
 
 /// A room, and how many sockets are in it or on their way.
-type Counted = (Arc<Room>, u64);
+type CountedRoom = (Arc<Room>, u64);
 
 /// A page's being looked after, for as long as a socket or a stream of it is there.
 #[derive(Debug)]
-pub(super) struct PageHold {
+pub(super) struct PageWatch {
     hub: Arc<Hub>,
     slug: Arc<str>,
 }
 
 /// The place of a socket in a room, from before its upgrade to its very end.
 #[derive(Debug)]
-pub(super) struct Ticket {
+pub(super) struct RoomTicket {
     hub: Arc<Hub>,
-    rooms: Arc<Rooms>,
+    rooms: Arc<BackendRooms>,
     pub(super) room: Arc<Room>,
     pub(super) page: Page,
-    _hold: PageHold,
+    _hold: PageWatch,
     _permit: Permit,
 }
 
@@ -73,29 +73,29 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Hub {
     pub(super) fn new(clock: Clock, limits: Limits) -> Self {
-        let most = Most::new(&limits);
+        let most = SocketLimits::new(&limits);
         Self {
             clock,
             limits,
             shards: Default::default(),
             quotas: Arc::new(Quotas::new(most)),
-            numbers: Arc::default(),
-            awaited: Mutex::default(),
-            suspects: Mutex::default(),
+            metrics: Arc::default(),
+            due_rooms: Mutex::default(),
+            pages_to_check: Mutex::default(),
             pages: Mutex::default(),
             ends: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
         }
     }
 
-    pub(super) fn now(&self) -> Moment {
-        Moment {
+    pub(super) fn now(&self) -> CurrentTime {
+        CurrentTime {
             elapsed: self.clock.elapsed(),
             at: self.clock.now(),
         }
     }
 
-    fn shard(&self, backend: &BackendId) -> MutexGuard<'_, HashMap<BackendId, Arc<Rooms>>> {
+    fn shard(&self, backend: &BackendId) -> MutexGuard<'_, HashMap<BackendId, Arc<BackendRooms>>> {
         let mut hasher = DefaultHasher::new();
         backend.hash(&mut hasher);
         let shard = usize::try_from(hasher.finish() % SHARDS as u64).unwrap_or(0);
@@ -112,11 +112,11 @@ impl Hub {
         client: IpAddr,
         room: &str,
         page: Page,
-    ) -> Result<Ticket, Reached> {
-        let permit = self.quotas.take(client, backend, false)?;
+    ) -> Result<RoomTicket, QuotaReached> {
+        let permit = self.quotas.acquire(client, backend, false)?;
         let mut shard = self.shard(&backend);
         let rooms = shard.entry(backend).or_insert_with(|| {
-            Arc::new(Rooms {
+            Arc::new(BackendRooms {
                 backend,
                 rooms: Mutex::default(),
             })
@@ -125,7 +125,7 @@ impl Hub {
         let mut open = lock(&rooms.rooms);
         let most = self.limits.rooms_per_backend;
         if !open.contains_key(room) && open.len() as u64 >= most {
-            return Err(Reached::Rooms(most));
+            return Err(QuotaReached::Rooms(most));
         }
         let (found, sockets) = open
             .entry(room.into())
@@ -134,20 +134,20 @@ impl Hub {
         let room = Arc::clone(found);
         drop(open);
         drop(shard);
-        Ok(Ticket {
+        Ok(RoomTicket {
             hub: Arc::clone(self),
             rooms,
             room,
-            _hold: self.hold(&page.slug),
+            _hold: self.watch_page(&page.slug),
             page,
             _permit: permit,
         })
     }
 
     /// Has a page looked after.
-    pub(super) fn hold(self: &Arc<Self>, slug: &Arc<str>) -> PageHold {
+    pub(super) fn watch_page(self: &Arc<Self>, slug: &Arc<str>) -> PageWatch {
         *lock(&self.pages).entry(Arc::clone(slug)).or_default() += 1;
-        PageHold {
+        PageWatch {
             hub: Arc::clone(self),
             slug: Arc::clone(slug),
         }
@@ -157,21 +157,21 @@ impl Hub {
     ///
     /// # Errors
     /// The quota that is reached.
-    pub(super) fn place(
+    pub(super) fn admit_connection(
         self: &Arc<Self>,
         backend: BackendId,
         client: IpAddr,
         slug: &Arc<str>,
         is_stream: bool,
-    ) -> Result<(Permit, PageHold), Reached> {
-        let permit = self.quotas.take(client, backend, is_stream)?;
-        Ok((permit, self.hold(slug)))
+    ) -> Result<(Permit, PageWatch), QuotaReached> {
+        let permit = self.quotas.acquire(client, backend, is_stream)?;
+        Ok((permit, self.watch_page(slug)))
     }
 
     /// Has a room's members told later.
-    fn await_telling(&self, room: &Arc<Room>, Awaited(awaited): Awaited) {
+    fn schedule_update(&self, room: &Arc<Room>, NeedsUpdate(awaited): NeedsUpdate) {
         if awaited {
-            lock(&self.awaited).push(Arc::clone(room));
+            lock(&self.due_rooms).push(Arc::clone(room));
         }
     }
 
@@ -179,12 +179,12 @@ impl Hub {
     pub(super) fn with_room<T>(
         self: &Arc<Self>,
         room: &Arc<Room>,
-        work: impl FnOnce(Moment, &mut Tally) -> (T, Awaited),
+        work: impl FnOnce(CurrentTime, &mut DeliveryTally) -> (T, NeedsUpdate),
     ) -> T {
-        let mut tally = Tally::default();
+        let mut tally = DeliveryTally::default();
         let (done, awaited) = work(self.now(), &mut tally);
-        self.await_telling(room, awaited);
-        self.numbers.add(tally);
+        self.schedule_update(room, awaited);
+        self.metrics.add(tally);
         rounds::start(self, room);
         done
     }
@@ -196,7 +196,7 @@ impl Hub {
         message: &Message<'_>,
         sender: Option<&Arc<Client>>,
     ) -> u64 {
-        self.numbers.messages.inc();
+        self.metrics.messages.inc();
         self.with_room(room, |now, tally| room.publish(message, sender, now, tally))
     }
 
@@ -208,7 +208,7 @@ impl Hub {
     }
 
     /// The rooms of a backend that somebody is in, by id.
-    pub(super) fn rooms(&self, backend: &BackendId) -> Vec<Summary> {
+    pub(super) fn rooms(&self, backend: &BackendId) -> Vec<RoomSummary> {
         let Some(rooms) = self.shard(backend).get(backend).map(Arc::clone) else {
             return Vec::new();
         };
@@ -230,21 +230,21 @@ impl Hub {
     }
 
     /// How many times the rooms of some backend have ended.
-    pub(super) fn ends(&self) -> u64 {
+    pub(super) fn close_count(&self) -> u64 {
         self.ends.load(Ordering::SeqCst)
     }
 
     /// Has somebody look whether a page is still what its sockets were opened from.
-    pub(super) fn suspect(&self, slug: &str) {
+    pub(super) fn schedule_check(&self, slug: &str) {
         let pages = lock(&self.pages);
         if let Some((slug, _)) = pages.get_key_value(slug) {
-            lock(&self.suspects).insert(Arc::clone(slug));
+            lock(&self.pages_to_check).insert(Arc::clone(slug));
         }
     }
 
     /// The pages to look at.
-    pub(super) fn suspects(&self) -> HashSet<Arc<str>> {
-        std::mem::take(&mut *lock(&self.suspects))
+    pub(super) fn take_scheduled_checks(&self) -> HashSet<Arc<str>> {
+        std::mem::take(&mut *lock(&self.pages_to_check))
     }
 
     /// Closes the sockets of a page for which `why` has a reason.
@@ -272,10 +272,10 @@ impl Hub {
     }
 
     /// Tells the members of rooms in which somebody came or went, where it is time.
-    pub(super) fn tell(self: &Arc<Self>) {
-        let awaited = std::mem::take(&mut *lock(&self.awaited));
+    pub(super) fn send_updates(self: &Arc<Self>) {
+        let awaited = std::mem::take(&mut *lock(&self.due_rooms));
         for room in awaited {
-            self.with_room(&room, |now, tally| ((), room.tell(now, tally)));
+            self.with_room(&room, |now, tally| ((), room.send_updates(now, tally)));
         }
     }
 
@@ -294,7 +294,7 @@ impl Hub {
     pub(super) fn count(&self) {
         let rooms = self.all();
         let open = rooms.iter().filter(|room| room.summary().members > 0);
-        self.numbers.set(self.quotas.total(), open.count() as u64);
+        self.metrics.set(self.quotas.total(), open.count() as u64);
     }
 
     /// Closes all sockets, and those that come; waits until they are gone.
@@ -303,11 +303,11 @@ impl Hub {
         for room in self.all() {
             room.end(Close::STOPPED);
         }
-        self.quotas.none_left().await;
+        self.quotas.wait_until_none().await;
     }
 }
 
-impl Ticket {
+impl RoomTicket {
     /// Goes into the room.
     ///
     /// # Errors
@@ -316,7 +316,7 @@ impl Ticket {
         &self,
         id: Arc<Client>,
         outbox: &Arc<Outbox>,
-        life: &Arc<Life>,
+        life: &Arc<Liveness>,
     ) -> Result<(), Close> {
         let hub = &self.hub;
         let ping = Duration::from_secs(hub.limits.ping_seconds);
@@ -330,17 +330,17 @@ impl Ticket {
         let joined = hub.with_room(&self.room, |now, tally| {
             match self.room.join(member, now, tally) {
                 Ok(awaited) => (Ok(()), awaited),
-                Err(close) => (Err(close), Awaited(false)),
+                Err(close) => (Err(close), NeedsUpdate(false)),
             }
         });
         joined?;
-        hub.numbers.opened.inc();
+        hub.metrics.opened.inc();
         // A stop that has looked at this room before did not see this socket.
         if hub.stopped.load(Ordering::SeqCst) {
             return Err(Close::STOPPED);
         }
         // What ended while the connection was upgraded is seen by this look.
-        hub.suspect(&self.page.slug);
+        hub.schedule_check(&self.page.slug);
         Ok(())
     }
 
@@ -356,7 +356,7 @@ impl Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for RoomTicket {
     fn drop(&mut self) {
         let mut shard = self.hub.shard(&self.rooms.backend);
         let mut rooms = lock(&self.rooms.rooms);
@@ -367,14 +367,14 @@ impl Drop for Ticket {
             }
         }
         let backend = &self.rooms.backend;
-        let ours = |found: &Arc<Rooms>| Arc::ptr_eq(found, &self.rooms);
+        let ours = |found: &Arc<BackendRooms>| Arc::ptr_eq(found, &self.rooms);
         if rooms.is_empty() && shard.get(backend).is_some_and(ours) {
             shard.remove(backend);
         }
     }
 }
 
-impl Drop for PageHold {
+impl Drop for PageWatch {
     fn drop(&mut self) {
         let mut pages = lock(&self.hub.pages);
         if let Some(count) = pages.get_mut(&self.slug) {

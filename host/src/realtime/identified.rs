@@ -20,7 +20,7 @@ pub(super) struct IdentifiedSockets {
 
 /// A socket among them, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Identified {
+pub(super) struct SocketRegistration {
     all: Arc<IdentifiedSockets>,
     number: u64,
 }
@@ -31,10 +31,10 @@ impl IdentifiedSockets {
     }
 
     /// Adds a socket that was opened with a session.
-    pub(super) fn add(self: &Arc<Self>, session: Arc<Session>, outbox: &Arc<Outbox>) -> Identified {
+    pub(super) fn add(self: &Arc<Self>, session: Arc<Session>, outbox: &Arc<Outbox>) -> SocketRegistration {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.lock().insert(number, (session, Arc::clone(outbox)));
-        Identified {
+        SocketRegistration {
             all: Arc::clone(self),
             number,
         }
@@ -58,7 +58,7 @@ impl IdentifiedSockets {
     }
 }
 
-impl Drop for Identified {
+impl Drop for SocketRegistration {
     fn drop(&mut self) {
         self.all.lock().remove(&self.number);
     }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 /// The least that a socket may send at once.
-const BURST: u64 = 20;
+const MIN_BURST: u64 = 20;
 /// Parts of a token, so that it refills evenly: one each nanosecond and message a second.
-const TOKEN: i128 = 1_000_000_000;
+const UNITS_PER_TOKEN: i128 = 1_000_000_000;
 
 /// Budget that is left to a socket.
 #[derive(Debug)]
@@ -19,9 +19,9 @@ pub(super) struct Meter {
 
 /// Decision about a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Draw {
+pub(super) enum MeterDecision {
     /// It is taken.
-    Taken,
+    Accepted,
     /// It is one too many for now.
     Refused,
     /// There were too many for too long.
@@ -31,7 +31,7 @@ pub(super) enum Draw {
 impl Meter {
     /// A full bucket.
     pub(super) fn new(per_second: u64, now: Duration) -> Self {
-        let full = i128::from(per_second.saturating_mul(2).max(BURST)) * TOKEN;
+        let full = i128::from(per_second.saturating_mul(2).max(MIN_BURST)) * UNITS_PER_TOKEN;
         Self {
             per_second: per_second.into(),
             full,
@@ -41,19 +41,19 @@ impl Meter {
     }
 
     /// Counts a frame, whatever becomes of it.
-    pub(super) fn draw(&mut self, now: Duration) -> Draw {
+    pub(super) fn count(&mut self, now: Duration) -> MeterDecision {
         let passed = now.saturating_sub(self.at).as_nanos();
         self.at = now;
         let refilled = i128::try_from(passed)
             .unwrap_or(i128::MAX)
             .saturating_mul(self.per_second);
-        self.left = self.left.saturating_add(refilled).min(self.full) - TOKEN;
+        self.left = self.left.saturating_add(refilled).min(self.full) - UNITS_PER_TOKEN;
         if self.left >= 0 {
-            Draw::Taken
+            MeterDecision::Accepted
         } else if self.left >= -self.full {
-            Draw::Refused
+            MeterDecision::Refused
         } else {
-            Draw::Sustained
+            MeterDecision::Sustained
         }
     }
 }
@@ -66,38 +66,38 @@ mod tests {
     fn ten_a_second_are_fine_for_ever() {
         let mut meter = Meter::new(10, Duration::ZERO);
         for n in 0..10_000 {
-            assert_eq!(meter.draw(Duration::from_millis(n * 100)), Draw::Taken);
+            assert_eq!(meter.count(Duration::from_millis(n * 100)), MeterDecision::Accepted);
         }
     }
 
     #[test]
     fn a_flood_is_taken_then_refused_then_ended() {
         let mut meter = Meter::new(10, Duration::ZERO);
-        for expected in [Draw::Taken, Draw::Refused] {
+        for expected in [MeterDecision::Accepted, MeterDecision::Refused] {
             for _ in 0..20 {
-                assert_eq!(meter.draw(Duration::ZERO), expected);
+                assert_eq!(meter.count(Duration::ZERO), expected);
             }
         }
-        assert_eq!(meter.draw(Duration::ZERO), Draw::Sustained);
+        assert_eq!(meter.count(Duration::ZERO), MeterDecision::Sustained);
     }
 
     #[test]
     fn who_pauses_may_go_on() {
         let mut meter = Meter::new(10, Duration::ZERO);
         for _ in 0..30 {
-            meter.draw(Duration::ZERO);
+            meter.count(Duration::ZERO);
         }
         // Ten below zero: a second later there is one token, then none.
         let later = Duration::from_millis(1_100);
-        assert_eq!(meter.draw(later), Draw::Taken);
-        assert_eq!(meter.draw(later), Draw::Refused);
+        assert_eq!(meter.count(later), MeterDecision::Accepted);
+        assert_eq!(meter.count(later), MeterDecision::Refused);
     }
 
     #[test]
     fn a_little_too_much_is_ended_in_time() {
         let mut meter = Meter::new(10, Duration::ZERO);
-        let draws = (0..).map(|n| meter.draw(Duration::from_millis(n * 66)));
-        let until = draws.take_while(|draw| *draw != Draw::Sustained).count();
+        let draws = (0..).map(|n| meter.count(Duration::from_millis(n * 66)));
+        let until = draws.take_while(|draw| *draw != MeterDecision::Sustained).count();
         // Fifteen a second lose five tokens a second of forty.
         assert!((110..130).contains(&until), "{until}");
     }

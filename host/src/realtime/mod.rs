@@ -10,7 +10,7 @@ mod hub;
 mod identified;
 pub mod live;
 mod meter;
-mod numbers;
+mod metrics;
 pub mod operations;
 mod problems;
 pub mod protocol;
@@ -24,11 +24,11 @@ mod service;
 mod socket;
 pub mod views;
 
-pub use room::Summary;
+pub use room::RoomSummary;
 pub use service::{Realtime, RoomError};
 
 /// The longest id of a room and the longest type of a message, in characters.
-const NAME: usize = 64;
+const MAX_NAME_CHARS: usize = 64;
 
 /// Whether a text can be a room's id: `^[A-Za-z0-9][A-Za-z0-9._~-]{0,63}$`.
 pub fn is_room_id(text: &str) -> bool {
@@ -42,7 +42,7 @@ pub fn is_message_type(text: &str) -> bool {
 
 fn is_name(text: &str) -> bool {
     let may = |byte: u8| byte.is_ascii_alphanumeric() || b"._~-".contains(&byte);
-    text.len() <= NAME && text.bytes().all(may)
+    text.len() <= MAX_NAME_CHARS && text.bytes().all(may)
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub async fn send(
     (room, input): (String, SendMessage),
 ) -> Result<SentView, Problem> {
     let most = realtime.frame_bytes();
-    if input.bytes() > most {
+    if input.body_len() > most {
         return Err(too_large(most));
     }
     let room = room_id(&room)?;

@@ -18,7 +18,7 @@ impl From<RoomError> for Problem {
 }
 
 /// Returns the problem that a stream ends with where a socket has a close code; none at a stop, which is no fault of the stream's.
-pub(super) fn of_end(close: Close) -> Option<Problem> {
+pub(super) fn stream_end_problem(close: Close) -> Option<Problem> {
     match close {
         Close::STOPPED => None,
         Close::DISABLED => Some(LookupError::Disabled.into()),

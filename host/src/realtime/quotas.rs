@@ -14,18 +14,18 @@ use svc_base::ids::BackendId;
 
 /// The most sockets there may be.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Most {
+pub(super) struct SocketLimits {
     pub(super) of_client: u64,
     /// Of an IPv6 /48, which has many clients in it.
     pub(super) of_network: u64,
     pub(super) of_backend: u64,
     pub(super) of_server: u64,
-    /// Number beyond which only backends get one that have fewer than `of_backend_kept`.
+    /// Number beyond which only backends get one that have fewer than `of_backend_reserved`.
     pub(super) open_to_all: u64,
-    pub(super) of_backend_kept: u64,
+    pub(super) of_backend_reserved: u64,
 }
 
-impl Most {
+impl SocketLimits {
     /// Reads the limits, and divides the server's sockets.
     pub(super) fn new(limits: &Limits) -> Self {
         let cap = limits.cap("sockets_total", limits.sockets_total);
@@ -36,19 +36,19 @@ impl Most {
             of_backend: limits.sockets_per_backend,
             of_server: cap.whole,
             open_to_all: cap.strangers,
-            of_backend_kept: (kept / limits.backends.max(1)).max(limits.cap_part_least),
+            of_backend_reserved: (kept / limits.backends.max(1)).max(limits.cap_part_least),
         }
     }
 }
 
 /// Which quota is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reached {
+pub(super) enum QuotaReached {
     Client(u64),
     Network(u64),
     Backend(u64),
     /// Quota of the server: the rest of it is kept for backends that have fewer.
-    Kept,
+    Reserved,
     Server,
     Rooms(u64),
 }
@@ -56,14 +56,14 @@ pub(super) enum Reached {
 /// The sockets that there are, counted from before their upgrade to their very end.
 #[derive(Debug)]
 pub(super) struct Quotas {
-    most: Most,
-    held: Mutex<Held>,
+    most: SocketLimits,
+    counts: Mutex<SocketCounts>,
     /// Told when the last socket is gone.
     gone: tokio::sync::Notify,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct SocketCounts {
     total: u64,
     /// How many of them are streams, which nobody waits for.
     streams: u64,
@@ -83,58 +83,58 @@ pub(super) struct Permit {
 }
 
 impl Quotas {
-    pub(super) fn new(most: Most) -> Self {
+    pub(super) fn new(most: SocketLimits) -> Self {
         Self {
             most,
-            held: Mutex::default(),
+            counts: Mutex::default(),
             gone: tokio::sync::Notify::new(),
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn counts(&self) -> MutexGuard<'_, SocketCounts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a place.
     ///
     /// # Errors
     /// The quota that is reached.
-    pub(super) fn take(
+    pub(super) fn acquire(
         self: &Arc<Self>,
         client: IpAddr,
         backend: BackendId,
         is_stream: bool,
-    ) -> Result<Permit, Reached> {
+    ) -> Result<Permit, QuotaReached> {
         let most = self.most;
-        let mut held = self.held();
+        let mut counts = self.counts();
         let of = |count: Option<&u64>| count.copied().unwrap_or(0);
-        if of(held.by_client.get(&client)) >= most.of_client {
-            return Err(Reached::Client(most.of_client));
+        if of(counts.by_client.get(&client)) >= most.of_client {
+            return Err(QuotaReached::Client(most.of_client));
         }
         let network = network(client);
-        let in_network = network.and_then(|network| held.by_network.get(&network));
+        let in_network = network.and_then(|network| counts.by_network.get(&network));
         if of(in_network) >= most.of_network {
-            return Err(Reached::Network(most.of_network));
+            return Err(QuotaReached::Network(most.of_network));
         }
-        if of(held.by_backend.get(&backend)) >= most.of_backend {
-            return Err(Reached::Backend(most.of_backend));
+        if of(counts.by_backend.get(&backend)) >= most.of_backend {
+            return Err(QuotaReached::Backend(most.of_backend));
         }
-        if held.total >= most.of_server {
-            return Err(Reached::Server);
+        if counts.total >= most.of_server {
+            return Err(QuotaReached::Server);
         }
-        if held.total >= most.open_to_all
-            && of(held.by_backend.get(&backend)) >= most.of_backend_kept
+        if counts.total >= most.open_to_all
+            && of(counts.by_backend.get(&backend)) >= most.of_backend_reserved
         {
-            return Err(Reached::Kept);
+            return Err(QuotaReached::Reserved);
         }
-        held.total += 1;
-        held.streams += u64::from(is_stream);
-        *held.by_client.entry(client).or_default() += 1;
+        counts.total += 1;
+        counts.streams += u64::from(is_stream);
+        *counts.by_client.entry(client).or_default() += 1;
         if let Some(network) = network {
-            *held.by_network.entry(network).or_default() += 1;
+            *counts.by_network.entry(network).or_default() += 1;
         }
-        *held.by_backend.entry(backend).or_default() += 1;
-        drop(held);
+        *counts.by_backend.entry(backend).or_default() += 1;
+        drop(counts);
         Ok(Permit {
             quotas: Arc::clone(self),
             client,
@@ -145,14 +145,14 @@ impl Quotas {
 
     /// How many sockets there are.
     pub(super) fn total(&self) -> u64 {
-        self.held().total
+        self.counts().total
     }
 
     /// Waits until there are no sockets; streams may be left.
-    pub(super) async fn none_left(&self) {
+    pub(super) async fn wait_until_none(&self) {
         loop {
             let gone = self.gone.notified();
-            if self.held().sockets() == 0 {
+            if self.counts().sockets() == 0 {
                 return;
             }
             gone.await;
@@ -162,21 +162,21 @@ impl Quotas {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let mut held = self.quotas.held();
-        held.total = held.total.saturating_sub(1);
-        held.streams = held.streams.saturating_sub(u64::from(self.is_stream));
-        give_back(&mut held.by_client, &self.client);
+        let mut counts = self.quotas.counts();
+        counts.total = counts.total.saturating_sub(1);
+        counts.streams = counts.streams.saturating_sub(u64::from(self.is_stream));
+        decrement(&mut counts.by_client, &self.client);
         if let Some(network) = network(self.client) {
-            give_back(&mut held.by_network, &network);
+            decrement(&mut counts.by_network, &network);
         }
-        give_back(&mut held.by_backend, &self.backend);
-        if held.sockets() == 0 {
+        decrement(&mut counts.by_backend, &self.backend);
+        if counts.sockets() == 0 {
             self.quotas.gone.notify_waiters();
         }
     }
 }
 
-impl Held {
+impl SocketCounts {
     fn sockets(&self) -> u64 {
         self.total.saturating_sub(self.streams)
     }
@@ -187,7 +187,7 @@ fn network(client: IpAddr) -> Option<IpAddr> {
     client.is_ipv6().then(|| ClientIp(client).network())
 }
 
-fn give_back<K: Eq + Hash>(counts: &mut HashMap<K, u64>, key: &K) {
+fn decrement<K: Eq + Hash>(counts: &mut HashMap<K, u64>, key: &K) {
     if let Some(count) = counts.get_mut(key) {
         *count -= 1;
         if *count == 0 {
@@ -208,82 +208,82 @@ mod tests {
 
     #[test]
     fn each_quota_is_counted_and_given_back() {
-        let most = Most {
+        let most = SocketLimits {
             of_client: 2,
             of_network: 2,
             of_backend: 3,
             of_server: 4,
             open_to_all: 4,
-            of_backend_kept: 3,
+            of_backend_reserved: 3,
         };
         let quotas = Arc::new(Quotas::new(most));
         let (one, other) = (backend(), backend());
         let ip = |n: u8| IpAddr::from([192, 0, 2, n]);
-        let first = quotas.take(ip(1), one, false).unwrap();
-        let _second = quotas.take(ip(1), one, false).unwrap();
+        let first = quotas.acquire(ip(1), one, false).unwrap();
+        let _second = quotas.acquire(ip(1), one, false).unwrap();
         assert_eq!(
-            quotas.take(ip(1), other, false).unwrap_err(),
-            Reached::Client(2)
+            quotas.acquire(ip(1), other, false).unwrap_err(),
+            QuotaReached::Client(2)
         );
-        let _third = quotas.take(ip(2), one, false).unwrap();
+        let _third = quotas.acquire(ip(2), one, false).unwrap();
         assert_eq!(
-            quotas.take(ip(3), one, false).unwrap_err(),
-            Reached::Backend(3)
+            quotas.acquire(ip(3), one, false).unwrap_err(),
+            QuotaReached::Backend(3)
         );
-        let _fourth = quotas.take(ip(2), other, false).unwrap();
+        let _fourth = quotas.acquire(ip(2), other, false).unwrap();
         assert_eq!(
-            quotas.take(ip(3), other, false).unwrap_err(),
-            Reached::Server
+            quotas.acquire(ip(3), other, false).unwrap_err(),
+            QuotaReached::Server
         );
         drop(first);
         assert_eq!(quotas.total(), 3);
-        let again = quotas.take(ip(1), one, false).unwrap();
+        let again = quotas.acquire(ip(1), one, false).unwrap();
         drop(again);
         drop((_second, _third, _fourth));
-        let held = quotas.held();
+        let counts = quotas.counts();
         assert_eq!(
-            (held.total, held.by_client.len(), held.by_backend.len()),
+            (counts.total, counts.by_client.len(), counts.by_backend.len()),
             (0, 0, 0)
         );
     }
 
     #[test]
     fn a_network_has_a_part_and_backends_with_few_sockets_another() {
-        let most = Most {
+        let most = SocketLimits {
             of_client: 2,
             of_network: 3,
             of_backend: 100,
             of_server: 6,
             open_to_all: 4,
-            of_backend_kept: 1,
+            of_backend_reserved: 1,
         };
         let quotas = Arc::new(Quotas::new(most));
         let (one, other) = (backend(), backend());
         let ip = |text: &str| text.parse::<IpAddr>().unwrap();
-        let mut held = Vec::new();
+        let mut counts = Vec::new();
         for client in ["2001:db8:1:1::", "2001:db8:1:1::", "2001:db8:1:2::"] {
-            held.push(quotas.take(ip(client), one, false).unwrap());
+            counts.push(quotas.acquire(ip(client), one, false).unwrap());
         }
-        let third = quotas.take(ip("2001:db8:1:3::"), one, false);
-        assert_eq!(third.unwrap_err(), Reached::Network(3));
-        held.push(quotas.take(ip("2001:db8:2:1::"), one, false).unwrap());
-        let fifth = quotas.take(ip("192.0.2.1"), one, false);
-        assert_eq!(fifth.unwrap_err(), Reached::Kept);
-        held.push(quotas.take(ip("192.0.2.1"), other, false).unwrap());
-        let sixth = quotas.take(ip("192.0.2.1"), other, false);
-        assert_eq!(sixth.unwrap_err(), Reached::Kept);
-        held.push(quotas.take(ip("192.0.2.1"), backend(), false).unwrap());
-        let seventh = quotas.take(ip("192.0.2.2"), backend(), false);
-        assert_eq!(seventh.unwrap_err(), Reached::Server);
-        held.clear();
-        let held = quotas.held();
-        assert_eq!((held.total, held.by_network.len()), (0, 0));
+        let third = quotas.acquire(ip("2001:db8:1:3::"), one, false);
+        assert_eq!(third.unwrap_err(), QuotaReached::Network(3));
+        counts.push(quotas.acquire(ip("2001:db8:2:1::"), one, false).unwrap());
+        let fifth = quotas.acquire(ip("192.0.2.1"), one, false);
+        assert_eq!(fifth.unwrap_err(), QuotaReached::Reserved);
+        counts.push(quotas.acquire(ip("192.0.2.1"), other, false).unwrap());
+        let sixth = quotas.acquire(ip("192.0.2.1"), other, false);
+        assert_eq!(sixth.unwrap_err(), QuotaReached::Reserved);
+        counts.push(quotas.acquire(ip("192.0.2.1"), backend(), false).unwrap());
+        let seventh = quotas.acquire(ip("192.0.2.2"), backend(), false);
+        assert_eq!(seventh.unwrap_err(), QuotaReached::Server);
+        counts.clear();
+        let counts = quotas.counts();
+        assert_eq!((counts.total, counts.by_network.len()), (0, 0));
     }
 
     #[test]
     fn limits_are_divided() {
-        let most = Most::new(&Limits::default());
+        let most = SocketLimits::new(&Limits::default());
         let parts = (most.of_server, most.open_to_all, most.of_network);
-        assert_eq!((parts, most.of_backend_kept), ((25_000, 20_000, 2_500), 20));
+        assert_eq!((parts, most.of_backend_reserved), ((25_000, 20_000, 2_500), 20));
     }
 }

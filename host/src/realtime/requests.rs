@@ -25,7 +25,7 @@ pub struct SendMessage {
 
 impl SendMessage {
     /// How long it is as a body, at least: a tool's arguments have none of their own.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(super) fn body_len(&self) -> u64 {
         let data = self
             .data
             .as_ref()

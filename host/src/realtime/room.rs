@@ -21,24 +21,24 @@ use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
 
 /// A room of so many members is told at once.
-const SMALL: usize = 32;
+const SMALL_ROOM: usize = 32;
 /// How much longer each member of a larger room lets it wait.
-const WAIT: Duration = Duration::from_millis(1);
+const UPDATE_DELAY_PER_MEMBER: Duration = Duration::from_millis(1);
 /// The longest wait; what is right "within two seconds" has one more for the rest of the way.
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
+const MAX_UPDATE_DELAY: Duration = Duration::from_secs(1);
 /// Size of an event, about, in bytes.
-const EVENT: usize = 128;
+const EVENT_BYTES: usize = 128;
 /// Messages that end the pause between two rounds.
-const MANY: usize = 64;
+const URGENT_MESSAGES: usize = 64;
 /// Bytes that end it.
-const LARGE: usize = 32 << 10;
+const URGENT_BYTES: usize = 32 << 10;
 /// Most messages in a piece, and most bytes but for its last message: what waits is put into the queues by the next sender where no round
 /// has got its turn.
-const MOST: (usize, usize) = (4 * MANY, 4 * LARGE);
+const MAX_GATHERED: (usize, usize) = (4 * URGENT_MESSAGES, 4 * URGENT_BYTES);
 
 /// Now: on the clock that never runs backwards, and on the wall.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moment {
+pub(super) struct CurrentTime {
     pub(super) elapsed: Duration,
     pub(super) at: Timestamp,
 }
@@ -52,22 +52,22 @@ pub(super) struct Page {
 
 /// When a client last showed that it lives, in milliseconds of the clock that never runs backwards.
 #[derive(Debug)]
-pub(super) struct Life(AtomicU64);
+pub(super) struct Liveness(AtomicU64);
 
-impl Life {
+impl Liveness {
     pub(super) fn new(now: Duration) -> Self {
         let life = Self(AtomicU64::new(0));
-        life.shown(now);
+        life.record_alive(now);
         life
     }
 
     /// Notes a pong.
-    pub(super) fn shown(&self, now: Duration) {
+    pub(super) fn record_alive(&self, now: Duration) {
         let millis = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
         self.0.store(millis, Ordering::Relaxed);
     }
 
-    pub(super) fn last(&self) -> Duration {
+    pub(super) fn last_alive(&self) -> Duration {
         Duration::from_millis(self.0.load(Ordering::Relaxed))
     }
 }
@@ -79,14 +79,14 @@ pub(super) struct Member {
     pub(super) id: Arc<Client>,
     pub(super) outbox: Arc<Outbox>,
     pub(super) page: Page,
-    pub(super) life: Arc<Life>,
+    pub(super) life: Arc<Liveness>,
     /// When it is pinged next.
     pub(super) next_ping: Duration,
 }
 
 /// A room as its owner sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Summary {
+pub struct RoomSummary {
     /// Identifier of the room.
     pub id: Arc<str>,
     /// How many sockets are in it.
@@ -97,7 +97,7 @@ pub struct Summary {
 
 /// Tally of telling members, for the numbers.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct DeliveryTally {
     /// Messages that were put into a queue.
     pub(super) delivered: u64,
     /// Number of messages that were thrown away because a queue was full.
@@ -132,23 +132,23 @@ struct State {
     size: usize,
     /// Whether somebody will come and tell them.
     awaited: bool,
-    gathered: Gathered,
+    gathered: GatheredMessages,
     rounds: Rounds,
 }
 
 /// Messages that no queue has yet.
 #[derive(Debug, Default)]
-struct Gathered {
+struct GatheredMessages {
     /// Frames of the messages, one behind another.
     frames: BytesMut,
     messages: usize,
     /// Those of clients, which do not get their own.
-    own: Vec<Own>,
+    own: Vec<OwnMessage>,
 }
 
 /// A client's message among those that are gathered.
 #[derive(Debug)]
-struct Own {
+struct OwnMessage {
     client: Arc<Client>,
     /// How many messages are before it.
     number: usize,
@@ -168,7 +168,7 @@ struct Rounds {
 /// Whether members are yet to be told, by whoever looks after that.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Awaited(pub(super) bool);
+pub(super) struct NeedsUpdate(pub(super) bool);
 
 impl Room {
     pub(super) fn new(id: &str) -> Self {
@@ -190,19 +190,19 @@ impl Room {
     pub(super) fn join(
         &self,
         member: Member,
-        now: Moment,
-        tally: &mut Tally,
-    ) -> Result<Awaited, Close> {
+        now: CurrentTime,
+        tally: &mut DeliveryTally,
+    ) -> Result<NeedsUpdate, Close> {
         let mut state = self.state();
         if let Some(close) = state.ended {
             return Err(close);
         }
         state.coming.push(member);
-        Ok(state.changed(&self.id, now, tally))
+        Ok(state.update_or_schedule(&self.id, now, tally))
     }
 
     /// Lets a socket go, if it is there still.
-    pub(super) fn leave(&self, id: &Arc<Client>, now: Moment, tally: &mut Tally) -> Awaited {
+    pub(super) fn leave(&self, id: &Arc<Client>, now: CurrentTime, tally: &mut DeliveryTally) -> NeedsUpdate {
         let mut state = self.state();
         let is = |member: &Member| Arc::ptr_eq(&member.id, id);
         if let Some(at) = state.coming.iter().position(is) {
@@ -212,7 +212,7 @@ impl Room {
             state.members.swap_remove(at);
             state.gone.push(Arc::clone(id));
         }
-        state.changed(&self.id, now, tally)
+        state.update_or_schedule(&self.id, now, tally)
     }
 
     /// Relays a message to everybody but its sender; returns its number, 0 if nobody is there.
@@ -220,12 +220,12 @@ impl Room {
         &self,
         message: &Message<'_>,
         sender: Option<&Arc<Client>>,
-        now: Moment,
-        tally: &mut Tally,
-    ) -> (u64, Awaited) {
+        now: CurrentTime,
+        tally: &mut DeliveryTally,
+    ) -> (u64, NeedsUpdate) {
         let mut state = self.state();
         if state.members.is_empty() {
-            return (0, Awaited(false));
+            return (0, NeedsUpdate(false));
         }
         state.seq += 1;
         let seq = state.seq;
@@ -234,37 +234,37 @@ impl Room {
         if state.gather(&text, sender) {
             self.urgent.notify_one();
         }
-        let Gathered {
+        let GatheredMessages {
             messages, frames, ..
         } = &state.gathered;
-        if *messages < MOST.0 && frames.len() < MOST.1 {
-            return (seq, Awaited(false));
+        if *messages < MAX_GATHERED.0 && frames.len() < MAX_GATHERED.1 {
+            return (seq, NeedsUpdate(false));
         }
         state.queue_gathered(tally);
-        (seq, state.follow_departures(&self.id, now, tally))
+        (seq, state.send_departures(&self.id, now, tally))
     }
 
     /// Tells the members what they have not been told, if it is time; returns whether it is still to come.
-    pub(super) fn tell(&self, now: Moment, tally: &mut Tally) -> Awaited {
+    pub(super) fn send_updates(&self, now: CurrentTime, tally: &mut DeliveryTally) -> NeedsUpdate {
         let mut state = self.state();
         state.awaited = false;
-        state.changed(&self.id, now, tally)
+        state.update_or_schedule(&self.id, now, tally)
     }
 
     /// Pings those whose turn it is, and lets go those who have not answered.
     pub(super) fn ping(
         &self,
-        now: Moment,
+        now: CurrentTime,
         every: Duration,
         within: Duration,
-        tally: &mut Tally,
-    ) -> Awaited {
+        tally: &mut DeliveryTally,
+    ) -> NeedsUpdate {
         let mut state = self.state();
         let state = &mut *state;
         state.queue_gathered(tally);
         let gone = &mut state.gone;
         state.members.retain_mut(|member| {
-            if now.elapsed.saturating_sub(member.life.last()) >= within {
+            if now.elapsed.saturating_sub(member.life.last_alive()) >= within {
                 member.outbox.close(Close::SILENT);
                 gone.push(Arc::clone(&member.id));
                 return false;
@@ -276,14 +276,14 @@ impl Room {
             }
             true
         });
-        state.follow_departures(&self.id, now, tally)
+        state.send_departures(&self.id, now, tally)
     }
 
     /// Ends the room: closes all its sockets, and lets nobody in any more.
     pub(super) fn end(&self, close: Close) {
         let mut state = self.state();
         // What was sent before the end is on its way before it.
-        state.queue_gathered(&mut Tally::default());
+        state.queue_gathered(&mut DeliveryTally::default());
         state.ended = Some(close);
         state.gone.clear();
         let members = std::mem::take(&mut state.members).into_iter();
@@ -297,9 +297,9 @@ impl Room {
         &self,
         slug: &str,
         why: &dyn Fn(&Page) -> Option<Close>,
-        now: Moment,
-        tally: &mut Tally,
-    ) -> Awaited {
+        now: CurrentTime,
+        tally: &mut DeliveryTally,
+    ) -> NeedsUpdate {
         let mut state = self.state();
         let state = &mut *state;
         state.queue_gathered(tally);
@@ -317,11 +317,11 @@ impl Room {
             }
             !closed
         });
-        state.changed(&self.id, now, tally)
+        state.update_or_schedule(&self.id, now, tally)
     }
 
     /// Whether something was sent for which nobody makes rounds yet: the caller must.
-    pub(super) fn starts_rounds(&self) -> bool {
+    pub(super) fn try_start_rounds(&self) -> bool {
         let rounds = &mut self.state().rounds;
         rounds.due && !std::mem::replace(&mut rounds.under_way, true)
     }
@@ -329,24 +329,24 @@ impl Room {
     /// Begins a round: returns the outboxes to write, or `None` if nothing was sent, by which rounds end.
     pub(super) fn begin_round(
         &self,
-        now: Moment,
-        tally: &mut Tally,
-    ) -> (Option<Vec<Arc<Outbox>>>, Awaited) {
+        now: CurrentTime,
+        tally: &mut DeliveryTally,
+    ) -> (Option<Vec<Arc<Outbox>>>, NeedsUpdate) {
         let mut state = self.state();
         if !std::mem::take(&mut state.rounds.due) {
             state.rounds.under_way = false;
-            return (None, Awaited(false));
+            return (None, NeedsUpdate(false));
         }
         state.queue_gathered(tally);
-        let awaited = state.follow_departures(&self.id, now, tally);
+        let awaited = state.send_departures(&self.id, now, tally);
         let outboxes = state.members.iter().map(|member| &member.outbox);
         (Some(outboxes.map(Arc::clone).collect()), awaited)
     }
 
     /// The room as its owner sees it.
-    pub(super) fn summary(&self) -> Summary {
+    pub(super) fn summary(&self) -> RoomSummary {
         let state = self.state();
-        Summary {
+        RoomSummary {
             id: Arc::clone(&self.id),
             members: state.members.len() + state.coming.len(),
             seq: state.seq,
@@ -356,7 +356,7 @@ impl Room {
 
 impl State {
     /// Tells the members who came and who went, or has that wait for others.
-    fn changed(&mut self, room: &str, now: Moment, tally: &mut Tally) -> Awaited {
+    fn update_or_schedule(&mut self, room: &str, now: CurrentTime, tally: &mut DeliveryTally) -> NeedsUpdate {
         while !(self.coming.is_empty() && self.gone.is_empty()) {
             if self.members.is_empty() && self.coming.is_empty() {
                 // Its last member has gone, and the room and its numbers with it.
@@ -364,31 +364,31 @@ impl State {
                 self.size = 0;
                 break;
             }
-            if now.elapsed < self.told + self.wait() {
+            if now.elapsed < self.told + self.update_delay() {
                 // Whoever was told before looks after it.
-                return Awaited(!std::mem::replace(&mut self.awaited, true));
+                return NeedsUpdate(!std::mem::replace(&mut self.awaited, true));
             }
             self.told = now.elapsed;
-            self.tell(room, now.at, tally);
+            self.send_update(room, now.at, tally);
         }
         if self.members.is_empty() {
             self.seq = 0;
         }
-        Awaited(false)
+        NeedsUpdate(false)
     }
 
     /// How long after a telling the next may come.
-    fn wait(&self) -> Duration {
+    fn update_delay(&self) -> Duration {
         let members = self.members.len() + self.coming.len();
         match u32::try_from(members.max(self.size)) {
-            Ok(members) if members as usize > SMALL => (WAIT * members).min(LONGEST_WAIT),
+            Ok(members) if members as usize > SMALL_ROOM => (UPDATE_DELAY_PER_MEMBER * members).min(MAX_UPDATE_DELAY),
             Ok(_) => Duration::ZERO,
-            Err(_) => LONGEST_WAIT,
+            Err(_) => MAX_UPDATE_DELAY,
         }
     }
 
     /// Tells everybody what has happened; whoever cannot be told goes, too.
-    fn tell(&mut self, room: &str, ts: Timestamp, tally: &mut Tally) {
+    fn send_update(&mut self, room: &str, ts: Timestamp, tally: &mut DeliveryTally) {
         // What was sent before is for those who were there.
         self.queue_gathered(tally);
         let (coming, gone) = (
@@ -398,7 +398,7 @@ impl State {
         let count = self.members.len() + coming.len();
         self.size = count;
         let presence = protocol::presence(count, room, ts);
-        let mut news = BytesMut::with_capacity((coming.len() + gone.len() + 1) * EVENT);
+        let mut news = BytesMut::with_capacity((coming.len() + gone.len() + 1) * EVENT_BYTES);
         for id in &gone {
             frame::append_text(&mut news, &protocol::leave(id, room, ts));
         }
@@ -409,7 +409,7 @@ impl State {
         let news = news.freeze();
         self.queue(tally, |outbox, _| outbox.queue(news.clone(), 1).map(|()| 0));
         for member in coming {
-            let mut hello = BytesMut::with_capacity(2 * EVENT);
+            let mut hello = BytesMut::with_capacity(2 * EVENT_BYTES);
             let welcome = protocol::welcome(&member.id, room, count, self.seq, ts);
             frame::append_text(&mut hello, &welcome);
             frame::append_text(&mut hello, &presence);
@@ -427,7 +427,7 @@ impl State {
         frame::append_text(&mut gathered.frames, text);
         let end = gathered.frames.len();
         if let Some(sender) = sender {
-            gathered.own.push(Own {
+            gathered.own.push(OwnMessage {
                 client: Arc::clone(sender),
                 number: messages,
                 frame: start..end,
@@ -435,13 +435,13 @@ impl State {
         }
         gathered.messages += 1;
         self.rounds.due = true;
-        let is_much = |messages: usize, bytes: usize| messages >= MANY || bytes >= LARGE;
+        let is_much = |messages: usize, bytes: usize| messages >= URGENT_MESSAGES || bytes >= URGENT_BYTES;
         !is_much(messages, start) && is_much(gathered.messages, end)
     }
 
     /// Puts the gathered messages into the queues of all members, but for each member's own.
-    fn queue_gathered(&mut self, tally: &mut Tally) {
-        let Gathered {
+    fn queue_gathered(&mut self, tally: &mut DeliveryTally) {
+        let GatheredMessages {
             frames,
             messages,
             own,
@@ -459,7 +459,7 @@ impl State {
     /// Has something put into the queue of every member by `put`, which returns how many messages that were; a member whose queue is full has gone.
     fn queue(
         &mut self,
-        tally: &mut Tally,
+        tally: &mut DeliveryTally,
         put: impl Fn(&Outbox, &Arc<Client>) -> Result<usize, Full>,
     ) {
         let gone = &mut self.gone;
@@ -479,11 +479,11 @@ impl State {
     }
 
     /// Tells the members who has gone, if anybody has.
-    fn follow_departures(&mut self, room: &str, now: Moment, tally: &mut Tally) -> Awaited {
+    fn send_departures(&mut self, room: &str, now: CurrentTime, tally: &mut DeliveryTally) -> NeedsUpdate {
         if self.gone.is_empty() {
-            return Awaited(false);
+            return NeedsUpdate(false);
         }
-        self.changed(room, now, tally)
+        self.update_or_schedule(room, now, tally)
     }
 }
 
@@ -492,7 +492,7 @@ fn queue_others<'a>(
     outbox: &Outbox,
     frames: &Bytes,
     messages: usize,
-    own: impl Iterator<Item = &'a Own>,
+    own: impl Iterator<Item = &'a OwnMessage>,
 ) -> Result<usize, Full> {
     let (mut start, mut number, mut queued) = (0, 0, 0);
     for own in own {

@@ -9,12 +9,12 @@ use std::time::Duration;
 use svc_base::Stopwatch;
 
 use super::hub::Hub;
-use super::room::{Room, Tally};
+use super::room::{Room, DeliveryTally};
 
 /// Members that are written to before other tasks have their turn.
-const CHUNK: usize = 32;
+const MEMBERS_PER_YIELD: usize = 32;
 /// Length of a pause, in times of the round before it.
-const PAUSE: u32 = 2;
+const PAUSE_FACTOR: u32 = 2;
 /// Shorter pauses are left out: a timer is no finer.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 /// Longest time that messages gather.
@@ -22,29 +22,29 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(2);
 
 /// Has the queues of a room written, if something was sent.
 pub(super) fn start(hub: &Arc<Hub>, room: &Arc<Room>) {
-    if room.starts_rounds() {
-        tokio::spawn(write(Arc::clone(hub), Arc::clone(room)));
+    if room.try_start_rounds() {
+        tokio::spawn(run_rounds(Arc::clone(hub), Arc::clone(room)));
     }
 }
 
 /// Makes rounds until nothing new is sent.
-async fn write(hub: Arc<Hub>, room: Arc<Room>) {
+async fn run_rounds(hub: Arc<Hub>, room: Arc<Room>) {
     while let Some(outboxes) = hub.with_room(&room, |now, tally| room.begin_round(now, tally)) {
         let watch = Stopwatch::start();
-        for chunk in outboxes.chunks(CHUNK) {
-            let mut tally = Tally::default();
+        for chunk in outboxes.chunks(MEMBERS_PER_YIELD) {
+            let mut tally = DeliveryTally::default();
             for outbox in chunk {
                 let flushed = outbox.flush();
                 tally.longest = tally.longest.max(flushed.waiting);
                 tally.dropped += flushed.dropped as u64;
             }
-            hub.numbers.add(tally);
-            if chunk.len() == CHUNK {
+            hub.metrics.add(tally);
+            if chunk.len() == MEMBERS_PER_YIELD {
                 tokio::task::yield_now().await;
             }
         }
         drop(outboxes);
-        let pause = (watch.elapsed() * PAUSE).min(LONGEST_PAUSE);
+        let pause = (watch.elapsed() * PAUSE_FACTOR).min(LONGEST_PAUSE);
         if pause >= SHORTEST_PAUSE {
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}

@@ -26,7 +26,7 @@ use crate::visitors::Visitors;
 
 /// Services that sockets of visitors need.
 #[derive(Clone, Debug)]
-pub struct Rooms {
+pub struct RoomState {
     /// Service of rooms.
     pub realtime: Arc<Realtime>,
     /// Service of the backends that the rooms belong to.
@@ -66,12 +66,12 @@ pub struct RoomPath {
     extensions(("x-problems" = json!("invalid_request invalid_room origin_refused disabled not_found rate_limited capacity_reached")))
 )]
 pub async fn join(
-    State(rooms): State<Rooms>,
+    State(rooms): State<RoomState>,
     context: Context,
     Path(slug): Path<String>,
     mut request: Request,
 ) -> Result<Response, Problem> {
-    let ends = rooms.realtime.ends();
+    let ends = rooms.realtime.close_count();
     let page = rooms.serving.page_on_host(&context.host, &slug).await?;
     let backend = page.backend.filter(|_| page.is_frontend());
     let backend = backend.ok_or(BackendError::NotFound)?;
@@ -86,27 +86,27 @@ pub async fn join(
         ));
     }
     let room = room_of(request.uri().query())?;
-    let identify = identify(request.uri().query())?;
+    let identify = wants_identity(request.uri().query())?;
     let cookies = identify.then(|| request.headers().clone());
     let upgrade = Upgrade::of(&mut request)?;
     let client = context.client.bucket();
     let ticket = rooms.realtime.admit(backend, client, &room, &slug, &page)?;
     // From here on the ticket is told of every end; this looks for one that came before it.
-    if rooms.realtime.ends() != ends && !rooms.backends.is_realtime(backend).await? {
+    if rooms.realtime.close_count() != ends && !rooms.backends.is_realtime(backend).await? {
         return Err(RoomError::Closed.into());
     }
     let session = match cookies {
         Some(headers) => {
             rooms
                 .visitors
-                .caller(&context.host, &page, &headers)
+                .caller_session(&context.host, &page, &headers)
                 .await?
         }
         None => None,
     };
-    let client = rooms.realtime.client();
+    let client = rooms.realtime.new_client();
     let client = client.map_err(|error| Problem::internal(&error))?;
-    let id = Arc::new(client.known(session.as_deref()));
+    let id = Arc::new(client.with_visitor(session.as_deref()));
     let span =
         tracing::debug_span!("socket", request = %context.request_id, slug, room, client = &**id);
     let (response, accepted) = upgrade.accept();
@@ -129,7 +129,7 @@ fn room_of(query: Option<&str>) -> Result<String, Problem> {
 }
 
 /// Whether a query asks that the visitor be named to the others.
-fn identify(query: Option<&str>) -> Result<bool, Problem> {
+fn wants_identity(query: Option<&str>) -> Result<bool, Problem> {
     let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
     let mut said = pairs.filter(|(name, _)| name == "identify");
     match (said.next().as_ref().map(|(_, value)| &**value), said.next()) {
@@ -176,7 +176,7 @@ pub async fn list(
     security(("bearer" = []))
 )]
 pub async fn send(
-    State(rooms): State<Rooms>,
+    State(rooms): State<RoomState>,
     at: RoomsScope<Editor>,
     Path(path): Path<RoomPath>,
     body: UnreadBody,

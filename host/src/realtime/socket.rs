@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use super::client::Client;
-use super::hub::Ticket;
+use super::hub::RoomTicket;
 use super::identified::IdentifiedSockets;
-use super::meter::{Draw, Meter};
+use super::meter::{MeterDecision, Meter};
 use super::protocol::{self, Refusal};
-use super::room::Life;
+use super::room::Liveness;
 use crate::http::websocket::{Accepted, Close, Incoming, Outbox, frame};
 use crate::visitors::Session;
 
 /// Serves a socket whose handshake has been answered. With `sign_in` it shows who is signed in, for as long as that lasts.
 pub(super) async fn serve(
     accepted: Accepted,
-    ticket: Ticket,
+    ticket: RoomTicket,
     id: Arc<Client>,
     sign_in: Option<(Arc<IdentifiedSockets>, Arc<Session>)>,
 ) {
@@ -27,10 +27,10 @@ pub(super) async fn serve(
     let (outbox, mut running) = socket.open(queue);
     let _identified = sign_in.map(|(all, session)| all.add(session, &outbox));
     let now = ticket.hub().now().elapsed;
-    let life = Arc::new(Life::new(now));
+    let life = Arc::new(Liveness::new(now));
     match ticket.join(Arc::clone(&id), &outbox, &life) {
         Ok(()) => {
-            let mut visitor = Visitor {
+            let mut visitor = FrameHandler {
                 meter: Meter::new(ticket.hub().limits.messages_per_second, now),
                 ticket: &ticket,
                 id: &id,
@@ -47,36 +47,36 @@ pub(super) async fn serve(
 }
 
 /// The visitor at the other end.
-struct Visitor<'a> {
-    ticket: &'a Ticket,
+struct FrameHandler<'a> {
+    ticket: &'a RoomTicket,
     id: &'a Arc<Client>,
     outbox: &'a Outbox,
-    life: &'a Life,
+    life: &'a Liveness,
     meter: Meter,
 }
 
-impl Visitor<'_> {
+impl FrameHandler<'_> {
     fn take(&mut self, incoming: Incoming<'_>) -> Result<(), Close> {
         let hub = self.ticket.hub();
         let now = hub.now().elapsed;
         let text = match incoming {
             Incoming::Pong => {
-                self.life.shown(now);
+                self.life.record_alive(now);
                 return Ok(());
             }
             // Pings cost an answer each, so a flood of them is one, too.
-            Incoming::Ping if self.meter.draw(now) == Draw::Sustained => return Err(Close::FLOOD),
+            Incoming::Ping if self.meter.count(now) == MeterDecision::Sustained => return Err(Close::FLOOD),
             Incoming::Ping | Incoming::Drained => return Ok(()),
             Incoming::Text(text) => text,
         };
-        let refusal = match (self.meter.draw(now), protocol::judge(text)) {
-            (Draw::Sustained, _) => return Err(Close::FLOOD),
-            (Draw::Taken, Ok(message)) => {
+        let refusal = match (self.meter.count(now), protocol::parse_frame(text)) {
+            (MeterDecision::Sustained, _) => return Err(Close::FLOOD),
+            (MeterDecision::Accepted, Ok(message)) => {
                 hub.publish(&self.ticket.room, &message, Some(self.id));
                 return Ok(());
             }
-            (Draw::Taken, Err(refusal)) => refusal,
-            (Draw::Refused, judged) => {
+            (MeterDecision::Accepted, Err(refusal)) => refusal,
+            (MeterDecision::Refused, judged) => {
                 let id = match judged {
                     Ok(message) => message.client_message_id,
                     Err(refusal) => refusal.client_message_id,
@@ -84,7 +84,7 @@ impl Visitor<'_> {
                 Refusal::rate_limited(hub.limits.messages_per_second, id)
             }
         };
-        hub.numbers.refused.inc();
+        hub.metrics.refused.inc();
         // One that is closed is told nothing more.
         let _ = self.outbox.push(frame::text_frame(&refusal.envelope()));
         Ok(())

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::Summary;
+use super::RoomSummary;
 
 /// The rooms of a backend.
 #[derive(Debug, Serialize, ToSchema)]
@@ -31,8 +31,8 @@ pub struct SentView {
     pub seq: u64,
 }
 
-impl From<Vec<Summary>> for RoomList {
-    fn from(rooms: Vec<Summary>) -> Self {
+impl From<Vec<RoomSummary>> for RoomList {
+    fn from(rooms: Vec<RoomSummary>) -> Self {
         let rooms = rooms.into_iter().map(|room| RoomView {
             id: room.id.to_string(),
             members: room.members,

@@ -76,11 +76,11 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
             Some(purger) => purger.run().await,
             None => Ok(()),
         };
-        LISTEN "writing payments into projects' databases" async |app| app.payments.follow(&app.backends).await;
-        SWEEP "ending what removed projects sold" async |app| app.payments.send_endings().await;
-        TELL "telling rooms" async |app| app.realtime.tell(&app.serving).await;
-        SWEEP "ending subscriptions of who has signed out" async |app| app.live_queries.live.look_at_sessions().await;
-        SWEEP "closing sockets of who has signed out" async |app| app.realtime.look_at_sessions(&app.visitors).await;
+        LISTEN "writing payments into projects' databases" async |app| app.payments.update_mirrors(&app.backends).await;
+        SWEEP "ending what removed projects sold" async |app| app.payments.send_cancellations().await;
+        TELL "telling rooms" async |app| app.realtime.send_updates(&app.serving).await;
+        SWEEP "ending subscriptions of who has signed out" async |app| app.live_queries.live.check_sessions().await;
+        SWEEP "closing sockets of who has signed out" async |app| app.realtime.check_sessions(&app.visitors).await;
         LISTEN "pinging sockets" async |app| {
             app.realtime.ping();
             Ok(())
@@ -90,14 +90,14 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
             app.backends.tidy();
             app.visitors.sweep().await?;
             app.shares.forget_old_tokens().await?;
-            app.payments.forget_old().await?;
+            app.payments.delete_old_events().await?;
             Ok(app.idempotency.forget_old().await?)
         };
         FORGET "forgetting views of what is gone" async |app| Ok(app.serving.forget_visits().await?);
         FORGET "forgetting the audit" async |app| {
             Ok(audit::forget_old(&app.control, app.clock.now()).await?)
         };
-        TIDY "ending subscriptions" async |app| app.accounts.end_orphans().await;
+        TIDY "ending subscriptions" async |app| app.accounts.cancel_orphaned_subscriptions().await;
         FORGET "forgetting history" async |app| app.backends.forget_old().await;
     }
 }

@@ -245,7 +245,7 @@ fn label_owners(app: &SharedApp) -> FindOwner {
             let owner = projects.owner_of_label(label).await?;
             Ok(owner.map(|owner| LabelOwner {
                 principal: owner.name,
-                is_unproven: owner.is_unproven,
+                is_free_tier: owner.is_free_tier,
             }))
         })
     })

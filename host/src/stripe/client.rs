@@ -7,19 +7,19 @@ use http::{HeaderValue, StatusCode};
 use serde_json::Value;
 use url::Url;
 
-use super::{SESSION, amounts};
+use super::{SESSION_METADATA, amounts};
 use crate::config;
 use crate::outbound::{Outbound, OutboundError};
 
 /// The version of the provider's interface that we speak.
 pub const VERSION: &str = "2026-10-28.endive";
 /// How long a call may take, from its beginning to the end of its answer.
-const CALL_TIME: Duration = Duration::from_secs(10);
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// The most of the provider's words that a client is told, in characters.
-const WORDS: usize = 300;
+const MAX_MESSAGE_CHARS: usize = 300;
 /// The longest id and address in an answer, in bytes.
-const ID: usize = 255;
-const URL_BYTES: usize = 8_192;
+const MAX_ID_BYTES: usize = 255;
+const MAX_URL_BYTES: usize = 8_192;
 
 /// The provider.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub struct Stripe {
     base: String,
     authorization: HeaderValue,
     /// Whether its pages may be http, as those of a stand-in on this machine are.
-    plain: bool,
+    allows_http: bool,
 }
 
 /// Why a call failed.
@@ -36,7 +36,7 @@ pub struct Stripe {
 pub enum StripeError {
     /// It was refused for its amount, in the provider's words: nothing was made.
     #[error("the provider refused the amount: {0}")]
-    Amount(String),
+    AmountRefused(String),
     /// It was refused: nothing was made.
     #[error("the provider refused the call: {0}")]
     Refused(Refusal),
@@ -45,7 +45,7 @@ pub enum StripeError {
     Failed(String),
     /// There is no answer: whether something was made is not known, and asking again with the same key will tell.
     #[error("the provider did not answer: {0}")]
-    Silent(String),
+    NoAnswer(String),
 }
 
 /// Refusal of a call, in the words of the provider.
@@ -62,8 +62,8 @@ pub struct Refusal {
 
 impl StripeError {
     /// Whether nothing was made, for certain.
-    pub fn made_nothing(&self) -> bool {
-        matches!(self, Self::Amount(_) | Self::Refused(_))
+    pub fn created_nothing(&self) -> bool {
+        matches!(self, Self::AmountRefused(_) | Self::Refused(_))
     }
 }
 
@@ -99,7 +99,7 @@ pub struct NewCheckout {
 
 /// A hosted checkout.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hosted {
+pub struct HostedCheckout {
     /// The provider's id of it.
     pub id: String,
     /// Where the visitor pays.
@@ -121,7 +121,7 @@ impl Stripe {
             outbound,
             base,
             authorization,
-            plain: settings.api_base.scheme() == "http",
+            allows_http: settings.api_base.scheme() == "http",
         })
     }
 
@@ -129,7 +129,7 @@ impl Stripe {
     ///
     /// # Errors
     /// [`StripeError`].
-    pub async fn checkout(&self, new: &NewCheckout, key: &str) -> Result<Hosted, StripeError> {
+    pub async fn create_checkout(&self, new: &NewCheckout, key: &str) -> Result<HostedCheckout, StripeError> {
         const PATH: &str = "/v1/checkout/sessions";
         let form = checkout_form(new)?;
         let made = match self.post(PATH, &form, key).await {
@@ -148,11 +148,11 @@ impl Stripe {
         };
         let id = made["id"].as_str().filter(|id| {
             let visible = id.bytes().all(|byte| byte.is_ascii_graphic());
-            (1..=ID).contains(&id.len()) && visible
+            (1..=MAX_ID_BYTES).contains(&id.len()) && visible
         });
-        let url = made["url"].as_str().filter(|url| self.is_page(url));
+        let url = made["url"].as_str().filter(|url| self.is_web_url(url));
         match (id, url) {
-            (Some(id), Some(url)) => Ok(Hosted {
+            (Some(id), Some(url)) => Ok(HostedCheckout {
                 id: id.to_owned(),
                 url: url.to_owned(),
             }),
@@ -172,9 +172,9 @@ impl Stripe {
         form: &[(String, String)],
         key: &str,
     ) -> Result<Value, StripeError> {
-        let body = encoded(form);
+        let body = form_encode(form);
         let url = format!("{}{path}", self.base);
-        let call = self.outbound.call(CALL_TIME, |client| {
+        let call = self.outbound.call(CALL_TIMEOUT, |client| {
             client
                 .post(&url)
                 .header(AUTHORIZATION, self.authorization.clone())
@@ -186,20 +186,20 @@ impl Stripe {
         let answer = call.await.map_err(|error| match error {
             OutboundError::TooLarge => StripeError::Failed(error.to_string()),
             OutboundError::Timeout | OutboundError::Unconnected(_) | OutboundError::Failed(_) => {
-                StripeError::Silent(error.to_string())
+                StripeError::NoAnswer(error.to_string())
             }
         })?;
         let document: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         if answer.status.is_success() {
             return Ok(document);
         }
-        Err(refusal(answer.status, &document["error"]))
+        Err(parse_refusal(answer.status, &document["error"]))
     }
 
     /// Whether a visitor can be sent to an address: to the web, and without a detour through a script.
-    pub(super) fn is_page(&self, url: &str) -> bool {
-        let plain = self.plain;
-        url.len() <= URL_BYTES
+    pub(super) fn is_web_url(&self, url: &str) -> bool {
+        let plain = self.allows_http;
+        url.len() <= MAX_URL_BYTES
             && Url::parse(url).is_ok_and(|url| {
                 url.has_host() && (url.scheme() == "https" || plain && url.scheme() == "http")
             })
@@ -212,7 +212,7 @@ fn checkout_form(new: &NewCheckout) -> Result<Vec<(String, String)>, StripeError
     let currency = purchase.currency.as_str();
     let amount = amounts::to_provider(purchase.amount, currency).ok_or_else(|| {
         let currency = currency.to_ascii_uppercase();
-        StripeError::Amount(format!("it takes no such amount of {currency}"))
+        StripeError::AmountRefused(format!("it takes no such amount of {currency}"))
     })?;
     let mode = if purchase.recurring {
         "subscription"
@@ -221,11 +221,11 @@ fn checkout_form(new: &NewCheckout) -> Result<Vec<(String, String)>, StripeError
     };
     // What comes of the checkout says whose it is, too.
     let made = if purchase.recurring {
-        format!("subscription_data[metadata][{SESSION}]")
+        format!("subscription_data[metadata][{SESSION_METADATA}]")
     } else {
-        format!("payment_intent_data[metadata][{SESSION}]")
+        format!("payment_intent_data[metadata][{SESSION_METADATA}]")
     };
-    let metadata = format!("metadata[{SESSION}]");
+    let metadata = format!("metadata[{SESSION_METADATA}]");
     let amount = amount.to_string();
     let mut form = vec![
         ("mode", mode),
@@ -258,14 +258,14 @@ fn checkout_form(new: &NewCheckout) -> Result<Vec<(String, String)>, StripeError
     Ok(form.into_iter().map(owned).collect())
 }
 
-fn encoded(form: &[(String, String)]) -> String {
+fn form_encode(form: &[(String, String)]) -> String {
     let mut body = form_urlencoded::Serializer::new(String::new());
     body.extend_pairs(form).finish()
 }
 
 /// Reads a refusal. Its words are for whoever set the price, and only where they are about the amount; the log gets the
 /// provider's codes alone, since its words may repeat what was sent.
-fn refusal(status: StatusCode, error: &Value) -> StripeError {
+fn parse_refusal(status: StatusCode, error: &Value) -> StripeError {
     let field = |name: &str| error[name].as_str().unwrap_or_default();
     let word = |name: &str| -> String {
         let characters = field(name).chars().filter(|c| !c.is_control());
@@ -283,16 +283,16 @@ fn refusal(status: StatusCode, error: &Value) -> StripeError {
     }
     // A call with the same key is under way.
     if status == StatusCode::CONFLICT {
-        return StripeError::Silent(refusal.to_string());
+        return StripeError::NoAnswer(refusal.to_string());
     }
     let about_amount = field("code").starts_with("amount_") || field("param").contains("amount");
     let words = field("message").chars().filter(|c| !c.is_control());
-    let words: String = words.take(WORDS).collect();
+    let words: String = words.take(MAX_MESSAGE_CHARS).collect();
     match status {
         StatusCode::BAD_REQUEST | StatusCode::PAYMENT_REQUIRED
             if about_amount || words.to_ascii_lowercase().contains("amount") =>
         {
-            StripeError::Amount(words)
+            StripeError::AmountRefused(words)
         }
         _ => StripeError::Refused(refusal),
     }
@@ -330,10 +330,10 @@ mod tests {
             (409, &under_way, false, false),
             (400, &Value::Null, false, true),
         ] {
-            let refused = refusal(StatusCode::from_u16(status).unwrap(), error);
+            let refused = parse_refusal(StatusCode::from_u16(status).unwrap(), error);
             let text = refused.to_string();
-            assert_eq!(matches!(refused, StripeError::Amount(_)), amount, "{text}");
-            assert_eq!(refused.made_nothing(), nothing, "{text}");
+            assert_eq!(matches!(refused, StripeError::AmountRefused(_)), amount, "{text}");
+            assert_eq!(refused.created_nothing(), nothing, "{text}");
             assert!(!text.contains("sk_live"), "{text}");
         }
     }

@@ -5,7 +5,7 @@
 //! a minor unit (metals, units of account, `XTS`, `XXX`) are left out, because nothing is paid in them.
 
 /// Codes by their digits, each list in the order of the alphabet.
-const BY_DIGITS: [(u8, &str); 4] = [
+const CURRENCIES_BY_DIGITS: [(u8, &str); 4] = [
     (
         0,
         "bif clp djf gnf isk jpy kmf krw pyg rwf ugx uyi vnd vuv xaf xof xpf",
@@ -23,16 +23,16 @@ const BY_DIGITS: [(u8, &str); 4] = [
 ];
 
 /// The digits of a currency's minor unit, by its code in lower case; `None` if there is no such currency.
-pub fn digits(currency: &str) -> Option<u8> {
-    let lists = BY_DIGITS.iter();
+pub fn minor_unit_digits(currency: &str) -> Option<u8> {
+    let lists = CURRENCIES_BY_DIGITS.iter();
     let mut found = lists.filter(|(_, codes)| codes.split(' ').any(|code| code == currency));
     found.next().map(|(digits, _)| *digits)
 }
 
 /// An amount in minor units, as people read it: `12.50 EUR`.
-pub fn shown(amount: i64, currency: &str) -> String {
+pub fn format_amount(amount: i64, currency: &str) -> String {
     let code = currency.to_ascii_uppercase();
-    let digits = usize::from(digits(currency).unwrap_or(0));
+    let digits = usize::from(minor_unit_digits(currency).unwrap_or(0));
     let text = format!("{amount:0>width$}", width = digits + 1);
     match text.split_at_checked(text.len() - digits) {
         Some((whole, part)) if digits > 0 => format!("{whole}.{part} {code}"),
@@ -59,9 +59,9 @@ mod tests {
             ("usd eur", None),
             ("", None),
         ] {
-            assert_eq!(digits(currency), expected, "{currency}");
+            assert_eq!(minor_unit_digits(currency), expected, "{currency}");
         }
-        for (_, codes) in BY_DIGITS {
+        for (_, codes) in CURRENCIES_BY_DIGITS {
             let codes: Vec<&str> = codes.split(' ').collect();
             assert!(codes.iter().all(|code| code.len() == 3), "{codes:?}");
             assert!(codes.is_sorted_by(|a, b| a < b), "{codes:?}");
@@ -76,7 +76,7 @@ mod tests {
             (500, "jpy", "500 JPY"),
             (1_234, "kwd", "1.234 KWD"),
         ] {
-            assert_eq!(shown(amount, currency), expected);
+            assert_eq!(format_amount(amount, currency), expected);
         }
     }
 }

@@ -204,7 +204,7 @@ pub struct Refund {
 impl Event {
     /// All names by which it is found.
     pub fn references(&self) -> Vec<Reference> {
-        let mut names = Names::default();
+        let mut names = ReferenceSet::default();
         match &self.fact {
             Fact::Checkout(checkout) => {
                 names.object(Some(&checkout.id));
@@ -253,9 +253,9 @@ impl Event {
 }
 
 #[derive(Default)]
-struct Names(Vec<Reference>);
+struct ReferenceSet(Vec<Reference>);
 
-impl Names {
+impl ReferenceSet {
     fn object(&mut self, id: Option<&String>) {
         self.0.extend(id.map(|id| Reference::object(id)));
     }

@@ -1,3 +1,3 @@
 //! The ledger of verified events: only ever appended to, each event once.
 
-pub use super::store::{Entry, Found, append, claim, find, remove, unclaimed};
+pub use super::store::{LedgerEntry, RelatedEvents, append, claim, find_related, remove, unclaimed};

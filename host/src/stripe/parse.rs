@@ -6,35 +6,35 @@ use super::event::{
     Charge, Checkout, CheckoutOutcome, Event, Fact, Invoice, InvoicePayment, Refund, Subject,
     Subscription,
 };
-use super::{SESSION, WORKSPACE, amounts};
+use super::{SESSION_METADATA, WORKSPACE_METADATA, amounts};
 use svc_base::clock::Timestamp;
 
 /// The longest id of the provider's, in bytes.
-const ID: usize = 255;
+const MAX_ID_BYTES: usize = 255;
 /// The longest address that is kept, in bytes.
-const EMAIL: usize = 512;
+const MAX_EMAIL_BYTES: usize = 512;
 
 /// Why a signed document is no event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the webhook is no event of the provider: {0}")]
-pub struct NoEvent(pub(super) String);
+pub struct InvalidEvent(pub(super) String);
 
 /// Reads an event; `None` if it is of a type that nothing depends on.
 ///
 /// # Errors
-/// [`NoEvent`].
-pub(super) fn event(body: &[u8]) -> Result<Option<Event>, NoEvent> {
-    let document: Value = serde_json::from_slice(body).map_err(|e| NoEvent(e.to_string()))?;
+/// [`InvalidEvent`].
+pub(super) fn parse_event(body: &[u8]) -> Result<Option<Event>, InvalidEvent> {
+    let document: Value = serde_json::from_slice(body).map_err(|e| InvalidEvent(e.to_string()))?;
     let kind = document["type"].as_str();
-    let kind = kind.ok_or_else(|| missing("type"))?;
+    let kind = kind.ok_or_else(|| missing_field("type"))?;
     let object = &document["data"]["object"];
-    let Some(fact) = fact(kind, object) else {
+    let Some(fact) = parse_fact(kind, object) else {
         return Ok(None);
     };
-    let id = id_in(&document, "id").ok_or_else(|| missing("id"))?;
+    let id = id_field(&document, "id").ok_or_else(|| missing_field("id"))?;
     let at = document["created"].as_i64();
-    let at = at.ok_or_else(|| missing("created"))?;
-    let at = Timestamp(at.checked_mul(1000).ok_or_else(|| missing("created"))?);
+    let at = at.ok_or_else(|| missing_field("created"))?;
+    let at = Timestamp(at.checked_mul(1000).ok_or_else(|| missing_field("created"))?);
     Ok(Some(Event {
         id,
         kind: kind.to_owned(),
@@ -44,7 +44,7 @@ pub(super) fn event(body: &[u8]) -> Result<Option<Event>, NoEvent> {
 }
 
 /// Whether an event is of the provider's test mode, where no money moves.
-pub(super) fn is_trial(body: &[u8]) -> bool {
+pub(super) fn is_test_mode(body: &[u8]) -> bool {
     /// The one field.
     #[derive(serde::Deserialize)]
     struct Mode {
@@ -54,11 +54,11 @@ pub(super) fn is_trial(body: &[u8]) -> bool {
     mode.and_then(|Mode { livemode }| livemode) == Some(false)
 }
 
-fn missing(what: &str) -> NoEvent {
-    NoEvent(format!("`{what}` is missing or not what it should be"))
+fn missing_field(what: &str) -> InvalidEvent {
+    InvalidEvent(format!("`{what}` is missing or not what it should be"))
 }
 
-fn fact(kind: &str, object: &Value) -> Option<Result<Fact, NoEvent>> {
+fn parse_fact(kind: &str, object: &Value) -> Option<Result<Fact, InvalidEvent>> {
     let paid = object["payment_status"] == "paid";
     Some(match kind {
         "checkout.session.completed" if paid => checkout(object, CheckoutOutcome::Paid),
@@ -83,93 +83,93 @@ fn fact(kind: &str, object: &Value) -> Option<Result<Fact, NoEvent>> {
         | "charge.dispute.closed"
         | "charge.dispute.funds_withdrawn"
         | "charge.dispute.funds_reinstated" => Ok(Fact::Dispute {
-            charge: id_in(object, "charge"),
-            payment: id_in(object, "payment_intent"),
+            charge: id_field(object, "charge"),
+            payment: id_field(object, "payment_intent"),
         }),
         _ => return None,
     })
 }
 
-fn own_id(object: &Value) -> Result<String, NoEvent> {
-    id_in(object, "id").ok_or_else(|| missing("data.object.id"))
+fn object_id(object: &Value) -> Result<String, InvalidEvent> {
+    id_field(object, "id").ok_or_else(|| missing_field("data.object.id"))
 }
 
 /// An id, be it there as such or as the object itself.
-fn id_in(object: &Value, field: &str) -> Option<String> {
-    id_of(&object[field])
+fn id_field(object: &Value, field: &str) -> Option<String> {
+    id_value(&object[field])
 }
 
-fn id_of(value: &Value) -> Option<String> {
+fn id_value(value: &Value) -> Option<String> {
     let id = value.as_str().or_else(|| value["id"].as_str())?;
-    ((1..=ID).contains(&id.len())).then(|| id.to_owned())
+    ((1..=MAX_ID_BYTES).contains(&id.len())).then(|| id.to_owned())
 }
 
 fn subject(metadata: &Value) -> Option<Subject> {
-    let session = id_of(&metadata[SESSION]).map(Subject::Session);
-    session.or_else(|| id_of(&metadata[WORKSPACE]).map(Subject::Workspace))
+    let session = id_value(&metadata[SESSION_METADATA]).map(Subject::Session);
+    session.or_else(|| id_value(&metadata[WORKSPACE_METADATA]).map(Subject::Workspace))
 }
 
-fn checkout(object: &Value, outcome: CheckoutOutcome) -> Result<Fact, NoEvent> {
-    let currency = currency_in(object);
+fn checkout(object: &Value, outcome: CheckoutOutcome) -> Result<Fact, InvalidEvent> {
+    let currency = currency_field(object);
     let amount = object["amount_total"].as_i64().zip(currency.as_deref());
     let amount = amount.and_then(|(amount, currency)| amounts::from_provider(amount, currency));
     let email = object["customer_details"]["email"].as_str();
     let email = email.or_else(|| object["customer_email"].as_str());
     let by_link = !object["payment_link"].is_null();
     Ok(Fact::Checkout(Checkout {
-        id: own_id(object)?,
+        id: object_id(object)?,
         subject: subject(&object["metadata"]),
-        reference: id_in(object, "client_reference_id").filter(|_| !by_link),
+        reference: id_field(object, "client_reference_id").filter(|_| !by_link),
         outcome,
         amount,
         currency,
-        payment: id_in(object, "payment_intent"),
-        subscription: id_in(object, "subscription"),
-        invoice: id_in(object, "invoice"),
-        customer: id_in(object, "customer"),
-        email: email.filter(|text| text.len() <= EMAIL).map(str::to_owned),
+        payment: id_field(object, "payment_intent"),
+        subscription: id_field(object, "subscription"),
+        invoice: id_field(object, "invoice"),
+        customer: id_field(object, "customer"),
+        email: email.filter(|text| text.len() <= MAX_EMAIL_BYTES).map(str::to_owned),
     }))
 }
 
-fn subscription(object: &Value, deleted: bool) -> Result<Fact, NoEvent> {
-    let status = id_in(object, "status");
+fn subscription(object: &Value, deleted: bool) -> Result<Fact, InvalidEvent> {
+    let status = id_field(object, "status");
     Ok(Fact::Subscription(Subscription {
-        id: own_id(object)?,
+        id: object_id(object)?,
         subject: subject(&object["metadata"]),
-        status: status.ok_or_else(|| missing("data.object.status"))?,
+        status: status.ok_or_else(|| missing_field("data.object.status"))?,
         deleted,
-        customer: id_in(object, "customer"),
+        customer: id_field(object, "customer"),
     }))
 }
 
 /// A currency, as it is compared.
-fn currency_in(object: &Value) -> Option<String> {
+fn currency_field(object: &Value) -> Option<String> {
     object["currency"].as_str().map(str::to_ascii_lowercase)
 }
 
 /// An invoice. Since 2025 it names its subscription as its parent, and its payments apart.
-fn invoice(object: &Value, paid: bool) -> Result<Fact, NoEvent> {
+fn invoice(object: &Value, paid: bool) -> Result<Fact, InvalidEvent> {
     let parent = &object["parent"]["subscription_details"];
     let before = &object["subscription_details"];
     let listed = object["payments"]["data"].as_array().into_iter().flatten();
     let listed = listed
         .filter(|one| one["status"] == "paid")
         .filter_map(|one| paid_by(&one["payment"]));
-    let named = ["payment_intent", "charge"].map(|field| id_in(object, field));
+    let named = ["payment_intent", "charge"].map(|field| id_field(object, field));
     Ok(Fact::Invoice(Invoice {
-        id: own_id(object)?,
-        subscription: id_in(parent, "subscription").or_else(|| id_in(object, "subscription")),
+        id: object_id(object)?,
+        subscription: id_field(parent, "subscription").or_else(|| id_field(object, "subscription")),
         subject: subject(&parent["metadata"]).or_else(|| subject(&before["metadata"])),
         paid,
-        totals: totals(object),
-        currency: currency_in(object),
+        totals: invoice_totals(object),
+        currency: currency_field(object),
         payments: named.into_iter().flatten().chain(listed).collect(),
     }))
 }
 
 /// The totals of an invoice: that with taxes, and that without those that were added to the price. What is due may be less than
 /// the total, where the customer had credit left; less than what is due was not all of it.
-fn totals(object: &Value) -> Option<Vec<i64>> {
+fn invoice_totals(object: &Value) -> Option<Vec<i64>> {
     let field = |name: &str| object[name].as_i64();
     let (due, got) = (field("amount_due"), field("amount_paid"));
     let short = due.zip(got).is_some_and(|(due, got)| got < due);
@@ -180,43 +180,43 @@ fn totals(object: &Value) -> Option<Vec<i64>> {
     };
     let net = field("total_excluding_tax").filter(|_| !short);
     total?;
-    let currency = currency_in(object).unwrap_or_default();
+    let currency = currency_field(object).unwrap_or_default();
     let stated = [total, net].into_iter().flatten();
     let ours = stated.filter_map(|amount| amounts::from_provider(amount, &currency));
     Some(ours.collect())
 }
 
 fn paid_by(payment: &Value) -> Option<String> {
-    id_in(payment, "payment_intent").or_else(|| id_in(payment, "charge"))
+    id_field(payment, "payment_intent").or_else(|| id_field(payment, "charge"))
 }
 
 /// Which payment has paid an invoice; `None` if it was paid otherwise, as by a payment record.
-fn invoice_payment(object: &Value) -> Result<Option<Fact>, NoEvent> {
-    let invoice = id_in(object, "invoice").ok_or_else(|| missing("data.object.invoice"))?;
+fn invoice_payment(object: &Value) -> Result<Option<Fact>, InvalidEvent> {
+    let invoice = id_field(object, "invoice").ok_or_else(|| missing_field("data.object.invoice"))?;
     let payment = paid_by(&object["payment"]);
     Ok(payment.map(|payment| Fact::InvoicePayment(InvoicePayment { invoice, payment })))
 }
 
-fn charge(object: &Value) -> Result<Fact, NoEvent> {
+fn charge(object: &Value) -> Result<Fact, InvalidEvent> {
     let amount = object["amount"].as_i64();
     let refunded = object["amount_refunded"].as_i64();
     let wholly = amount.zip(refunded);
     let wholly = wholly.is_some_and(|(amount, refunded)| amount > 0 && refunded >= amount);
     Ok(Fact::Charge(Charge {
-        id: own_id(object)?,
+        id: object_id(object)?,
         subject: subject(&object["metadata"]),
-        payment: id_in(object, "payment_intent"),
-        invoice: id_in(object, "invoice"),
+        payment: id_field(object, "payment_intent"),
+        invoice: id_field(object, "invoice"),
         returned: wholly || object["refunded"] == true,
     }))
 }
 
-fn refund(object: &Value) -> Result<Fact, NoEvent> {
+fn refund(object: &Value) -> Result<Fact, InvalidEvent> {
     let status = object["status"].as_str();
     Ok(Fact::Refund(Refund {
-        id: own_id(object)?,
-        charge: id_in(object, "charge"),
-        payment: id_in(object, "payment_intent"),
+        id: object_id(object)?,
+        charge: id_field(object, "charge"),
+        payment: id_field(object, "payment_intent"),
         failed: matches!(status, Some("failed" | "canceled")),
     }))
 }

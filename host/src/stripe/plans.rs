@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::Value;
 
-use super::{Stripe, StripeError, WORKSPACE};
+use super::{Stripe, StripeError, WORKSPACE_METADATA};
 
 /// A hosted checkout of a plan to make.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +15,7 @@ pub struct PlanCheckout<'a> {
     /// Customer who pays, if the provider knows them already.
     pub customer: Option<&'a str>,
     /// Where the user goes who has paid, or has not.
-    pub back: &'a str,
+    pub return_url: &'a str,
 }
 
 impl Stripe {
@@ -23,14 +23,14 @@ impl Stripe {
     ///
     /// # Errors
     /// [`StripeError`].
-    pub async fn plan(&self, new: PlanCheckout<'_>, key: &str) -> Result<String, StripeError> {
-        let metadata = format!("metadata[{WORKSPACE}]");
+    pub async fn create_plan_checkout(&self, new: PlanCheckout<'_>, key: &str) -> Result<String, StripeError> {
+        let metadata = format!("metadata[{WORKSPACE_METADATA}]");
         // What comes of the checkout says whose it is, too.
-        let made = format!("subscription_data[metadata][{WORKSPACE}]");
+        let made = format!("subscription_data[metadata][{WORKSPACE_METADATA}]");
         let mut form = vec![
             ("mode", "subscription"),
-            ("success_url", new.back),
-            ("cancel_url", new.back),
+            ("success_url", new.return_url),
+            ("cancel_url", new.return_url),
             ("client_reference_id", new.workspace),
             (&metadata, new.workspace),
             (&made, new.workspace),
@@ -38,9 +38,9 @@ impl Stripe {
             ("line_items[0][quantity]", "1"),
         ];
         form.extend(new.customer.map(|customer| ("customer", customer)));
-        let form = owned(&form);
+        let form = owned_pairs(&form);
         let made = self.post("/v1/checkout/sessions", &form, key).await?;
-        self.page(&made)
+        self.page_url(&made)
     }
 
     /// Opens the provider's own pages about what a customer pays for; returns their address.
@@ -50,12 +50,12 @@ impl Stripe {
     pub async fn portal(
         &self,
         customer: &str,
-        back: &str,
+        return_url: &str,
         key: &str,
     ) -> Result<String, StripeError> {
-        let form = owned(&[("customer", customer), ("return_url", back)]);
+        let form = owned_pairs(&[("customer", customer), ("return_url", return_url)]);
         let made = self.post("/v1/billing_portal/sessions", &form, key).await?;
-        self.page(&made)
+        self.page_url(&made)
     }
 
     /// Has a subscription end at the close of the period that is paid for. One that the provider does not have any more has
@@ -63,11 +63,11 @@ impl Stripe {
     ///
     /// # Errors
     /// [`StripeError`].
-    pub async fn end_at_close(&self, subscription: &str, key: &str) -> Result<(), StripeError> {
-        let path = format!("/v1/subscriptions/{}", segment(subscription)?);
-        let form = owned(&[("cancel_at_period_end", "true")]);
+    pub async fn cancel_at_period_end(&self, subscription: &str, key: &str) -> Result<(), StripeError> {
+        let path = format!("/v1/subscriptions/{}", path_segment(subscription)?);
+        let form = owned_pairs(&[("cancel_at_period_end", "true")]);
         match self.post(&path, &form, key).await {
-            Err(StripeError::Refused(refusal)) if refusal.code == MISSING => Ok(()),
+            Err(StripeError::Refused(refusal)) if refusal.code == MISSING_OBJECT => Ok(()),
             done => done.map(|_| ()),
         }
     }
@@ -76,11 +76,11 @@ impl Stripe {
     ///
     /// # Errors
     /// [`StripeError`].
-    pub async fn expire(&self, checkout: &str, key: &str) -> Result<(), StripeError> {
-        let path = format!("/v1/checkout/sessions/{}/expire", segment(checkout)?);
+    pub async fn expire_checkout(&self, checkout: &str, key: &str) -> Result<(), StripeError> {
+        let path = format!("/v1/checkout/sessions/{}/expire", path_segment(checkout)?);
         match self.post(&path, &[], key).await {
             Err(StripeError::Refused(refusal))
-                if refusal.code == MISSING || refusal.status == StatusCode::BAD_REQUEST =>
+                if refusal.code == MISSING_OBJECT || refusal.status == StatusCode::BAD_REQUEST =>
             {
                 Ok(())
             }
@@ -88,18 +88,18 @@ impl Stripe {
         }
     }
 
-    fn page(&self, made: &Value) -> Result<String, StripeError> {
-        let url = made["url"].as_str().filter(|url| self.is_page(url));
+    fn page_url(&self, made: &Value) -> Result<String, StripeError> {
+        let url = made["url"].as_str().filter(|url| self.is_web_url(url));
         let none = || StripeError::Failed("its answer has no address to go to".to_owned());
         url.map(str::to_owned).ok_or_else(none)
     }
 }
 
 /// The provider's code of what it does not have.
-const MISSING: &str = "resource_missing";
+const MISSING_OBJECT: &str = "resource_missing";
 
 /// An id of the provider's as a segment of a path.
-fn segment(id: &str) -> Result<&str, StripeError> {
+fn path_segment(id: &str) -> Result<&str, StripeError> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     if id.is_empty() || !id.bytes().all(plain) {
         return Err(StripeError::Failed(
@@ -109,7 +109,7 @@ fn segment(id: &str) -> Result<&str, StripeError> {
     Ok(id)
 }
 
-fn owned(form: &[(&str, &str)]) -> Vec<(String, String)> {
+fn owned_pairs(form: &[(&str, &str)]) -> Vec<(String, String)> {
     let fields = form.iter();
     fields
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))

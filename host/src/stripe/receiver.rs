@@ -5,9 +5,9 @@ use std::sync::Arc;
 use ring::hmac;
 
 use super::event::Event;
-use super::parse::{self, NoEvent};
+use super::parse::{self, InvalidEvent};
 use super::signature::{self, SignatureError};
-use super::{Found, ledger};
+use super::{RelatedEvents, ledger};
 use crate::config;
 use crate::control::{self, Control, Tx};
 use crate::infra::Infra;
@@ -15,14 +15,14 @@ use svc_base::clock::{Clock, Timestamp};
 use svc_base::fault;
 
 /// Somebody whom events may concern.
-pub trait Consumer: std::fmt::Debug + Send + Sync {
+pub trait EventConsumer: std::fmt::Debug + Send + Sync {
     /// Acts on a new event, in the transaction that appends it. `found` is everything that the ledger has about the same objects,
     /// the event included; what has nothing to do with this consumer, it leaves alone. Returns whether the event is about
     /// something of its own.
     ///
     /// # Errors
     /// The database's: nothing is kept then, and the provider sends the event again.
-    fn consume(&self, tx: &Tx<'_>, found: &Found, now: Timestamp) -> Result<bool, control::Error>;
+    fn consume(&self, tx: &Tx<'_>, found: &RelatedEvents, now: Timestamp) -> Result<bool, control::Error>;
 }
 
 /// Why a webhook was not taken in.
@@ -33,7 +33,7 @@ pub enum ReceiveError {
     Signature(#[from] SignatureError),
     /// It is the provider's, and no event.
     #[error(transparent)]
-    NoEvent(#[from] NoEvent),
+    InvalidEvent(#[from] InvalidEvent),
     /// The database's.
     #[error(transparent)]
     Store(#[from] control::Error),
@@ -41,23 +41,23 @@ pub enum ReceiveError {
 
 /// The receiver of webhooks.
 #[derive(Debug)]
-pub struct Receiver {
+pub struct WebhookReceiver {
     control: Control,
     clock: Clock,
     keys: Vec<hmac::Key>,
     /// Whether the provider moves real money here.
     live: bool,
-    consumers: Vec<Arc<dyn Consumer>>,
+    consumers: Vec<Arc<dyn EventConsumer>>,
 }
 
-impl Receiver {
+impl WebhookReceiver {
     /// The receiver for a configured provider.
-    pub fn new(infra: Infra, settings: &config::Stripe, consumers: Vec<Arc<dyn Consumer>>) -> Self {
+    pub fn new(infra: Infra, settings: &config::Stripe, consumers: Vec<Arc<dyn EventConsumer>>) -> Self {
         let secrets = settings.webhook_secret.0.iter();
         Self {
             control: infra.control,
             clock: infra.clock,
-            keys: secrets.map(|secret| signature::key(secret)).collect(),
+            keys: secrets.map(|secret| signature::hmac_key(secret)).collect(),
             live: settings.is_live(),
             consumers,
         }
@@ -71,10 +71,10 @@ impl Receiver {
     pub async fn receive(&self, signature: Option<&str>, body: &[u8]) -> Result<(), ReceiveError> {
         let now = self.clock.now();
         signature::verify(&self.keys, signature, body, now)?;
-        let Some(event) = parse::event(body)? else {
+        let Some(event) = parse::parse_event(body)? else {
             return Ok(());
         };
-        if self.live && parse::is_trial(body) {
+        if self.live && parse::is_test_mode(body) {
             tracing::warn!(
                 event = event.id,
                 "a webhook of the provider's test mode counts for nothing beside a live key: take the secret of its endpoint out of `webhook_secret`"
@@ -94,14 +94,14 @@ impl Receiver {
 fn append(
     tx: &Tx<'_>,
     event: &Event,
-    consumers: &[Arc<dyn Consumer>],
+    consumers: &[Arc<dyn EventConsumer>],
     now: Timestamp,
 ) -> Result<(), control::Error> {
     if !ledger::append(tx, event, now)? {
         return Ok(());
     }
     fault::point("webhook.appended");
-    let found = ledger::find(tx, event.references()).map_err(control::Error::from)?;
+    let found = ledger::find_related(tx, event.references()).map_err(control::Error::from)?;
     let mut claimed = false;
     for consumer in consumers {
         claimed |= consumer.consume(tx, &found, now)?;

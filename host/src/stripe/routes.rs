@@ -7,7 +7,7 @@ use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{ReceiveError, Receiver};
+use super::{ReceiveError, WebhookReceiver};
 use crate::http::extract::{UnreadBody, invalid};
 use crate::http::problem::{Code, Problem};
 
@@ -31,7 +31,7 @@ pub struct Received {
     extensions(("x-problems" = json!("invalid_request payload_too_large unsupported_media_type timeout payments_unconfigured capacity_reached")))
 )]
 pub async fn receive(
-    State(receiver): State<Option<Arc<Receiver>>>,
+    State(receiver): State<Option<Arc<WebhookReceiver>>>,
     body: UnreadBody,
 ) -> Result<Json<Received>, Problem> {
     let receiver = receiver.ok_or_else(unconfigured)?;
@@ -56,7 +56,7 @@ pub fn unconfigured() -> Problem {
 impl From<ReceiveError> for Problem {
     fn from(error: ReceiveError) -> Self {
         match error {
-            ReceiveError::Signature(_) | ReceiveError::NoEvent(_) => invalid(format!("{error}.")),
+            ReceiveError::Signature(_) | ReceiveError::InvalidEvent(_) => invalid(format!("{error}.")),
             ReceiveError::Store(error) => error.into(),
         }
     }

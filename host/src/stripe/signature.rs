@@ -5,7 +5,7 @@ use ring::hmac;
 use svc_base::clock::Timestamp;
 
 /// How old a signature may be, and how far ahead its clock, in seconds.
-const TOLERANCE: i64 = 300;
+const TOLERANCE_SECONDS: i64 = 300;
 
 /// Fault of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -20,32 +20,32 @@ pub enum SignatureError {
     #[error(
         "`Stripe-Signature` does not match the body with any of our secrets: compare `webhook_secret` with that of the provider's endpoint"
     )]
-    Wrong,
+    Mismatch,
     /// It was made too long ago.
-    #[error("`Stripe-Signature` is more than {TOLERANCE} seconds old, or ahead of our clock")]
+    #[error("`Stripe-Signature` is more than {TOLERANCE_SECONDS} seconds old, or ahead of our clock")]
     Stale,
 }
 
 /// A key of a webhook's secret.
-pub(super) fn key(secret: &str) -> hmac::Key {
+pub(super) fn hmac_key(secret: &str) -> hmac::Key {
     hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes())
 }
 
 /// Signs a body as the provider does: the value of its `Stripe-Signature`.
 pub fn sign(secret: &str, body: &[u8], now: Timestamp) -> String {
     let at = now.0.div_euclid(1000).to_string();
-    let tag = hmac::sign(&key(secret), &signed(&at, body));
+    let tag = hmac::sign(&hmac_key(secret), &signed_payload(&at, body));
     let mut value = format!("t={at},v1=");
     for byte in tag.as_ref() {
-        value.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        value.push(char::from(DIGITS[usize::from(byte & 15)]));
+        value.push(char::from(HEX_DIGITS[usize::from(byte >> 4)]));
+        value.push(char::from(HEX_DIGITS[usize::from(byte & 15)]));
     }
     value
 }
 
-const DIGITS: &[u8; 16] = b"0123456789abcdef";
+const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-fn signed(at: &str, body: &[u8]) -> Vec<u8> {
+fn signed_payload(at: &str, body: &[u8]) -> Vec<u8> {
     let mut signed = Vec::with_capacity(at.len() + 1 + body.len());
     signed.extend_from_slice(at.as_bytes());
     signed.push(b'.');
@@ -81,17 +81,17 @@ pub(super) fn verify(
     if tags.is_empty() {
         return Err(SignatureError::Malformed);
     }
-    let signed = signed(at, body);
+    let signed = signed_payload(at, body);
     let tags: Vec<_> = tags.into_iter().filter_map(from_hex).collect();
     let matches = |key: &hmac::Key| {
         let mut tags = tags.iter();
         tags.any(|tag| hmac::verify(key, &signed, tag).is_ok())
     };
     if !keys.iter().any(matches) {
-        return Err(SignatureError::Wrong);
+        return Err(SignatureError::Mismatch);
     }
     let age = now.0.div_euclid(1000).saturating_sub(seconds);
-    if !(-TOLERANCE..=TOLERANCE).contains(&age) {
+    if !(-TOLERANCE_SECONDS..=TOLERANCE_SECONDS).contains(&age) {
         return Err(SignatureError::Stale);
     }
     Ok(())
@@ -115,7 +115,7 @@ mod tests {
     const NOW: Timestamp = Timestamp(1_795_176_000_000);
 
     fn check(header: Option<&str>, body: &str) -> Result<(), SignatureError> {
-        let keys = [key("whsec_new"), key("whsec_old")];
+        let keys = [hmac_key("whsec_new"), hmac_key("whsec_old")];
         verify(&keys, header, body.as_bytes(), NOW)
     }
 

@@ -10,7 +10,7 @@ use svc_base::clock::Timestamp;
 
 /// An entry of the ledger.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct LedgerEntry {
     /// Number of the event, in the order of arrival.
     pub number: i64,
     /// Event that arrived.
@@ -45,14 +45,14 @@ pub fn append(tx: &Tx<'_>, event: &Event, now: Timestamp) -> Result<bool, Error>
 /// Everything that the ledger has about some names: the events that have one of them, those that have a name of these, and so on,
 /// by arrival; and all the names.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct RelatedEvents {
     /// The entries, by arrival.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<LedgerEntry>,
     /// The names.
     pub references: BTreeSet<Reference>,
 }
 
-impl Found {
+impl RelatedEvents {
     /// The events.
     pub fn events(&self) -> impl Iterator<Item = &Event> {
         self.entries.iter().map(|entry| &entry.event)
@@ -60,7 +60,7 @@ impl Found {
 }
 
 /// Finds everything about some names.
-pub fn find(c: &Connection, names: impl IntoIterator<Item = Reference>) -> rusqlite::Result<Found> {
+pub fn find_related(c: &Connection, names: impl IntoIterator<Item = Reference>) -> rusqlite::Result<RelatedEvents> {
     let mut query = c.prepare_cached(
         "SELECT e.number, e.id, e.kind, e.happened_at, e.received_at, e.fact
          FROM payment_references r JOIN payment_events e ON e.number = r.event
@@ -74,7 +74,7 @@ pub fn find(c: &Connection, names: impl IntoIterator<Item = Reference>) -> rusql
         if !seen.insert(reference.clone()) {
             continue;
         }
-        for found in query.query_map([&reference.0], entry)? {
+        for found in query.query_map([&reference.0], entry_from_row)? {
             let found = found?;
             if read.insert(found.number) {
                 open.extend(found.event.references());
@@ -82,18 +82,18 @@ pub fn find(c: &Connection, names: impl IntoIterator<Item = Reference>) -> rusql
             }
         }
     }
-    Ok(Found {
+    Ok(RelatedEvents {
         entries: entries.into_values().collect(),
         references: seen,
     })
 }
 
-fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
+fn entry_from_row(row: &Row<'_>) -> rusqlite::Result<LedgerEntry> {
     let fact: String = row.get(5)?;
     let fact = serde_json::from_str(&fact).map_err(|error| {
         rusqlite::Error::FromSqlConversionFailure(5, rusqlite::types::Type::Text, error.into())
     })?;
-    Ok(Entry {
+    Ok(LedgerEntry {
         number: row.get(0)?,
         event: Event {
             id: row.get(1)?,
@@ -106,7 +106,7 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
 }
 
 /// Notes that entries belong to something of ours, so that they are kept.
-pub fn claim(tx: &Tx<'_>, found: &Found) -> Result<(), Error> {
+pub fn claim(tx: &Tx<'_>, found: &RelatedEvents) -> Result<(), Error> {
     let mut update = tx.prepare_cached(
         "UPDATE payment_events SET claimed = 1 WHERE number = ?1 AND claimed = 0",
     )?;
@@ -117,7 +117,7 @@ pub fn claim(tx: &Tx<'_>, found: &Found) -> Result<(), Error> {
 }
 
 /// Forgets entries about something that is gone.
-pub fn remove(tx: &Tx<'_>, found: &Found) -> Result<(), Error> {
+pub fn remove(tx: &Tx<'_>, found: &RelatedEvents) -> Result<(), Error> {
     for entry in &found.entries {
         let mut delete = tx
             .prepare_cached("DELETE FROM payment_references WHERE reference = ?1 AND event = ?2")?;
@@ -131,11 +131,11 @@ pub fn remove(tx: &Tx<'_>, found: &Found) -> Result<(), Error> {
 }
 
 /// The entries that nothing of ours was found for, and that arrived before `before`: a few, oldest first.
-pub fn unclaimed(c: &Connection, before: Timestamp, most: u32) -> rusqlite::Result<Vec<Entry>> {
+pub fn unclaimed(c: &Connection, before: Timestamp, most: u32) -> rusqlite::Result<Vec<LedgerEntry>> {
     c.prepare_cached(
         "SELECT number, id, kind, happened_at, received_at, fact FROM payment_events
          WHERE claimed = 0 AND received_at < ?1 ORDER BY number LIMIT ?2",
     )?
-    .query_map(params![before, most], entry)?
+    .query_map(params![before, most], entry_from_row)?
     .collect()
 }

@@ -45,7 +45,7 @@ pub struct LabelOwner {
     /// Name of the principal that owns the project.
     pub principal: String,
     /// Whether the principal neither pays nor was made by the operator.
-    pub is_unproven: bool,
+    pub is_free_tier: bool,
 }
 
 /// Counts of what was asked for, and the rests that follow.
@@ -112,7 +112,7 @@ impl Budget {
         let own = self.owners_until.get(&owner.principal);
         let own = own.copied().unwrap_or_else(never);
         let all = spent(self.spent_until, per_week.whole, now).ok_or(Part::Whole)?;
-        let strangers = match owner.is_unproven {
+        let strangers = match owner.is_free_tier {
             true => spent(self.strangers_until, per_week.strangers, now).ok_or(Part::Strangers)?,
             false => self.strangers_until,
         };
@@ -180,10 +180,10 @@ mod tests {
         Limits::default().cap("projects_per_week", per_week)
     }
 
-    fn owner(name: &str, is_unproven: bool) -> LabelOwner {
+    fn owner(name: &str, is_free_tier: bool) -> LabelOwner {
         LabelOwner {
             principal: name.to_owned(),
-            is_unproven,
+            is_free_tier,
         }
     }
 
@@ -221,8 +221,8 @@ mod tests {
         let clock = Clock::manual(START);
         let mut budget = Budget::default();
         // Of 100: 50 for each owner, and 80 for all who do not pay.
-        let mut spend = |name: &str, is_unproven: bool, at| {
-            let owner = owner(name, is_unproven);
+        let mut spend = |name: &str, is_free_tier: bool, at| {
+            let owner = owner(name, is_free_tier);
             let spent = std::iter::repeat_with(|| budget.spend(&cap(100), &owner, at));
             spent.take_while(Result::is_ok).count()
         };

@@ -22,21 +22,21 @@ pub async fn check(
     deployments: &HashSet<DeploymentId>,
 ) -> Result<Findings, Error> {
     let mut found = Findings::default();
-    for project in control.read(store::projects).await? {
+    for project in control.read(store::projects_with_visitors).await? {
         if !projects.contains(&project) {
             found
                 .errors
                 .push(format!("visitors of project {project}, which there is not"));
         }
     }
-    for frontend in control.read(store::frontends).await? {
+    for frontend in control.read(store::frontends_with_sessions).await? {
         if !deployments.contains(&frontend) {
             found
                 .leftovers
                 .push(format!("sessions on frontend {frontend}, which is gone"));
         }
     }
-    let odd = control.read(store::odd_rows).await?;
+    let odd = control.read(store::count_malformed_rows).await?;
     if odd > 0 {
         found.errors.push(format!(
             "{odd} visitors or sessions whose ids or digests have no such form"

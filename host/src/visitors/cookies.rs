@@ -10,7 +10,7 @@ use svc_base::ids::DeploymentId;
 /// How long a browser is known as the one that began a sign-in, in seconds.
 const BROWSER_SECONDS: i64 = 600;
 /// Name of the cookie that ties a sign-in to a browser.
-const BROWSER: &str = "svc_sign_in";
+const BROWSER_COOKIE: &str = "svc_sign_in";
 
 /// Name of a frontend's session cookie.
 fn session_name(deployment: &DeploymentId) -> String {
@@ -28,11 +28,11 @@ pub(super) fn session_token<'h>(
 
 /// Returns the token of the browser that sends a request, if it has begun a sign-in here.
 pub(super) fn browser_token(headers: &HeaderMap, secure: bool) -> Option<&str> {
-    host_token(headers, BROWSER, secure)
+    host_token(headers, BROWSER_COOKIE, secure)
 }
 
 /// Returns the header that gives a browser its session; an empty token takes it away.
-pub(super) fn give_session(
+pub(super) fn session_cookie(
     slug: &str,
     deployment: &DeploymentId,
     token: &str,
@@ -43,6 +43,6 @@ pub(super) fn give_session(
 }
 
 /// Returns the header that ties a browser to the sign-ins that it begins.
-pub(super) fn give_browser(token: &str, secure: bool) -> Result<HeaderValue, Problem> {
-    HostCookie::of_host(BROWSER, secure).give(token, BROWSER_SECONDS)
+pub(super) fn browser_cookie(token: &str, secure: bool) -> Result<HeaderValue, Problem> {
+    HostCookie::of_host(BROWSER_COOKIE, secure).give(token, BROWSER_SECONDS)
 }

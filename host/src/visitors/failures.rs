@@ -1,18 +1,18 @@
 //! Failed sign-ins: the log's line, and the address that the browser goes back to.
 
-use super::model::{AuthError, Failure};
+use super::model::{AuthError, SignInFailure};
 use super::return_to;
 
 /// Logs why a sign-in failed; returns the address that the browser goes back to.
-pub(super) fn fail(origin: &str, back: &str, provider: &str, failure: &Failure) -> String {
+pub(super) fn failure_url(origin: &str, back: &str, provider: &str, failure: &SignInFailure) -> String {
     let (error, cause) = (failure.error.code(), failure.cause.as_str());
     tracing::warn!(provider, error, cause, "a sign-in failed");
-    return_to::with_error(origin, back, error)
+    return_to::url_with_error(origin, back, error)
 }
 
 /// The failure of a sign-in with a provider that the project does not offer.
-pub(super) fn not_offered() -> Failure {
-    Failure::new(
+pub(super) fn not_offered() -> SignInFailure {
+    SignInFailure::new(
         AuthError::ProviderNotAllowed,
         "the project does not offer it",
     )

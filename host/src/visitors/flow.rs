@@ -3,18 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::failures::{fail, not_offered};
-use super::kinds::{CallbackAnswer, Exchange};
-use super::model::{AuthError, Failure, SessionKey, SignedIn, VisitorError};
+use super::failures::{failure_url, not_offered};
+use super::kinds::{CallbackAnswer, SignInExchange};
+use super::model::{AuthError, SignInFailure, SessionKey, VerifiedVisitor, VisitorError};
 use super::providers::Provider;
 use super::sign_in_page::SignInPage;
-use super::state::{PendingSignIn, States, hashed};
-use super::tickets::{Ticket, TicketUse};
+use super::state::{PendingSignIn, SignInStates, sha256_base64url};
+use super::tickets::{Ticket, TicketRedemption};
 use super::{Visitors, return_to};
 use crate::workspaces::credential;
 
 /// How long a sign-in waits for a permit to ask a provider.
-const PERMIT_TIME: Duration = Duration::from_secs(5);
+const PERMIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A page's request for a sign-in.
 #[derive(Clone, Debug, Default)]
@@ -65,16 +65,16 @@ impl Visitors {
                 Some(provider) => Arc::clone(provider),
                 None => {
                     // What nobody configured is a visitor's text, and no matter for the log.
-                    let known = self.providers.named(&name);
+                    let known = self.providers.by_name(&name);
                     let name = known.map_or("-", |one| one.settings.name.as_str());
-                    let location = fail(&page.origin, &return_to, name, &not_offered());
+                    let location = failure_url(&page.origin, &return_to, name, &not_offered());
                     return Ok(SignInStart::Return(location));
                 }
             },
         };
         let browser = match browser {
             Some(known) => known.to_owned(),
-            None => credential::secret(&self.random)?,
+            None => credential::random_secret(&self.random)?,
         };
         let sign_in = PendingSignIn {
             id: self.random.slug(26)?,
@@ -82,12 +82,12 @@ impl Visitors {
             deployment: page.frontend.id,
             provider: provider.settings.name.clone(),
             return_to,
-            browser: hashed(&browser),
+            browser: sha256_base64url(&browser),
             at: self.clock.now().0,
         };
-        Ok(match self.authorization(&provider, &sign_in).await {
+        Ok(match self.authorization_url(&provider, &sign_in).await {
             Ok(location) => SignInStart::Redirect { location, browser },
-            Err(failure) => SignInStart::Return(self.failed(&page.origin, &sign_in, &failure)),
+            Err(failure) => SignInStart::Return(self.fail_sign_in(&page.origin, &sign_in, &failure)),
         })
     }
 
@@ -100,34 +100,34 @@ impl Visitors {
         page: &SignInPage,
         request: &SignInRequest,
     ) -> Result<(Vec<Arc<Provider>>, String), VisitorError> {
-        let offered = self.offered(&page.project);
+        let offered = self.offered_providers(&page.project);
         if offered.is_empty() {
             return Err(VisitorError::Unconfigured);
         }
         let return_to = match request.return_to.as_deref() {
             None | Some("") => format!("/{}", page.slug),
-            Some(path) => return_to::checked(&page.origin, &page.slug, path)
+            Some(path) => return_to::validated_path(&page.origin, &page.slug, path)
                 .ok_or_else(|| VisitorError::ReturnTo(page.slug.clone()))?,
         };
         Ok((offered, return_to))
     }
 
     /// Returns the address at which a visitor signs in.
-    async fn authorization(
+    async fn authorization_url(
         &self,
         provider: &Provider,
         sign_in: &PendingSignIn,
-    ) -> Result<String, Failure> {
+    ) -> Result<String, SignInFailure> {
         let state = self.states.seal(sign_in, &self.random);
         let state =
-            state.map_err(|error| Failure::new(AuthError::ProviderError, error.to_string()))?;
+            state.map_err(|error| SignInFailure::new(AuthError::ProviderError, error.to_string()))?;
         let exchange = self.exchange(provider, sign_in);
-        let address = provider.kind.authorization(&exchange, &state).await?;
+        let address = provider.kind.authorization_url(&exchange, &state).await?;
         Ok(address.to_string())
     }
 
-    fn exchange(&self, provider: &Provider, sign_in: &PendingSignIn) -> Exchange {
-        Exchange {
+    fn exchange(&self, provider: &Provider, sign_in: &PendingSignIn) -> SignInExchange {
+        SignInExchange {
             redirect_uri: self.redirect_uri(provider),
             nonce: self.states.nonce(sign_in),
             verifier: self.states.verifier(sign_in),
@@ -146,7 +146,7 @@ impl Visitors {
     ///
     /// # Errors
     /// `UnknownSignIn`; `Gone` and others of the frontend that it began on.
-    pub(super) async fn take_answer(
+    pub(super) async fn handle_callback(
         &self,
         provider: &str,
         answer: CallbackAnswer,
@@ -156,73 +156,73 @@ impl Visitors {
         let sign_in = state
             .and_then(|state| self.states.open(state))
             .ok_or(VisitorError::UnknownSignIn)?;
-        let page = self.page_of(&sign_in).await?;
+        let page = self.sign_in_page_of(&sign_in).await?;
         match self
-            .verified(&page, &sign_in, provider, &answer, browser)
+            .verify_callback(&page, &sign_in, provider, &answer, browser)
             .await
         {
-            Ok(visitor) => self.give_ticket(&page, sign_in, visitor),
-            Err(failure) => Ok(self.failed(&page.origin, &sign_in, &failure)),
+            Ok(visitor) => self.issue_ticket(&page, sign_in, visitor),
+            Err(failure) => Ok(self.fail_sign_in(&page.origin, &sign_in, &failure)),
         }
     }
 
     /// Verifies that an answer belongs to a sign-in, and returns the visitor whom the provider vouches for.
-    async fn verified(
+    async fn verify_callback(
         &self,
         page: &SignInPage,
         sign_in: &PendingSignIn,
         provider: &str,
         answer: &CallbackAnswer,
         browser: Option<&str>,
-    ) -> Result<SignedIn, Failure> {
+    ) -> Result<VerifiedVisitor, SignInFailure> {
         let now = self.clock.now();
-        let refused = |cause: &str| Err(Failure::new(AuthError::StateInvalid, cause));
+        let refused = |cause: &str| Err(SignInFailure::new(AuthError::StateInvalid, cause));
         if sign_in.provider != provider {
             return refused("it came back from another provider than it went to");
         }
-        if States::is_old(sign_in, now) {
+        if SignInStates::is_expired(sign_in, now) {
             return refused("it took too long");
         }
         // Where frontends have origins of their own, the browser shows itself at the completion.
         let here = self.config.sites_domain.is_none();
-        if here && browser.map(hashed).as_deref() != Some(sign_in.browser.as_str()) {
+        if here && browser.map(sha256_base64url).as_deref() != Some(sign_in.browser.as_str()) {
             return refused("it came back to another browser");
         }
-        if !self.states.take(sign_in, now) {
+        if !self.states.mark_used(sign_in, now) {
             return refused("it came back before");
         }
-        let provider = self.still_offered(page, sign_in)?;
-        let permit = tokio::time::timeout(PERMIT_TIME, provider.permits.acquire()).await;
+        let provider = self.find_offered_provider(page, sign_in)?;
+        let permit = tokio::time::timeout(PERMIT_TIMEOUT, provider.permits.acquire()).await;
         let Ok(Ok(_permit)) = permit else {
             let cause = "too many sign-ins wait for it";
-            return Err(Failure::new(AuthError::ProviderUnavailable, cause));
+            return Err(SignInFailure::new(AuthError::ProviderUnavailable, cause));
         };
         let exchange = self.exchange(&provider, sign_in);
-        provider.kind.signed_in(answer, &exchange).await
+        provider.kind.verify_sign_in(answer, &exchange).await
     }
 
-    fn still_offered(
+    fn find_offered_provider(
         &self,
         page: &SignInPage,
         sign_in: &PendingSignIn,
-    ) -> Result<Arc<Provider>, Failure> {
-        let mut offered = self.offered(&page.project).into_iter();
+    ) -> Result<Arc<Provider>, SignInFailure> {
+        let mut offered = self.offered_providers(&page.project).into_iter();
         let offered = offered.find(|one| one.settings.name == sign_in.provider);
         offered.ok_or_else(not_offered)
     }
 
-    fn give_ticket(
+    fn issue_ticket(
         &self,
         page: &SignInPage,
         sign_in: PendingSignIn,
-        visitor: SignedIn,
+        visitor: VerifiedVisitor,
     ) -> Result<String, VisitorError> {
-        let text = credential::secret(&self.random)?;
+        let text = credential::random_secret(&self.random)?;
         let (return_to, provider) = (sign_in.return_to.clone(), sign_in.provider.clone());
         let ticket = Ticket { sign_in, visitor };
-        if !self.tickets.give(&text, ticket, self.clock.now()) {
-            let failure = Failure::new(AuthError::ProviderUnavailable, "too many sign-ins at once");
-            return Ok(fail(&page.origin, &return_to, &provider, &failure));
+        if !self.tickets.issue(&text, ticket, self.clock.now()) {
+            let failure = SignInFailure::new(AuthError::ProviderUnavailable, "too many sign-ins at once");
+            return Ok(failure_url(&page.origin, &return_to, &provider, &failure));
         }
         Ok(format!(
             "{}/{}/auth/complete?ticket={text}",
@@ -239,14 +239,14 @@ impl Visitors {
         before: Option<SessionKey>,
     ) -> Result<(Option<String>, String), VisitorError> {
         let refused = |back: &str, cause: &str| {
-            let failure = Failure::new(AuthError::TicketInvalid, cause);
-            Ok((None, fail(&page.origin, back, "-", &failure)))
+            let failure = SignInFailure::new(AuthError::TicketInvalid, cause);
+            Ok((None, failure_url(&page.origin, back, "-", &failure)))
         };
         let home = format!("/{}", page.slug);
-        let ticket = match ticket.map(|ticket| self.tickets.show(ticket, self.clock.now())) {
-            Some(TicketUse::Valid(ticket)) => *ticket,
-            Some(TicketUse::Spent(back))
-                if return_to::checked(&page.origin, &page.slug, &back).is_some() =>
+        let ticket = match ticket.map(|ticket| self.tickets.redeem(ticket, self.clock.now())) {
+            Some(TicketRedemption::Valid(ticket)) => *ticket,
+            Some(TicketRedemption::Spent(back))
+                if return_to::validated_path(&page.origin, &page.slug, &back).is_some() =>
             {
                 return refused(&back, "the ticket is used, or too old");
             }
@@ -256,22 +256,22 @@ impl Visitors {
         if sign_in.deployment != page.frontend.id {
             return refused(&home, "the ticket is of another page");
         }
-        if browser.map(hashed).as_deref() != Some(sign_in.browser.as_str()) {
+        if browser.map(sha256_base64url).as_deref() != Some(sign_in.browser.as_str()) {
             return refused(&sign_in.return_to, "the ticket is another browser's");
         }
-        if let Err(failure) = self.still_offered(page, &sign_in) {
-            return Ok((None, self.failed(&page.origin, &sign_in, &failure)));
+        if let Err(failure) = self.find_offered_provider(page, &sign_in) {
+            return Ok((None, self.fail_sign_in(&page.origin, &sign_in, &failure)));
         }
         let (project, provider) = (page.project.id, &sign_in.provider);
         let begun = self.begin_session(&page.frontend, project, provider, visitor, before);
         match begun.await? {
             Some(token) => Ok((Some(token), format!("{}{}", page.origin, sign_in.return_to))),
-            None => Ok((None, self.failed(&page.origin, &sign_in, &not_offered()))),
+            None => Ok((None, self.fail_sign_in(&page.origin, &sign_in, &not_offered()))),
         }
     }
 
-    fn failed(&self, origin: &str, sign_in: &PendingSignIn, failure: &Failure) -> String {
-        fail(origin, &sign_in.return_to, &sign_in.provider, failure)
+    fn fail_sign_in(&self, origin: &str, sign_in: &PendingSignIn, failure: &SignInFailure) -> String {
+        failure_url(origin, &sign_in.return_to, &sign_in.provider, failure)
     }
 }
 

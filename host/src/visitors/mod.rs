@@ -29,4 +29,4 @@ mod store;
 mod tickets;
 
 pub use model::{Identity, Session, VisitorId};
-pub use service::{Visitors, end_not_allowed};
+pub use service::{Visitors, end_disallowed_sessions};

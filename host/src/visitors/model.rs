@@ -25,13 +25,13 @@ impl VisitorId {
     /// # Errors
     /// When there is no randomness.
     pub fn new(random: &Random) -> Result<Self, NoRandomness> {
-        let secret = credential::secret(random)?;
+        let secret = credential::random_secret(random)?;
         // 131 bits.
         Ok(Self(format!("usr_{}", &secret[secret.len() - 22..]).into()))
     }
 
     /// An id that is stored.
-    pub(super) fn stored(text: String) -> Self {
+    pub(super) fn from_stored(text: String) -> Self {
         Self(text.into())
     }
 
@@ -92,7 +92,7 @@ impl Profile {
 
 /// Visitor who has signed in, by the provider's word.
 #[derive(Clone, Debug)]
-pub struct SignedIn {
+pub struct VerifiedVisitor {
     /// Which issuer knows them.
     pub issuer: String,
     /// By which name.
@@ -199,14 +199,14 @@ auth_errors! {
 
 /// A sign-in that failed: what the page is told, and what the log is.
 #[derive(Clone, Debug)]
-pub struct Failure {
+pub struct SignInFailure {
     /// Error for the page.
     pub error: AuthError,
     /// Why, for the log alone; it names no code, no token and no visitor.
     pub cause: String,
 }
 
-impl Failure {
+impl SignInFailure {
     /// A failure with its cause.
     pub fn new(error: AuthError, cause: impl Into<String>) -> Self {
         Self {

@@ -8,7 +8,7 @@ use svc_base::ids::ProjectId;
 
 /// Visitors of a project, newest first, `most` at most.
 pub async fn list(control: &Control, project: ProjectId, most: u32) -> Result<Vec<Visitor>, Error> {
-    let read = control.read(move |c| store::of_project(c, &project, None, most));
+    let read = control.read(move |c| store::list_of_project(c, &project, None, most));
     read.await
 }
 

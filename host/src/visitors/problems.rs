@@ -18,7 +18,7 @@ impl From<VisitorError> for Problem {
             ),
             VisitorError::ReturnTo(slug) => invalid(format!(
                 "`return_to` must be a path of this page, such as /{slug} or /{slug}?a=b, of at most {} bytes.",
-                return_to::LENGTH
+                return_to::MAX_BYTES
             )),
             VisitorError::UnknownSignIn => invalid(
                 "`state_invalid`: this sign-in was not begun here. Go back to the page and sign in again.",

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use super::kinds::Kind;
+use super::kinds::SignInKind;
 use crate::config::{AddressError, Provider as Settings};
 use crate::outbound::Outbound;
 use svc_base::clock::Clock;
 
 /// How many sign-ins may wait for one provider at once.
-const WAITING: usize = 64;
+const MAX_CONCURRENT_SIGN_INS: usize = 64;
 
 /// All providers, in the operator's order.
 #[derive(Debug)]
@@ -22,15 +22,15 @@ pub struct Provider {
     /// Settings of the operator.
     pub settings: Settings,
     /// The provider as one of its kind.
-    pub(super) kind: Kind,
+    pub(super) kind: SignInKind,
     /// Permits of sign-ins that wait for it.
     pub(super) permits: Semaphore,
 }
 
 impl Provider {
     /// Asks a provider to describe itself, and whether it knows the client; returns what is wrong, in the operator's words.
-    pub async fn faults(&self, redirect_uri: &str) -> Vec<String> {
-        self.kind.faults(redirect_uri).await
+    pub async fn find_faults(&self, redirect_uri: &str) -> Vec<String> {
+        self.kind.find_faults(redirect_uri).await
     }
 }
 
@@ -47,15 +47,15 @@ impl Providers {
         let made = settings.iter().map(|settings| {
             Ok(Arc::new(Provider {
                 settings: settings.clone(),
-                kind: Kind::of(settings, outbound, clock)?,
-                permits: Semaphore::new(WAITING),
+                kind: SignInKind::from_settings(settings, outbound, clock)?,
+                permits: Semaphore::new(MAX_CONCURRENT_SIGN_INS),
             }))
         });
         made.collect::<Result<_, _>>().map(Self)
     }
 
     /// The provider of a name.
-    pub fn named(&self, name: &str) -> Option<&Arc<Provider>> {
+    pub fn by_name(&self, name: &str) -> Option<&Arc<Provider>> {
         self.0.iter().find(|one| one.settings.name == name)
     }
 

@@ -7,9 +7,9 @@ use crate::http::problem::Problem;
 use svc_base::numbers::whole;
 
 /// Visitors on a page of the list, if the request does not say.
-const PAGE: u32 = 50;
+const DEFAULT_LIMIT: u32 = 50;
 /// Visitors on a page of the list at most.
-const PAGE_MOST: u64 = 200;
+const MAX_LIMIT: u64 = 200;
 
 /// Which visitors to list.
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
@@ -31,9 +31,9 @@ impl ListVisitors {
     /// `invalid_request`.
     pub(super) fn checked(self) -> Result<(Option<i64>, u32), Problem> {
         let most = match self.limit {
-            None => PAGE,
-            Some(limit) if (1..=PAGE_MOST).contains(&limit) => u32::try_from(limit).unwrap_or(PAGE),
-            Some(_) => return Err(invalid(format!("`limit` must be from 1 to {PAGE_MOST}."))),
+            None => DEFAULT_LIMIT,
+            Some(limit) if (1..=MAX_LIMIT).contains(&limit) => u32::try_from(limit).unwrap_or(DEFAULT_LIMIT),
+            Some(_) => return Err(invalid(format!("`limit` must be from 1 to {MAX_LIMIT}."))),
         };
         let before = match self.cursor.as_deref() {
             None => None,

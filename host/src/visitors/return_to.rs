@@ -3,16 +3,16 @@
 use url::Url;
 
 /// The longest, in bytes.
-pub const LENGTH: usize = 1024;
+pub const MAX_BYTES: usize = 1024;
 /// The parameter in which a page is told what failed.
-const ERROR: &str = "auth_error";
+const ERROR_PARAMETER: &str = "auth_error";
 
 /// The path that a sign-in, or a checkout, of the frontend `slug` on `origin` may lead back to, without the error of one before; `None` if it is
 /// no path below the frontend.
-pub fn checked(origin: &str, slug: &str, wanted: &str) -> Option<String> {
+pub fn validated_path(origin: &str, slug: &str, wanted: &str) -> Option<String> {
     let home = format!("/{slug}");
     let begins = wanted.strip_prefix(&home)?;
-    if !(begins.is_empty() || begins.starts_with(['/', '?', '#'])) || wanted.len() > LENGTH {
+    if !(begins.is_empty() || begins.starts_with(['/', '?', '#'])) || wanted.len() > MAX_BYTES {
         return None;
     }
     if wanted.contains(|c: char| c.is_control() || c == '\\') {
@@ -26,10 +26,10 @@ pub fn checked(origin: &str, slug: &str, wanted: &str) -> Option<String> {
     if url.origin() != origin.origin() || !inside || loops {
         return None;
     }
-    if url.query_pairs().any(|(name, _)| name == ERROR) {
+    if url.query_pairs().any(|(name, _)| name == ERROR_PARAMETER) {
         let kept: Vec<(String, String)> = url
             .query_pairs()
-            .filter(|(name, _)| name != ERROR)
+            .filter(|(name, _)| name != ERROR_PARAMETER)
             .map(|(name, value)| (name.into_owned(), value.into_owned()))
             .collect();
         url.set_query(None);
@@ -37,20 +37,20 @@ pub fn checked(origin: &str, slug: &str, wanted: &str) -> Option<String> {
             url.query_pairs_mut().extend_pairs(kept);
         }
     }
-    Some(path_of(&url))
+    Some(path_and_query(&url))
 }
 
 /// Adds an error to the path, for its page.
-pub(super) fn with_error(origin: &str, path: &str, code: &str) -> String {
+pub(super) fn url_with_error(origin: &str, path: &str, code: &str) -> String {
     let joined = Url::parse(origin).and_then(|origin| origin.join(path));
     let Ok(mut url) = joined else {
         return format!("{origin}{path}");
     };
-    url.query_pairs_mut().append_pair(ERROR, code);
-    format!("{origin}{}", path_of(&url))
+    url.query_pairs_mut().append_pair(ERROR_PARAMETER, code);
+    format!("{origin}{}", path_and_query(&url))
 }
 
-fn path_of(url: &Url) -> String {
+fn path_and_query(url: &Url) -> String {
     url[url::Position::BeforePath..].to_owned()
 }
 
@@ -94,13 +94,13 @@ mod tests {
             ("javascript:alert(1)", None),
         ] {
             assert_eq!(
-                checked(ORIGIN, "book", wanted).as_deref(),
+                validated_path(ORIGIN, "book", wanted).as_deref(),
                 expected,
                 "{wanted}"
             );
         }
-        let long = format!("/book?{}", "x".repeat(LENGTH));
-        assert_eq!(checked(ORIGIN, "book", &long), None);
+        let long = format!("/book?{}", "x".repeat(MAX_BYTES));
+        assert_eq!(validated_path(ORIGIN, "book", &long), None);
     }
 
     #[test]
@@ -110,7 +110,7 @@ mod tests {
             ("/book?a=b", "https://a.example:444/book?a=b&auth_error=e"),
             ("/book#c", "https://a.example:444/book?auth_error=e#c"),
         ] {
-            assert_eq!(with_error(ORIGIN, path, "e"), expected);
+            assert_eq!(url_with_error(ORIGIN, path, "e"), expected);
         }
     }
 }

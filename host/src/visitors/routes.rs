@@ -54,10 +54,10 @@ pub async fn login(
 ) -> Result<Response, Problem> {
     let page = visitors.sign_in_page(&context.host, &slug).await?;
     let request = SignInRequest {
-        provider: one(uri.query(), "provider")?.filter(|name| !name.is_empty()),
-        return_to: one(uri.query(), "return_to")?,
+        provider: single_query_value(uri.query(), "provider")?.filter(|name| !name.is_empty()),
+        return_to: single_query_value(uri.query(), "return_to")?,
     };
-    if !sessions::is_at_home(&visitors.config, &context.host, &page.frontend) {
+    if !sessions::is_own_origin(&visitors.config, &context.host, &page.frontend) {
         // A request that would be refused there is refused here already.
         visitors.check_request(&page, &request)?;
         return Ok(redirect(&flow::login_url(&page.origin, &slug, uri.query())));
@@ -66,12 +66,12 @@ pub async fn login(
     let browser = cookies::browser_token(&headers, secure);
     Ok(match visitors.start(&page, request, browser).await? {
         SignInStart::Choose { offered, return_to } => {
-            html(&pages::chooser(&slug, &offered, &return_to))
+            html(&pages::provider_choice_page(&slug, &offered, &return_to))
         }
         SignInStart::Return(location) => redirect(&location),
         SignInStart::Redirect { location, browser } => {
             let mut response = redirect(&location);
-            let cookie = cookies::give_browser(&browser, secure)?;
+            let cookie = cookies::browser_cookie(&browser, secure)?;
             response.headers_mut().insert(header::SET_COOKIE, cookie);
             response
         }
@@ -100,7 +100,7 @@ pub async fn callback(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let parameter = |name| one(uri.query(), name);
+    let parameter = |name| single_query_value(uri.query(), name);
     // What says something twice is no answer that can be used (RFC 6749, section 3.1).
     let (code, iss, error) = match (parameter("code"), parameter("iss"), parameter("error")) {
         (Ok(code), Ok(iss), Ok(error)) => (code, iss, error),
@@ -116,7 +116,7 @@ pub async fn callback(
     // A browser that hangs up leaves no sign-in half done at the provider.
     let taking = async move {
         visitors
-            .take_answer(&provider, answer, browser.as_deref())
+            .handle_callback(&provider, answer, browser.as_deref())
             .await
     };
     Ok(redirect(&to_the_end(taking).await?))
@@ -144,11 +144,11 @@ pub async fn complete(
 ) -> Result<Response, Problem> {
     let page = visitors.sign_in_page(&context.host, &slug).await?;
     // One that is sent twice is none.
-    let ticket = one(uri.query(), "ticket").unwrap_or_default();
+    let ticket = single_query_value(uri.query(), "ticket").unwrap_or_default();
     let secure = visitors.config.secure;
     let browser = cookies::browser_token(&headers, secure).map(str::to_owned);
     let deployment = page.frontend.id;
-    let before = cookies::session_token(&headers, &deployment, secure).map(sessions::key_of);
+    let before = cookies::session_token(&headers, &deployment, secure).map(sessions::hash_token);
     let completing = async move {
         let (ticket, browser) = (ticket.as_deref(), browser.as_deref());
         visitors.complete(&page, ticket, browser, before).await
@@ -156,7 +156,7 @@ pub async fn complete(
     let (token, location) = to_the_end(completing).await?;
     let mut response = redirect(&location);
     if let Some(token) = token {
-        let cookie = cookies::give_session(&slug, &deployment, &token, secure)?;
+        let cookie = cookies::session_cookie(&slug, &deployment, &token, secure)?;
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
     Ok(response)
@@ -177,7 +177,7 @@ pub async fn status(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let page = visitors.frontend(&context.host, &slug).await?;
-    let session = visitors.signed_in(&context.host, &page, &headers).await?;
+    let session = visitors.current_session(&context.host, &page, &headers).await?;
     let status = Status::of(session.as_deref());
     Ok(([(header::CACHE_CONTROL, NO_STORE)], Json(status)).into_response())
 }
@@ -196,7 +196,7 @@ pub async fn providers(
     Path(slug): Path<String>,
 ) -> Result<Response, Problem> {
     let page = visitors.sign_in_page(&context.host, &slug).await?;
-    let offered = visitors.offered(&page.project);
+    let offered = visitors.offered_providers(&page.project);
     let providers = offered.iter().map(|one| Offered::new(&one.settings));
     let list = ProviderList {
         providers: providers.collect(),
@@ -229,7 +229,7 @@ pub async fn logout(
         ));
     }
     visitors.end_session(&page, &headers).await?;
-    let cookie = cookies::give_session(&slug, &page.id, "", visitors.config.secure)?;
+    let cookie = cookies::session_cookie(&slug, &page.id, "", visitors.config.secure)?;
     let headers = [
         (header::SET_COOKIE, cookie),
         (header::CACHE_CONTROL, NO_STORE),
@@ -284,7 +284,7 @@ pub async fn forget(
 }
 
 /// The value of a query parameter that is sent once at most.
-fn one(query: Option<&str>, name: &str) -> Result<Option<String>, Problem> {
+fn single_query_value(query: Option<&str>, name: &str) -> Result<Option<String>, Problem> {
     let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
     let mut values = pairs
         .filter(|(found, _)| found == name)

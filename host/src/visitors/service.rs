@@ -6,8 +6,8 @@ use ring::hmac;
 
 use super::model::{Visitor, VisitorError};
 use super::providers::Providers;
-use super::sessions::HeldSessions;
-use super::state::States;
+use super::sessions::SessionCache;
+use super::state::SignInStates;
 use super::store;
 use super::tickets::Tickets;
 use crate::config::Config;
@@ -22,7 +22,7 @@ use svc_base::ids::ProjectId;
 use svc_base::random::Random;
 
 /// How many rows one transaction removes at most, so that none holds up the others.
-const STEP: u32 = 500;
+const REMOVAL_BATCH: u32 = 500;
 
 /// Visitors of all projects.
 #[derive(Debug)]
@@ -34,9 +34,9 @@ pub struct Visitors {
     pub(super) serving: Arc<Serving>,
     pub(super) projects: Projects,
     pub(super) providers: Providers,
-    pub(super) states: States,
+    pub(super) states: SignInStates,
     pub(super) tickets: Tickets,
-    pub(super) held: Arc<HeldSessions>,
+    pub(super) session_cache: Arc<SessionCache>,
 }
 
 impl Visitors {
@@ -59,9 +59,9 @@ impl Visitors {
         } = infra;
         Ok(Self {
             providers: Providers::new(&config.providers, outbound, &clock)?,
-            states: States::new(secret)?,
+            states: SignInStates::new(secret)?,
             tickets: Tickets::default(),
-            held: Arc::default(),
+            session_cache: Arc::default(),
             control,
             clock,
             random,
@@ -73,12 +73,12 @@ impl Visitors {
 
     /// Follows changes that end sessions.
     pub fn follower(&self) -> impl Fn(&Change) + Send + Sync + use<> {
-        let held = Arc::clone(&self.held);
-        move |change| held.follow(change)
+        let held = Arc::clone(&self.session_cache);
+        move |change| held.apply_change(change)
     }
 
     /// Whether visitors come over https, so that only a page's own host may set its cookies.
-    pub fn is_secure(&self) -> bool {
+    pub fn uses_https(&self) -> bool {
         self.config.secure
     }
 
@@ -110,7 +110,7 @@ impl Visitors {
     ) -> Result<Vec<Visitor>, VisitorError> {
         let read = self
             .control
-            .read(move |c| store::of_project(c, &project, before, most));
+            .read(move |c| store::list_of_project(c, &project, before, most));
         Ok(read.await?)
     }
 
@@ -134,7 +134,7 @@ impl Visitors {
     pub async fn forget_project(&self, project: ProjectId) -> Result<(), control::Error> {
         while self
             .control
-            .write(move |tx| store::forget_some(tx, &project, STEP))
+            .write(move |tx| store::forget_batch(tx, &project, REMOVAL_BATCH))
             .await?
             > 0
         {}
@@ -142,24 +142,24 @@ impl Visitors {
     }
 
     /// Forgets what memory holds of the sessions of a project, because another process has changed them.
-    pub fn look_again(&self, project: ProjectId) {
-        self.held.follow(&Change::SessionsEnded(project));
+    pub fn invalidate_sessions(&self, project: ProjectId) {
+        self.session_cache.apply_change(&Change::SessionsEnded(project));
     }
 
     /// Removes sessions whose time is over or whose frontend is gone, and tickets that are old.
     pub async fn sweep(&self) -> anyhow::Result<()> {
         let now = self.clock.now();
-        self.tickets.tidy(now);
+        self.tickets.remove_old(now);
         while self
             .control
-            .write(move |tx| store::sweep(tx, now, STEP))
+            .write(move |tx| store::sweep(tx, now, REMOVAL_BATCH))
             .await?
             > 0
         {}
-        for frontend in self.control.read(store::frontends).await? {
+        for frontend in self.control.read(store::frontends_with_sessions).await? {
             if !self.serving.exists(frontend).await? {
                 self.control
-                    .write(move |tx| store::end_frontend(tx, &frontend))
+                    .write(move |tx| store::end_frontend_sessions(tx, &frontend))
                     .await?;
             }
         }
@@ -168,7 +168,7 @@ impl Visitors {
 }
 
 /// Ends the sessions of a project's visitors whose provider it no longer offers, in the transaction that says so.
-pub fn end_not_allowed(
+pub fn end_disallowed_sessions(
     tx: &Tx<'_>,
     project: &ProjectId,
     allowed: Option<&[String]>,

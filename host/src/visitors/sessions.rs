@@ -7,7 +7,7 @@ use quick_cache::sync::Cache;
 use ring::digest;
 
 use super::cookies;
-use super::model::{SESSION_SECONDS, Session, SessionKey, SignedIn, VisitorError, VisitorId};
+use super::model::{SESSION_SECONDS, Session, SessionKey, VerifiedVisitor, VisitorError, VisitorId};
 use super::{Visitors, store};
 use crate::config::Config;
 use crate::control::{self, Change};
@@ -19,34 +19,34 @@ use svc_base::fault;
 use svc_base::ids::ProjectId;
 
 /// Sessions that memory holds at most.
-const HELD: usize = 100_000;
+const SESSION_CACHE_CAPACITY: usize = 100_000;
 /// A visitor who is there is noted as seen so often at most, in milliseconds.
-const SEEN: i64 = 3_600_000;
+const SEEN_INTERVAL_MS: i64 = 3_600_000;
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Sessions in memory. What is read while one ends is not kept.
 #[derive(Debug)]
-pub(super) struct HeldSessions {
+pub(super) struct SessionCache {
     sessions: Cache<SessionKey, Arc<Session>>,
     /// Counts ends; held while memory is written, so that no end comes in between.
-    ends: Mutex<u64>,
+    end_count: Mutex<u64>,
 }
 
-impl Default for HeldSessions {
+impl Default for SessionCache {
     fn default() -> Self {
         Self {
-            sessions: Cache::new(HELD),
-            ends: Mutex::new(0),
+            sessions: Cache::new(SESSION_CACHE_CAPACITY),
+            end_count: Mutex::new(0),
         }
     }
 }
 
-impl HeldSessions {
+impl SessionCache {
     /// Forgets what a change has ended.
-    pub(super) fn follow(&self, change: &Change) {
+    pub(super) fn apply_change(&self, change: &Change) {
         match change {
             Change::SessionEnded(key) => {
-                *self.ends() += 1;
+                *self.end_count() += 1;
                 self.sessions.remove(key);
             }
             Change::SessionsEnded(project) => self.forget(project),
@@ -55,33 +55,33 @@ impl HeldSessions {
     }
 
     fn forget(&self, project: &ProjectId) {
-        let mut ends = self.ends();
-        *ends += 1;
+        let mut end_count = self.end_count();
+        *end_count += 1;
         self.sessions
             .retain(|_, session| session.project != *project);
     }
 
-    fn ends(&self) -> MutexGuard<'_, u64> {
-        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
+    fn end_count(&self) -> MutexGuard<'_, u64> {
+        self.end_count.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn keep(&self, session: &Arc<Session>, seen: u64) {
-        let ends = self.ends();
-        if *ends == seen {
+    fn insert_if_unchanged(&self, session: &Arc<Session>, seen: u64) {
+        let end_count = self.end_count();
+        if *end_count == seen {
             self.sessions.insert(session.key, Arc::clone(session));
         }
     }
 }
 
 /// The key of a token.
-pub(super) fn key_of(token: &str) -> SessionKey {
+pub(super) fn hash_token(token: &str) -> SessionKey {
     let mut key = [0; 32];
     key.copy_from_slice(digest::digest(&digest::SHA256, token.as_bytes()).as_ref());
     key
 }
 
 /// Whether a frontend was asked on its own origin: its project's, or the sites host where projects have none.
-pub(super) fn is_at_home(config: &Config, host: &Host, page: &Page) -> bool {
+pub(super) fn is_own_origin(config: &Config, host: &Host, page: &Page) -> bool {
     let PageKind::Frontend { host_label } = &page.kind else {
         return false;
     };
@@ -95,7 +95,7 @@ pub(super) fn is_at_home(config: &Config, host: &Host, page: &Page) -> bool {
 impl Visitors {
     /// The visitor who calls a page's backend: the one who is signed in, if the page itself calls. Because any page may call, a
     /// session counts only if `Origin` is the frontend's own, or there is none and `Sec-Fetch-Site`, if there is one, says `same-origin`.
-    pub async fn caller(
+    pub async fn caller_session(
         &self,
         host: &Host,
         page: &Page,
@@ -105,7 +105,7 @@ impl Visitors {
         if !headers.contains_key(header::COOKIE) || !self.is_from_page(page, headers) {
             return Ok(None);
         }
-        self.signed_in(host, page, headers).await
+        self.current_session(host, page, headers).await
     }
 
     /// Whether a request is the frontend's own, or no browser's.
@@ -125,24 +125,24 @@ impl Visitors {
     }
 
     /// The session of a frontend that a request's cookie names.
-    pub(super) async fn signed_in(
+    pub(super) async fn current_session(
         &self,
         host: &Host,
         page: &Page,
         headers: &HeaderMap,
     ) -> Result<Option<Arc<Session>>, control::Error> {
-        if !is_at_home(&self.config, host, page) {
+        if !is_own_origin(&self.config, host, page) {
             return Ok(None);
         }
         let Some(token) = cookies::session_token(headers, &page.id, self.config.secure) else {
             return Ok(None);
         };
         // Counted before the session is read: one that ends meanwhile is not kept in memory.
-        let ends = *self.held.ends();
-        let session = self.session(key_of(token)).await?;
+        let end_count = *self.session_cache.end_count();
+        let session = self.session(hash_token(token)).await?;
         let session = session.filter(|session| session.deployment == page.id);
         if let Some(session) = &session {
-            self.note_seen(session, ends);
+            self.record_seen(session, end_count);
         }
         Ok(session)
     }
@@ -154,35 +154,35 @@ impl Visitors {
 
     async fn session(&self, key: SessionKey) -> Result<Option<Arc<Session>>, control::Error> {
         let now = self.clock.now();
-        if let Some(held) = self.held.sessions.get(&key) {
+        if let Some(held) = self.session_cache.sessions.get(&key) {
             return Ok(Some(held).filter(|session| session.expires_at > now));
         }
-        let seen = *self.held.ends();
+        let seen = *self.session_cache.end_count();
         let found = self.control.read(move |c| store::session(c, &key, now));
         let found = found.await?;
         // A provider that the operator has taken away vouches for nobody.
-        let found = found.filter(|session| self.providers.named(&session.provider).is_some());
+        let found = found.filter(|session| self.providers.by_name(&session.provider).is_some());
         let found = found.map(Arc::new);
         if let Some(session) = &found {
-            self.held.keep(session, seen);
+            self.session_cache.insert_if_unchanged(session, seen);
         }
         Ok(found)
     }
 
     /// Notes that a visitor is there, once an hour.
-    fn note_seen(&self, session: &Arc<Session>, ends: u64) {
+    fn record_seen(&self, session: &Arc<Session>, end_count: u64) {
         let now = self.clock.now();
-        if now.0 - session.seen_at.0 < SEEN {
+        if now.0 - session.seen_at.0 < SEEN_INTERVAL_MS {
             return;
         }
         let seen = Session {
             seen_at: now,
             ..Session::clone(session)
         };
-        self.held.keep(&Arc::new(seen), ends);
+        self.session_cache.insert_if_unchanged(&Arc::new(seen), end_count);
         let (control, id) = (self.control.clone(), session.visitor.clone());
         tokio::spawn(async move {
-            let write = control.write(move |tx| store::note_seen(tx, &id, now));
+            let write = control.write(move |tx| store::record_seen(tx, &id, now));
             if let Err(error) = write.await {
                 tracing::warn!(%error, "that a visitor was there could not be noted");
             }
@@ -199,20 +199,20 @@ impl Visitors {
         page: &Page,
         project: ProjectId,
         provider: &str,
-        signed_in: SignedIn,
+        signed_in: VerifiedVisitor,
         before: Option<SessionKey>,
     ) -> Result<Option<String>, VisitorError> {
-        let token = credential::secret(&self.random)?;
+        let token = credential::random_secret(&self.random)?;
         let fresh = VisitorId::new(&self.random)?;
         let now = self.clock.now();
-        let (key, deployment, provider) = (key_of(&token), page.id, provider.to_owned());
+        let (key, deployment, provider) = (hash_token(&token), page.id, provider.to_owned());
         let begun = self.control.write(move |tx| {
-            let offers = projects::offers(tx, &project, &provider, now)?;
+            let offers = projects::offers_provider(tx, &project, &provider, now)?;
             if !offers {
                 return Ok(false);
             }
-            let visitor = store::sign_in(tx, &project, &provider, &signed_in, &fresh, now)?;
-            projects::note_visitor(tx, &project)?;
+            let visitor = store::upsert_visitor(tx, &project, &provider, &signed_in, &fresh, now)?;
+            projects::mark_had_visitors(tx, &project)?;
             if let Some(before) = before {
                 store::end_session(tx, &before)?;
             }
@@ -241,7 +241,7 @@ impl Visitors {
         headers: &HeaderMap,
     ) -> Result<(), control::Error> {
         let token = cookies::session_token(headers, &page.id, self.config.secure);
-        let Some(key) = token.map(key_of) else {
+        let Some(key) = token.map(hash_token) else {
             return Ok(());
         };
         self.control

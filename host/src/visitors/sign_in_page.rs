@@ -68,7 +68,7 @@ impl Visitors {
     ///
     /// # Errors
     /// `Gone` if another deployment has its slug by now, and those of [`Visitors::sign_in_page`].
-    pub(super) async fn page_of(
+    pub(super) async fn sign_in_page_of(
         &self,
         sign_in: &PendingSignIn,
     ) -> Result<SignInPage, VisitorError> {
@@ -83,7 +83,7 @@ impl Visitors {
     }
 
     /// The providers that a project offers.
-    pub(super) fn offered(&self, project: &Project) -> Vec<Arc<Provider>> {
+    pub(super) fn offered_providers(&self, project: &Project) -> Vec<Arc<Provider>> {
         let allowed = self.providers.allowed(project.allowed_providers.as_deref());
         allowed.cloned().collect()
     }

@@ -15,11 +15,11 @@ use svc_base::ids::DeploymentId;
 use svc_base::random::{NoRandomness, Random};
 
 /// How long a sign-in may take, in milliseconds.
-const LIFE: i64 = 600_000;
+const SIGN_IN_LIFETIME_MS: i64 = 600_000;
 /// Used states that are remembered at most; one over that makes room by forgetting the oldest.
-const USED: usize = 100_000;
+const MAX_USED_STATES: usize = 100_000;
 /// Purpose under which states are sealed, so that nothing sealed for another is taken for one.
-const PURPOSE: &[u8] = b"svc sign-in 1";
+const SEAL_PURPOSE: &[u8] = b"svc sign-in 1";
 
 /// A sign-in under way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,7 +49,7 @@ pub(super) struct PendingSignIn {
 
 /// Seals sign-ins, derives their secrets, and remembers which are used.
 #[derive(Debug)]
-pub(super) struct States {
+pub(super) struct SignInStates {
     seal: LessSafeKey,
     secret: hmac::Key,
     used: Mutex<UsedStates>,
@@ -61,7 +61,7 @@ struct UsedStates {
     by_time: BTreeSet<(i64, String)>,
 }
 
-impl States {
+impl SignInStates {
     /// With keys that are made of the installation's secret.
     ///
     /// # Errors
@@ -91,7 +91,7 @@ impl States {
         let nonce = Nonce::assume_unique_for_key(number);
         let sealed = self
             .seal
-            .seal_in_place_append_tag(nonce, Aad::from(PURPOSE), &mut text);
+            .seal_in_place_append_tag(nonce, Aad::from(SEAL_PURPOSE), &mut text);
         sealed.map_err(|_| NoRandomness)?;
         Ok(URL_SAFE_NO_PAD.encode([&number[..], &text].concat()))
     }
@@ -103,22 +103,22 @@ impl States {
         let nonce = Nonce::try_assume_unique_for_key(number).ok()?;
         let text = self
             .seal
-            .open_in_place(nonce, Aad::from(PURPOSE), text)
+            .open_in_place(nonce, Aad::from(SEAL_PURPOSE), text)
             .ok()?;
         serde_json::from_slice(text).ok()
     }
 
     /// The `nonce` of a sign-in, which its ID token must have.
     pub(super) fn nonce(&self, sign_in: &PendingSignIn) -> String {
-        self.derived(b"nonce", sign_in)
+        self.derive(b"nonce", sign_in)
     }
 
     /// The secret of PKCE (RFC 7636), which this server alone can derive.
     pub(super) fn verifier(&self, sign_in: &PendingSignIn) -> String {
-        self.derived(b"verifier", sign_in)
+        self.derive(b"verifier", sign_in)
     }
 
-    fn derived(&self, purpose: &[u8], sign_in: &PendingSignIn) -> String {
+    fn derive(&self, purpose: &[u8], sign_in: &PendingSignIn) -> String {
         let mut context = hmac::Context::with_key(&self.secret);
         context.update(purpose);
         context.update(&[0]);
@@ -127,15 +127,15 @@ impl States {
     }
 
     /// Whether a sign-in is too old.
-    pub(super) fn is_old(sign_in: &PendingSignIn, now: Timestamp) -> bool {
-        !(0..LIFE).contains(&(now.0 - sign_in.at))
+    pub(super) fn is_expired(sign_in: &PendingSignIn, now: Timestamp) -> bool {
+        !(0..SIGN_IN_LIFETIME_MS).contains(&(now.0 - sign_in.at))
     }
 
     /// Uses a sign-in up; returns whether it was not used before.
-    pub(super) fn take(&self, sign_in: &PendingSignIn, now: Timestamp) -> bool {
+    pub(super) fn mark_used(&self, sign_in: &PendingSignIn, now: Timestamp) -> bool {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some((at, id)) = used.by_time.first().cloned() {
-            if now.0 - at < LIFE && used.ids.len() < USED {
+            if now.0 - at < SIGN_IN_LIFETIME_MS && used.ids.len() < MAX_USED_STATES {
                 break;
             }
             used.by_time.pop_first();
@@ -151,11 +151,11 @@ impl States {
 
 /// Computes the challenge that PKCE shows of its secret at the beginning.
 pub(super) fn challenge(verifier: &str) -> String {
-    hashed(verifier)
+    sha256_base64url(verifier)
 }
 
 /// A digest of what a browser is known by.
-pub(super) fn hashed(text: &str) -> String {
+pub(super) fn sha256_base64url(text: &str) -> String {
     URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, text.as_bytes()))
 }
 
@@ -190,14 +190,14 @@ mod tests {
             deployment: DeploymentId::new(&clock, &random).unwrap(),
             provider: "acme".to_owned(),
             return_to: "/book?a=b".to_owned(),
-            browser: hashed("browser"),
+            browser: sha256_base64url("browser"),
             at,
         }
     }
 
-    fn states() -> States {
+    fn states() -> SignInStates {
         let secret = Random::system().bytes::<32>().unwrap();
-        States::new(&hmac::Key::new(hmac::HMAC_SHA256, &secret)).unwrap()
+        SignInStates::new(&hmac::Key::new(hmac::HMAC_SHA256, &secret)).unwrap()
     }
 
     #[test]
@@ -227,20 +227,20 @@ mod tests {
     fn a_state_is_used_once_and_in_time() {
         let states = states();
         let first = sign_in(1_000);
-        assert!(states.take(&first, Timestamp(2_000)));
-        assert!(!states.take(&first, Timestamp(3_000)));
-        assert!(states.take(&sign_in(1_000), Timestamp(3_000)));
+        assert!(states.mark_used(&first, Timestamp(2_000)));
+        assert!(!states.mark_used(&first, Timestamp(3_000)));
+        assert!(states.mark_used(&sign_in(1_000), Timestamp(3_000)));
         for (now, old) in [
             (1_000, false),
             (600_999, false),
             (601_000, true),
             (999, true),
         ] {
-            assert_eq!(States::is_old(&first, Timestamp(now)), old, "{now}");
+            assert_eq!(SignInStates::is_expired(&first, Timestamp(now)), old, "{now}");
         }
         // What nobody can use any more is not remembered either.
         let late = sign_in(700_000);
-        assert!(states.take(&late, Timestamp(700_000)));
+        assert!(states.mark_used(&late, Timestamp(700_000)));
         assert_eq!(states.used.lock().unwrap().ids.len(), 1);
     }
 

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::model::{Profile, Session, SessionKey, SignedIn, Visitor, VisitorId};
+use super::model::{Profile, Session, SessionKey, VerifiedVisitor, Visitor, VisitorId};
 use crate::control::audit::Act;
 use crate::control::{Change, Columns, Error, Tx};
 use crate::projects;
@@ -18,11 +18,11 @@ fn profile(row: &Columns<'_, '_>) -> rusqlite::Result<Profile> {
     })
 }
 
-fn visitor(row: &Row<'_>) -> rusqlite::Result<Visitor> {
+fn visitor_from_row(row: &Row<'_>) -> rusqlite::Result<Visitor> {
     let row = Columns::of(row);
     Ok(Visitor {
         number: row.get("number")?,
-        id: VisitorId::stored(row.get("id")?),
+        id: VisitorId::from_stored(row.get("id")?),
         provider: row.get("provider")?,
         profile: profile(&row)?,
         created_at: row.get("created_at")?,
@@ -31,11 +31,11 @@ fn visitor(row: &Row<'_>) -> rusqlite::Result<Visitor> {
 }
 
 /// Upserts a visitor by issuer and subject: a known one keeps its id, a new one gets `fresh`; the profile is overwritten.
-pub(super) fn sign_in(
+pub(super) fn upsert_visitor(
     tx: &Tx<'_>,
     project: &ProjectId,
     provider: &str,
-    who: &SignedIn,
+    who: &VerifiedVisitor,
     fresh: &VisitorId,
     now: Timestamp,
 ) -> Result<VisitorId, Error> {
@@ -64,7 +64,7 @@ pub(super) fn sign_in(
         )?;
     // Sessions elsewhere in the project show the new profile, too.
     tx.note(Change::SessionsEnded(*project));
-    Ok(VisitorId::stored(id))
+    Ok(VisitorId::from_stored(id))
 }
 
 /// Adds a session.
@@ -99,7 +99,7 @@ pub(super) fn session(
         let row = Columns::of(row);
         Ok(Session {
             key: *key,
-            visitor: VisitorId::stored(row.get("id")?),
+            visitor: VisitorId::from_stored(row.get("id")?),
             deployment: row.get("deployment_id")?,
             project: row.get("project_id")?,
             profile: profile(&row)?,
@@ -137,14 +137,14 @@ pub(super) fn end_other_providers(
 }
 
 /// Writes down that a visitor was there.
-pub(super) fn note_seen(tx: &Tx<'_>, id: &VisitorId, now: Timestamp) -> Result<(), Error> {
+pub(super) fn record_seen(tx: &Tx<'_>, id: &VisitorId, now: Timestamp) -> Result<(), Error> {
     tx.prepare_cached("UPDATE visitors SET last_seen_at = max(last_seen_at, ?2) WHERE id = ?1")?
         .execute(params![id.as_str(), now])?;
     Ok(())
 }
 
 /// Visitors of a project, newest first, before a place in the order.
-pub(super) fn of_project(
+pub(super) fn list_of_project(
     c: &Connection,
     project: &ProjectId,
     before: Option<i64>,
@@ -154,7 +154,7 @@ pub(super) fn of_project(
         "SELECT number, id, provider, email, name, picture, locale, created_at, last_seen_at
          FROM visitors WHERE project_id = ?1 AND number < ?2 ORDER BY number DESC LIMIT ?3",
     )?
-    .query_map(params![project, before.unwrap_or(i64::MAX), most], visitor)?
+    .query_map(params![project, before.unwrap_or(i64::MAX), most], visitor_from_row)?
     .collect()
 }
 
@@ -176,7 +176,7 @@ pub(super) fn forget(
 }
 
 /// Erases visitors of a project, `most` at most; returns how many.
-pub(super) fn forget_some(tx: &Tx<'_>, project: &ProjectId, most: u32) -> Result<usize, Error> {
+pub(super) fn forget_batch(tx: &Tx<'_>, project: &ProjectId, most: u32) -> Result<usize, Error> {
     let gone = tx
         .prepare_cached(
             "DELETE FROM visitors WHERE number IN
@@ -200,28 +200,28 @@ pub(super) fn sweep(tx: &Tx<'_>, now: Timestamp, most: u32) -> Result<usize, Err
 }
 
 /// Frontends that somebody is signed in on.
-pub(super) fn frontends(c: &Connection) -> rusqlite::Result<Vec<DeploymentId>> {
+pub(super) fn frontends_with_sessions(c: &Connection) -> rusqlite::Result<Vec<DeploymentId>> {
     c.prepare_cached("SELECT DISTINCT deployment_id FROM visitor_sessions")?
         .query_map([], |row| row.get(0))?
         .collect()
 }
 
 /// Ends the sessions on a frontend.
-pub(super) fn end_frontend(tx: &Tx<'_>, id: &DeploymentId) -> Result<(), Error> {
+pub(super) fn end_frontend_sessions(tx: &Tx<'_>, id: &DeploymentId) -> Result<(), Error> {
     tx.prepare_cached("DELETE FROM visitor_sessions WHERE deployment_id = ?1")?
         .execute([id])?;
     Ok(())
 }
 
 /// Projects that visitors have signed in to.
-pub(super) fn projects(c: &Connection) -> rusqlite::Result<Vec<ProjectId>> {
+pub(super) fn projects_with_visitors(c: &Connection) -> rusqlite::Result<Vec<ProjectId>> {
     c.prepare_cached("SELECT DISTINCT project_id FROM visitors")?
         .query_map([], |row| row.get(0))?
         .collect()
 }
 
 /// How many rows have an id or a digest of another form than it should have.
-pub(super) fn odd_rows(c: &Connection) -> rusqlite::Result<i64> {
+pub(super) fn count_malformed_rows(c: &Connection) -> rusqlite::Result<i64> {
     c.query_row(
         "SELECT (SELECT count(*) FROM visitors WHERE id NOT GLOB 'usr_?*')
               + (SELECT count(*) FROM visitor_sessions WHERE length(token_sha256) <> 32)",

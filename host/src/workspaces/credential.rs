@@ -27,7 +27,7 @@ impl Credential {
     /// When there is no randomness.
     pub fn new(random: &Random) -> Result<Self, NoRandomness> {
         let key_id = random.slug(KEY_ID_LENGTH)?;
-        let secret = secret(random)?;
+        let secret = random_secret(random)?;
         let body = format!("svc_{key_id}_{secret}");
         let text = format!("{body}_{}", checksum(&body));
         Ok(Self { key_id, text })
@@ -38,12 +38,12 @@ impl Credential {
 ///
 /// # Errors
 /// When there is no randomness.
-pub fn secret(random: &Random) -> Result<String, NoRandomness> {
-    Ok(padded(&random.bytes::<32>()?, SECRET_LENGTH))
+pub fn random_secret(random: &Random) -> Result<String, NoRandomness> {
+    Ok(base62_padded(&random.bytes::<32>()?, SECRET_LENGTH))
 }
 
 /// The key id of a well-formed credential.
-pub fn key_id(text: &str) -> Option<&str> {
+pub fn parse_key_id(text: &str) -> Option<&str> {
     let (body, sum) = text.rsplit_once('_')?;
     let (key_id, secret) = body.strip_prefix("svc_")?.split_once('_')?;
     let formed = key_id.len() == KEY_ID_LENGTH
@@ -54,13 +54,13 @@ pub fn key_id(text: &str) -> Option<&str> {
 }
 
 fn checksum(body: &str) -> String {
-    padded(
+    base62_padded(
         &crc32fast::hash(body.as_bytes()).to_be_bytes(),
         CHECKSUM_LENGTH,
     )
 }
 
-fn padded(bytes: &[u8], length: usize) -> String {
+fn base62_padded(bytes: &[u8], length: usize) -> String {
     let digits = base_x::encode(BASE62, bytes);
     // Leading zero bytes come out as a zero each: what matters is the number, at a fixed width.
     format!("{:0>length$}", digits.trim_start_matches('0'))
@@ -74,10 +74,10 @@ mod tests {
     fn a_credential_has_its_form() {
         for _ in 0..100 {
             let credential = Credential::new(&Random::system()).unwrap();
-            assert_eq!(key_id(&credential.text), Some(credential.key_id.as_str()));
+            assert_eq!(parse_key_id(&credential.text), Some(credential.key_id.as_str()));
             assert_eq!(credential.text.len(), 4 + 8 + 1 + 43 + 1 + 6);
         }
-        assert_eq!(padded(&[0; 32], 43), "0".repeat(43));
+        assert_eq!(base62_padded(&[0; 32], 43), "0".repeat(43));
     }
 
     #[test]
@@ -86,9 +86,9 @@ mod tests {
         for at in 4..text.len() {
             let mut bytes = text.clone().into_bytes();
             bytes[at] = if bytes[at] == b'x' { b'y' } else { b'x' };
-            assert_eq!(key_id(&String::from_utf8(bytes).unwrap()), None, "at {at}");
+            assert_eq!(parse_key_id(&String::from_utf8(bytes).unwrap()), None, "at {at}");
         }
-        assert_eq!(key_id(""), None);
-        assert_eq!(key_id("svc___"), None);
+        assert_eq!(parse_key_id(""), None);
+        assert_eq!(parse_key_id("svc___"), None);
     }
 }

@@ -15,7 +15,7 @@ pub enum WorkspaceError {
     BadName,
     /// There is one already.
     #[error("there is a namespace `{0}` already")]
-    Taken(String),
+    SlugTaken(String),
     /// There is none.
     #[error("there is no namespace `{0}`")]
     Unknown(String),
@@ -32,10 +32,10 @@ pub enum WorkspaceError {
     },
     /// The caller is in several and names none.
     #[error("several workspaces: {}", .0.join(", "))]
-    Several(Vec<String>),
+    Ambiguous(Vec<String>),
     /// The caller is in none.
     #[error("in no workspace")]
-    None,
+    NoWorkspace,
     /// A key asks for what only a person does.
     #[error("a key cannot do this")]
     UsersOnly,
@@ -65,7 +65,7 @@ pub enum WorkspaceError {
     LastOwner,
     /// The plan is not the caller's to choose.
     #[error("{0}")]
-    Plan(String),
+    PlanRefused(String),
     /// A subscription has to end first.
     #[error("the namespace `{0}` has a subscription: end it at the payment provider first")]
     Subscribed(String),

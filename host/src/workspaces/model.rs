@@ -35,7 +35,7 @@ impl Plan {
 
 impl Plan {
     /// How many projects a workspace may have on it.
-    pub fn projects(self, limits: &Limits) -> u64 {
+    pub fn max_projects(self, limits: &Limits) -> u64 {
         match self {
             Self::Free => limits.projects_free,
             Self::Pro => limits.projects_pro,
@@ -211,7 +211,7 @@ pub enum Caller {
 
 impl Caller {
     /// The caller in the audit: the id of the key or of the user.
-    pub fn principal(&self) -> &str {
+    pub fn id(&self) -> &str {
         match self {
             Self::Key { key_id, .. } => key_id,
             Self::User(id) => id.as_str(),
@@ -230,7 +230,7 @@ impl Caller {
     /// The name of a role of this caller: an editor's key is called a machine.
     pub fn role_name(&self, role: Role) -> &'static str {
         match (self, role) {
-            (Self::Key { .. }, Role::Editor) => MACHINE,
+            (Self::Key { .. }, Role::Editor) => MACHINE_ROLE,
             _ => role.as_str(),
         }
     }
@@ -246,7 +246,7 @@ impl fmt::Display for Caller {
 }
 
 /// The name of the role of keys that are editors: nobody is given it.
-pub const MACHINE: &str = "machine";
+pub const MACHINE_ROLE: &str = "machine";
 
 /// A user in a workspace.
 #[derive(Clone, Debug)]
@@ -263,7 +263,7 @@ pub struct Member {
 
 /// A workspace as a caller sees it.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct WorkspaceAccess {
     /// The workspace.
     pub workspace: Workspace,
     /// The caller's role in it.

@@ -20,11 +20,11 @@ impl From<WorkspaceError> for Problem {
                 Code::Forbidden,
                 format!("Your role in this workspace is {has}, and this takes {}. Ask one of its owners.", needs.as_str()),
             ),
-            E::Several(slugs) => (
+            E::Ambiguous(slugs) => (
                 Code::InvalidRequest,
                 format!("You are in several workspaces. Name one in `workspace`: {}.", slugs.join(", ")),
             ),
-            E::None => (
+            E::NoWorkspace => (
                 Code::Forbidden,
                 "You are in no workspace yet. Make one (POST /api/v1/workspaces, or manage_workspace create), or ask an admin of one to add your user_id, which GET /api/v1/me shows.".to_owned(),
             ),
@@ -52,8 +52,8 @@ impl From<WorkspaceError> for Problem {
                 Code::LastOwner,
                 "The workspace has no other owner: give somebody else this role first.".to_owned(),
             ),
-            E::Plan(detail) => (Code::PlanLimit, detail),
-            E::Taken(slug) => (
+            E::PlanRefused(detail) => (Code::PlanLimit, detail),
+            E::SlugTaken(slug) => (
                 Code::SlugConflict,
                 format!("There is a workspace `{slug}` already. Choose another `slug`, or leave it out."),
             ),

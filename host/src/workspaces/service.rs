@@ -6,7 +6,7 @@ use svc_base::names::is_slug;
 use super::credential::Credential;
 use super::error::WorkspaceError;
 use super::keys::{self, NewKey};
-use super::members::KnownUsers;
+use super::members::UserCache;
 use super::model::{Plan, Workspace};
 use super::{store, subscriptions};
 use crate::content::Digest;
@@ -17,7 +17,7 @@ use svc_base::ids::WorkspaceId;
 use svc_base::random::Random;
 
 /// The longest name, in characters.
-const NAME: usize = 100;
+const MAX_NAME_CHARS: usize = 100;
 
 /// A new workspace, with its first credential.
 #[derive(Serialize)]
@@ -38,7 +38,7 @@ pub struct Workspaces {
     pub(super) control: Control,
     pub(super) clock: Clock,
     pub(super) random: Random,
-    pub(super) known: KnownUsers,
+    pub(super) user_cache: UserCache,
 }
 
 impl Workspaces {
@@ -48,7 +48,7 @@ impl Workspaces {
             control,
             clock,
             random,
-            known: KnownUsers::default(),
+            user_cache: UserCache::default(),
         }
     }
 
@@ -57,7 +57,7 @@ impl Workspaces {
     /// # Errors
     /// `BadName`.
     pub fn check_name(name: &str) -> Result<(), WorkspaceError> {
-        if !is_slug(name) || name.len() > NAME {
+        if !is_slug(name) || name.len() > MAX_NAME_CHARS {
             return Err(WorkspaceError::BadName);
         }
         Ok(())
@@ -89,11 +89,11 @@ impl Workspaces {
                     .map_err(Error::from)?
                     .is_some()
                 {
-                    return Err(WorkspaceError::Taken(workspace.slug));
+                    return Err(WorkspaceError::SlugTaken(workspace.slug));
                 }
                 store::insert_workspace(tx, &workspace)?;
                 let digest = Digest::of(credential.text.as_bytes());
-                let key = NewKey::of_machine(credential.key_id, workspace.created_at);
+                let key = NewKey::for_machine(credential.key_id, workspace.created_at);
                 keys::insert(tx, &workspace.id, &digest, &key)?;
                 let (id, now) = (workspace.id, workspace.created_at);
                 tx.did(Act::WorkspaceCreate, Some(&id), &id, now)?;
@@ -113,7 +113,7 @@ impl Workspaces {
     /// # Errors
     /// [`WorkspaceError`].
     pub async fn set_plan(&self, name: &str, plan: Plan) -> Result<Workspace, WorkspaceError> {
-        let mut workspace = self.named(name).await?;
+        let mut workspace = self.find_by_slug(name).await?;
         let id = workspace.id;
         let now = self.clock.now();
         let changed: Result<(), Error> = self
@@ -133,27 +133,27 @@ impl Workspaces {
     ///
     /// # Errors
     /// [`WorkspaceError`].
-    pub async fn begin_end(
+    pub async fn begin_deletion(
         &self,
         name: &str,
         members: fn(&Tx<'_>, &WorkspaceId) -> Result<usize, Error>,
     ) -> Result<(Workspace, usize), WorkspaceError> {
-        let workspace = self.named(name).await?;
+        let workspace = self.find_by_slug(name).await?;
         let (id, now) = (workspace.id, self.clock.now());
         let named = name.to_owned();
         let ended = self.control.write(move |tx| {
             // A command has nobody who could tell the provider.
-            if !subscriptions::living(tx, &id)?.is_empty() {
+            if !subscriptions::active_subscriptions(tx, &id)?.is_empty() {
                 return Err(WorkspaceError::Subscribed(named));
             }
-            Ok(end(tx, &id, now, members)?)
+            Ok(begin_deletion_in(tx, &id, now, members)?)
         });
         Ok((workspace, ended.await?))
     }
 
     /// Removes what is left of workspaces whose end has begun and whose projects have gone.
     pub async fn remove_ended(&self) -> Result<(), Error> {
-        if self.control.read(store::some_end).await? {
+        if self.control.read(store::any_deleting).await? {
             self.control.write(store::remove_ended).await?;
         }
         Ok(())
@@ -176,11 +176,11 @@ impl Workspaces {
                 .by_id(id)
                 .await?
                 .ok_or_else(|| WorkspaceError::Unknown(name.to_owned())),
-            Err(_) => self.named(name).await,
+            Err(_) => self.find_by_slug(name).await,
         }
     }
 
-    pub(super) async fn named(&self, name: &str) -> Result<Workspace, WorkspaceError> {
+    pub(super) async fn find_by_slug(&self, name: &str) -> Result<Workspace, WorkspaceError> {
         let slug = name.to_owned();
         let found = self
             .control
@@ -191,13 +191,13 @@ impl Workspaces {
 }
 
 /// Begins the end of a workspace and, by `members`, of what it owns.
-pub(super) fn end(
+pub(super) fn begin_deletion_in(
     tx: &Tx<'_>,
     id: &WorkspaceId,
     now: Timestamp,
     members: fn(&Tx<'_>, &WorkspaceId) -> Result<usize, Error>,
 ) -> Result<usize, Error> {
-    store::begin_end(tx, id, now)?;
+    store::mark_deleting(tx, id, now)?;
     tx.did(Act::WorkspaceDelete, Some(id), id, now)?;
     members(tx, id)
 }

@@ -2,20 +2,20 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::model::{Plan, Seen, UserId, Workspace};
+use super::model::{Plan, WorkspaceAccess, UserId, Workspace};
 use crate::control::{Error, Tx};
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
 /// How many live projects a workspace has.
-const PROJECTS: &str = "(SELECT count(*) FROM projects p WHERE p.workspace_id = w.id AND p.state = 'active' \
+const PROJECT_COUNT: &str = "(SELECT count(*) FROM projects p WHERE p.workspace_id = w.id AND p.state = 'active' \
     AND (p.expires_at IS NULL OR p.expires_at > ?2))";
 
-fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+fn unsigned_column(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     row.get::<_, i64>(column).map(i64::unsigned_abs)
 }
 
-fn workspace(row: &Row<'_>) -> rusqlite::Result<Workspace> {
+fn workspace_from_row(row: &Row<'_>) -> rusqlite::Result<Workspace> {
     let plan: String = row.get("plan")?;
     Ok(Workspace {
         id: row.get("id")?,
@@ -33,7 +33,7 @@ pub(super) fn workspace_by_slug(c: &Connection, slug: &str) -> rusqlite::Result<
         "SELECT id, slug, display_name, plan, created_at FROM workspaces
          WHERE slug = ?1 AND state = 'active'",
         [slug],
-        workspace,
+        workspace_from_row,
     )
     .optional()
 }
@@ -46,7 +46,7 @@ pub(super) fn workspace_by_id(
         "SELECT id, slug, display_name, plan, created_at FROM workspaces
          WHERE id = ?1 AND state = 'active'",
     )?
-    .query_row([id], workspace)
+    .query_row([id], workspace_from_row)
     .optional()
 }
 
@@ -55,7 +55,7 @@ pub(super) fn workspaces(c: &Connection) -> rusqlite::Result<Vec<Workspace>> {
         "SELECT id, slug, display_name, plan, created_at FROM workspaces
          WHERE state = 'active' ORDER BY id",
     )?
-    .query_map([], workspace)?
+    .query_map([], workspace_from_row)?
     .collect()
 }
 
@@ -77,7 +77,7 @@ pub(super) fn set_founder(tx: &Tx<'_>, id: &WorkspaceId, founder: &UserId) -> Re
 }
 
 /// The founder of a workspace on the free plan; `None` for one that pays or that the operator made.
-pub(super) fn founder_of_free(
+pub(super) fn founder_if_free(
     c: &Connection,
     id: &WorkspaceId,
 ) -> rusqlite::Result<Option<UserId>> {
@@ -94,7 +94,7 @@ pub(super) fn founder_of_free(
 }
 
 /// The workspaces on the free plan that a user has made, those included whose end has begun.
-pub(super) fn free_of_founder(
+pub(super) fn free_workspaces_of(
     c: &Connection,
     founder: &UserId,
 ) -> rusqlite::Result<Vec<WorkspaceId>> {
@@ -104,11 +104,11 @@ pub(super) fn free_of_founder(
 }
 
 /// How many workspaces on the free plan a user has made that are active.
-pub(super) fn count_free_of_founder(c: &Connection, founder: &UserId) -> rusqlite::Result<u64> {
+pub(super) fn count_free_workspaces(c: &Connection, founder: &UserId) -> rusqlite::Result<u64> {
     c.prepare_cached(
         "SELECT count(*) FROM workspaces WHERE founder_id = ?1 AND plan = 'free' AND state = 'active'",
     )?
-    .query_row([founder.as_str()], |row| number(row, 0))
+    .query_row([founder.as_str()], |row| unsigned_column(row, 0))
 }
 
 /// Changes what a workspace pays for.
@@ -136,45 +136,45 @@ pub(super) fn slug_taken(c: &Connection, slug: &str) -> rusqlite::Result<bool> {
 }
 
 /// A workspace with the number of its live projects.
-pub(super) fn with_projects(
+pub(super) fn with_project_count(
     c: &Connection,
     id: &WorkspaceId,
     now: Timestamp,
 ) -> rusqlite::Result<Option<(Workspace, u64)>> {
     c.prepare_cached(&format!(
-        "SELECT w.id, w.slug, w.display_name, w.plan, w.created_at, {PROJECTS}
+        "SELECT w.id, w.slug, w.display_name, w.plan, w.created_at, {PROJECT_COUNT}
          FROM workspaces w WHERE w.id = ?1 AND w.state = 'active'"
     ))?
     .query_row(params![id, now], |row| {
-        Ok((workspace(row)?, number(row, 5)?))
+        Ok((workspace_from_row(row)?, unsigned_column(row, 5)?))
     })
     .optional()
 }
 
 /// The workspaces of a user, oldest first.
-pub(super) fn seen_by(
+pub(super) fn list_accessible(
     c: &Connection,
     user: &UserId,
     now: Timestamp,
-) -> rusqlite::Result<Vec<Seen>> {
+) -> rusqlite::Result<Vec<WorkspaceAccess>> {
     c.prepare_cached(&format!(
-        "SELECT w.id, w.slug, w.display_name, w.plan, w.created_at, {PROJECTS}, m.role
+        "SELECT w.id, w.slug, w.display_name, w.plan, w.created_at, {PROJECT_COUNT}, m.role
          FROM memberships m JOIN workspaces w ON w.id = m.workspace_id
          WHERE m.user_id = ?1 AND w.state = 'active' ORDER BY w.created_at, w.slug"
     ))?
     .query_map(params![user.as_str(), now], |row| {
         let role: String = row.get(6)?;
-        Ok(Seen {
-            workspace: workspace(row)?,
+        Ok(WorkspaceAccess {
+            workspace: workspace_from_row(row)?,
             role: role.parse().map_err(|()| rusqlite::Error::InvalidQuery)?,
-            projects: number(row, 5)?,
+            projects: unsigned_column(row, 5)?,
         })
     })?
     .collect()
 }
 
 /// Begins the end of a workspace: from this commit on nobody can act for it, and its name is free.
-pub(super) fn begin_end(tx: &Tx<'_>, id: &WorkspaceId, now: Timestamp) -> Result<(), Error> {
+pub(super) fn mark_deleting(tx: &Tx<'_>, id: &WorkspaceId, now: Timestamp) -> Result<(), Error> {
     tx.execute(
         "INSERT OR IGNORE INTO ended_workspaces (id, ended_at) VALUES (?1, ?2)",
         params![id, now],
@@ -199,7 +199,7 @@ pub(super) fn remove_ended(tx: &Tx<'_>) -> Result<(), Error> {
 }
 
 /// Whether the end of some workspace has begun.
-pub(super) fn some_end(c: &Connection) -> rusqlite::Result<bool> {
+pub(super) fn any_deleting(c: &Connection) -> rusqlite::Result<bool> {
     c.prepare_cached("SELECT EXISTS (SELECT 1 FROM workspaces WHERE state = 'deleting')")?
         .query_row([], |row| row.get(0))
 }

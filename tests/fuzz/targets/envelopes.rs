@@ -7,7 +7,7 @@ use svc::realtime::{is_message_type, live, protocol};
 /// Judges a text as a frame of both.
 pub(crate) fn judge(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    match protocol::judge(&text) {
+    match protocol::parse_frame(&text) {
         Ok(message) => {
             assert!(is_message_type(&message.kind), "{:?}", message.kind);
             // A number may be larger than any that is known here.
@@ -19,7 +19,7 @@ pub(crate) fn judge(data: &[u8]) {
             assert!(["invalid_json", "invalid_request"].contains(&refusal.code));
         }
     }
-    match live::protocol::judge(&text) {
+    match live::protocol::parse_frame(&text) {
         Ok(live::protocol::Frame::Subscribe { id, action, .. }) => {
             assert!(is_message_type(&id) && !action.is_empty());
         }

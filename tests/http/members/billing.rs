@@ -221,7 +221,7 @@ async fn webhooks_about_what_is_not_ours_change_nothing() {
         .server()
         .app()
         .accounts
-        .end_orphans()
+        .cancel_orphaned_subscriptions()
         .await
         .unwrap();
     assert_eq!(shop.till.calls(), []);
@@ -263,7 +263,7 @@ async fn a_workspace_ends_after_its_subscription_was_told_to() {
         .server()
         .app()
         .accounts
-        .end_orphans()
+        .cancel_orphaned_subscriptions()
         .await
         .unwrap();
     assert_eq!(shop.till.calls(), []);
@@ -293,7 +293,7 @@ async fn what_is_paid_after_the_end_is_ended() {
             .server()
             .app()
             .accounts
-            .end_orphans()
+            .cancel_orphaned_subscriptions()
             .await
             .unwrap();
     }

@@ -51,7 +51,7 @@ impl Shop {
         };
         until("the provider to have been told of all", settled).await;
         self.server.advance(24 * 3600);
-        app.payments.send_endings().await.unwrap();
+        app.payments.send_cancellations().await.unwrap();
     }
 }
 

@@ -29,19 +29,19 @@ fn checkout(recurring: bool) -> NewCheckout {
 async fn every_call_is_as_it_was_recorded() {
     let provider = Provider::start().await;
     let stripe = Stripe::new(Outbound::new().unwrap(), &provider.settings()).unwrap();
-    stripe.checkout(&checkout(false), "once").await.unwrap();
-    stripe.checkout(&checkout(true), "monthly").await.unwrap();
+    stripe.create_checkout(&checkout(false), "once").await.unwrap();
+    stripe.create_checkout(&checkout(true), "monthly").await.unwrap();
     let plan = PlanCheckout {
         workspace: "01a1ff0b-0540-7000-8000-000000000002",
         price: "price_1Qpro",
         customer: Some("cus_1"),
-        back: "http://localhost:8080/",
+        return_url: "http://localhost:8080/",
     };
-    stripe.plan(plan, "plan").await.unwrap();
+    stripe.create_plan_checkout(plan, "plan").await.unwrap();
     let back = "http://localhost:8080/";
     stripe.portal("cus_1", back, "portal").await.unwrap();
-    stripe.end_at_close("sub_1", "end").await.unwrap();
-    stripe.expire("cs_1", "expire").await.unwrap();
+    stripe.cancel_at_period_end("sub_1", "end").await.unwrap();
+    stripe.expire_checkout("cs_1", "expire").await.unwrap();
 
     let calls = provider.calls().into_iter().map(|call| {
         assert_eq!(call.headers["stripe-version"], svc::stripe::VERSION);
@@ -66,7 +66,7 @@ async fn an_address_that_the_provider_does_not_take_is_left_to_the_visitor() {
     let stripe = Stripe::new(Outbound::new().unwrap(), &provider.settings()).unwrap();
     let error = json!({ "error": { "type": "invalid_request_error", "code": "email_invalid", "param": "customer_email" } });
     provider.next(Manner::Say(400, error));
-    stripe.checkout(&checkout(false), "once").await.unwrap();
+    stripe.create_checkout(&checkout(false), "once").await.unwrap();
     let [with, without] = &provider.calls()[..] else {
         panic!("two calls")
     };

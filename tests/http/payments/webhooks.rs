@@ -296,7 +296,7 @@ async fn events_of_nobody_are_forgotten_and_those_of_an_ended_project_too() {
     };
     assert_eq!(count().await, (2, 4));
     shop.server.advance(91 * 24 * 3600);
-    app.payments.forget_old().await.unwrap();
+    app.payments.delete_old_events().await.unwrap();
     assert_eq!(count().await, (1, 2), "what is somebody's stays");
     let project = format!("/{}", shop.project);
     shop.owner.delete(&shop.server, &project).await.expect(204);

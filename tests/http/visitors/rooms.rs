@@ -99,7 +99,7 @@ async fn the_end_of_a_session_closes_what_shows_it() {
     });
     shorten.await.unwrap();
     app.visitors
-        .look_again(place.house.project.parse().unwrap());
+        .invalidate_sessions(place.house.project.parse().unwrap());
     closes(&place, &mut ada, async |_: &mut Browser| server.advance(31)).await;
 }
 

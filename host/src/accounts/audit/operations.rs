@@ -1,6 +1,6 @@
 //! Operations on the audit of a workspace.
 
-use super::requests::WhichEntries;
+use super::requests::AuditQuery;
 use super::views::EntryList;
 use crate::access::Admin;
 use crate::accounts::Accounts;
@@ -14,7 +14,7 @@ use crate::http::problem::Problem;
 pub async fn list(
     accounts: Accounts,
     at: WorkspaceScope<Admin>,
-    input: WhichEntries,
+    input: AuditQuery,
 ) -> Result<EntryList, Problem> {
     let (before, limit) = input.checked()?;
     let workspaces = accounts.workspaces();

@@ -6,15 +6,15 @@ use crate::http::extract::invalid;
 use crate::http::problem::Problem;
 
 /// Entries on a page, if the request does not say.
-const PAGE: u32 = 50;
+const DEFAULT_LIMIT: u32 = 50;
 /// Entries on a page at most.
-const MOST: u32 = 200;
+const MAX_LIMIT: u32 = 200;
 
 /// Which entries.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct WhichEntries {
+pub struct AuditQuery {
     /// How many; 50 if absent.
     #[param(minimum = 1, maximum = 200)]
     pub limit: Option<u32>,
@@ -22,15 +22,15 @@ pub struct WhichEntries {
     pub cursor: Option<String>,
 }
 
-impl WhichEntries {
+impl AuditQuery {
     /// The place before which the page begins, and how many entries it has at most.
     ///
     /// # Errors
     /// `invalid_request`.
     pub fn checked(self) -> Result<(Option<u64>, u32), Problem> {
-        let limit = self.limit.unwrap_or(PAGE);
-        if !(1..=MOST).contains(&limit) {
-            return Err(invalid(format!("`limit` must be from 1 to {MOST}.")));
+        let limit = self.limit.unwrap_or(DEFAULT_LIMIT);
+        if !(1..=MAX_LIMIT).contains(&limit) {
+            return Err(invalid(format!("`limit` must be from 1 to {MAX_LIMIT}.")));
         }
         let before = match self.cursor.as_deref().map(str::parse) {
             None => None,

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 
 use super::operations;
-use super::requests::WhichEntries;
+use super::requests::AuditQuery;
 use super::views::EntryList;
 use crate::access::Admin;
 use crate::accounts::Accounts;
@@ -19,7 +19,7 @@ use crate::http::problem::Problem;
 #[utoipa::path(
     operation_id = "list_audit",
     get, path = "/api/v1/workspaces/{id}/audit", tag = "workspaces",
-    params(("id" = String, Path, description = "The workspace, by its id or slug."), WhichEntries),
+    params(("id" = String, Path, description = "The workspace, by its id or slug."), AuditQuery),
     responses((status = 200, description = "A page of entries.", body = EntryList)),
     extensions(("x-problems" = json!("owner forbidden not_found"))),
     security(("bearer" = []))

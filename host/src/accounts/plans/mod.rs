@@ -6,9 +6,9 @@ use crate::control::{self, Tx};
 use crate::http::problem::{Code, Problem};
 use crate::infra::Infra;
 use crate::stripe::{
-    CheckoutOutcome, Consumer, Event, Fact, Found, PlanCheckout, Stripe, StripeError,
+    CheckoutOutcome, EventConsumer, Event, Fact, RelatedEvents, PlanCheckout, Stripe, StripeError,
 };
-use crate::workspaces::subscriptions::{self, Subscription, Told};
+use crate::workspaces::subscriptions::{self, Subscription, SubscriptionFacts};
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 use svc_base::random::{NoRandomness, Random};
@@ -20,7 +20,7 @@ pub struct Billing {
     /// The provider's price of the plan `pro`.
     price: Option<String>,
     /// Where somebody goes who leaves the provider's pages.
-    back: String,
+    return_url: String,
     random: Random,
 }
 
@@ -50,7 +50,7 @@ impl Billing {
         Self {
             provider,
             price,
-            back: format!("{}/", infra.config.base_url),
+            return_url: format!("{}/", infra.config.base_url),
             random: infra.random,
         }
     }
@@ -67,16 +67,16 @@ impl Billing {
         let (Some(provider), Some(price)) = (&self.provider, &self.price) else {
             return Err(BillingError::Unconfigured);
         };
-        if known.iter().any(Subscription::lives) {
+        if known.iter().any(Subscription::is_active) {
             return Err(BillingError::Subscribed);
         }
         let new = PlanCheckout {
             workspace: &workspace.to_string(),
             price,
             customer: customer(known),
-            back: &self.back,
+            return_url: &self.return_url,
         };
-        Ok(provider.plan(new, &self.key("plan")?).await?)
+        Ok(provider.create_plan_checkout(new, &self.idempotency_key("plan")?).await?)
     }
 
     /// Opens the provider's pages where a subscription is looked at, changed and ended; returns their address.
@@ -86,30 +86,30 @@ impl Billing {
     pub async fn portal(&self, known: &[Subscription]) -> Result<String, BillingError> {
         let provider = self.provider.as_ref().ok_or(BillingError::Unconfigured)?;
         let customer = customer(known).ok_or(BillingError::NoSubscription)?;
-        let key = self.key("portal")?;
-        Ok(provider.portal(customer, &self.back, &key).await?)
+        let key = self.idempotency_key("portal")?;
+        Ok(provider.portal(customer, &self.return_url, &key).await?)
     }
 
     /// Has a subscription end at the close of the period that is paid for.
     ///
     /// # Errors
     /// [`BillingError`].
-    pub async fn end(&self, subscription: &str) -> Result<(), BillingError> {
+    pub async fn cancel_at_period_end(&self, subscription: &str) -> Result<(), BillingError> {
         let provider = self.provider.as_ref().ok_or(BillingError::Unconfigured)?;
         Ok(provider
-            .end_at_close(subscription, &self.key("end")?)
+            .cancel_at_period_end(subscription, &self.idempotency_key("end")?)
             .await?)
     }
 
     /// A name for a call, so that the provider does it once.
-    fn key(&self, what: &str) -> Result<String, NoRandomness> {
+    fn idempotency_key(&self, what: &str) -> Result<String, NoRandomness> {
         Ok(format!("svc-{what}-{}", self.random.slug(22)?))
     }
 }
 
 /// Returns the provider's customer that pays for a workspace, or did.
 fn customer(known: &[Subscription]) -> Option<&str> {
-    let living = known.iter().filter(|one| one.lives());
+    let living = known.iter().filter(|one| one.is_active());
     let mut all = living.chain(known);
     all.find_map(|one| one.customer.as_deref())
 }
@@ -143,17 +143,17 @@ impl From<BillingError> for Problem {
 
 /// Follows what the provider says of the subscriptions of workspaces.
 #[derive(Clone, Copy, Debug)]
-pub struct Plans;
+pub struct SubscriptionConsumer;
 
-impl Consumer for Plans {
-    fn consume(&self, tx: &Tx<'_>, found: &Found, _: Timestamp) -> Result<bool, control::Error> {
+impl EventConsumer for SubscriptionConsumer {
+    fn consume(&self, tx: &Tx<'_>, found: &RelatedEvents, _: Timestamp) -> Result<bool, control::Error> {
         // A checkout names its workspace as its client's reference, too.
         let named = found.references.iter();
         let named = named.filter_map(|name| name.as_workspace().or_else(|| name.as_session()));
         for workspace in named.filter_map(|id| id.parse::<WorkspaceId>().ok()) {
-            if subscriptions::is_ours(tx, &workspace)? {
-                for told in found.events().filter_map(|event| told(event, workspace)) {
-                    subscriptions::follow(tx, told)?;
+            if subscriptions::is_known_workspace(tx, &workspace)? {
+                for told in found.events().filter_map(|event| subscription_facts(event, workspace)) {
+                    subscriptions::apply_event(tx, told)?;
                 }
                 return Ok(true);
             }
@@ -163,25 +163,25 @@ impl Consumer for Plans {
 }
 
 /// Statuses that a subscription has once it is paid for, or need not be.
-const BEGUN: [&str; 2] = ["active", "trialing"];
+const STARTED_STATUSES: [&str; 2] = ["active", "trialing"];
 
 /// Reads the state of a workspace's subscription from an event, if the event has one.
-fn told(event: &Event, workspace: WorkspaceId) -> Option<Told> {
+fn subscription_facts(event: &Event, workspace: WorkspaceId) -> Option<SubscriptionFacts> {
     let workspace = Some(workspace);
     match &event.fact {
-        Fact::Checkout(checkout) => Some(Told {
+        Fact::Checkout(checkout) => Some(SubscriptionFacts {
             subscription: checkout.subscription.clone()?,
             workspace,
             customer: checkout.customer.clone(),
             started: checkout.outcome == CheckoutOutcome::Paid,
-            ..Told::default()
+            ..SubscriptionFacts::default()
         }),
-        Fact::Subscription(subscription) => Some(Told {
+        Fact::Subscription(subscription) => Some(SubscriptionFacts {
             subscription: subscription.id.clone(),
             workspace,
             customer: subscription.customer.clone(),
             // One may begin with nothing to pay.
-            started: BEGUN.contains(&subscription.status.as_str()),
+            started: STARTED_STATUSES.contains(&subscription.status.as_str()),
             deleted: subscription.deleted,
             status: Some((subscription.status.clone(), event.at)),
         }),

@@ -1,18 +1,18 @@
 //! Calling actions, and owners' queries.
 
-mod audited;
+mod audit_entries;
 pub mod requests;
 pub mod routes;
 pub mod tokens;
 pub mod views;
 mod watch;
 
-pub use watch::{Seen, Watchable};
+pub use watch::{WatchedAnswer, WatchableAction};
 
 use std::sync::Arc;
 
-use super::actions::{Definitions, refused};
-use super::model::{Action, BackendError, USER_EMAIL, USER_ID, params, requires_identity, writes};
+use super::actions::{Definitions, statement_error};
+use super::model::{Action, BackendError, USER_EMAIL_BIND, USER_ID_BIND, params, requires_identity, writes};
 use super::service::Backends;
 use super::verdicts::Verdicts;
 use requests::BatchedCall;
@@ -52,21 +52,21 @@ impl ActionCalls {
     ///
     /// # Errors
     /// [`BackendError`]; nothing is changed then.
-    pub async fn op(
+    pub async fn call_action(
         &self,
         id: BackendId,
         action: &str,
         mut given: Params,
         by: Option<&Identity>,
     ) -> Result<ResultJson, BackendError> {
-        let action = self.called(id, action, &given, by).await?;
+        let action = self.resolve_call(id, action, &given, by).await?;
         bind(&action.row.verdict, by, &mut given, |value| value);
         let row = &action.row;
         let run = || {
             let (sql, timing) = (&row.sql, &action.timing);
             self.run(id, sql, &action.statement, &row.verdict, timing, given)
         };
-        self.entered(id, Act::BackendCall, writes(&row.verdict), run)
+        self.with_audit_entry(id, Act::BackendCall, writes(&row.verdict), run)
             .await
     }
 
@@ -83,8 +83,8 @@ impl ActionCalls {
         let mut actions = Vec::with_capacity(calls.len());
         let mut steps = Vec::with_capacity(calls.len());
         for (number, BatchedCall { action, mut params }) in calls.into_iter().enumerate() {
-            let action = self.called(id, &action, &params.0, by).await;
-            let action = action.map_err(|error| BackendError::at_op(number, error))?;
+            let action = self.resolve_call(id, &action, &params.0, by).await;
+            let action = action.map_err(|error| BackendError::in_op(number, error))?;
             bind(&action.row.verdict, by, &mut params.0, StepParam::Value);
             steps.push(BatchStep {
                 sql: Arc::clone(&action.statement),
@@ -101,16 +101,16 @@ impl ActionCalls {
             done.map_err(|failure| match failure.step {
                 Some(number) => {
                     let row = &actions[number].row;
-                    BackendError::at_op(number, refused(&row.sql, &row.verdict, failure.error))
+                    BackendError::in_op(number, statement_error(&row.sql, &row.verdict, failure.error))
                 }
                 None => failure.error.into(),
             })
         };
-        self.entered(id, Act::BackendCall, written, run).await
+        self.with_audit_entry(id, Act::BackendCall, written, run).await
     }
 
     /// The action that a call names, if the call is one of it.
-    async fn called<V>(
+    async fn resolve_call<V>(
         &self,
         id: BackendId,
         action: &str,
@@ -146,7 +146,7 @@ impl ActionCalls {
         check_names(&query.verdict, &given)?;
         let verdict = &query.verdict;
         let run = || self.run(id, &text, &query.statement, verdict, &query.timing, given);
-        self.entered(id, Act::BackendQuery, writes(verdict), run)
+        self.with_audit_entry(id, Act::BackendQuery, writes(verdict), run)
             .await
     }
 
@@ -165,7 +165,7 @@ impl ActionCalls {
             params,
         };
         let result = self.databases.get(id)?.call(call, timing).await;
-        result.map_err(|error| refused(sql, verdict, error))
+        result.map_err(|error| statement_error(sql, verdict, error))
     }
 }
 
@@ -180,8 +180,8 @@ fn bind<V>(
     let bound = verdict.binds.iter().map(String::as_str);
     for name in bound {
         let known = match name {
-            USER_ID => Value::Text(by.user_id.clone()),
-            USER_EMAIL => by.email.clone().map_or(Value::Null, Value::Text),
+            USER_ID_BIND => Value::Text(by.user_id.clone()),
+            USER_EMAIL_BIND => by.email.clone().map_or(Value::Null, Value::Text),
             _ => continue,
         };
         given.push((name.to_owned(), value(known)));
@@ -195,7 +195,7 @@ fn check_reserved<V>(given: &[(String, V)]) -> Result<(), BackendError> {
             .is_some_and(|start| start.eq_ignore_ascii_case("svc_"))
     });
     match reserved {
-        Some(name) => Err(BackendError::Reserved(name.clone())),
+        Some(name) => Err(BackendError::ReservedParam(name.clone())),
         None => Ok(()),
     }
 }
@@ -213,6 +213,6 @@ fn check_names<V>(verdict: &Statement, given: &[(String, V)]) -> Result<(), Back
     if missing.is_empty() && extra.is_empty() {
         Ok(())
     } else {
-        Err(BackendError::Mismatch { missing, extra })
+        Err(BackendError::ParamsMismatch { missing, extra })
     }
 }

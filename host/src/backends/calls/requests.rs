@@ -11,7 +11,7 @@ use svc_database::StepParam;
 use svc_database::values::{self, Params};
 
 /// The most ops of a batch.
-pub const OPS: usize = 20;
+pub const MAX_OPS: usize = 20;
 
 /// A call of an action.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -24,7 +24,7 @@ pub struct CallAction {
     /// A value for each of its params, and nothing else; may be absent for an action without any.
     #[serde(default)]
     #[schema(value_type = Option<std::collections::HashMap<String, SqlValue>>)]
-    params: Named<values::Value>,
+    params: NamedParams<values::Value>,
     /// The visitor to call as. An extension, for trying actions out: it needs the owner's credential.
     #[serde(rename = "as")]
     #[schema(rename = "as")]
@@ -86,7 +86,7 @@ pub struct BatchedCall {
     /// A value for each of its params, or what the first row of an earlier op has in a column: `{"from": [0, "id"]}`.
     #[serde(default)]
     #[schema(value_type = Option<std::collections::HashMap<String, GivenValue>>)]
-    pub(super) params: Named<StepParam>,
+    pub(super) params: NamedParams<StepParam>,
 }
 
 /// A call, or a batch of calls, as the description of the API has it.
@@ -108,7 +108,7 @@ pub enum CallOrBatch {
 #[serde(deny_unknown_fields)]
 pub(super) struct OpBody {
     action: Option<String>,
-    params: Option<Named<values::Value>>,
+    params: Option<NamedParams<values::Value>>,
     ops: Option<Vec<Box<RawValue>>>,
     #[serde(rename = "as")]
     pub(super) by: Option<As>,
@@ -136,7 +136,7 @@ pub fn read_params(json: Option<&str>) -> Result<Params, Problem> {
     let Some(json) = json else {
         return Ok(Params::new());
     };
-    match serde_json::from_str::<Named<values::Value>>(json) {
+    match serde_json::from_str::<NamedParams<values::Value>>(json) {
         Ok(params) => Ok(params.0),
         Err(error) if error.is_data() => Err(invalid(format!("In `params`: {error}."))),
         Err(error) => Err(Problem::new(
@@ -171,9 +171,9 @@ impl OpBody {
 /// # Errors
 /// `invalid_request`.
 pub fn check_ops(ops: Vec<Box<RawValue>>) -> Result<Vec<BatchedCall>, Problem> {
-    if ops.is_empty() || ops.len() > OPS {
+    if ops.is_empty() || ops.len() > MAX_OPS {
         return Err(invalid(format!(
-            "`ops` has {} entries; send 1 to {OPS}.",
+            "`ops` has {} entries; send 1 to {MAX_OPS}.",
             ops.len()
         )));
     }
@@ -214,7 +214,7 @@ pub struct RunQuery {
     /// A value for each of its binds, and nothing else.
     #[serde(default)]
     #[schema(value_type = Option<std::collections::HashMap<String, SqlValue>>)]
-    pub(super) params: Named<values::Value>,
+    pub(super) params: NamedParams<values::Value>,
 }
 
 /// A value of a row or a param; `openapi/rules.rs` describes it.
@@ -228,7 +228,7 @@ pub struct GivenValue;
 /// Params of a call, as an object by itself.
 #[derive(Debug, Default, Deserialize)]
 #[serde(transparent)]
-pub struct CallParams(Named<values::Value>);
+pub struct CallParams(NamedParams<values::Value>);
 
 impl From<CallParams> for Params {
     fn from(given: CallParams) -> Self {
@@ -238,51 +238,51 @@ impl From<CallParams> for Params {
 
 /// Params, each by its name.
 #[derive(Debug)]
-pub(super) struct Named<V>(pub(super) Vec<(String, V)>);
+pub(super) struct NamedParams<V>(pub(super) Vec<(String, V)>);
 
-impl<V> Default for Named<V> {
+impl<V> Default for NamedParams<V> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
 /// Forms that a parameter can be read from.
-pub(super) trait Parse: Sized {
+pub(super) trait ParseParam: Sized {
     /// Reads it, or says what is wrong with it.
     fn parse(json: &RawValue) -> Result<Self, &'static str>;
 }
 
-impl Parse for values::Value {
+impl ParseParam for values::Value {
     fn parse(json: &RawValue) -> Result<Self, &'static str> {
         values::parse(json)
     }
 }
 
-impl Parse for StepParam {
+impl ParseParam for StepParam {
     fn parse(json: &RawValue) -> Result<Self, &'static str> {
         values::parse_step_param(json)
     }
 }
 
-impl<'de, V: Parse> Deserialize<'de> for Named<V> {
+impl<'de, V: ParseParam> Deserialize<'de> for NamedParams<V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Visitor<V>(std::marker::PhantomData<V>);
 
-        impl<'de, V: Parse> serde::de::Visitor<'de> for Visitor<V> {
-            type Value = Named<V>;
+        impl<'de, V: ParseParam> serde::de::Visitor<'de> for Visitor<V> {
+            type Value = NamedParams<V>;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_unit<E>(self) -> Result<Named<V>, E> {
-                Ok(Named::default())
+            fn visit_unit<E>(self) -> Result<NamedParams<V>, E> {
+                Ok(NamedParams::default())
             }
 
             fn visit_map<A: serde::de::MapAccess<'de>>(
                 self,
                 mut map: A,
-            ) -> Result<Named<V>, A::Error> {
+            ) -> Result<NamedParams<V>, A::Error> {
                 use serde::de::Error;
                 let mut params = Vec::new();
                 while let Some(name) = map.next_key::<String>()? {
@@ -294,7 +294,7 @@ impl<'de, V: Parse> Deserialize<'de> for Named<V> {
                     }
                     params.push((name, value));
                 }
-                Ok(Named(params))
+                Ok(NamedParams(params))
             }
         }
 

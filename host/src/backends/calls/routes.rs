@@ -36,7 +36,7 @@ use svc_database::{ResultJson, Schema};
 
 /// Services that calls of visitors need.
 #[derive(Clone, Debug)]
-pub struct Calls {
+pub struct CallState {
     /// Databases and their actions.
     pub backends: Arc<Backends>,
     /// Definitions of the actions.
@@ -72,7 +72,7 @@ pub struct Calls {
     security((), ("bearer" = []))
 )]
 pub async fn op(
-    State(calls): State<Calls>,
+    State(calls): State<CallState>,
     context: Context,
     Path(slug): Path<String>,
     request: Request,
@@ -98,7 +98,7 @@ pub struct CallContext<'a> {
 
 /// Answers a call: past the router, whose boxes cost as much as a read, where its path is in its plain form.
 pub async fn call(
-    calls: &Calls,
+    calls: &CallState,
     context: CallContext<'_>,
     slug: &str,
     request: Request,
@@ -115,7 +115,7 @@ pub async fn call(
 }
 
 async fn answer(
-    calls: &Calls,
+    calls: &CallState,
     page: Result<Arc<Page>, LookupError>,
     context: CallContext<'_>,
     tokens: &mut Tokens,
@@ -126,18 +126,18 @@ async fn answer(
     let caller = match &page {
         Ok(page) => {
             let headers = request.headers();
-            calls.visitors.caller(context.host, page, headers).await?
+            calls.visitors.caller_session(context.host, page, headers).await?
         }
         Err(_) => None,
     };
     let body = UnreadBody::of(request, calls.config.limits.op_body_bytes)?;
     let page = page?;
-    let backend = bound(&page)?;
+    let backend = bound_backend(&page)?;
     let mut body = body.json::<OpBody>().await?.value;
     let (owner, by) = match body.by.take() {
         Some(by) => {
             // In a box: visitors' calls, by far the most, are not to carry it.
-            let named = Box::pin(named_by_owner(calls, &page, presented, by));
+            let named = Box::pin(authenticate_owner(calls, &page, presented, by));
             let (owner, by) = named.await?;
             (Some(owner), Some(by))
         }
@@ -153,7 +153,7 @@ async fn answer(
     // What an owner does is in the audit, and so is done to its end.
     let actions = Arc::clone(&calls.actions);
     let work = Box::pin(async move { run(&actions, backend, wanted, by).await });
-    let doer = Doer::new(owner.principal(), &context.request_id.into());
+    let doer = Doer::new(owner.id(), &context.request_id.into());
     let done = Box::pin(done_by(doer, to_the_end(work)));
     Ok(json_answer(done.await?))
 }
@@ -174,8 +174,8 @@ async fn run(
 }
 
 /// The page's owner, and the visitor whom the owner calls as.
-async fn named_by_owner(
-    calls: &Calls,
+async fn authenticate_owner(
+    calls: &CallState,
     page: &Page,
     presented: Vec<HeaderValue>,
     by: As,
@@ -212,15 +212,15 @@ async fn named_by_owner(
     security(("bearer" = []))
 )]
 pub async fn query(
-    State(calls): State<Calls>,
+    State(calls): State<CallState>,
     context: Context,
     Path(slug): Path<String>,
     caller: Result<MaybeCaller, Problem>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    let caller = owner(caller)?;
+    let caller = require_caller(caller)?;
     let body = body.at_most(calls.config.limits.op_body_bytes)?;
-    let (backend, at) = owned(&calls, &context, &slug, &caller).await?;
+    let (backend, at) = owned_backend(&calls, &context, &slug, &caller).await?;
     let request = body.json::<RunQuery>().await?.value;
     let most = svc_sandbox::STATEMENT_BYTES;
     if request.sql.len() > most {
@@ -235,7 +235,7 @@ pub async fn query(
         let query = actions.query(backend, request.sql, request.params.0, may_write);
         query.await
     };
-    let doer = Doer::new(caller.principal(), &context.request_id);
+    let doer = Doer::new(caller.id(), &context.request_id);
     let done = caller.flow().scope(done_by(doer, work));
     Ok(json_answer(done.await?))
 }
@@ -252,21 +252,21 @@ pub async fn query(
     security(("bearer" = []))
 )]
 pub async fn schema(
-    State(calls): State<Calls>,
+    State(calls): State<CallState>,
     context: Context,
     Path(slug): Path<String>,
     caller: Result<MaybeCaller, Problem>,
     query: Result<NoQuery, Problem>,
 ) -> Result<Response, Problem> {
-    let caller = owner(caller)?;
-    let (backend, _) = owned(&calls, &context, &slug, &caller).await?;
+    let caller = require_caller(caller)?;
+    let (backend, _) = owned_backend(&calls, &context, &slug, &caller).await?;
     query?;
     let schema = calls.backends.schema(backend).await?;
     Ok((no_store(), axum::Json(schema)).into_response())
 }
 
 /// The layer of these routes: a token of the client's bucket, then one of the deployment's, if there is one.
-pub async fn limit(State(calls): State<Calls>, request: Request, next: Next) -> Response {
+pub async fn limit(State(calls): State<CallState>, request: Request, next: Next) -> Response {
     let Some(context) = request.extensions().get::<Context>().cloned() else {
         return Problem::internal(&"a request without a context").into_response();
     };
@@ -284,7 +284,7 @@ pub async fn limit(State(calls): State<Calls>, request: Request, next: Next) -> 
 ///
 /// # Errors
 /// `not_found`.
-pub fn bound(page: &Page) -> Result<BackendId, Problem> {
+pub fn bound_backend(page: &Page) -> Result<BackendId, Problem> {
     match (&page.kind, page.backend) {
         (PageKind::Frontend { .. }, Some(backend)) => Ok(backend),
         (PageKind::Frontend { .. }, None) => Err(Problem::new(
@@ -304,7 +304,7 @@ fn quick_share() -> Problem {
 }
 
 /// The caller, who must be there.
-fn owner(caller: Result<MaybeCaller, Problem>) -> Result<Caller, Problem> {
+fn require_caller(caller: Result<MaybeCaller, Problem>) -> Result<Caller, Problem> {
     match caller {
         Ok(MaybeCaller(Some(caller))) => Ok(caller),
         Ok(MaybeCaller(None)) => Err(owners_only()),
@@ -318,8 +318,8 @@ fn owner(caller: Result<MaybeCaller, Problem>) -> Result<Caller, Problem> {
 }
 
 /// The backend of a page whose owner calls, and what the owner may.
-async fn owned(
-    calls: &Calls,
+async fn owned_backend(
+    calls: &CallState,
     context: &Context,
     slug: &str,
     caller: &Caller,
@@ -334,7 +334,7 @@ async fn owned(
         .await?
         .ok_or_else(Problem::not_found)?;
     match calls.projects.scoped(caller, project.id).await {
-        Ok(at) => Ok((bound(&page)?, at.authority)),
+        Ok(at) => Ok((bound_backend(&page)?, at.authority)),
         Err(crate::projects::ProjectError::Forbidden) => Err(owners_only()),
         Err(error) => Err(error.into()),
     }

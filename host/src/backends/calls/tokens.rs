@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 
-use super::routes::Calls;
+use super::routes::CallState;
 use crate::deployments::serving::LookupError;
 use crate::deployments::serving::pages::Page;
 use crate::http::client_ip::ClientIp;
@@ -23,7 +23,7 @@ pub struct Tokens {
 impl Tokens {
     /// Draws; answers the page too, unless the client's bucket was empty.
     pub async fn draw(
-        calls: &Calls,
+        calls: &CallState,
         host: &Host,
         client: &ClientIp,
         slug: &str,
@@ -46,7 +46,7 @@ impl Tokens {
     /// Draws the tokens of a batch's other ops: all of them, or none and the batch is refused.
     pub(super) fn draw_more(
         &mut self,
-        calls: &Calls,
+        calls: &CallState,
         client: &ClientIp,
         page: &Page,
         more: usize,
@@ -62,7 +62,7 @@ impl Tokens {
     }
 
     /// The problem of a call that found a bucket empty.
-    pub fn refusal(&self, calls: &Calls) -> Option<Problem> {
+    pub fn refusal(&self, calls: &CallState) -> Option<Problem> {
         match (self.of_client, self.of_deployment) {
             (Draw::Empty, _) => Some(calls.rate_limits.by_client(Rule::Op).refusal()),
             (_, Some(Draw::Empty)) => Some(calls.rate_limits.op_deployment.refusal()),
@@ -71,7 +71,7 @@ impl Tokens {
     }
 
     /// Says in an answer what is left.
-    pub fn announce(&self, calls: &Calls, headers: &mut HeaderMap) {
+    pub fn announce(&self, calls: &CallState, headers: &mut HeaderMap) {
         let limits = &calls.rate_limits;
         limits.by_client(Rule::Op).announce(self.of_client, headers);
         if let Some(draw) = self.of_deployment {

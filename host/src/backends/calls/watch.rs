@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::{ActionCalls, bind, check_names, check_reserved};
-use crate::backends::actions::refused;
+use crate::backends::actions::statement_error;
 use crate::backends::model::{Action, BackendError, requires_identity, writes};
 use crate::content::Digest;
 use crate::visitors::Identity;
@@ -15,11 +15,11 @@ use svc_database::{StatementCall, StatementTables, ChangedTables};
 
 /// A reading action that may be watched.
 #[derive(Clone, Debug)]
-pub struct Watchable {
+pub struct WatchableAction {
     action: Arc<Action>,
 }
 
-impl Watchable {
+impl WatchableAction {
     /// Whether its answer is a signed-in visitor's own.
     pub fn requires_identity(&self) -> bool {
         requires_identity(&self.action.row.verdict)
@@ -28,7 +28,7 @@ impl Watchable {
 
 /// Answer of an action, as a live query sees it.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct WatchedAnswer {
     /// The result as JSON.
     pub json: Bytes,
     /// Digest of the answer.
@@ -40,7 +40,7 @@ pub struct Seen {
 impl ActionCalls {
     /// Has `follow` told what commits may have changed: once they are durable, and before their callers are answered. New
     /// versions of actions are such a change, too.
-    pub fn follow(&self, follow: impl Fn(BackendId, ChangedTables) + Send + Sync + 'static) {
+    pub fn on_commit(&self, follow: impl Fn(BackendId, ChangedTables) + Send + Sync + 'static) {
         self.databases.set_commit_listener(follow);
     }
 
@@ -48,13 +48,13 @@ impl ActionCalls {
     ///
     /// # Errors
     /// [`BackendError`], as a call's; `Invalid` for an action that writes.
-    pub async fn watchable(
+    pub async fn find_watchable(
         &self,
         id: BackendId,
         action: &str,
         given: &Params,
         is_signed_in: bool,
-    ) -> Result<Watchable, BackendError> {
+    ) -> Result<WatchableAction, BackendError> {
         let action = self.definitions.action(id, action).await?;
         check_reserved(given)?;
         if writes(&action.row.verdict) {
@@ -67,20 +67,20 @@ impl ActionCalls {
             return Err(BackendError::IdentityRequired);
         }
         check_names(&action.row.verdict, given)?;
-        Ok(Watchable { action })
+        Ok(WatchableAction { action })
     }
 
     /// Evaluates a watchable action for a visitor, in a lane.
     ///
     /// # Errors
     /// [`BackendError`].
-    pub async fn look(
+    pub async fn evaluate(
         &self,
         id: BackendId,
-        watchable: &Watchable,
+        watchable: &WatchableAction,
         given: &Params,
         by: Option<&Identity>,
-    ) -> Result<Seen, BackendError> {
+    ) -> Result<WatchedAnswer, BackendError> {
         let action = &watchable.action;
         let mut params = given.clone();
         bind(&action.row.verdict, by, &mut params, |value| value);
@@ -96,8 +96,8 @@ impl ActionCalls {
             .read_with_tables(call, &action.timing, seal)
             .await;
         let ((digest, json), tables) =
-            seen.map_err(|error| refused(&action.row.sql, &action.row.verdict, error))?;
-        Ok(Seen {
+            seen.map_err(|error| statement_error(&action.row.sql, &action.row.verdict, error))?;
+        Ok(WatchedAnswer {
             json,
             digest,
             tables,

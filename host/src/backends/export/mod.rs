@@ -16,9 +16,9 @@ use svc_database::{Databases, RunError};
 /// Media type of the file.
 pub const MEDIA_TYPE: &str = "application/vnd.sqlite3";
 /// How many exports may be in memory at once: a file is, until its receiver has it.
-const AT_ONCE: usize = 16;
+const MAX_EXPORTS: usize = 16;
 /// How many of one backend.
-const OF_ONE: usize = 2;
+const MAX_EXPORTS_PER_BACKEND: usize = 2;
 
 /// The name that the file of a project's database has.
 pub fn file_name(project: &Project) -> String {
@@ -42,7 +42,7 @@ impl Exports {
     fn begin(&self, id: BackendId) -> Option<ExportSlot> {
         let mut running = self.lock();
         let own = running.get(&id).copied().unwrap_or(0);
-        if own >= OF_ONE || running.values().sum::<usize>() >= AT_ONCE {
+        if own >= MAX_EXPORTS_PER_BACKEND || running.values().sum::<usize>() >= MAX_EXPORTS {
             return None;
         }
         running.insert(id, own + 1);
@@ -105,7 +105,7 @@ impl Exporter {
     /// # Errors
     /// `NotFound` if there is none; busy when too many files wait for their receivers.
     pub async fn export(&self, project: ProjectId) -> Result<Bytes, BackendError> {
-        let id = self.backends.required(project).await?.id;
+        let id = self.backends.require_backend(project).await?.id;
         let slot = self.exports.begin(id).ok_or(RunError::Busy)?;
         let file = self.databases.export(id).await?;
         Ok(Bytes::from_owner(ExportBytes { file, _slot: slot }))
@@ -123,11 +123,11 @@ mod tests {
         let clock = Clock::manual(Timestamp(0));
         let id = || BackendId::new(&clock, &Random::system()).unwrap();
         let (exports, greedy) = (Exports::default(), id());
-        let mut held: Vec<_> = (0..OF_ONE)
+        let mut held: Vec<_> = (0..MAX_EXPORTS_PER_BACKEND)
             .map(|_| exports.begin(greedy).unwrap())
             .collect();
         assert!(exports.begin(greedy).is_none());
-        held.extend((OF_ONE..AT_ONCE).map(|_| exports.begin(id()).unwrap()));
+        held.extend((MAX_EXPORTS_PER_BACKEND..MAX_EXPORTS).map(|_| exports.begin(id()).unwrap()));
         assert!(exports.begin(id()).is_none());
         held.pop();
         let file = Bytes::from_owner(ExportBytes {

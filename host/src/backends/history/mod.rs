@@ -25,8 +25,8 @@ use svc_database::{
 use svc_sandbox::{Purpose, StatementKind};
 
 /// How many restores may be under way at once, and how long one waits to begin.
-const AT_ONCE: usize = 2;
-const WAIT: Duration = Duration::from_secs(5);
+const MAX_RESTORES: usize = 2;
+const RESTORE_WAIT: Duration = Duration::from_secs(5);
 
 /// Which part of a history is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +39,7 @@ pub struct MomentsPage {
 
 /// Outcome of a restore.
 #[derive(Clone, Copy, Debug)]
-pub struct Restored {
+pub struct RestoreOutcome {
     /// When the state that is live now was committed.
     pub restored_to: Timestamp,
     /// The moment to restore for the state before.
@@ -54,7 +54,7 @@ pub struct Histories {
     databases: Arc<Databases>,
     verdicts: Arc<Verdicts>,
     /// Restores under way.
-    rewinds: tokio::sync::Semaphore,
+    restore_permits: tokio::sync::Semaphore,
     backends: Arc<Backends>,
 }
 
@@ -66,7 +66,7 @@ impl Histories {
             clock: backends.clock.clone(),
             databases: Arc::clone(&backends.databases),
             verdicts: Arc::clone(&backends.verdicts),
-            rewinds: tokio::sync::Semaphore::new(AT_ONCE),
+            restore_permits: tokio::sync::Semaphore::new(MAX_RESTORES),
             backends: Arc::clone(backends),
         }
     }
@@ -80,7 +80,7 @@ impl Histories {
         project: ProjectId,
         part: MomentsPage,
     ) -> Result<HistoryMoments, BackendError> {
-        let id = self.backends.required(project).await?.id;
+        let id = self.backends.require_backend(project).await?.id;
         Ok(self.databases.list_moments(id, part.before, part.limit).await?)
     }
 
@@ -92,30 +92,30 @@ impl Histories {
         &self,
         project: ProjectId,
         at: Timestamp,
-    ) -> Result<Restored, BackendError> {
-        let id = self.backends.required(project).await?.id;
-        let turn = self.backends.turn(id);
+    ) -> Result<RestoreOutcome, BackendError> {
+        let id = self.backends.require_backend(project).await?.id;
+        let turn = self.backends.migration_lock(id);
         let _mine = turn.lock().await;
         self.backends.record_restores(id).await?;
         // A copy in memory each: few at once.
-        let waited = tokio::time::timeout(WAIT, self.rewinds.acquire()).await;
+        let waited = tokio::time::timeout(RESTORE_WAIT, self.restore_permits.acquire()).await;
         let _place = waited.map_err(|_| RunError::Busy)?;
-        let rewound = self.databases.snapshot_at(id, at).await.map_err(no_way_back)?;
+        let rewound = self.databases.snapshot_at(id, at).await.map_err(rewind_error)?;
         let ledger = self.control.read(move |c| store::ledger(c, &id)).await?;
         // What the ledger does not have yet could not be applied again.
         let recorded = |m: &MigrationMarker| ledger.iter().any(|entry| entry.checksum == m.checksum);
         if !rewound.live_markers.iter().all(recorded) {
             return Err(BackendError::NotRecorded);
         }
-        let record = self.record_of(&ledger, &rewound);
+        let record = self.new_restore_record(&ledger, &rewound);
         let missing: Vec<LedgerEntry> = ledger
             .into_iter()
             .filter(|entry| rewound.markers.iter().all(|m| m.checksum != entry.checksum))
             .collect();
         let mut later = Vec::new();
         for entry in &missing {
-            let script = self.without_seeds(entry).await;
-            later.push((entry.version, script.map_err(|e| against(entry, e))?));
+            let script = self.script_without_inserts(entry).await;
+            later.push((entry.version, script.map_err(|e| migration_error(entry, e))?));
         }
         let restored_to = rewound.at;
         let plan = RestorePlan {
@@ -125,8 +125,8 @@ impl Histories {
         let reinstated = self.databases.restore_snapshot(id, rewound, plan).await;
         let reinstated = reinstated.map_err(|failure| match failure.migration {
             Some(number) => {
-                let error = migrations::failed(&later[number].1, failure.error);
-                against(&missing[number], error)
+                let error = migrations::script_error(&later[number].1, failure.error);
+                migration_error(&missing[number], error)
             }
             None => failure.error.error.into(),
         })?;
@@ -134,14 +134,14 @@ impl Histories {
             // It is done, and the next look at the backend records it.
             tracing::error!(%error, backend = %id, "a restore is not recorded yet");
         }
-        Ok(Restored {
+        Ok(RestoreOutcome {
             restored_to,
             previous: reinstated.previous,
         })
     }
 
     /// Makes the ledger's entry for a restore. Its version is above all that any state of the file may have.
-    fn record_of(&self, ledger: &[LedgerEntry], rewound: &PastSnapshot) -> RestoreRecord {
+    fn new_restore_record(&self, ledger: &[LedgerEntry], rewound: &PastSnapshot) -> RestoreRecord {
         let recorded = ledger.iter().map(|entry| entry.version);
         let marked = rewound.live_markers.iter().chain(&rewound.markers);
         let version = recorded.chain(marked.map(|m| m.version)).max().unwrap_or(0) + 1;
@@ -160,7 +160,7 @@ impl Histories {
     }
 
     /// An entry of the ledger as it is applied once more: what it did to the schema, and not its rows.
-    async fn without_seeds(&self, entry: &LedgerEntry) -> Result<Script, BackendError> {
+    async fn script_without_inserts(&self, entry: &LedgerEntry) -> Result<Script, BackendError> {
         let mut statements = Vec::new();
         // No script of an owner's is a comment alone: that is an earlier restore's.
         if !is_comment(&entry.sql) {
@@ -205,7 +205,7 @@ impl Backends {
             .write(move |tx| {
                 fault::point("rewind.recording");
                 let project = store::project_of(tx, &id).map_err(control::Error::from)?;
-                let known = store::recorded(tx, &id, &entry.checksum);
+                let known = store::recorded_version(tx, &id, &entry.checksum);
                 let known = known.map_err(control::Error::from)?.is_some();
                 let Some(project) = project.filter(|_| !known) else {
                     return Ok(());
@@ -227,7 +227,7 @@ fn is_comment(sql: &str) -> bool {
     sql.starts_with("--") && !sql.contains('\n')
 }
 
-fn no_way_back(error: SnapshotError) -> BackendError {
+fn rewind_error(error: SnapshotError) -> BackendError {
     match error {
         SnapshotError::TooOld { oldest } => BackendError::NoMoment(oldest),
         SnapshotError::Future => BackendError::Invalid(
@@ -237,7 +237,7 @@ fn no_way_back(error: SnapshotError) -> BackendError {
     }
 }
 
-fn against(entry: &LedgerEntry, error: BackendError) -> BackendError {
+fn migration_error(entry: &LedgerEntry, error: BackendError) -> BackendError {
     BackendError::Migration {
         version: entry.version,
         error: Box::new(error),

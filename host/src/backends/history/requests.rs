@@ -9,15 +9,15 @@ use crate::http::problem::Problem;
 use svc_base::clock::Timestamp;
 
 /// Moments of an answer, unless it is said how many.
-const PAGE: u32 = 100;
+const DEFAULT_LIMIT: u32 = 100;
 /// The most moments of an answer.
-const MOST: u32 = 1000;
+const MAX_LIMIT: u32 = 1000;
 
 /// Which part of the history.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct WhichMoments {
+pub struct MomentsQuery {
     /// How many; 100 if absent.
     #[param(minimum = 1, maximum = 1000)]
     pub limit: Option<u32>,
@@ -35,15 +35,15 @@ pub struct RestoreBackend {
     pub at: String,
 }
 
-impl WhichMoments {
+impl MomentsQuery {
     /// The part that is asked for.
     ///
     /// # Errors
     /// `invalid_request`.
     pub fn checked(self) -> Result<MomentsPage, Problem> {
-        let limit = self.limit.unwrap_or(PAGE);
-        if !(1..=MOST).contains(&limit) {
-            return Err(invalid(format!("`limit` must be from 1 to {MOST}.")));
+        let limit = self.limit.unwrap_or(DEFAULT_LIMIT);
+        if !(1..=MAX_LIMIT).contains(&limit) {
+            return Err(invalid(format!("`limit` must be from 1 to {MAX_LIMIT}.")));
         }
         let before = self.before.map(|before| moment("before", &before));
         Ok(MomentsPage {

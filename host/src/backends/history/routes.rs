@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 
 use super::Histories;
-use super::requests::{RestoreBackend, WhichMoments};
+use super::requests::{RestoreBackend, MomentsQuery};
 use super::views::{HistoryView, RestoredView};
 use crate::access::{Editor, Viewer};
 use crate::backends::operations;
@@ -20,7 +20,7 @@ use crate::http::problem::Problem;
 #[utoipa::path(
     operation_id = "list_backend_history",
     get, path = "/api/v1/projects/{id}/backend/history", tag = "backend",
-    params(("id" = String, Path, description = "The project."), WhichMoments),
+    params(("id" = String, Path, description = "The project."), MomentsQuery),
     responses((status = 200, description = "The moments, newest first.", body = HistoryView)),
     extensions(("x-problems" = json!("owner forbidden not_found database_busy capacity_reached"))),
     security(("bearer" = []))
@@ -28,7 +28,7 @@ use crate::http::problem::Problem;
 pub async fn list(
     State(histories): State<Arc<Histories>>,
     at: BackendScope<Viewer>,
-    Query(query): Query<WhichMoments>,
+    Query(query): Query<MomentsQuery>,
 ) -> Result<Json<HistoryView>, Problem> {
     operations::history(histories, at, query).await.map(Json)
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::Restored;
+use super::RestoreOutcome;
 use svc_base::clock::Timestamp;
 use svc_database::HistoryMoments;
 
@@ -60,8 +60,8 @@ impl From<HistoryMoments> for HistoryView {
     }
 }
 
-impl From<Restored> for RestoredView {
-    fn from(restored: Restored) -> Self {
+impl From<RestoreOutcome> for RestoredView {
+    fn from(restored: RestoreOutcome) -> Self {
         Self {
             restored_to: restored.restored_to,
             previous: restored.previous,

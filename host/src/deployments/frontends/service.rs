@@ -229,7 +229,7 @@ impl Frontends {
                 {
                     projects::did(tx, &project, act, &project, now)?;
                 }
-                let Some(label) = projects::begin_end(tx, &project, now)? else {
+                let Some(label) = projects::begin_deletion(tx, &project, now)? else {
                     return Ok(());
                 };
                 for slug in store::mark_deleting(tx, &project)? {

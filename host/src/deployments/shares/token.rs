@@ -20,7 +20,7 @@ impl DeleteToken {
     /// # Errors
     /// When there is no randomness.
     pub fn new(random: &Random) -> Result<Self, NoRandomness> {
-        Ok(Self(format!("svcd_{}", credential::secret(random)?)))
+        Ok(Self(format!("svcd_{}", credential::random_secret(random)?)))
     }
 
     /// Returns the digest, which is all that is stored of the token.

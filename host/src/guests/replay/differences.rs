@@ -7,7 +7,7 @@ use bytes::Bytes;
 use cap_std::fs::Dir;
 use serde_json::json;
 
-use crate::backends::kept_sql::KeptSql;
+use crate::backends::stored_sql::StoredSql;
 use crate::deployments::operators::StoredPage;
 use svc_base::disk;
 use svc_base::ids::BackendId;
@@ -88,7 +88,7 @@ impl Differences {
     pub(super) fn verdict(
         &mut self,
         backend: BackendId,
-        piece: &KeptSql,
+        piece: &StoredSql,
         old: &Result<Vec<Statement>, String>,
         new: &Result<Vec<Statement>, String>,
     ) -> io::Result<()> {

@@ -13,7 +13,7 @@ use futures_util::{StreamExt as _, stream};
 use serde::Serialize;
 
 use super::check::Watch;
-use crate::backends::kept_sql;
+use crate::backends::stored_sql;
 use crate::content::{Content, Hold, OnceFiles};
 use crate::control::Control;
 use crate::deployments::operators::{self, StoredPage};
@@ -248,11 +248,11 @@ impl Replay {
         differences: &mut Differences,
         watch: Watch<'_>,
     ) -> anyhow::Result<()> {
-        let backends = kept_sql::backends(&self.control).await?;
+        let backends = stored_sql::backends(&self.control).await?;
         let all = backends.len() as u64;
         for (done, id) in (0..).zip(backends) {
             watch(done, all);
-            let stored = kept_sql::of(&self.control, id).await?;
+            let stored = stored_sql::of_backend(&self.control, id).await?;
             let mut answers = stream::iter(stored)
                 .map(async |piece| {
                     let old = judged(&self.guests[0], &piece).await?;
@@ -287,7 +287,7 @@ async fn rendered(guest: &Sandbox, source: Source) -> anyhow::Result<PageAnswer>
     }
 }
 
-async fn judged(guest: &Sandbox, piece: &kept_sql::KeptSql) -> anyhow::Result<VerdictAnswer> {
+async fn judged(guest: &Sandbox, piece: &stored_sql::StoredSql) -> anyhow::Result<VerdictAnswer> {
     match guest.check_sql(piece.sql.as_str(), piece.purpose).await {
         Ok(statements) => Ok(Ok(statements)),
         Err(failure @ (GateFailure::Busy | GateFailure::Preparing)) => bail!("{failure}"),

@@ -10,7 +10,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::value::RawValue;
 
-use super::{AppTools, listing};
+use super::{AppToolState, listing};
 use crate::backends::calls::requests::CallParams;
 use crate::http::problem::Problem;
 use crate::mcp::tools_only::tools_only;
@@ -19,14 +19,14 @@ use svc_base::ids::BackendId;
 use svc_base::names::is_action_name;
 
 /// Results of at most as many bytes are read at once, on the request's own thread.
-const SMALL: usize = 131_072;
+const MAX_INLINE_BYTES: usize = 131_072;
 /// The name of all calls in the metrics: an owner's names are no labels.
-const APP: &str = "app";
+const METRICS_NAME: &str = "app";
 
 /// The handler of one request to an app.
 #[derive(Clone, Debug)]
 pub(super) struct Handler {
-    pub(super) services: AppTools,
+    pub(super) services: AppToolState,
     pub(super) slug: Arc<str>,
     pub(super) backend: BackendId,
     /// Instructions for an agent that comes; empty in requests that do not ask.
@@ -37,10 +37,10 @@ pub(super) struct Handler {
 }
 
 impl Handler {
-    async fn has(&self, name: &str) -> Result<bool, Problem> {
+    async fn has_tool(&self, name: &str) -> Result<bool, Problem> {
         let definitions = &self.services.calls.definitions;
-        let action = definitions.open_action(self.backend, name).await?;
-        Ok(action.is_some_and(|action| listing::tool(&action).is_some()))
+        let action = definitions.public_action(self.backend, name).await?;
+        Ok(action.is_some_and(|action| listing::to_tool(&action).is_some()))
     }
 
     async fn run(&self, name: &str) -> Result<CallToolResult, Problem> {
@@ -49,12 +49,12 @@ impl Handler {
             given.map_or_else(|| Ok(CallParams::default()), arguments::parse)?;
         let actions = &self.services.calls.actions;
         let json = actions.op(self.backend, name, given.into(), None).await?;
-        let small = json.len() <= SMALL;
+        let small = json.len() <= MAX_INLINE_BYTES;
         let read = move || serde_json::from_slice(&json).map(results::success);
         let read = if small {
             read()
         } else {
-            let turn = self.services.large.acquire().await;
+            let turn = self.services.large_results.acquire().await;
             let _turn = turn.map_err(|error| Problem::internal(&error))?;
             let read = tokio::task::spawn_blocking(read).await;
             read.map_err(|error| Problem::internal(&error))?
@@ -63,7 +63,7 @@ impl Handler {
     }
 
     /// Turns a failure of ours into the library's error for a client.
-    fn failed(&self, problem: &Problem) -> ErrorData {
+    fn to_error_data(&self, problem: &Problem) -> ErrorData {
         problem.log(&self.request_id);
         let message = format!("The tools cannot be read now: {}", problem.detail);
         ErrorData::internal_error(message, None)
@@ -93,11 +93,11 @@ impl ServerHandler for Handler {
         }
         let definitions = &self.services.calls.definitions;
         match definitions
-            .open_actions(self.backend, after.as_deref())
+            .public_actions(self.backend, after.as_deref())
             .await
         {
             Ok(actions) => Ok(listing::page(&actions)),
-            Err(error) => Err(self.failed(&error.into())),
+            Err(error) => Err(self.to_error_data(&error.into())),
         }
     }
 
@@ -106,8 +106,8 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let is_tool = self.has(&request.name).await;
-        if !is_tool.map_err(|problem| self.failed(&problem))? {
+        let is_tool = self.has_tool(&request.name).await;
+        if !is_tool.map_err(|problem| self.to_error_data(&problem))? {
             let message = "This app has no such tool: `tools/list` names those that it has.";
             return Err(ErrorData::invalid_params(message, None));
         }
@@ -118,7 +118,7 @@ impl ServerHandler for Handler {
         let code = done
             .as_ref()
             .map_or_else(|problem| problem.code.as_str(), |_| "ok");
-        services.metrics.count_tool(APP, "call", code, took);
+        services.metrics.count_tool(METRICS_NAME, "call", code, took);
         Ok(match done {
             Ok(result) => result,
             Err(problem) => {

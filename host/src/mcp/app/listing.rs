@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rmcp::model::{ListToolsResult, Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
-use super::words::plain;
+use super::sanitize::strip_invisible;
 use crate::backends::model::{Action, params, writes};
 
 /// The most bytes of a page: its tools and what stands around them. A page has one tool at least.
@@ -14,7 +14,7 @@ const PAGE_BYTES: usize = 65_536;
 const TOOL_BYTES: usize = 16_384;
 
 /// An action as a tool; `None` if it takes more to describe than a tool may.
-pub(super) fn tool(action: &Action) -> Option<Tool> {
+pub(super) fn to_tool(action: &Action) -> Option<Tool> {
     let row = &action.row;
     let binds: Vec<&String> = params(&row.verdict).collect();
     let scalar = || json!({ "type": ["string", "number", "boolean", "null"] });
@@ -35,8 +35,8 @@ pub(super) fn tool(action: &Action) -> Option<Tool> {
             .idempotent(!writes)
             .open_world(false),
     );
-    tool.description = row.note.as_deref().map(|note| plain(note).into());
-    (bytes(&tool) <= TOOL_BYTES).then_some(tool)
+    tool.description = row.note.as_deref().map(|note| strip_invisible(note).into());
+    (encoded_len(&tool) <= TOOL_BYTES).then_some(tool)
 }
 
 /// As many tools as fit on a page, of the actions in their order; the cursor of the next page is the name of the last.
@@ -44,8 +44,8 @@ pub(super) fn page(actions: &[Arc<Action>]) -> ListToolsResult {
     let mut left = PAGE_BYTES;
     let mut tools: Vec<Tool> = Vec::new();
     let mut more = false;
-    for tool in actions.iter().filter_map(|action| tool(action)) {
-        let takes = bytes(&tool) + 1;
+    for tool in actions.iter().filter_map(|action| to_tool(action)) {
+        let takes = encoded_len(&tool) + 1;
         if takes > left && !tools.is_empty() {
             more = true;
             break;
@@ -62,6 +62,6 @@ pub(super) fn page(actions: &[Arc<Action>]) -> ListToolsResult {
 }
 
 /// How long a tool is on the wire. Plain data always has a JSON form.
-fn bytes(tool: &Tool) -> usize {
+fn encoded_len(tool: &Tool) -> usize {
     serde_json::to_vec(tool).map_or(usize::MAX, |json| json.len())
 }

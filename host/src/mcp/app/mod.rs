@@ -6,40 +6,40 @@
 mod handler;
 mod listing;
 pub mod routes;
-mod words;
+mod sanitize;
 
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use crate::backends::calls::routes::Calls;
+use crate::backends::calls::routes::CallState;
 use crate::telemetry::Metrics;
 use svc_base::clock::Clock;
 
 /// Services that an app's tools need.
 #[derive(Clone, Debug)]
-pub struct AppTools {
+pub struct AppToolState {
     /// State that calls of visitors need: a call of a tool is one.
-    pub calls: Calls,
+    pub calls: CallState,
     /// Metrics for operators.
     pub metrics: Arc<Metrics>,
     /// The time.
     pub clock: Clock,
     /// Large results that are being cut: as values they take many times their bytes, and anybody may ask for one.
-    large: Arc<Semaphore>,
+    large_results: Arc<Semaphore>,
 }
 
 /// Large results that are cut at once.
-const AT_ONCE: usize = 2;
+const MAX_LARGE_RESULTS: usize = 2;
 
-impl AppTools {
+impl AppToolState {
     /// Of these services.
-    pub fn new(calls: Calls, metrics: Arc<Metrics>, clock: Clock) -> Self {
+    pub fn new(calls: CallState, metrics: Arc<Metrics>, clock: Clock) -> Self {
         Self {
             calls,
             metrics,
             clock,
-            large: Arc::new(Semaphore::new(AT_ONCE)),
+            large_results: Arc::new(Semaphore::new(MAX_LARGE_RESULTS)),
         }
     }
 }

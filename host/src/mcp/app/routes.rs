@@ -5,10 +5,10 @@ use std::sync::Arc;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 
-use super::AppTools;
+use super::AppToolState;
 use super::handler::Handler;
-use super::words::quoted;
-use crate::backends::calls::routes::bound;
+use super::sanitize::quote_title;
+use crate::backends::calls::routes::bound_backend;
 use crate::backends::calls::tokens::Tokens;
 use crate::deployments::serving::LookupError;
 use crate::deployments::serving::pages::{Page, PageKind};
@@ -20,7 +20,7 @@ use crate::mcp::{framing, transport};
 /// Instructions for a model that has never seen the app.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
 /// The methods whose answers have the instructions, one in each era.
-const INTRODUCTIONS: [&str; 2] = ["initialize", "server/discover"];
+const METHODS_WITH_INSTRUCTIONS: [&str; 2] = ["initialize", "server/discover"];
 
 /// Call an app's tool
 ///
@@ -44,7 +44,7 @@ const INTRODUCTIONS: [&str; 2] = ["initialize", "server/discover"];
     extensions(("x-problems" = json!("invalid_request not_found disabled timeout payload_too_large unsupported_media_type rate_limited capacity_reached")))
 )]
 pub async fn serve(
-    State(services): State<AppTools>,
+    State(services): State<AppToolState>,
     context: Context,
     Path(slug): Path<String>,
     request: Request,
@@ -62,7 +62,7 @@ pub async fn serve(
 }
 
 async fn answer(
-    services: AppTools,
+    services: AppToolState,
     context: &Context,
     slug: &str,
     page: Result<Arc<Page>, LookupError>,
@@ -71,17 +71,17 @@ async fn answer(
     let most = services.calls.config.limits.op_body_bytes;
     let body = UnreadBody::of(request, most)?;
     let page = page?;
-    let backend = bound(&page)?;
-    if !services.calls.backends.is_for_agents(backend).await? {
-        return Err(closed());
+    let backend = bound_backend(&page)?;
+    if !services.calls.backends.allows_agents(backend).await? {
+        return Err(agents_disabled());
     }
     let (parts, body) = body.raw().await?;
-    let mut message = match framing::look(body) {
+    let mut message = match framing::parse_message(body) {
         Ok(message) => message,
         Err(refused) => return Ok(refused.into_response()),
     };
     let asked = message.method.as_deref().unwrap_or_default();
-    let instructions = if INTRODUCTIONS.contains(&asked) {
+    let instructions = if METHODS_WITH_INSTRUCTIONS.contains(&asked) {
         instructions(&services, slug, &page).await?
     } else {
         String::new()
@@ -94,12 +94,12 @@ async fn answer(
         request_id: Arc::clone(&context.request_id),
         arguments: message.arguments.take().map(Arc::from),
     };
-    let response = transport::ask(handler, parts, &message, most).await;
-    transport::answered(response, &message).await
+    let response = transport::handle(handler, parts, &message, most).await;
+    transport::convert_response(response, &message).await
 }
 
 /// Writes the instructions for an agent: the service's own words, with the title of the page as a quotation.
-async fn instructions(services: &AppTools, slug: &str, page: &Page) -> Result<String, Problem> {
+async fn instructions(services: &AppToolState, slug: &str, page: &Page) -> Result<String, Problem> {
     let calls = &services.calls;
     let PageKind::Frontend { host_label } = &page.kind else {
         return Err(Problem::not_found());
@@ -110,11 +110,11 @@ async fn instructions(services: &AppTools, slug: &str, page: &Page) -> Result<St
     let text = calls.config.limits.said(INSTRUCTIONS);
     Ok(text
         .replace("{{url}}", &url)
-        .replace("{{title}}", &quoted(&title)))
+        .replace("{{title}}", &quote_title(&title)))
 }
 
 /// The 404 of a page whose owner has not opened its actions to agents.
-fn closed() -> Problem {
+fn agents_disabled() -> Problem {
     Problem::new(
         Code::NotFound,
         "This page has no tools for agents: its owner has not switched them on (`agents` of its backend). Visitors' pages call its actions at /api/op.",

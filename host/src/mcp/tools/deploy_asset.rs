@@ -3,13 +3,13 @@
 use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
-use super::{Harm, answer, describe, string};
+use super::{DataRisk, to_json, describe, string_argument};
 use crate::control::answers::Keep;
 use crate::deployments::publication::Publisher;
 use crate::deployments::shares::requests::DeployRequest;
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
-use crate::mcp::Tools;
+use crate::mcp::ToolState;
 use crate::mcp::arguments::Arguments;
 use svc_sandbox::ContentType;
 
@@ -20,25 +20,25 @@ It cannot be changed, and its scripts have no cookies, storage or svc.db: for a 
 
 pub(super) fn description() -> Description {
     let arguments = json!({
-        "content": string("The page's whole source; never put a credential into it."),
+        "content": string_argument("The page's whole source; never put a credential into it."),
         "type": { "type": "string", "enum": ContentType::NAMES, "default": "html", "description": "Of content." },
-        "slug": string("Wanted last part of the URL: 1 to 63 of a-z, 0-9 and -; suffixed if taken, random if absent."),
-        "title": string("Up to 200 characters."),
+        "slug": string_argument("Wanted last part of the URL: 1 to 63 of a-z, 0-9 and -; suffixed if taken, random if absent."),
+        "title": string_argument("Up to 200 characters."),
         "expires_in": { "type": "integer", "description": "Seconds to live; {{quick_share_seconds}} if absent, and at most." },
         "one_time": { "type": "boolean", "description": "true: its first reader is its last." },
-        "password": string("What readers must enter."),
+        "password": string_argument("What readers must enter."),
     });
     describe(
         "deploy_asset",
         ABOUT,
-        Harm::Cannot,
+        DataRisk::AdditiveOnly,
         &arguments,
         &["content"],
     )
 }
 
 pub(super) async fn call(
-    services: Tools,
+    services: ToolState,
     publisher: Publisher,
     mut arguments: Arguments,
 ) -> Result<Value, Problem> {
@@ -48,12 +48,12 @@ pub(super) async fn call(
         ));
     }
     if arguments.has("slug") {
-        let slug = arguments.text("slug")?;
-        arguments.give("name", &slug)?;
+        let slug = arguments.required_text("slug")?;
+        arguments.set("name", &slug)?;
     }
     let share = arguments
-        .rest::<DeployRequest>()?
+        .parse_rest::<DeployRequest>()?
         .checked_as("slug", &services.config.limits)?;
     let publishing = services.shares.publish(share, publisher, Keep::nothing());
-    answer(publishing.await?)
+    to_json(publishing.await?)
 }

@@ -8,39 +8,39 @@ use crate::http::problem::Problem;
 use svc_base::counted;
 
 /// How many lines are shown before and after what was looked for.
-const AROUND: usize = 2;
+const CONTEXT_LINES: usize = 2;
 /// How many characters are shown at most before and after it: lines may be long.
-const CHARACTERS: usize = 200;
+const MAX_CONTEXT_CHARS: usize = 200;
 /// How many characters are shown at most of it, and of a line.
-const LONGEST: usize = 400;
+const MAX_MATCH_CHARS: usize = 400;
 /// How many places are shown.
-const PLACES: usize = 5;
+const MAX_EXCERPTS: usize = 5;
 
 /// Text or line to look for.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
-pub(super) enum Find {
+pub(super) enum SourceSearch {
     /// A line, by its number from 1.
     Line(usize),
     /// A text, exactly as it is in the source.
     Text(String),
 }
 
-impl Find {
+impl SourceSearch {
     /// The places of a source: `lines`, `occurrences` and `found`, with a `note` where that is not all or nothing.
     ///
     /// # Errors
     /// `invalid_request` for an empty text or a line that is not there.
-    pub(super) fn in_source(&self, source: &str) -> Result<Value, Problem> {
+    pub(super) fn run(&self, source: &str) -> Result<Value, Problem> {
         let lines = source.lines().count();
         match self {
             Self::Line(number) => {
-                let Some((start, end)) = line(source, *number) else {
+                let Some((start, end)) = line_range(source, *number) else {
                     return Err(invalid(format!(
                         "`find` is line {number}, and the source has lines 1 to {lines}."
                     )));
                 };
-                let found = [place(source, *number, start, end).0];
+                let found = [excerpt(source, *number, start, end).0];
                 Ok(json!({ "lines": lines, "found": found }))
             }
             Self::Text(text) if text.is_empty() => Err(invalid(
@@ -57,16 +57,16 @@ fn occurrences(source: &str, text: &str, lines: usize) -> Value {
     let (mut shown, mut at, mut number) = (0, 0, 1);
     for (start, _) in source.match_indices(text) {
         occurrences += 1;
-        number += breaks(source, at, start);
+        number += count_line_breaks(source, at, start);
         at = start;
         if start < shown {
             continue;
         }
-        if found.len() == PLACES {
+        if found.len() == MAX_EXCERPTS {
             unseen += 1;
             continue;
         }
-        let (place, end) = place(source, number, start, start + text.len());
+        let (place, end) = excerpt(source, number, start, start + text.len());
         found.push(place);
         shown = end;
     }
@@ -84,7 +84,7 @@ fn occurrences(source: &str, text: &str, lines: usize) -> Value {
 }
 
 /// The bytes of a line, without its end.
-fn line(source: &str, number: usize) -> Option<(usize, usize)> {
+fn line_range(source: &str, number: usize) -> Option<(usize, usize)> {
     let mut start = 0;
     for _ in 1..number {
         start += source.get(start..)?.find('\n')? + 1;
@@ -97,11 +97,11 @@ fn line(source: &str, number: usize) -> Option<(usize, usize)> {
 }
 
 /// Takes the text around some bytes, verbatim, and says where it ends.
-fn place(source: &str, number: usize, start: usize, end: usize) -> (Value, usize) {
-    let end = after(source, start, LONGEST).min(end);
-    let from = first_line(source, start).max(before(source, start, CHARACTERS));
-    let to = last_line(source, end).min(after(source, end, CHARACTERS));
-    let first = number - breaks(source, from, start);
+fn excerpt(source: &str, number: usize, start: usize, end: usize) -> (Value, usize) {
+    let end = offset_after(source, start, MAX_MATCH_CHARS).min(end);
+    let from = excerpt_start(source, start).max(offset_before(source, start, MAX_CONTEXT_CHARS));
+    let to = excerpt_end(source, end).min(offset_after(source, end, MAX_CONTEXT_CHARS));
+    let first = number - count_line_breaks(source, from, start);
     let content = source.get(from..to).unwrap_or_default();
     let offset = source.get(..from).unwrap_or_default().chars().count();
     let place = json!({ "line": number, "from_line": first, "offset": offset, "content": content });
@@ -109,36 +109,36 @@ fn place(source: &str, number: usize, start: usize, end: usize) -> (Value, usize
 }
 
 /// How many lines end between two places.
-fn breaks(source: &str, from: usize, to: usize) -> usize {
+fn count_line_breaks(source: &str, from: usize, to: usize) -> usize {
     let between = source.as_bytes().get(from..to).unwrap_or_default();
     between.iter().filter(|byte| **byte == b'\n').count()
 }
 
 /// Where the first line begins that is shown of those around a place.
-fn first_line(source: &str, at: usize) -> usize {
+fn excerpt_start(source: &str, at: usize) -> usize {
     let earlier = source.get(..at).unwrap_or_default();
     let starts = earlier.rmatch_indices('\n').map(|(at, _)| at + 1);
-    starts.chain([0]).nth(AROUND).unwrap_or(0)
+    starts.chain([0]).nth(CONTEXT_LINES).unwrap_or(0)
 }
 
 /// Where the last line ends that is shown of those around a place.
-fn last_line(source: &str, at: usize) -> usize {
+fn excerpt_end(source: &str, at: usize) -> usize {
     let later = source.get(at..).unwrap_or_default();
     let ends = later.match_indices('\n').map(|(end, _)| at + end);
     ends.chain([source.len()])
-        .nth(AROUND)
+        .nth(CONTEXT_LINES)
         .unwrap_or(source.len())
 }
 
 /// The place that is some characters before another.
-fn before(source: &str, at: usize, characters: usize) -> usize {
+fn offset_before(source: &str, at: usize, characters: usize) -> usize {
     let earlier = source.get(..at).unwrap_or_default();
     let place = earlier.char_indices().rev().take(characters).last();
     place.map_or(at, |(place, _)| place)
 }
 
 /// The place that is some characters after another.
-fn after(source: &str, at: usize, characters: usize) -> usize {
+fn offset_after(source: &str, at: usize, characters: usize) -> usize {
     let later = source.get(at..).unwrap_or_default();
     let place = later.char_indices().nth(characters);
     place.map_or(source.len(), |(place, _)| at + place)
@@ -148,12 +148,12 @@ fn after(source: &str, at: usize, characters: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn found(source: &str, find: &Find) -> Value {
-        find.in_source(source).unwrap()
+    fn found(source: &str, find: &SourceSearch) -> Value {
+        find.run(source).unwrap()
     }
 
-    fn text(text: &str) -> Find {
-        Find::Text(text.to_owned())
+    fn text(text: &str) -> SourceSearch {
+        SourceSearch::Text(text.to_owned())
     }
 
     #[test]
@@ -167,10 +167,10 @@ mod tests {
         let place = json!({ "line": 4, "from_line": 2, "offset": 4, "content": "two\nthree\nfour ä\nfive\nsix" });
         assert_eq!(document["found"], json!([place]));
         assert_eq!(document["note"], Value::Null);
-        assert_eq!(found(source, &Find::Line(4))["found"], json!([place]));
+        assert_eq!(found(source, &SourceSearch::Line(4))["found"], json!([place]));
         for (line, content) in [(1, "one\ntwo\nthree"), (7, "five\nsix\nseven")] {
             assert_eq!(
-                found(source, &Find::Line(line))["found"][0]["content"],
+                found(source, &SourceSearch::Line(line))["found"][0]["content"],
                 content
             );
         }
@@ -184,11 +184,11 @@ mod tests {
             (&json!(0), &json!([]))
         );
         assert!(nothing["note"].as_str().unwrap().contains("does not have"));
-        for find in [text(""), Find::Line(0), Find::Line(3)] {
-            assert!(find.in_source("one\r\ntwo\n").is_err(), "{find:?}");
+        for find in [text(""), SourceSearch::Line(0), SourceSearch::Line(3)] {
+            assert!(find.run("one\r\ntwo\n").is_err(), "{find:?}");
         }
         assert_eq!(
-            found("one\r\ntwo\n", &Find::Line(2))["found"][0]["content"],
+            found("one\r\ntwo\n", &SourceSearch::Line(2))["found"][0]["content"],
             "one\r\ntwo\n"
         );
     }
@@ -197,24 +197,24 @@ mod tests {
     fn long_lines_and_long_texts_are_cut() {
         let source = format!("{}needle{}", "ä".repeat(100_000), "ö".repeat(100_000));
         let place = &found(&source, &text("needle"))["found"][0];
-        let expected = format!("{}needle{}", "ä".repeat(CHARACTERS), "ö".repeat(CHARACTERS));
+        let expected = format!("{}needle{}", "ä".repeat(MAX_CONTEXT_CHARS), "ö".repeat(MAX_CONTEXT_CHARS));
         assert_eq!(place["content"], expected);
-        assert_eq!(place["offset"], 100_000 - CHARACTERS);
+        assert_eq!(place["offset"], 100_000 - MAX_CONTEXT_CHARS);
         let longest = found(&source, &text(&source));
         let shown = longest["found"][0]["content"]
             .as_str()
             .unwrap()
             .chars()
             .count();
-        assert_eq!(shown, LONGEST + CHARACTERS);
-        let line = found(&source, &Find::Line(1));
+        assert_eq!(shown, MAX_MATCH_CHARS + MAX_CONTEXT_CHARS);
+        let line = found(&source, &SourceSearch::Line(1));
         assert_eq!(
             line["found"][0]["content"]
                 .as_str()
                 .unwrap()
                 .chars()
                 .count(),
-            LONGEST + CHARACTERS
+            MAX_MATCH_CHARS + MAX_CONTEXT_CHARS
         );
     }
 
@@ -223,7 +223,7 @@ mod tests {
         let far = "x\n\n\n\n\n\n".repeat(8);
         let document = found(&far, &text("x"));
         assert_eq!(document["occurrences"], 8);
-        assert_eq!(document["found"].as_array().unwrap().len(), PLACES);
+        assert_eq!(document["found"].as_array().unwrap().len(), MAX_EXCERPTS);
         assert!(document["note"].as_str().unwrap().starts_with("3 more"));
         assert_eq!(document["found"][4]["line"], 25);
         // What is seen beside another is not shown again.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
-use super::{Harm, Session, answer, describe, string};
+use super::{DataRisk, ToolSession, to_json, describe, string_argument};
 use crate::control::answers::Keep;
 use crate::http::problem::Problem;
-use crate::mcp::arguments::{Action as _, Arguments, actions};
+use crate::mcp::arguments::{ToolAction as _, Arguments, actions};
 use crate::payments::operations;
 
 actions!(Action {
@@ -27,22 +27,22 @@ Actions can read them in the table svc_payments.";
 pub(super) fn description() -> Description {
     let arguments = json!({
         "action": { "type": "string", "enum": Action::names() },
-        "project_id": string("The project."),
-        "product_name": string("add_price (required): prices with one name share a product."),
-        "description": string("add_price: what the product is."),
-        "label": string("add_price (required): such as PDF or Monthly."),
+        "project_id": string_argument("The project."),
+        "product_name": string_argument("add_price (required): prices with one name share a product."),
+        "description": string_argument("add_price: what the product is."),
+        "label": string_argument("add_price (required): such as PDF or Monthly."),
         "amount": { "type": "integer", "description": "add_price (required): in minor units, such as cents." },
-        "currency": string("add_price (required): ISO 4217, such as eur."),
+        "currency": string_argument("add_price (required): ISO 4217, such as eur."),
         "recurring": { "type": "boolean", "description": "add_price: true bills every month." },
-        "price_id": string("deactivate_price (required)."),
+        "price_id": string_argument("deactivate_price (required)."),
         "limit": { "type": "integer", "maximum": 1000, "description": "sessions: 100 if absent." },
     });
     let required = ["action", "project_id"];
-    describe("manage_payments", ABOUT, Harm::Can, &arguments, &required)
+    describe("manage_payments", ABOUT, DataRisk::Destructive, &arguments, &required)
 }
 
 pub(super) async fn call(
-    session: Session,
+    session: ToolSession,
     wanted: Action,
     mut arguments: Arguments,
 ) -> Result<Value, Problem> {
@@ -50,23 +50,23 @@ pub(super) async fn call(
     match wanted {
         Action::AddPrice => {
             let at = session.project(&mut arguments).await?;
-            let input = arguments.rest()?;
-            answer(operations::add_price(payments, at, input, Keep::nothing()).await?)
+            let input = arguments.parse_rest()?;
+            to_json(operations::add_price(payments, at, input, Keep::nothing()).await?)
         }
         Action::Catalog => {
             let at = session.project(&mut arguments).await?;
-            arguments.none()?;
-            answer(operations::catalog(payments, at).await?)
+            arguments.expect_none_left()?;
+            to_json(operations::catalog(payments, at).await?)
         }
         Action::DeactivatePrice => {
             let at = session.project(&mut arguments).await?;
-            let price = arguments.text("price_id")?;
-            arguments.none()?;
-            answer(operations::deactivate_price(payments, at, price).await?)
+            let price = arguments.required_text("price_id")?;
+            arguments.expect_none_left()?;
+            to_json(operations::deactivate_price(payments, at, price).await?)
         }
         Action::Sessions => {
             let at = session.project(&mut arguments).await?;
-            answer(operations::sessions(payments, at, arguments.rest()?).await?)
+            to_json(operations::sessions(payments, at, arguments.parse_rest()?).await?)
         }
     }
 }

@@ -3,12 +3,12 @@
 use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
-use super::{Harm, Session, answer, deleted, describe, string};
+use super::{DataRisk, ToolSession, to_json, deletion_result, describe, string_argument};
 use crate::access::Asking;
 use crate::control::answers::Keep;
 use crate::envelope;
 use crate::http::problem::Problem;
-use crate::mcp::arguments::{Action as _, Arguments, actions};
+use crate::mcp::arguments::{ToolAction as _, Arguments, actions};
 use crate::projects::operations;
 use crate::visitors;
 
@@ -33,23 +33,23 @@ forget_visitor: erases what is known of one and ends their sessions.";
 pub(super) fn description() -> Description {
     let arguments = json!({
         "action": { "type": "string", "enum": Action::names() },
-        "project_id": string("All but create and list (required)."),
-        "user_id": string("forget_visitor (required): usr_…"),
+        "project_id": string_argument("All but create and list (required)."),
+        "user_id": string_argument("forget_visitor (required): usr_…"),
         "limit": { "type": "integer", "maximum": 200, "description": "visitors: 50 if absent." },
-        "cursor": string("visitors: next_cursor of the page before."),
-        "name": string("create (required), update: up to 100 characters; at creation part of the host name."),
-        "description": string("create, update: what it is about; empty clears it."),
+        "cursor": string_argument("visitors: next_cursor of the page before."),
+        "name": string_argument("create (required), update: up to 100 characters; at creation part of the host name."),
+        "description": string_argument("create, update: what it is about; empty clears it."),
         "ttl_seconds": { "type": "integer", "description": "create: seconds to live, never changed later; for good if absent." },
         "permanent": { "type": "boolean", "description": "create: true: for good, the default." },
         "allowed_providers": { "type": ["array", "null"], "items": { "type": "string" }, "description": "update: sign-in providers that its pages may offer; [] or null allows all." },
-        "home": string("update: slug of the frontend that the project's url leads to; empty: the oldest."),
-        "workspace": string("create, list: id or slug, if you are in several."),
+        "home": string_argument("update: slug of the frontend that the project's url leads to; empty: the oldest."),
+        "workspace": string_argument("create, list: id or slug, if you are in several."),
     });
-    describe("manage_project", ABOUT, Harm::Can, &arguments, &["action"])
+    describe("manage_project", ABOUT, DataRisk::Destructive, &arguments, &["action"])
 }
 
 pub(super) async fn call(
-    session: Session,
+    session: ToolSession,
     wanted: Action,
     mut arguments: Arguments,
 ) -> Result<Value, Problem> {
@@ -60,48 +60,48 @@ pub(super) async fn call(
     match wanted {
         Action::Create => {
             let by = Asking::of(projects.workspaces(), session.caller).await?;
-            let input = arguments.rest()?;
-            answer(operations::create(projects, by, input, Keep::nothing()).await?)
+            let input = arguments.parse_rest()?;
+            to_json(operations::create(projects, by, input, Keep::nothing()).await?)
         }
         Action::List => {
             let by = Asking::of(projects.workspaces(), session.caller).await?;
-            let input = arguments.rest()?;
-            answer(operations::list(projects, by, input).await?)
+            let input = arguments.parse_rest()?;
+            to_json(operations::list(projects, by, input).await?)
         }
         Action::Get => {
             let at = session.project(&mut arguments).await?;
-            arguments.none()?;
-            answer(envelope::operations::get(envelope, at).await?)
+            arguments.expect_none_left()?;
+            to_json(envelope::operations::get(envelope, at).await?)
         }
         Action::Update => {
             let at = session.project(&mut arguments).await?;
             // Where REST leaves the list alone, a tool's explicit null clears it.
             if arguments.has_null("allowed_providers") {
-                arguments.give("allowed_providers", &[(); 0])?;
+                arguments.set("allowed_providers", &[(); 0])?;
             }
-            answer(operations::update(projects, at, arguments.rest()?).await?)
+            to_json(operations::update(projects, at, arguments.parse_rest()?).await?)
         }
         Action::Delete => {
-            let id = arguments.text("project_id")?;
-            let at = projects.to_delete(&session.caller, &id).await?;
+            let id = arguments.required_text("project_id")?;
+            let at = projects.scoped_for_deletion(&session.caller, &id).await?;
             if at.is_some() {
-                arguments.none()?;
+                arguments.expect_none_left()?;
             }
-            deleted(envelope::operations::delete(envelope, at).await)
+            deletion_result(envelope::operations::delete(envelope, at).await)
         }
         Action::Visitors => {
             let at = session.project(&mut arguments).await?;
             let visitors = session.services.visitors.clone();
-            answer(visitors::operations::list(visitors, at, arguments.rest()?).await?)
+            to_json(visitors::operations::list(visitors, at, arguments.parse_rest()?).await?)
         }
         Action::ForgetVisitor => {
             let at = session.project(&mut arguments).await?;
             let (visitors, user_id) = (
                 session.services.visitors.clone(),
-                arguments.text("user_id")?,
+                arguments.required_text("user_id")?,
             );
-            arguments.none()?;
-            deleted(visitors::operations::forget(visitors, at, user_id).await)
+            arguments.expect_none_left()?;
+            deletion_result(visitors::operations::forget(visitors, at, user_id).await)
         }
     }
 }

@@ -3,14 +3,14 @@
 use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
-use super::{Harm, Session, answer, deleted, describe, string};
+use super::{DataRisk, ToolSession, to_json, deletion_result, describe, string_argument};
 use crate::access::{Asking, Floor};
 use crate::accounts::operations;
 use crate::accounts::requests::ListWorkspaces;
 use crate::accounts::scope::{UserScope, WorkspaceScope};
 use crate::control::answers::Keep;
 use crate::http::problem::Problem;
-use crate::mcp::arguments::{Action as _, Arguments, actions};
+use crate::mcp::arguments::{ToolAction as _, Arguments, actions};
 
 actions!(Action {
     List "list",
@@ -33,24 +33,24 @@ delete: for good, with all projects; ask the user first.";
 pub(super) fn description() -> Description {
     let arguments = json!({
         "action": { "type": "string", "enum": Action::names() },
-        "workspace": string("All but list and create (required): id or slug."),
-        "display_name": string("create (required), update: for people."),
-        "slug": string("create: for addresses; made of display_name if absent."),
+        "workspace": string_argument("All but list and create (required): id or slug."),
+        "display_name": string_argument("create (required), update: for people."),
+        "slug": string_argument("create: for addresses; made of display_name if absent."),
         "plan": { "type": "string", "enum": ["free", "pro"], "description": "update: only free can be set; pro is bought." },
-        "user_id": string("add_member, set_role, remove_member (required): usr_…, shown by GET /api/v1/me."),
+        "user_id": string_argument("add_member, set_role, remove_member (required): usr_…, shown by GET /api/v1/me."),
         "role": { "type": "string", "enum": ["owner", "admin", "editor", "viewer"], "description": "add_member, set_role (required)." },
     });
     describe(
         "manage_workspace",
         ABOUT,
-        Harm::Can,
+        DataRisk::Destructive,
         &arguments,
         &["action"],
     )
 }
 
 pub(super) async fn call(
-    session: Session,
+    session: ToolSession,
     wanted: Action,
     mut arguments: Arguments,
 ) -> Result<Value, Problem> {
@@ -58,59 +58,59 @@ pub(super) async fn call(
     let given = &mut arguments;
     match wanted {
         Action::List => {
-            let ListWorkspaces {} = arguments.rest()?;
+            let ListWorkspaces {} = arguments.parse_rest()?;
             let by = Asking::of(accounts.workspaces(), session.caller).await?;
-            answer(operations::list(accounts, by).await?)
+            to_json(operations::list(accounts, by).await?)
         }
         Action::Create => {
-            let (by, input) = (UserScope::of(session.caller)?, arguments.rest()?);
-            answer(operations::create(accounts, by, input, Keep::nothing()).await?)
+            let (by, input) = (UserScope::require(session.caller)?, arguments.parse_rest()?);
+            to_json(operations::create(accounts, by, input, Keep::nothing()).await?)
         }
         Action::Get => {
             let at = session.workspace(given).await?;
-            arguments.none()?;
-            answer(operations::get(accounts, at).await?)
+            arguments.expect_none_left()?;
+            to_json(operations::get(accounts, at).await?)
         }
         Action::Update => {
             let at = session.workspace(given).await?;
-            answer(operations::update(accounts, at, arguments.rest()?).await?)
+            to_json(operations::update(accounts, at, arguments.parse_rest()?).await?)
         }
         Action::Delete => {
             let at = session.workspace(given).await?;
-            arguments.none()?;
-            deleted(operations::delete(accounts, at).await)
+            arguments.expect_none_left()?;
+            deletion_result(operations::delete(accounts, at).await)
         }
         Action::Members => {
             let at = session.workspace(given).await?;
-            arguments.none()?;
-            answer(operations::members(accounts, at).await?)
+            arguments.expect_none_left()?;
+            to_json(operations::members(accounts, at).await?)
         }
         Action::AddMember => {
             let at = session.workspace(given).await?;
-            let (input, keep) = (arguments.rest()?, Keep::nothing());
-            answer(operations::add_member(accounts, at, input, keep).await?)
+            let (input, keep) = (arguments.parse_rest()?, Keep::nothing());
+            to_json(operations::add_member(accounts, at, input, keep).await?)
         }
         Action::SetRole => {
             let at = session.workspace(given).await?;
-            let input = (arguments.text("user_id")?, arguments.rest()?);
-            answer(operations::set_role(accounts, at, input).await?)
+            let input = (arguments.required_text("user_id")?, arguments.parse_rest()?);
+            to_json(operations::set_role(accounts, at, input).await?)
         }
         Action::RemoveMember => {
             let at = session.workspace(given).await?;
-            let member = arguments.text("user_id")?;
-            arguments.none()?;
-            deleted(operations::remove_member(accounts, at, member).await)
+            let member = arguments.required_text("user_id")?;
+            arguments.expect_none_left()?;
+            deletion_result(operations::remove_member(accounts, at, member).await)
         }
     }
 }
 
-impl Session {
+impl ToolSession {
     /// A workspace that the caller has a role in.
     async fn workspace<F: Floor>(
         &self,
         arguments: &mut Arguments,
     ) -> Result<WorkspaceScope<F>, Problem> {
-        let name = arguments.text("workspace")?;
+        let name = arguments.required_text("workspace")?;
         let workspaces = self.services.accounts.workspaces();
         Ok(WorkspaceScope::find(workspaces, &self.caller, &name).await?)
     }

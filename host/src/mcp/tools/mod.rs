@@ -1,6 +1,6 @@
 //! The tools: their names, their descriptions, and the way from a call to its file.
 
-mod backend_parts;
+mod backend_detail;
 mod deploy_asset;
 mod find;
 mod manage_backend;
@@ -17,8 +17,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::arguments::{Action as _, Arguments};
-use super::{Tools, auth};
+use super::arguments::{ToolAction as _, Arguments};
+use super::{ToolState, auth};
 use crate::access::{Floor, to_the_end};
 use crate::backends::scope::BackendScope;
 use crate::config::Limits;
@@ -63,30 +63,30 @@ macro_rules! tools {
             /// Calls the tool. Without a caller only publishing works.
             pub(super) async fn call(
                 self,
-                services: &Tools,
+                services: &ToolState,
                 network: IpAddr,
                 caller: Option<Caller>,
                 mut arguments: Arguments,
-            ) -> Outcome {
+            ) -> CallOutcome {
                 let services = services.clone();
                 match (self, caller) {
                     (Self::DeployAsset, caller) => {
                         let publisher = Publisher::new(network, caller);
                         let call = deploy_asset::call(services, publisher, arguments);
-                        Outcome {
+                        CallOutcome {
                             action: NO_ACTION,
                             result: to_the_end(call).await,
                         }
                     }
-                    (_, None) => Outcome::refused(auth::anonymous(self.name())),
+                    (_, None) => CallOutcome::refused(auth::credential_required(self.name())),
                     $((Self::$tool, Some(caller)) => {
                         let wanted: $file::Action = match arguments.action() {
                             Ok(wanted) => wanted,
-                            Err(problem) => return Outcome::refused(problem),
+                            Err(problem) => return CallOutcome::refused(problem),
                         };
-                        let session = Session { services, caller };
+                        let session = ToolSession { services, caller };
                         let call = $file::call(session, wanted, arguments);
-                        Outcome {
+                        CallOutcome {
                             action: wanted.name(),
                             result: run($name, wanted.name(), call).await,
                         }
@@ -127,14 +127,14 @@ async fn run(
 
 /// Outcome of a call.
 #[derive(Debug)]
-pub(super) struct Outcome {
+pub(super) struct CallOutcome {
     /// The action, as far as it was understood, for the metrics.
     pub(super) action: &'static str,
     /// Document that REST would answer.
     pub(super) result: Result<Value, Problem>,
 }
 
-impl Outcome {
+impl CallOutcome {
     /// Outcome of a call that was refused before its action was known.
     pub(super) fn refused(problem: Problem) -> Self {
         Self {
@@ -145,12 +145,12 @@ impl Outcome {
 }
 
 /// Whether a tool may be called without a credential.
-pub(super) fn is_open(name: &str) -> bool {
-    Tool::named(name) == Some(Tool::DeployAsset)
+pub(super) fn is_public(name: &str) -> bool {
+    Tool::by_name(name) == Some(Tool::DeployAsset)
 }
 
 /// Lists all tools, with the numbers of the settings in their texts.
-pub(super) fn listed(limits: &Limits) -> Vec<Description> {
+pub(super) fn list_tools(limits: &Limits) -> Vec<Description> {
     let said = |tool: &Description| {
         let mut tool = tool.clone();
         let text = tool.description.as_deref();
@@ -165,11 +165,11 @@ pub(super) fn listed(limits: &Limits) -> Vec<Description> {
         }
         tool
     };
-    all().iter().map(said).collect()
+    descriptions().iter().map(said).collect()
 }
 
 /// All tools, with placeholders for the numbers of the settings.
-fn all() -> &'static [Description] {
+fn descriptions() -> &'static [Description] {
     static DESCRIPTIONS: LazyLock<Vec<Description>> =
         LazyLock::new(|| Tool::ALL.iter().map(|tool| tool.description()).collect());
     &DESCRIPTIONS
@@ -177,7 +177,7 @@ fn all() -> &'static [Description] {
 
 impl Tool {
     /// The tool of a name.
-    pub(super) fn named(name: &str) -> Option<Self> {
+    pub(super) fn by_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|tool| tool.name() == name)
     }
 
@@ -186,7 +186,7 @@ impl Tool {
     /// # Errors
     /// `invalid_request`, naming an argument that is there twice; `invalid_json`.
     pub(super) fn arguments(self, given: &RawValue) -> Result<Arguments, Problem> {
-        let about = all().iter().find(|about| about.name == self.name());
+        let about = descriptions().iter().find(|about| about.name == self.name());
         let taken = about.and_then(|about| about.input_schema.get("properties"));
         let takes = |name: &str| taken.is_some_and(|taken| taken.get(name).is_some());
         Arguments::read(given, takes)
@@ -194,19 +194,19 @@ impl Tool {
 }
 
 /// A caller, and the services that it calls.
-struct Session {
-    services: Tools,
+struct ToolSession {
+    services: ToolState,
     caller: Caller,
 }
 
-impl Session {
+impl ToolSession {
     /// A live project that the caller has a role in.
     async fn project<F: Floor>(
         &self,
         arguments: &mut Arguments,
     ) -> Result<ProjectScope<F>, Problem> {
-        let id = arguments.text("project_id")?;
-        Ok(self.services.projects.named(&self.caller, &id).await?)
+        let id = arguments.required_text("project_id")?;
+        Ok(self.services.projects.find_scoped(&self.caller, &id).await?)
     }
 
     /// One of its frontends.
@@ -230,12 +230,12 @@ impl Session {
 }
 
 /// Serializes a view as REST does.
-fn answer(view: impl Serialize) -> Result<Value, Problem> {
+fn to_json(view: impl Serialize) -> Result<Value, Problem> {
     serde_json::to_value(view).map_err(|error| Problem::internal(&error))
 }
 
 /// Answers a deletion with `deleted`, where REST answers 204.
-fn deleted(deletion: Result<(), Problem>) -> Result<Value, Problem> {
+fn deletion_result(deletion: Result<(), Problem>) -> Result<Value, Problem> {
     deletion.map(|()| json!({ "deleted": true }))
 }
 
@@ -243,7 +243,7 @@ fn deleted(deletion: Result<(), Problem>) -> Result<Value, Problem> {
 fn describe(
     name: &'static str,
     text: &'static str,
-    harm: Harm,
+    harm: DataRisk,
     arguments: &Value,
     required: &[&str],
 ) -> Description {
@@ -259,21 +259,21 @@ fn describe(
     };
     let hints = ToolAnnotations::new()
         .read_only(false)
-        .destructive(harm == Harm::Can)
+        .destructive(harm == DataRisk::Destructive)
         .idempotent(false);
     Description::new(name, text, schema).with_annotations(hints)
 }
 
 /// Whether a tool's actions can change or remove existing data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Harm {
+enum DataRisk {
     /// Some actions change or remove data.
-    Can,
+    Destructive,
     /// All actions only add.
-    Cannot,
+    AdditiveOnly,
 }
 
 /// An argument that is a text.
-fn string(about: &str) -> Value {
+fn string_argument(about: &str) -> Value {
     json!({ "type": "string", "description": about })
 }

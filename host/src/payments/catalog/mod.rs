@@ -2,7 +2,7 @@
 
 mod store;
 
-use self::store::Ids;
+use self::store::NewPriceIds;
 use super::Payments;
 use super::model::{NewPrice, PaymentError, Price};
 use crate::control;
@@ -29,8 +29,8 @@ impl Payments {
         new: NewPrice,
         keep: Keep<Price>,
     ) -> Result<Price, PaymentError> {
-        let ids = Ids {
-            price: format!("price_{}", credential::secret(&self.random)?),
+        let ids = NewPriceIds {
+            price: format!("price_{}", credential::random_secret(&self.random)?),
             product: uuid_v7(&self.clock, &self.random)?.to_string(),
         };
         let now = self.clock.now();
@@ -57,7 +57,7 @@ impl Payments {
             if store::deactivate(tx, &project, &id)? {
                 projects::did(tx, &project, Act::PriceDeactivate, &id, now)?;
             }
-            store::price_of(tx, &project, &id).map_err(control::Error::from)
+            store::find_price(tx, &project, &id).map_err(control::Error::from)
         });
         write.await?.ok_or(PaymentError::NoPrice)
     }
@@ -73,7 +73,7 @@ impl Payments {
     ) -> Result<Price, PaymentError> {
         let read = self
             .control
-            .read(move |c| store::price_of(c, &project, &id));
+            .read(move |c| store::find_price(c, &project, &id));
         read.await?.ok_or(PaymentError::NoPrice)
     }
 }

@@ -3,15 +3,15 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::control::{Columns, Error, Tx};
-use crate::payments::model::{NewPrice, PRICES, PaymentError, Price, Product};
+use crate::payments::model::{NewPrice, MAX_PRICES, PaymentError, Price, Product};
 use svc_base::clock::Timestamp;
 use svc_base::ids::ProjectId;
 
-const PRICE: &str = "SELECT r.id, r.label, r.amount, r.currency, r.recurring, r.active, r.created_at, \
+const SELECT_PRICE: &str = "SELECT r.id, r.label, r.amount, r.currency, r.recurring, r.active, r.created_at, \
     p.id AS product_id, p.name AS product_name, p.description AS product_description \
     FROM payment_prices r JOIN payment_products p ON p.id = r.product_id";
 
-fn price(row: &Row<'_>) -> rusqlite::Result<Price> {
+fn price_from_row(row: &Row<'_>) -> rusqlite::Result<Price> {
     let row = Columns::of(row);
     Ok(Price {
         id: row.get("id")?,
@@ -32,26 +32,26 @@ fn price(row: &Row<'_>) -> rusqlite::Result<Price> {
 /// The prices of a project, by product and age.
 pub(super) fn catalog(c: &Connection, project: &ProjectId) -> rusqlite::Result<Vec<Price>> {
     c.prepare_cached(&format!(
-        "{PRICE} WHERE r.project_id = ?1 ORDER BY p.number, r.number"
+        "{SELECT_PRICE} WHERE r.project_id = ?1 ORDER BY p.number, r.number"
     ))?
-    .query_map([project], price)?
+    .query_map([project], price_from_row)?
     .collect()
 }
 
 /// A price of a project.
-pub(super) fn price_of(
+pub(super) fn find_price(
     c: &Connection,
     project: &ProjectId,
     id: &str,
 ) -> rusqlite::Result<Option<Price>> {
-    c.prepare_cached(&format!("{PRICE} WHERE r.project_id = ?1 AND r.id = ?2"))?
-        .query_row(params![project, id], price)
+    c.prepare_cached(&format!("{SELECT_PRICE} WHERE r.project_id = ?1 AND r.id = ?2"))?
+        .query_row(params![project, id], price_from_row)
         .optional()
 }
 
 /// The names of what is made with a price: its own, and that of its product, if there is none of the name.
 #[derive(Clone, Debug)]
-pub(super) struct Ids {
+pub(super) struct NewPriceIds {
     pub(super) price: String,
     pub(super) product: String,
 }
@@ -61,7 +61,7 @@ pub(super) fn insert_price(
     tx: &Tx<'_>,
     project: &ProjectId,
     new: &NewPrice,
-    ids: &Ids,
+    ids: &NewPriceIds,
     now: Timestamp,
 ) -> Result<Price, PaymentError> {
     let prices: u64 = tx
@@ -70,8 +70,8 @@ pub(super) fn insert_price(
             query.query_row([project], |row| row.get::<_, i64>(0).map(i64::unsigned_abs))
         })
         .map_err(Error::from)?;
-    if prices >= PRICES {
-        return Err(PaymentError::Full);
+    if prices >= MAX_PRICES {
+        return Err(PaymentError::CatalogFull);
     }
     let insert = || {
         let product: String = tx
@@ -101,7 +101,7 @@ pub(super) fn insert_price(
             new.recurring,
             now,
         ])?;
-        price_of(tx, project, &ids.price)
+        find_price(tx, project, &ids.price)
     };
     let made = insert().map_err(Error::from)?;
     made.ok_or(PaymentError::NoPrice)

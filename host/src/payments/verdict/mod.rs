@@ -14,7 +14,7 @@ use super::model::Status;
 
 /// A session as it was made, which events are compared with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Terms {
+pub struct SessionTerms {
     /// Our id of it.
     pub id: String,
     /// The provider's id of its hosted checkout, once that is known.
@@ -35,7 +35,7 @@ pub struct Verdict {
 }
 
 /// Reaches the verdict. The ledger may have events about other things, which change nothing.
-pub fn verdict<'e>(terms: &Terms, ledger: impl IntoIterator<Item = &'e Event>) -> Verdict {
+pub fn verdict<'e>(terms: &SessionTerms, ledger: impl IntoIterator<Item = &'e Event>) -> Verdict {
     let ledger: Vec<&Event> = ledger.into_iter().collect();
     let checkouts = checkouts(terms, &ledger);
     // What is paid is compared: another amount or currency grants nothing.
@@ -43,11 +43,11 @@ pub fn verdict<'e>(terms: &Terms, ledger: impl IntoIterator<Item = &'e Event>) -
         let checkouts = checkouts.iter();
         checkouts.filter(move |(_, one)| one.outcome == outcome)
     };
-    let paid = || said(CheckoutOutcome::Paid).filter(|(_, one)| terms.equal(one));
-    let purchase = Purchase::of(terms, &ledger, &checkouts);
-    let status = if purchase.is_returned(&ledger) {
+    let paid = || said(CheckoutOutcome::Paid).filter(|(_, one)| terms.matches_price(one));
+    let purchase = SessionObjects::collect(terms, &ledger, &checkouts);
+    let status = if purchase.is_refunded(&ledger) {
         Status::Refunded
-    } else if purchase.is_over(&ledger) {
+    } else if purchase.has_ended(&ledger) {
         Status::Canceled
     } else if paid().next().is_some() {
         Status::Paid
@@ -67,10 +67,10 @@ pub fn verdict<'e>(terms: &Terms, ledger: impl IntoIterator<Item = &'e Event>) -
 }
 
 /// The subscriptions of a session that have not ended, by the provider's ids.
-pub fn living<'e>(terms: &Terms, ledger: impl IntoIterator<Item = &'e Event>) -> Vec<String> {
+pub fn active_subscriptions<'e>(terms: &SessionTerms, ledger: impl IntoIterator<Item = &'e Event>) -> Vec<String> {
     let ledger: Vec<&Event> = ledger.into_iter().collect();
     let checkouts = checkouts(terms, &ledger);
-    let mut living = Purchase::of(terms, &ledger, &checkouts).subscriptions;
+    let mut living = SessionObjects::collect(terms, &ledger, &checkouts).subscriptions;
     for event in &ledger {
         if let Fact::Subscription(one) = &event.fact
             && one.deleted
@@ -82,18 +82,18 @@ pub fn living<'e>(terms: &Terms, ledger: impl IntoIterator<Item = &'e Event>) ->
 }
 
 /// Events about the hosted checkouts of a session.
-fn checkouts<'e>(terms: &Terms, ledger: &[&'e Event]) -> Vec<(&'e Event, &'e Checkout)> {
+fn checkouts<'e>(terms: &SessionTerms, ledger: &[&'e Event]) -> Vec<(&'e Event, &'e Checkout)> {
     let checkouts = ledger.iter().filter_map(|event| match &event.fact {
-        Fact::Checkout(checkout) if terms.own(checkout) => Some((*event, checkout)),
+        Fact::Checkout(checkout) if terms.is_own(checkout) => Some((*event, checkout)),
         _ => None,
     });
     checkouts.collect()
 }
 
-impl Terms {
+impl SessionTerms {
     /// Whether a hosted checkout is this session's: by its id, by metadata that only we write, or, while the id is not known, by
     /// the reference that we gave it.
-    fn own(&self, checkout: &Checkout) -> bool {
+    fn is_own(&self, checkout: &Checkout) -> bool {
         let named = matches!(&checkout.subject, Some(Subject::Session(id)) if *id == self.id);
         let another = !named && matches!(checkout.subject, Some(Subject::Session(_)));
         match &self.provider_id {
@@ -102,12 +102,12 @@ impl Terms {
         }
     }
 
-    fn equal(&self, checkout: &Checkout) -> bool {
+    fn matches_price(&self, checkout: &Checkout) -> bool {
         checkout.amount == Some(self.amount) && checkout.currency.as_ref() == Some(&self.currency)
     }
 
     /// Whether an invoice is for a month at the price, be taxes added to it or in it. One that states no amount is.
-    fn bills(&self, invoice: &Invoice) -> bool {
+    fn matches_invoice(&self, invoice: &Invoice) -> bool {
         let amount = invoice.totals.as_ref();
         let currency = invoice.currency.as_ref();
         amount.is_none_or(|totals| totals.contains(&self.amount))
@@ -117,7 +117,7 @@ impl Terms {
 
 /// The provider's objects that came of a session.
 #[derive(Debug, Default)]
-struct Purchase<'e> {
+struct SessionObjects<'e> {
     session: &'e str,
     payments: BTreeSet<&'e str>,
     /// Whether what was paid began a subscription.
@@ -129,8 +129,8 @@ struct Purchase<'e> {
     months: BTreeSet<(Timestamp, &'e str)>,
 }
 
-impl<'e> Purchase<'e> {
-    fn of(terms: &'e Terms, ledger: &[&'e Event], checkouts: &[(&'e Event, &'e Checkout)]) -> Self {
+impl<'e> SessionObjects<'e> {
+    fn collect(terms: &'e SessionTerms, ledger: &[&'e Event], checkouts: &[(&'e Event, &'e Checkout)]) -> Self {
         let mut purchase = Self {
             session: &terms.id,
             ..Self::default()
@@ -138,13 +138,13 @@ impl<'e> Purchase<'e> {
         for (event, checkout) in checkouts {
             purchase.payments.extend(checkout.payment.as_deref());
             let subscription = checkout.subscription.as_deref();
-            if terms.equal(checkout) {
+            if terms.matches_price(checkout) {
                 purchase.subscriptions.extend(subscription);
             }
             if checkout.outcome == CheckoutOutcome::Paid {
                 let invoice = checkout.invoice.as_deref().map(|id| (event.at, id));
                 purchase.invoices.extend(invoice);
-                if terms.equal(checkout) {
+                if terms.matches_price(checkout) {
                     purchase.subscribed |= subscription.is_some();
                     purchase.months.extend(invoice);
                 }
@@ -152,10 +152,10 @@ impl<'e> Purchase<'e> {
         }
         for event in ledger {
             match &event.fact {
-                Fact::Subscription(one) if purchase.is_for(one.subject.as_ref()) => {
+                Fact::Subscription(one) if purchase.names_session(one.subject.as_ref()) => {
                     purchase.subscriptions.insert(&one.id);
                 }
-                Fact::Invoice(one) if purchase.is_for(one.subject.as_ref()) => {
+                Fact::Invoice(one) if purchase.names_session(one.subject.as_ref()) => {
                     purchase.subscriptions.extend(one.subscription.as_deref());
                 }
                 _ => {}
@@ -167,7 +167,7 @@ impl<'e> Purchase<'e> {
                 let own = subscription.is_some_and(|id| purchase.subscriptions.contains(id));
                 if one.paid && own {
                     purchase.invoices.insert((event.at, &one.id));
-                    if terms.bills(one) {
+                    if terms.matches_invoice(one) {
                         purchase.months.insert((event.at, &one.id));
                     }
                 }
@@ -176,12 +176,12 @@ impl<'e> Purchase<'e> {
         purchase
     }
 
-    fn is_for(&self, subject: Option<&Subject>) -> bool {
+    fn names_session(&self, subject: Option<&Subject>) -> bool {
         matches!(subject, Some(Subject::Session(id)) if id == self.session)
     }
 
     /// Whether a subscription was ended, or its latest status is one of its end.
-    fn is_over(&self, ledger: &[&Event]) -> bool {
+    fn has_ended(&self, ledger: &[&Event]) -> bool {
         let mut latest: Option<(Timestamp, bool)> = None;
         for event in ledger {
             let Fact::Subscription(one) = &event.fact else {
@@ -202,10 +202,10 @@ impl<'e> Purchase<'e> {
 
     /// Whether all the money was returned: of a subscription, that of its latest month, or of an invoice of another amount since
     /// then. Such an invoice gives nothing back that a return has taken.
-    fn is_returned(&self, ledger: &[&Event]) -> bool {
+    fn is_refunded(&self, ledger: &[&Event]) -> bool {
         if !self.subscribed {
-            let named = |charge: &Charge| self.is_for(charge.subject.as_ref());
-            if returned(ledger, &self.payments, named) {
+            let named = |charge: &Charge| self.names_session(charge.subject.as_ref());
+            if any_charge_refunded(ledger, &self.payments, named) {
                 return true;
             }
         }
@@ -214,12 +214,12 @@ impl<'e> Purchase<'e> {
         let others = self.invoices.difference(&self.months);
         let others = others.filter(|(at, _)| since.is_none_or(|since| *at >= since));
         let mut latest = month.into_iter().chain(others);
-        latest.any(|(_, invoice)| is_invoice_returned(ledger, invoice))
+        latest.any(|(_, invoice)| is_invoice_refunded(ledger, invoice))
     }
 }
 
 /// Whether all that an invoice was paid with was returned.
-fn is_invoice_returned(ledger: &[&Event], invoice: &str) -> bool {
+fn is_invoice_refunded(ledger: &[&Event], invoice: &str) -> bool {
     let mut payments = BTreeSet::new();
     for event in ledger {
         match &event.fact {
@@ -232,26 +232,26 @@ fn is_invoice_returned(ledger: &[&Event], invoice: &str) -> bool {
             _ => {}
         }
     }
-    returned(ledger, &payments, |charge| {
+    any_charge_refunded(ledger, &payments, |charge| {
         charge.invoice.as_deref() == Some(invoice)
     })
 }
 
 /// Whether a charge of these payments was wholly returned, and has stayed so: a return can fail later, and the money is with the
 /// owner again.
-fn returned(ledger: &[&Event], payments: &BTreeSet<&str>, own: impl Fn(&Charge) -> bool) -> bool {
+fn any_charge_refunded(ledger: &[&Event], payments: &BTreeSet<&str>, own: impl Fn(&Charge) -> bool) -> bool {
     let is_one = |id: Option<&str>| id.is_some_and(|id| payments.contains(id));
     ledger.iter().any(|event| {
         let Fact::Charge(charge) = &event.fact else {
             return false;
         };
         let ours = is_one(charge.payment.as_deref()) || is_one(Some(&charge.id)) || own(charge);
-        charge.returned && ours && !came_back(ledger, charge, event.at)
+        charge.returned && ours && !refund_failed_since(ledger, charge, event.at)
     })
 }
 
 /// Whether a return of a charge has failed, at `since` or later.
-fn came_back(ledger: &[&Event], charge: &Charge, since: Timestamp) -> bool {
+fn refund_failed_since(ledger: &[&Event], charge: &Charge, since: Timestamp) -> bool {
     ledger.iter().any(|event| {
         let Fact::Refund(refund) = &event.fact else {
             return false;

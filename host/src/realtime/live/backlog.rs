@@ -8,13 +8,13 @@ use tokio::sync::Notify;
 use super::protocol::{Frame, Refusal};
 
 /// A frame of a client, or what is wrong with it.
-pub(super) type Judged = Result<Frame, Refusal>;
+pub(super) type ParsedFrame = Result<Frame, Refusal>;
 
 /// Frames that wait.
 #[derive(Debug)]
 pub(super) struct Backlog {
     most: usize,
-    frames: Mutex<VecDeque<Judged>>,
+    frames: Mutex<VecDeque<ParsedFrame>>,
     added: Notify,
 }
 
@@ -28,7 +28,7 @@ impl Backlog {
         }
     }
 
-    fn frames(&self) -> MutexGuard<'_, VecDeque<Judged>> {
+    fn frames(&self) -> MutexGuard<'_, VecDeque<ParsedFrame>> {
         self.frames.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -41,7 +41,7 @@ impl Backlog {
     ///
     /// # Errors
     /// The frame, where as many wait as may.
-    pub(super) fn add(&self, frame: Judged) -> Result<(), Judged> {
+    pub(super) fn add(&self, frame: ParsedFrame) -> Result<(), ParsedFrame> {
         let mut frames = self.frames();
         if frames.len() >= self.most {
             return Err(frame);
@@ -52,7 +52,7 @@ impl Backlog {
     }
 
     /// Takes the frame that has waited longest, once there is one.
-    pub(super) async fn next(&self) -> Judged {
+    pub(super) async fn next(&self) -> ParsedFrame {
         loop {
             if let Some(frame) = self.frames().pop_front() {
                 return frame;
@@ -62,9 +62,9 @@ impl Backlog {
     }
 
     /// Removes the subscribes of an id, so that none of them outlives an unsubscribe that finds no room behind them.
-    pub(super) fn withdraw(&self, id: &str) {
+    pub(super) fn remove_subscribes(&self, id: &str) {
         let subscribes =
-            |frame: &Judged| matches!(frame, Ok(Frame::Subscribe { id: one, .. }) if **one == *id);
+            |frame: &ParsedFrame| matches!(frame, Ok(Frame::Subscribe { id: one, .. }) if **one == *id);
         self.frames().retain(|frame| !subscribes(frame));
     }
 }

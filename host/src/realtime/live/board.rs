@@ -10,18 +10,18 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::budget::Budget;
+use super::budget::AnswerBudget;
 use super::listener::Listener;
-use super::query::{Answer, Key, Outcome, Query};
+use super::query::{Answer, QueryKey, Outcome, Query};
 use super::subscriber::Subscriber;
-use crate::backends::calls::Seen;
+use crate::backends::calls::WatchedAnswer;
 use svc_base::ids::BackendId;
 use svc_database::{StatementTables, ChangedTables};
 
 /// How much of the answers of a backend is kept for who comes later, in bytes.
-const MOST_KEPT: usize = 4 << 20;
+const MAX_CACHED_BYTES: usize = 4 << 20;
 /// A longer answer is not kept.
-const LONGEST_KEPT: usize = 256 << 10;
+const MAX_CACHED_ANSWER_BYTES: usize = 256 << 10;
 
 /// The queries of a backend.
 #[derive(Debug)]
@@ -30,75 +30,75 @@ pub(super) struct Board {
     /// Between two evaluations of a query.
     interval: Duration,
     state: Mutex<State>,
-    news: Mutex<News>,
+    pending_changes: Mutex<PendingChanges>,
     wake: Notify,
-    budget: Budget,
+    budget: AnswerBudget,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    queries: HashMap<u64, Entry>,
-    by_key: HashMap<Key, u64>,
+    queries: HashMap<u64, QueryEntry>,
+    by_key: HashMap<QueryKey, u64>,
     /// The next query's number.
     next: u64,
     /// Marked queries, by when they are due.
     agenda: BTreeSet<(Duration, u64)>,
     /// The query that is being evaluated and has taken long before: there is one at most, so that others have their turn.
-    heavy: Option<u64>,
+    running_slow: Option<u64>,
     /// Bytes of answers that are kept.
-    kept: usize,
+    cached: usize,
     /// How many connections may still ask for something.
     listeners: usize,
 }
 
 /// Changes since somebody last looked.
 #[derive(Debug, Default)]
-struct News {
+struct PendingChanges {
     touched: ChangedTables,
-    asked: BTreeSet<u64>,
+    requested: BTreeSet<u64>,
 }
 
 #[derive(Debug)]
-struct Entry {
-    key: Key,
+struct QueryEntry {
+    key: QueryKey,
     query: Arc<Query>,
     subscribers: Vec<Subscriber>,
     /// The tables of its answer; `None` if it may be any.
     tables: Option<Arc<StatementTables>>,
     /// The last answer, if it is the newest and short enough to be kept.
-    kept: Option<Answer>,
+    cached: Option<Answer>,
     /// When it was last evaluated.
     began: Option<Duration>,
     /// Whether that took long.
-    is_heavy: bool,
-    turn: Turn,
+    is_slow: bool,
+    schedule: Schedule,
     /// Tables that changed during an evaluation: the tables of the new answer are known only with it.
     meanwhile: ChangedTables,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
+enum Schedule {
     /// Nothing has changed.
-    Rests,
+    Idle,
     /// It is on the agenda.
     Due(Duration),
     /// It is being evaluated; whether that must be done once more.
-    Runs { again: bool },
+    Running { again: bool },
 }
 
 /// An evaluation that takes longer than this is a heavy one.
-const HEAVY: Duration = Duration::from_millis(20);
+const SLOW_EVALUATION: Duration = Duration::from_millis(20);
 /// How long a query waits that found the database busy.
-const BUSY: Duration = Duration::from_millis(500);
+const BUSY_DELAY: Duration = Duration::from_millis(500);
 
 impl Board {
-    pub(super) fn new(backend: BackendId, per_second: u64, budget: Budget) -> Self {
+    pub(super) fn new(backend: BackendId, per_second: u64, budget: AnswerBudget) -> Self {
         let per_second = u32::try_from(per_second.max(1)).unwrap_or(u32::MAX);
         Self {
             backend,
             interval: Duration::from_secs(1) / per_second,
             state: Mutex::default(),
-            news: Mutex::default(),
+            pending_changes: Mutex::default(),
             wake: Notify::new(),
             budget,
         }
@@ -108,7 +108,7 @@ impl Board {
         self.backend
     }
 
-    pub(super) fn budget(&self) -> &Budget {
+    pub(super) fn budget(&self) -> &AnswerBudget {
         &self.budget
     }
 
@@ -116,42 +116,42 @@ impl Board {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn news(&self) -> MutexGuard<'_, News> {
-        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending_changes(&self) -> MutexGuard<'_, PendingChanges> {
+        self.pending_changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes what a commit may have changed. Whoever commits waits for this, so it is no more than that.
     pub(super) fn touch(&self, touched: ChangedTables) {
-        self.news().touched.merge(touched);
+        self.pending_changes().touched.merge(touched);
         self.wake.notify_one();
     }
 
     /// Asks for the newest answer of a query on behalf of one who is behind.
-    pub(super) fn ask(&self, query: u64) {
-        self.news().asked.insert(query);
+    pub(super) fn request_latest(&self, query: u64) {
+        self.pending_changes().requested.insert(query);
         self.wake.notify_one();
     }
 
     /// Waits until something has happened.
-    pub(super) async fn woken(&self) {
+    pub(super) async fn wait_for_change(&self) {
         self.wake.notified().await;
     }
 
     /// Whether a query is being served.
-    pub(super) fn serves(&self, query: &Query) -> bool {
+    pub(super) fn has_query(&self, query: &Query) -> bool {
         self.state().by_key.contains_key(&query.key())
     }
 
     /// Has a subscriber listen to a query.
     pub(super) fn join(&self, query: Query, subscriber: &Subscriber, now: Duration) {
         // What a commit has changed before it was answered is known before whoever was answered gets here.
-        self.take_news(now);
+        self.apply_changes(now);
         let mut state = self.state();
         let key = query.key();
         let is_own = query.visitor.is_some();
         let known = state.by_key.get(&key).copied();
         let number = known.unwrap_or_else(|| state.add(key, query));
-        if !subscriber.joins(number, is_own) {
+        if !subscriber.set_query(number, is_own) {
             // It has ended meanwhile.
             state.drop_if_unused(number);
             return;
@@ -160,8 +160,8 @@ impl Board {
             return;
         };
         entry.subscribers.push(subscriber.clone());
-        match (&entry.kept, entry.turn) {
-            (Some(answer), Turn::Rests) => subscriber.offer(answer),
+        match (&entry.cached, entry.schedule) {
+            (Some(answer), Schedule::Idle) => subscriber.offer(answer),
             _ => state.mark(number, now, self.interval),
         }
         drop(state);
@@ -172,7 +172,7 @@ impl Board {
     pub(super) fn leave(&self, query: u64, listener: &Listener, number: u64) {
         let mut state = self.state();
         if let Some(entry) = state.queries.get_mut(&query) {
-            entry.subscribers.retain(|one| !one.is(listener, number));
+            entry.subscribers.retain(|one| !one.is_subscription(listener, number));
             state.drop_if_unused(query);
         }
         drop(state);
@@ -180,15 +180,15 @@ impl Board {
     }
 
     /// Marks what has changed, and gives what was asked for.
-    pub(super) fn take_news(&self, now: Duration) {
-        let News { touched, asked } = std::mem::take(&mut *self.news());
-        if touched.is_empty() && asked.is_empty() {
+    pub(super) fn apply_changes(&self, now: Duration) {
+        let PendingChanges { touched, requested } = std::mem::take(&mut *self.pending_changes());
+        if touched.is_empty() && requested.is_empty() {
             return;
         }
         let mut state = self.state();
         let mut concerned = Vec::new();
         for (number, entry) in &mut state.queries {
-            if matches!(entry.turn, Turn::Runs { .. }) {
+            if matches!(entry.schedule, Schedule::Running { .. }) {
                 entry.meanwhile.merge(touched.clone());
             } else if touched.affects(entry.tables.as_deref()) {
                 concerned.push(*number);
@@ -197,12 +197,12 @@ impl Board {
         for number in concerned {
             state.mark(number, now, self.interval);
         }
-        for number in asked {
+        for number in requested {
             let Some(entry) = state.queries.get(&number) else {
                 continue;
             };
-            match (&entry.kept, entry.turn) {
-                (Some(answer), Turn::Rests) => {
+            match (&entry.cached, entry.schedule) {
+                (Some(answer), Schedule::Idle) => {
                     entry.subscribers.iter().for_each(|one| one.offer(answer));
                 }
                 _ => state.mark(number, now, self.interval),
@@ -211,16 +211,16 @@ impl Board {
     }
 
     /// The next query to evaluate, if one is due.
-    pub(super) fn begin(&self, now: Duration) -> Option<(u64, Arc<Query>)> {
+    pub(super) fn start_next(&self, now: Duration) -> Option<(u64, Arc<Query>)> {
         let mut state = self.state();
         let (due, number) = state.next().filter(|(due, _)| *due <= now)?;
         state.agenda.remove(&(due, number));
         let entry = state.queries.get_mut(&number)?;
-        entry.turn = Turn::Runs { again: false };
+        entry.schedule = Schedule::Running { again: false };
         entry.began = Some(now);
-        let (query, is_heavy) = (Arc::clone(&entry.query), entry.is_heavy);
-        if is_heavy {
-            state.heavy = Some(number);
+        let (query, is_slow) = (Arc::clone(&entry.query), entry.is_slow);
+        if is_slow {
+            state.running_slow = Some(number);
         }
         Some((number, query))
     }
@@ -234,20 +234,20 @@ impl Board {
     /// Tells who listens to a query what its evaluation came to; returns who must join anew.
     pub(super) fn finish(&self, number: u64, outcome: Outcome, now: Duration) -> Vec<Subscriber> {
         let mut state = self.state();
-        state.heavy.take_if(|heavy| *heavy == number);
+        state.running_slow.take_if(|running_slow| *running_slow == number);
         let Some(entry) = state.queries.get_mut(&number) else {
             return Vec::new();
         };
-        entry.is_heavy = entry
+        entry.is_slow = entry
             .began
-            .is_some_and(|began| now.saturating_sub(began) > HEAVY);
-        let mut again = entry.turn == Turn::Runs { again: true };
+            .is_some_and(|began| now.saturating_sub(began) > SLOW_EVALUATION);
+        let mut again = entry.schedule == Schedule::Running { again: true };
         let meanwhile = std::mem::take(&mut entry.meanwhile);
-        entry.turn = Turn::Rests;
+        entry.schedule = Schedule::Idle;
         let mut leaving = Vec::new();
         match outcome {
-            Outcome::Seen(seen) => {
-                let Seen {
+            Outcome::Answered(seen) => {
+                let WatchedAnswer {
                     json,
                     digest,
                     tables,
@@ -257,7 +257,7 @@ impl Board {
                 let json = self.budget.count(json);
                 let answer = Answer { json, digest };
                 entry.subscribers.iter().for_each(|one| one.offer(&answer));
-                state.keep(number, answer);
+                state.cache_answer(number, answer);
             }
             Outcome::Failed(problem) => {
                 for one in std::mem::take(&mut entry.subscribers) {
@@ -272,9 +272,9 @@ impl Board {
                     }
                     !is_new
                 });
-                state.put(number, now + BUSY);
+                state.schedule_at(number, now + BUSY_DELAY);
             }
-            Outcome::Moved => leaving = std::mem::take(&mut entry.subscribers),
+            Outcome::IdentityChanged => leaving = std::mem::take(&mut entry.subscribers),
         }
         state.drop_if_unused(number);
         if again {
@@ -308,17 +308,17 @@ impl Board {
 }
 
 impl State {
-    fn add(&mut self, key: Key, query: Query) -> u64 {
+    fn add(&mut self, key: QueryKey, query: Query) -> u64 {
         self.next += 1;
-        let entry = Entry {
+        let entry = QueryEntry {
             key,
             query: Arc::new(query),
             subscribers: Vec::new(),
             tables: None,
-            kept: None,
+            cached: None,
             began: None,
-            is_heavy: false,
-            turn: Turn::Rests,
+            is_slow: false,
+            schedule: Schedule::Idle,
             meanwhile: ChangedTables::default(),
         };
         self.by_key.insert(key, self.next);
@@ -328,9 +328,9 @@ impl State {
 
     /// The next query of the agenda that may be evaluated beside those that are, and when it is due.
     fn next(&self) -> Option<(Duration, u64)> {
-        let is_heavy = |number: &u64| self.queries.get(number).is_some_and(|entry| entry.is_heavy);
+        let is_slow = |number: &u64| self.queries.get(number).is_some_and(|entry| entry.is_slow);
         let mut agenda = self.agenda.iter();
-        let next = agenda.find(|(_, number)| self.heavy.is_none() || !is_heavy(number));
+        let next = agenda.find(|(_, number)| self.running_slow.is_none() || !is_slow(number));
         next.copied()
     }
 
@@ -339,33 +339,33 @@ impl State {
         let Some(entry) = self.queries.get_mut(&number) else {
             return;
         };
-        match &mut entry.turn {
-            Turn::Due(_) => {}
-            Turn::Runs { again } => *again = true,
-            Turn::Rests => {
+        match &mut entry.schedule {
+            Schedule::Due(_) => {}
+            Schedule::Running { again } => *again = true,
+            Schedule::Idle => {
                 let due = entry.began.map_or(now, |began| (began + interval).max(now));
-                self.put(number, due);
+                self.schedule_at(number, due);
             }
         }
     }
 
-    fn put(&mut self, number: u64, due: Duration) {
+    fn schedule_at(&mut self, number: u64, due: Duration) {
         if let Some(entry) = self.queries.get_mut(&number) {
-            entry.turn = Turn::Due(due);
+            entry.schedule = Schedule::Due(due);
             self.agenda.insert((due, number));
         }
     }
 
     /// Keeps an answer in place of the one before, if there is room.
-    fn keep(&mut self, number: u64, answer: Answer) {
+    fn cache_answer(&mut self, number: u64, answer: Answer) {
         let Some(entry) = self.queries.get_mut(&number) else {
             return;
         };
-        let bytes = |kept: &Option<Answer>| kept.as_ref().map_or(0, |kept| kept.json.len());
-        self.kept -= bytes(&entry.kept);
-        let fits = answer.json.len() <= LONGEST_KEPT && self.kept + answer.json.len() <= MOST_KEPT;
-        entry.kept = fits.then_some(answer);
-        self.kept += bytes(&entry.kept);
+        let bytes = |cached: &Option<Answer>| cached.as_ref().map_or(0, |cached| cached.json.len());
+        self.cached -= bytes(&entry.cached);
+        let fits = answer.json.len() <= MAX_CACHED_ANSWER_BYTES && self.cached + answer.json.len() <= MAX_CACHED_BYTES;
+        entry.cached = fits.then_some(answer);
+        self.cached += bytes(&entry.cached);
     }
 
     fn drop_if_unused(&mut self, number: u64) {
@@ -378,8 +378,8 @@ impl State {
         }
         if let Some(entry) = self.queries.remove(&number) {
             self.by_key.remove(&entry.key);
-            self.kept -= entry.kept.map_or(0, |kept| kept.json.len());
-            if let Turn::Due(due) = entry.turn {
+            self.cached -= entry.cached.map_or(0, |cached| cached.json.len());
+            if let Schedule::Due(due) = entry.schedule {
                 self.agenda.remove(&(due, number));
             }
         }

@@ -6,35 +6,35 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use bytes::Bytes;
 
 /// Bytes that the answers of one backend may take before its large ones wait.
-const MOST_OF_BACKEND: usize = 32 << 20;
+const MAX_BACKEND_BYTES: usize = 32 << 20;
 /// Bytes that the answers of all backends may take before large ones wait.
-const MOST_OF_ALL: usize = 256 << 20;
+const MAX_TOTAL_BYTES: usize = 256 << 20;
 /// Bytes of its own answers with which a backend does not wait for those of others.
-const LITTLE: usize = 8 << 20;
+const GUARANTEED_BACKEND_BYTES: usize = 8 << 20;
 
 /// The answers of a backend that somebody still holds.
 #[derive(Debug, Default)]
-pub(super) struct Budget {
+pub(super) struct AnswerBudget {
     own: Arc<AtomicUsize>,
     all: Arc<AtomicUsize>,
     /// Whether somebody waits for room.
-    wanted: AtomicBool,
+    is_awaited: AtomicBool,
 }
 
 /// An answer that is counted for as long as somebody holds it.
-struct Counted {
+struct CountedBytes {
     bytes: Bytes,
     own: Arc<AtomicUsize>,
     all: Arc<AtomicUsize>,
 }
 
-impl AsRef<[u8]> for Counted {
+impl AsRef<[u8]> for CountedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountedBytes {
     fn drop(&mut self) {
         for count in [&self.own, &self.all] {
             count.fetch_sub(self.bytes.len(), Ordering::Relaxed);
@@ -42,9 +42,9 @@ impl Drop for Counted {
     }
 }
 
-impl Budget {
+impl AnswerBudget {
     /// A backend's part of what `all` take.
-    pub(super) fn of(all: &Arc<AtomicUsize>) -> Self {
+    pub(super) fn part_of(all: &Arc<AtomicUsize>) -> Self {
         Self {
             all: Arc::clone(all),
             ..Self::default()
@@ -56,7 +56,7 @@ impl Budget {
         for count in [&self.own, &self.all] {
             count.fetch_add(bytes.len(), Ordering::Relaxed);
         }
-        Bytes::from_owner(Counted {
+        Bytes::from_owner(CountedBytes {
             bytes,
             own: Arc::clone(&self.own),
             all: Arc::clone(&self.all),
@@ -67,14 +67,14 @@ impl Budget {
     pub(super) fn has_room(&self) -> bool {
         let own = self.own.load(Ordering::Relaxed);
         let all = self.all.load(Ordering::Relaxed);
-        let has_room = own <= MOST_OF_BACKEND && (all <= MOST_OF_ALL || own <= LITTLE);
-        self.wanted.store(!has_room, Ordering::Relaxed);
+        let has_room = own <= MAX_BACKEND_BYTES && (all <= MAX_TOTAL_BYTES || own <= GUARANTEED_BACKEND_BYTES);
+        self.is_awaited.store(!has_room, Ordering::Relaxed);
         has_room
     }
 
     /// Whether somebody waits for room.
-    pub(super) fn is_wanted(&self) -> bool {
-        self.wanted.load(Ordering::Relaxed)
+    pub(super) fn has_waiter(&self) -> bool {
+        self.is_awaited.load(Ordering::Relaxed)
     }
 }
 
@@ -85,15 +85,15 @@ mod tests {
     #[test]
     fn an_answer_counts_once_for_as_long_as_somebody_holds_it() {
         let all = Arc::default();
-        let (budget, other) = (Budget::of(&all), Budget::of(&all));
-        let answer = budget.count(Bytes::from(vec![0; MOST_OF_BACKEND]));
+        let (budget, other) = (AnswerBudget::part_of(&all), AnswerBudget::part_of(&all));
+        let answer = budget.count(Bytes::from(vec![0; MAX_BACKEND_BYTES]));
         let copies = [answer.clone(), answer.slice(..10), answer];
-        assert_eq!(all.load(Ordering::Relaxed), MOST_OF_BACKEND);
-        assert!(budget.has_room() && !budget.is_wanted());
+        assert_eq!(all.load(Ordering::Relaxed), MAX_BACKEND_BYTES);
+        assert!(budget.has_room() && !budget.has_waiter());
         let one_more = budget.count(Bytes::from_static(b"x"));
-        assert!(!budget.has_room() && budget.is_wanted() && other.has_room());
+        assert!(!budget.has_room() && budget.has_waiter() && other.has_room());
         drop(copies);
-        assert!(budget.has_room() && !budget.is_wanted());
+        assert!(budget.has_room() && !budget.has_waiter());
         drop(one_more);
         assert_eq!(all.load(Ordering::Relaxed), 0);
     }

@@ -15,7 +15,7 @@ pub(super) struct SignIn {
 
 impl SignIn {
     /// The sign-in of a session.
-    pub(super) fn of(session: Arc<Session>) -> Self {
+    pub(super) fn for_session(session: Arc<Session>) -> Self {
         Self {
             identity: Arc::new(session.identity()),
             session,
@@ -25,11 +25,11 @@ impl SignIn {
 
     /// Returns the visitor who is signed in, until the session is over.
     pub(super) fn visitor(&self) -> Option<Arc<Identity>> {
-        (!self.is_over()).then(|| Arc::clone(&self.identity))
+        (!self.has_ended()).then(|| Arc::clone(&self.identity))
     }
 
     /// Whether it is over.
-    pub(super) fn is_over(&self) -> bool {
+    pub(super) fn has_ended(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
 

@@ -12,9 +12,9 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 
 use super::board::Board;
-use super::budget::Budget;
+use super::budget::AnswerBudget;
 use super::identity::SignIn;
-use super::opened::{Event, Opened, Way};
+use super::connection::{StreamEvent, ConnectionContext, Transport};
 use super::protocol;
 use super::query::Answer;
 use super::subscriber::Subscriber;
@@ -22,24 +22,24 @@ use crate::content::Digest;
 use crate::http::problem::Problem;
 use crate::http::websocket::{Close, frame};
 use crate::realtime::problems;
-use crate::realtime::room::{Life, Page};
+use crate::realtime::room::{Liveness, Page};
 use crate::visitors::Identity;
 use svc_base::ids::BackendId;
 
 /// How much may be on its way to a client before it waits for what is there to be taken, in bytes.
-const WINDOW: usize = 64 << 10;
+const MAX_IN_FLIGHT_BYTES: usize = 64 << 10;
 /// Results of so many bytes are copied into their frame; larger ones are shared.
-const COPIED: usize = 4 << 10;
+const MAX_COPIED_BYTES: usize = 4 << 10;
 /// How long a client may take for a large result while others wait to be sent theirs.
-const PATIENCE: Duration = Duration::from_secs(10);
+const SLOW_CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Listener {
     /// Backend whose queries it listens to.
     pub(super) backend: BackendId,
-    pub(super) life: Life,
-    opened: Opened,
+    pub(super) life: Liveness,
+    opened: ConnectionContext,
     pub(super) board: Arc<Board>,
     state: Mutex<State>,
 }
@@ -47,7 +47,7 @@ pub(super) struct Listener {
 #[derive(Debug)]
 pub(super) struct State {
     /// `None` once it is closed.
-    way: Option<Way>,
+    transport: Option<Transport>,
     pub(super) subscriptions: HashMap<Arc<str>, Subscription>,
     /// The next subscription's number.
     next: u64,
@@ -75,11 +75,11 @@ pub(super) struct Subscription {
     pub(super) seq: u64,
     /// The last of them.
     pub(super) last: Option<Digest>,
-    pub(super) late: Late,
+    pub(super) late: LateState,
 }
 
 #[derive(Debug)]
-pub(super) enum Late {
+pub(super) enum LateState {
     No,
     /// There is a newer result.
     Behind,
@@ -89,27 +89,27 @@ pub(super) enum Late {
 
 /// Why there is no new subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NotNow {
+pub(super) enum SubscribeRefusal {
     /// There is one of this id.
-    Taken,
+    IdInUse,
     /// There are as many as there may be.
-    Full,
+    TooMany,
 }
 
 impl Listener {
     pub(super) fn new(
         board: Arc<Board>,
-        opened: Opened,
-        way: Way,
+        opened: ConnectionContext,
+        transport: Transport,
         (now, ping): (Duration, Duration),
     ) -> Self {
         Self {
             backend: board.backend(),
             opened,
-            life: Life::new(now),
+            life: Liveness::new(now),
             board,
             state: Mutex::new(State {
-                way: Some(way),
+                transport: Some(transport),
                 subscriptions: HashMap::new(),
                 next: 0,
                 late: VecDeque::new(),
@@ -126,17 +126,17 @@ impl Listener {
     }
 
     /// Makes a subscription that has no query yet.
-    pub(super) fn begin(
+    pub(super) fn begin_subscription(
         self: &Arc<Self>,
         id: &Arc<str>,
         most: usize,
-    ) -> Result<Subscriber, NotNow> {
+    ) -> Result<Subscriber, SubscribeRefusal> {
         let mut state = self.state();
         if state.subscriptions.contains_key(id) {
-            return Err(NotNow::Taken);
+            return Err(SubscribeRefusal::IdInUse);
         }
         if state.subscriptions.len() >= most {
-            return Err(NotNow::Full);
+            return Err(SubscribeRefusal::TooMany);
         }
         state.next += 1;
         let number = state.next;
@@ -146,7 +146,7 @@ impl Listener {
             is_own: false,
             seq: 0,
             last: None,
-            late: Late::No,
+            late: LateState::No,
         };
         state.subscriptions.insert(Arc::clone(id), subscription);
         Ok(Subscriber {
@@ -168,7 +168,7 @@ impl Listener {
     pub(super) fn end_all(&self) {
         let ended = {
             let mut state = self.state();
-            state.way = None;
+            state.transport = None;
             state.late.clear();
             std::mem::take(&mut state.subscriptions)
         };
@@ -180,7 +180,7 @@ impl Listener {
     }
 
     /// How it was opened.
-    pub(super) fn opened(&self) -> &Opened {
+    pub(super) fn opened(&self) -> &ConnectionContext {
         &self.opened
     }
 
@@ -210,14 +210,14 @@ impl Listener {
             self.end(id);
         }
         let frame = protocol::error(id.map(AsRef::as_ref), &self.opened.document(problem));
-        if let Some(Way::Socket(outbox)) = &self.state().way {
+        if let Some(Transport::Socket(outbox)) = &self.state().transport {
             // One that is closed is told nothing more.
             let _ = outbox.push(frame);
         }
     }
 
     /// Ends the subscriptions whose answers are the visitor's own.
-    pub(super) fn end_own(self: &Arc<Self>, problem: &Arc<Problem>) {
+    pub(super) fn end_visitor_subscriptions(self: &Arc<Self>, problem: &Arc<Problem>) {
         let own: Vec<Subscriber> = {
             let state = self.state();
             let own = state.subscriptions.iter().filter(|(_, one)| one.is_own);
@@ -242,30 +242,30 @@ impl Listener {
         let mut state = self.state();
         state.sent = 0;
         state.large = None;
-        self.go_on(&mut state);
+        self.send_late(&mut state);
     }
 
     /// Sends what is late, as far as there is room: problems by itself, results by asking their queries.
-    pub(super) fn go_on(&self, state: &mut State) {
-        while state.sent < WINDOW {
+    pub(super) fn send_late(&self, state: &mut State) {
+        while state.sent < MAX_IN_FLIGHT_BYTES {
             let Some((id, number)) = state.late.front().cloned() else {
                 return;
             };
             let found = state.subscriptions.get(&id);
             match found.filter(|one| one.number == number) {
-                Some(one) if matches!(one.late, Late::Behind) => {
+                Some(one) if matches!(one.late, LateState::Behind) => {
                     if let Some(query) = one.query {
-                        self.board.ask(query);
+                        self.board.request_latest(query);
                     }
                     return;
                 }
                 Some(Subscription {
-                    late: Late::Ended(problem),
+                    late: LateState::Ended(problem),
                     ..
                 }) => {
                     let problem = Arc::clone(problem);
                     state.subscriptions.remove(&id);
-                    state.tell_end(&id, problem, &self.opened);
+                    state.send_end(&id, problem, &self.opened);
                 }
                 Some(_) | None => {}
             }
@@ -276,51 +276,51 @@ impl Listener {
     /// Pings if it is time, and lets go who does not answer or takes nothing.
     pub(super) fn tick(&self, now: Duration, every: Duration, within: Duration) {
         let mut state = self.state();
-        let starved = self.board.budget().is_wanted();
+        let starved = self.board.budget().has_waiter();
         let due = now >= state.next_ping;
         if due {
             state.next_ping = now + every;
         }
         let busy = state.sent > 0;
         let large = state.large.as_mut().map(|since| *since.get_or_insert(now));
-        match &state.way {
-            Some(Way::Socket(outbox)) => {
+        match &state.transport {
+            Some(Transport::Socket(outbox)) => {
                 let (written, waits) = outbox.progress();
                 let outbox = Arc::clone(outbox);
                 if !waits || written != state.progress.0 {
                     state.progress = (written, now);
                 }
                 let slow = now.saturating_sub(state.progress.1) >= within
-                    || starved && large.is_some_and(|since| now.saturating_sub(since) >= PATIENCE);
+                    || starved && large.is_some_and(|since| now.saturating_sub(since) >= SLOW_CLIENT_TIMEOUT);
                 if slow {
                     outbox.cut(Close::SLOW);
-                } else if now.saturating_sub(self.life.last().max(state.taken(waits))) >= within {
+                } else if now.saturating_sub(self.life.last_alive().max(state.last_read(waits))) >= within {
                     outbox.close(Close::SILENT);
                 } else if due {
                     let _ = outbox.push(frame::ping());
                 }
             }
             // What is on its way says as much.
-            Some(Way::Stream(events)) if due && !busy => {
-                let _ = events.send(Event::Comment);
+            Some(Transport::Stream(events)) if due && !busy => {
+                let _ = events.send(StreamEvent::Comment);
             }
-            Some(Way::Stream(_)) | None => {}
+            Some(Transport::Stream(_)) | None => {}
         }
-        self.go_on(&mut state);
+        self.send_late(&mut state);
     }
 
     /// Closes the connection.
     pub(super) fn close(&self, close: Close) {
         let mut state = self.state();
-        match &state.way {
-            Some(Way::Socket(outbox)) => outbox.close(close),
-            Some(Way::Stream(events)) => {
-                if let Some(problem) = problems::of_end(close) {
+        match &state.transport {
+            Some(Transport::Socket(outbox)) => outbox.close(close),
+            Some(Transport::Stream(events)) => {
+                if let Some(problem) = problems::stream_end_problem(close) {
                     // One that nobody reads any more has ended already.
-                    let _ = events.send(Event::Error(Arc::new(problem)));
+                    let _ = events.send(StreamEvent::Error(Arc::new(problem)));
                 }
                 // A stream ends with its sender.
-                state.way = None;
+                state.transport = None;
             }
             None => {}
         }
@@ -329,7 +329,7 @@ impl Listener {
 
 impl State {
     /// When the client last took something of what waits: a ping is answered only behind that.
-    fn taken(&self, waits: bool) -> Duration {
+    fn last_read(&self, waits: bool) -> Duration {
         if waits {
             self.progress.1
         } else {
@@ -338,16 +338,16 @@ impl State {
     }
 
     /// Sends the last word about a subscription.
-    fn tell_end(&mut self, id: &str, problem: Arc<Problem>, opened: &Opened) {
-        match &self.way {
-            Some(Way::Socket(outbox)) => {
+    fn send_end(&mut self, id: &str, problem: Arc<Problem>, opened: &ConnectionContext) {
+        match &self.transport {
+            Some(Transport::Socket(outbox)) => {
                 let frame = protocol::error(Some(id), &opened.document(&problem));
                 self.sent += frame.len();
                 let _ = outbox.push(frame);
             }
-            Some(Way::Stream(events)) => {
-                let _ = events.send(Event::Error(problem));
-                self.way = None;
+            Some(Transport::Stream(events)) => {
+                let _ = events.send(StreamEvent::Error(problem));
+                self.transport = None;
             }
             None => {}
         }
@@ -358,23 +358,23 @@ impl State {
         &mut self,
         (id, seq): (&str, u64),
         answer: &Answer,
-        budget: &Budget,
+        budget: &AnswerBudget,
     ) -> bool {
         let bytes = answer.json.len();
-        if self.sent > 0 && self.sent + bytes > WINDOW {
+        if self.sent > 0 && self.sent + bytes > MAX_IN_FLIGHT_BYTES {
             return false;
         }
-        if bytes > WINDOW {
+        if bytes > MAX_IN_FLIGHT_BYTES {
             if !budget.has_room() {
                 return false;
             }
             self.large = Some(None);
         }
         self.sent += bytes.max(1);
-        match &self.way {
-            Some(Way::Socket(outbox)) => {
+        match &self.transport {
+            Some(Transport::Socket(outbox)) => {
                 let parts = protocol::result(id, seq, &answer.json);
-                let _ = if bytes <= COPIED {
+                let _ = if bytes <= MAX_COPIED_BYTES {
                     let mut whole = BytesMut::with_capacity(parts.iter().map(Bytes::len).sum());
                     parts.iter().for_each(|part| whole.extend_from_slice(part));
                     outbox.push(whole.freeze())
@@ -382,8 +382,8 @@ impl State {
                     outbox.push_parts(parts)
                 };
             }
-            Some(Way::Stream(events)) => {
-                let _ = events.send(Event::Result(seq, answer.json.clone()));
+            Some(Transport::Stream(events)) => {
+                let _ = events.send(StreamEvent::Result(seq, answer.json.clone()));
             }
             None => {}
         }

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use super::board::Board;
-use super::budget::Budget;
+use super::budget::AnswerBudget;
 use super::listener::Listener;
-use super::numbers::Numbers;
-use super::opened::{Opened, Way};
+use super::metrics::LiveMetrics;
+use super::connection::{ConnectionContext, Transport};
 use crate::http::websocket::Close;
-use crate::realtime::hub::PageHold;
+use crate::realtime::hub::PageWatch;
 use crate::realtime::quotas::Permit;
 use svc_base::ids::{BackendId, DeploymentId};
 use svc_database::ChangedTables;
@@ -25,23 +25,23 @@ pub(in crate::realtime) struct Listeners {
     stopped: AtomicBool,
     /// Bytes of answers that somebody holds.
     bytes: Arc<AtomicUsize>,
-    pub(in crate::realtime) numbers: Numbers,
+    pub(in crate::realtime) metrics: LiveMetrics,
 }
 
 /// The place of a connection, from its beginning to its very end.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct Registration {
     pub(super) listener: Arc<Listener>,
     listeners: Arc<Listeners>,
     number: u64,
-    _place: Place,
+    _place: Admission,
 }
 
 /// Place of a connection in the quotas, and the watch over its page: from before it is opened.
 #[derive(Debug)]
-pub(in crate::realtime) struct Place {
+pub(in crate::realtime) struct Admission {
     pub(in crate::realtime) _permit: Permit,
-    pub(in crate::realtime) _page: PageHold,
+    pub(in crate::realtime) _page: PageWatch,
 }
 
 impl Listeners {
@@ -58,38 +58,38 @@ impl Listeners {
     }
 
     /// Gives a connection its seat. A board that is new must be looked after.
-    pub(super) fn seat(
+    pub(super) fn register(
         self: &Arc<Self>,
         backend: BackendId,
-        (place, opened, way): (Place, Opened, Way),
+        (place, opened, transport): (Admission, ConnectionContext, Transport),
         per_second: u64,
         times: (Duration, Duration),
-    ) -> (Seat, Option<Arc<Board>>) {
+    ) -> (Registration, Option<Arc<Board>>) {
         let mut boards = self.boards.write().unwrap_or_else(PoisonError::into_inner);
         let known = boards.get(&backend).map(Arc::clone);
         let is_new = known.is_none();
         let board = known.unwrap_or_else(|| {
-            let board = Board::new(backend, per_second, Budget::of(&self.bytes));
+            let board = Board::new(backend, per_second, AnswerBudget::part_of(&self.bytes));
             let board = Arc::new(board);
             boards.insert(backend, Arc::clone(&board));
             board
         });
         board.attach();
         drop(boards);
-        let listener = Arc::new(Listener::new(Arc::clone(&board), opened, way, times));
+        let listener = Arc::new(Listener::new(Arc::clone(&board), opened, transport, times));
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.all().insert(number, Arc::clone(&listener));
         // A stop that looked at all before did not see this one.
         if self.stopped.load(Ordering::SeqCst) {
             listener.close(Close::STOPPED);
         }
-        let seat = Seat {
+        let registration = Registration {
             listener,
             listeners: Arc::clone(self),
             number,
             _place: place,
         };
-        (seat, is_new.then_some(board))
+        (registration, is_new.then_some(board))
     }
 
     /// Forgets a board, if nobody is attached to it.
@@ -137,7 +137,7 @@ impl Listeners {
         let counts = boards.values().map(|board| board.count());
         let (queries, subscriptions) = counts.fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
         let bytes = self.bytes.load(Ordering::Relaxed);
-        self.numbers.set(all.len(), queries, subscriptions, bytes);
+        self.metrics.set(all.len(), queries, subscriptions, bytes);
     }
 
     /// Closes all connections, and those that come.
@@ -147,7 +147,7 @@ impl Listeners {
     }
 }
 
-impl Drop for Seat {
+impl Drop for Registration {
     fn drop(&mut self) {
         self.listener.end_all();
         self.listeners.all().remove(&self.number);

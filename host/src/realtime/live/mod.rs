@@ -10,8 +10,8 @@ mod budget;
 mod identity;
 mod listener;
 mod listeners;
-mod numbers;
-mod opened;
+mod metrics;
+mod connection;
 mod problems;
 pub mod protocol;
 mod query;
@@ -21,5 +21,5 @@ mod socket;
 mod stream;
 mod subscriber;
 
-pub(super) use listeners::{Listeners, Place};
+pub(super) use listeners::{Listeners, Admission};
 pub use service::Live;

@@ -41,7 +41,7 @@ impl From<LiveError> for Problem {
 }
 
 /// Returns the outcome of an evaluation that failed: a busy database ends nothing that has a result.
-pub(super) fn of_evaluation(error: BackendError) -> Outcome {
+pub(super) fn evaluation_outcome(error: BackendError) -> Outcome {
     let problem = Problem::from(error);
     problem.log(EVALUATION);
     let is_busy = matches!(problem.code, Code::DatabaseBusy | Code::CapacityReached);

@@ -9,8 +9,8 @@ use crate::backends::calls::requests::read_params;
 use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
 use crate::http::websocket::frame;
-use crate::realtime::frames::{self, Form, Members, given};
-use crate::realtime::{NAME, is_message_type};
+use crate::realtime::frames::{self, FrameSchema, FrameMembers, non_null};
+use crate::realtime::{MAX_NAME_CHARS, is_message_type};
 use svc_database::values::Params;
 
 /// Frame of a page.
@@ -42,7 +42,7 @@ pub struct Refusal {
 }
 
 /// Form of a page's frame.
-const FORM: Form<3> = Form {
+const FRAME_SCHEMA: FrameSchema<3> = FrameSchema {
     names: ["id", "action", "params"],
     ignored: &[],
     hint: "a frame has `v`, `type`, `id`, and to subscribe `action` and `params`.",
@@ -52,18 +52,18 @@ const FORM: Form<3> = Form {
 ///
 /// # Errors
 /// A refusal, for its sender.
-pub fn judge(frame: &str) -> Result<Frame, Refusal> {
-    let members = FORM.read(frame).map_err(|(code, detail)| Refusal {
+pub fn parse_frame(frame: &str) -> Result<Frame, Refusal> {
+    let members = FRAME_SCHEMA.read(frame).map_err(|(code, detail)| Refusal {
         id: None,
         problem: Problem::new(code, detail),
     })?;
     let [id, _, _] = members.others;
-    let id = id.and_then(|id| frames::text(id.get()).ok());
+    let id = id.and_then(|id| frames::parse_string(id.get()).ok());
     let id: Option<Arc<str>> = id.filter(|id| is_message_type(id)).map(Into::into);
-    wanted(&members, id.clone()).map_err(|problem| Refusal { id, problem })
+    parse_members(&members, id.clone()).map_err(|problem| Refusal { id, problem })
 }
 
-fn wanted(members: &Members<'_, 3>, id: Option<Arc<str>>) -> Result<Frame, Problem> {
+fn parse_members(members: &FrameMembers<'_, 3>, id: Option<Arc<str>>) -> Result<Frame, Problem> {
     members.check().map_err(invalid)?;
     let subscribes = match members.kind().as_deref() {
         Some("subscribe") => true,
@@ -72,10 +72,10 @@ fn wanted(members: &Members<'_, 3>, id: Option<Arc<str>>) -> Result<Frame, Probl
     };
     let id = id.ok_or_else(|| {
         invalid(format!(
-            "`id` must be 1 to {NAME} characters of A-Z, a-z, 0-9 and `._~-`."
+            "`id` must be 1 to {MAX_NAME_CHARS} characters of A-Z, a-z, 0-9 and `._~-`."
         ))
     })?;
-    let [_, action, params] = members.others.map(given);
+    let [_, action, params] = members.others.map(non_null);
     if !subscribes {
         if action.is_some() || params.is_some() {
             return Err(invalid(
@@ -84,7 +84,7 @@ fn wanted(members: &Members<'_, 3>, id: Option<Arc<str>>) -> Result<Frame, Probl
         }
         return Ok(Frame::Unsubscribe { id });
     }
-    let action = action.and_then(|action| frames::text(action.get()).ok());
+    let action = action.and_then(|action| frames::parse_string(action.get()).ok());
     let action = action
         .filter(|action| !action.is_empty())
         .ok_or_else(|| invalid("`action` must be the name of an action."))?
@@ -94,8 +94,8 @@ fn wanted(members: &Members<'_, 3>, id: Option<Arc<str>>) -> Result<Frame, Probl
 }
 
 /// The problem of a frame that is one too many.
-pub(super) fn too_many_frames(per_second: u64) -> Problem {
-    Problem::new(Code::RateLimited, frames::too_many(per_second))
+pub(super) fn rate_limit_problem(per_second: u64) -> Problem {
+    Problem::new(Code::RateLimited, frames::rate_limit_detail(per_second))
 }
 
 /// The frame of a result, in parts: the longest is everybody's. Ids stand in JSON as they are.
@@ -143,7 +143,7 @@ mod tests {
                 Frame::Unsubscribe { id: "a.1".into() },
             ),
         ] {
-            assert_eq!(judge(frame).unwrap(), expected, "{frame}");
+            assert_eq!(parse_frame(frame).unwrap(), expected, "{frame}");
         }
     }
 
@@ -235,7 +235,7 @@ mod tests {
             ),
             (long.as_str(), None, Code::InvalidRequest),
         ] {
-            let refusal = judge(frame).unwrap_err();
+            let refusal = parse_frame(frame).unwrap_err();
             assert_eq!(
                 (refusal.id.as_deref(), refusal.problem.code),
                 (id, code),

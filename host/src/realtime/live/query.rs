@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::backends::calls::Seen;
+use crate::backends::calls::WatchedAnswer;
 use crate::content::Digest;
 use crate::http::problem::Problem;
 use crate::visitors::Identity;
@@ -22,11 +22,11 @@ pub(super) struct Query {
 }
 
 /// Digest of a query: equal queries have equal ones, and nobody finds two others that do.
-pub(super) type Key = Digest;
+pub(super) type QueryKey = Digest;
 
 impl Query {
     /// Returns the digest by which the query is found.
-    pub(super) fn key(&self) -> Key {
+    pub(super) fn key(&self) -> QueryKey {
         let mut key = Vec::new();
         let mut put = |tag: u8, bytes: &[u8]| {
             key.push(tag);
@@ -68,11 +68,11 @@ pub(super) struct Answer {
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// An answer.
-    Seen(Seen),
+    Answered(WatchedAnswer),
     /// The end of the query.
     Failed(Arc<Problem>),
     /// The database was busy: whoever has got a result waits for the next.
     Busy(Arc<Problem>),
     /// Whether the answer is a visitor's own is another than it was.
-    Moved,
+    IdentityChanged,
 }

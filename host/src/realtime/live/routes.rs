@@ -13,12 +13,12 @@ use tracing::Instrument;
 
 use super::Live;
 use super::identity::SignIn;
-use super::opened::{Event, Opened, Way};
-use super::service::{Left, SubscribeRequest};
+use super::connection::{StreamEvent, ConnectionContext, Transport};
+use super::service::{DrawnTokens, SubscribeRequest};
 use super::socket;
-use super::stream::Events;
+use super::stream::EventStream;
 use crate::backends::calls::requests::read_params;
-use crate::backends::calls::routes::bound;
+use crate::backends::calls::routes::bound_backend;
 use crate::deployments::serving::Serving;
 use crate::deployments::serving::pages;
 use crate::http::context::Context;
@@ -36,7 +36,7 @@ const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Services that live queries of visitors need.
 #[derive(Clone, Debug)]
-pub struct LiveQueries {
+pub struct LiveQueryState {
     /// Live queries.
     pub live: Live,
     /// Pages that they are opened from.
@@ -89,7 +89,7 @@ struct SocketQuery {
     extensions(("x-problems" = json!("invalid_request invalid_json origin_refused disabled not_found rate_limited params_mismatch reserved_param identity_required statement_refused statement_failed query_timeout payload_too_large database_busy capacity_reached")))
 )]
 pub async fn listen(
-    State(services): State<LiveQueries>,
+    State(services): State<LiveQueryState>,
     context: Context,
     Path(slug): Path<String>,
     query: UnreadQuery,
@@ -97,7 +97,7 @@ pub async fn listen(
 ) -> Response {
     let headers = request.headers();
     if !Upgrade::is_asked(headers) && negotiate::names(headers, EVENT_STREAM) {
-        let mut left = Left::default();
+        let mut left = DrawnTokens::default();
         let answer = stream(&services, &context, &slug, (&query, headers), &mut left).await;
         let mut response = answer.unwrap_or_else(IntoResponse::into_response);
         services.live.announce(left, response.headers_mut());
@@ -109,13 +109,13 @@ pub async fn listen(
 
 /// Opens a socket.
 async fn open(
-    LiveQueries { live, serving }: &LiveQueries,
+    LiveQueryState { live, serving }: &LiveQueryState,
     context: &Context,
     slug: &str,
     (query, request): (&UnreadQuery, &mut Request),
 ) -> Result<Response, Problem> {
     let page = serving.page_on_host(&context.host, slug).await?;
-    let backend = bound(&page)?;
+    let backend = bound_backend(&page)?;
     if !Upgrade::is_asked(request.headers()) {
         query.read::<SocketQuery>()?;
         return Err(invalid(
@@ -131,9 +131,9 @@ async fn open(
     query.none()?;
     let session = live
         .visitors
-        .caller(&context.host, &page, request.headers())
+        .caller_session(&context.host, &page, request.headers())
         .await?;
-    let sign_in = session.map(SignIn::of);
+    let sign_in = session.map(SignIn::for_session);
     let upgrade = Upgrade::of(request)?;
     let opened = opened(live, context, (slug, &page), sign_in);
     let client = context.client.bucket();
@@ -147,40 +147,40 @@ async fn open(
 
 /// Opens a stream: its answer begins once there is a first result.
 async fn stream(
-    LiveQueries { live, serving }: &LiveQueries,
+    LiveQueryState { live, serving }: &LiveQueryState,
     context: &Context,
     slug: &str,
     (query, headers): (&UnreadQuery, &HeaderMap),
-    left: &mut Left,
+    left: &mut DrawnTokens,
 ) -> Result<Response, Problem> {
     let client = context.client.bucket();
-    live.draw(&client, left)?;
+    live.draw_client_token(&client, left)?;
     let page = serving.page_on_host(&context.host, slug).await?;
-    let backend = bound(&page)?;
-    let session = live.visitors.caller(&context.host, &page, headers).await?;
-    let sign_in = session.map(SignIn::of);
+    let backend = bound_backend(&page)?;
+    let session = live.visitors.caller_session(&context.host, &page, headers).await?;
+    let sign_in = session.map(SignIn::for_session);
     let opened = opened(live, context, (slug, &page), sign_in);
     let request = match subscribe_request(live, query) {
         Ok(request) => request,
         Err(problem) => {
             // Nothing that is being served.
-            live.draw_of(&page.id, left)?;
+            live.draw_page_token(&page.id, left)?;
             return Err(problem);
         }
     };
     let place = live.admit(backend, client, &opened.page.slug, true)?;
-    let (telling, mut told) = mpsc::unbounded_channel();
-    let seat = live.seat(backend, place, opened, Way::Stream(telling));
-    live.subscribe(&seat.listener, request, left).await?;
-    let first = match told.recv().await {
-        Some(Event::Error(problem)) => return Err(Arc::unwrap_or_clone(problem)),
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    let registration = live.register(backend, place, opened, Transport::Stream(sender));
+    live.subscribe(&registration.listener, request, left).await?;
+    let first = match receiver.recv().await {
+        Some(StreamEvent::Error(problem)) => return Err(Arc::unwrap_or_clone(problem)),
         Some(first) => first,
         // It has ended meanwhile, and so has what it belongs to, or the server stops.
         None => return Err(Problem::not_found()),
     };
-    let mut events = Events {
-        seat,
-        told,
+    let mut events = EventStream {
+        registration,
+        receiver,
         ready: VecDeque::new(),
         ends: false,
     };
@@ -224,8 +224,8 @@ fn opened(
     context: &Context,
     (slug, page): (&str, &pages::Page),
     sign_in: Option<SignIn>,
-) -> Opened {
-    Opened {
+) -> ConnectionContext {
+    ConnectionContext {
         page: Page {
             slug: slug.into(),
             id: page.id,

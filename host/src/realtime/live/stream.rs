@@ -8,37 +8,37 @@ use futures_util::Stream;
 use futures_util::stream::unfold;
 use tokio::sync::mpsc;
 
-use super::listeners::Seat;
-use super::opened::{Event, Opened};
+use super::listeners::Registration;
+use super::connection::{StreamEvent, ConnectionContext};
 
 /// Source of a stream.
 #[derive(Debug)]
-pub(super) struct Events {
-    pub(super) seat: Seat,
-    pub(super) told: mpsc::UnboundedReceiver<Event>,
+pub(super) struct EventStream {
+    pub(super) registration: Registration,
+    pub(super) receiver: mpsc::UnboundedReceiver<StreamEvent>,
     /// Pieces that are ready.
     pub(super) ready: VecDeque<Bytes>,
     /// Whether nothing comes after them.
     pub(super) ends: bool,
 }
 
-impl Events {
+impl EventStream {
     /// Puts an event into its form.
-    pub(super) fn put(&mut self, event: Event) {
+    pub(super) fn put(&mut self, event: StreamEvent) {
         match event {
-            Event::Result(seq, json) => {
+            StreamEvent::Result(seq, json) => {
                 let head = format!("event: result\nid: {seq}\ndata: ");
                 self.ready
                     .extend([head.into(), json, Bytes::from_static(b"\n\n")]);
             }
-            Event::Error(problem) => {
-                let opened: &Opened = self.seat.listener.opened();
+            StreamEvent::Error(problem) => {
+                let opened: &ConnectionContext = self.registration.listener.opened();
                 let document = opened.document(&problem);
                 let text = format!("event: error\ndata: {document}\n\n");
                 self.ready.push_back(text.into());
                 self.ends = true;
             }
-            Event::Comment => self
+            StreamEvent::Comment => self
                 .ready
                 .push_back(Bytes::from_static(b": still here\n\n")),
         }
@@ -55,8 +55,8 @@ impl Events {
                     return None;
                 }
                 // Whoever asks for more has taken what was there.
-                events.seat.listener.drained();
-                let event = events.told.recv().await?;
+                events.registration.listener.drained();
+                let event = events.receiver.recv().await?;
                 events.put(event);
             }
         })

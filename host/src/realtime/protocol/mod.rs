@@ -6,13 +6,13 @@ use std::fmt;
 use serde_json::value::RawValue;
 
 use super::client::Client;
-use super::frames::{self, Form, Members, given};
-use super::{NAME, is_message_type};
+use super::frames::{self, FrameSchema, FrameMembers, non_null};
+use super::{MAX_NAME_CHARS, is_message_type};
 use crate::http::problem::Code;
 use svc_base::clock::Timestamp;
 
 /// The sender of what a backend's owner says: no client's id, which begin otherwise.
-pub(super) const OWNER: &str = "owner";
+pub(super) const OWNER_SENDER: &str = "owner";
 
 /// A message that a client may send.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct Refusal {
 }
 
 /// Form of a client's frame.
-const FORM: Form<2> = Form {
+const FRAME_SCHEMA: FrameSchema<2> = FrameSchema {
     names: ["data", "client_message_id"],
     // The server's own words, which an envelope that is sent back has: they are said anew.
     ignored: &["sender", "room", "ts", "seq"],
@@ -48,14 +48,14 @@ const FORM: Form<2> = Form {
 ///
 /// # Errors
 /// A refusal, for its sender.
-pub fn judge(frame: &str) -> Result<Message<'_>, Refusal> {
-    let members = FORM.read(frame).map_err(|(code, detail)| Refusal {
+pub fn parse_frame(frame: &str) -> Result<Message<'_>, Refusal> {
+    let members = FRAME_SCHEMA.read(frame).map_err(|(code, detail)| Refusal {
         code: code.as_str(),
         detail,
         client_message_id: None,
     })?;
     let [data, id] = members.others;
-    let id = given(id).map(|id| frames::text(id.get()).map(Cow::into_owned));
+    let id = non_null(id).map(|id| frames::parse_string(id.get()).map(Cow::into_owned));
     let (client_message_id, is_odd) = match id {
         Some(Ok(id)) => (Some(id), false),
         Some(Err(_)) => (None, true),
@@ -76,7 +76,7 @@ pub fn judge(frame: &str) -> Result<Message<'_>, Refusal> {
 }
 
 /// The type of a frame, if all of the frame is as it must be.
-fn kind<'a>(members: &Members<'a, 2>, is_odd: bool) -> Result<Cow<'a, str>, String> {
+fn kind<'a>(members: &FrameMembers<'a, 2>, is_odd: bool) -> Result<Cow<'a, str>, String> {
     members.check()?;
     if is_odd {
         return Err("`client_message_id` must be a string.".to_owned());
@@ -95,7 +95,7 @@ pub(super) fn check_type(kind: &str) -> Result<(), String> {
         return Err("`type` begins with `svc:`, which is the platform's own.".to_owned());
     }
     Err(format!(
-        "`type` must be 1 to {NAME} characters of A-Z, a-z, 0-9 and `._~-`."
+        "`type` must be 1 to {MAX_NAME_CHARS} characters of A-Z, a-z, 0-9 and `._~-`."
     ))
 }
 
@@ -104,7 +104,7 @@ impl Refusal {
     pub(super) fn rate_limited(per_second: u64, client_message_id: Option<String>) -> Self {
         Self {
             code: Code::RateLimited.as_str(),
-            detail: frames::too_many(per_second),
+            detail: frames::rate_limit_detail(per_second),
             client_message_id,
         }
     }
@@ -128,7 +128,7 @@ pub(super) fn message(
     seq: u64,
 ) -> String {
     let user = sender.map_or("", Client::user);
-    let sender = sender.map_or(OWNER, |client| client);
+    let sender = sender.map_or(OWNER_SENDER, |client| client);
     format!(
         r#"{{"v":1,"type":"{kind}","data":{data},"sender":"{sender}"{user},"room":"{room}","ts":"{ts}","seq":{seq}}}"#
     )
@@ -148,18 +148,18 @@ pub(super) fn welcome(client: &str, room: &str, members: usize, seq: u64, ts: Ti
 
 /// Somebody came.
 pub(super) fn join(client: &Client, room: &str, ts: Timestamp) -> String {
-    event("join", format_args!("{}", Named(client)), room, ts)
+    event("join", format_args!("{}", ClientData(client)), room, ts)
 }
 
 /// Somebody went.
 pub(super) fn leave(client: &Client, room: &str, ts: Timestamp) -> String {
-    event("leave", format_args!("{}", Named(client)), room, ts)
+    event("leave", format_args!("{}", ClientData(client)), room, ts)
 }
 
 /// A client as the data of an event names it.
-struct Named<'a>(&'a Client);
+struct ClientData<'a>(&'a Client);
 
-impl fmt::Display for Named<'_> {
+impl fmt::Display for ClientData<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (id, user): (&str, _) = (self.0, self.0.user());
         write!(f, r#""client_id":"{id}"{user}"#)

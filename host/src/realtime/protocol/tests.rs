@@ -34,7 +34,7 @@ fn frames_that_are_relayed() {
         ),
         (longest.as_str(), kind.as_str(), "null"),
     ] {
-        let message = judge(frame).unwrap_or_else(|refusal| panic!("{frame}: {refusal:?}"));
+        let message = parse_frame(frame).unwrap_or_else(|refusal| panic!("{frame}: {refusal:?}"));
         assert_eq!(
             (message.kind.as_ref(), message.data),
             (kind, data),
@@ -101,7 +101,7 @@ fn frames_that_break_a_rule() {
             "client_message_id",
         ),
     ] {
-        let refusal = judge(frame).expect_err(frame);
+        let refusal = parse_frame(frame).expect_err(frame);
         assert_eq!(refusal.code, code, "{frame}: {}", refusal.detail);
         assert!(refusal.detail.contains(says), "{frame}: {}", refusal.detail);
     }
@@ -118,7 +118,7 @@ fn a_refusal_names_the_message_that_it_is_of() {
         (r#"{"v":1,"client_message_id":null}"#, Value::Null),
         (r#"{"v":1,"client_message_id":{}}"#, Value::Null),
     ] {
-        let envelope = judge(frame).expect_err(frame).envelope();
+        let envelope = parse_frame(frame).expect_err(frame).envelope();
         let envelope: Value = serde_json::from_str(&envelope).unwrap();
         assert_eq!(envelope["type"], "svc:error");
         assert_eq!(envelope["v"], 1);
@@ -133,7 +133,7 @@ fn envelopes_are_json_of_these_members() {
     let ts = Timestamp(1_795_176_000_000);
     let (at, room) = ("2026-11-20T12:00:00.000Z", "r");
     let read = |text: String| -> Value { serde_json::from_str(&text).unwrap() };
-    let c1 = Client::nameless("c1");
+    let c1 = Client::anonymous("c1");
     assert_eq!(
         read(message(("say", "1"), None, room, ts, 7))["sender"],
         "owner"

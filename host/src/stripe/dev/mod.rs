@@ -16,7 +16,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use url::Url;
 
-use self::objects::{Bought, Step};
+use self::objects::{DevPurchase, PaymentStep};
 use super::event::{CheckoutOutcome, Fact, Reference, Subject};
 use super::{amounts, ledger, signature};
 use crate::config::{self, Config, WebhookSecrets};
@@ -27,10 +27,10 @@ use svc_base::clock::Clock;
 use svc_base::random::{NoRandomness, Random};
 
 /// The path below which it answers as the real one does.
-const API: &str = "/_svc/dev/stripe";
+const API_PATH: &str = "/_svc/dev/stripe";
 /// How many checkouts it keeps that nobody has paid.
-const KEPT: usize = 1_000;
-const CALL_TIME: Duration = Duration::from_secs(10);
+const MAX_OPEN_CHECKOUTS: usize = 1_000;
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The stand-in.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ pub struct DevProvider {
     control: Control,
     clock: Clock,
     random: Random,
-    open: Mutex<HashMap<String, Bought>>,
+    open: Mutex<HashMap<String, DevPurchase>>,
 }
 
 /// Why the stand-in does not do what was asked for.
@@ -51,7 +51,7 @@ pub struct DevProvider {
 pub enum DevError {
     /// There is nothing to do it to.
     #[error("{0}")]
-    Nothing(&'static str),
+    NothingToDo(&'static str),
     /// A webhook was not taken in.
     #[error("the webhook `{kind}` was not taken in: {why}")]
     Webhook {
@@ -103,7 +103,7 @@ pub fn settings(config: &Config, random: &Random) -> anyhow::Result<Option<confi
     Ok(Some(config::Stripe {
         secret_key: format!("sk_dev_{}", secret(random.bytes()?)),
         webhook_secret: WebhookSecrets(vec![format!("whsec_dev_{}", secret(random.bytes()?))]),
-        api_base: Url::parse(&format!("{}{API}", own_address(config.listen)))?,
+        api_base: Url::parse(&format!("{}{API_PATH}", own_address(config.listen)))?,
         plan_price: Some("price_dev_pro".to_owned()),
     }))
 }
@@ -139,15 +139,15 @@ impl DevProvider {
         }
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<String, Bought>> {
+    fn open(&self) -> MutexGuard<'_, HashMap<String, DevPurchase>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps a checkout until it is paid; the same key makes the same one.
-    fn begin(&self, bought: Bought) -> String {
+    fn store_checkout(&self, bought: DevPurchase) -> String {
         let url = format!("{}/_svc/dev/pay/{}", self.base_url, bought.id);
         let mut open = self.open();
-        if open.len() >= KEPT
+        if open.len() >= MAX_OPEN_CHECKOUTS
             && let Some(oldest) = open
                 .values()
                 .min_by_key(|one| one.made_at)
@@ -160,21 +160,21 @@ impl DevProvider {
     }
 
     /// Ends a checkout as its visitor chose, and tells the receiver; returns where the visitor goes on.
-    async fn settle(&self, id: &str, choice: Choice, email: &str) -> Result<String, DevError> {
+    async fn complete(&self, id: &str, choice: PaymentChoice, email: &str) -> Result<String, DevError> {
         let bought = self.open().get(id).cloned();
-        let bought = bought.ok_or(DevError::Nothing(GONE))?;
-        let steps: &[Step] = match (choice, bought.recurring) {
-            (Choice::Pay, false) => &[Step::Paid],
-            (Choice::Pay, true) => &[
-                Step::Subscribed,
-                Step::Invoiced,
-                Step::InvoicePaid,
-                Step::Paid,
+        let bought = bought.ok_or(DevError::NothingToDo(CHECKOUT_GONE))?;
+        let steps: &[PaymentStep] = match (choice, bought.recurring) {
+            (PaymentChoice::Pay, false) => &[PaymentStep::Paid],
+            (PaymentChoice::Pay, true) => &[
+                PaymentStep::Subscribed,
+                PaymentStep::Invoiced,
+                PaymentStep::InvoicePaid,
+                PaymentStep::Paid,
             ],
-            (Choice::Fail, _) => &[Step::Pending, Step::Failed],
-            (Choice::Cancel, _) => &[Step::Expired],
+            (PaymentChoice::Fail, _) => &[PaymentStep::Pending, PaymentStep::Failed],
+            (PaymentChoice::Cancel, _) => &[PaymentStep::Expired],
         };
-        let bought = Bought {
+        let bought = DevPurchase {
             email: Some(email.to_owned()).filter(|text| !text.is_empty()),
             ..bought
         };
@@ -183,8 +183,8 @@ impl DevProvider {
         }
         self.open().remove(id);
         Ok(match choice {
-            Choice::Pay => bought.success_url,
-            Choice::Fail | Choice::Cancel => bought.cancel_url,
+            PaymentChoice::Pay => bought.success_url,
+            PaymentChoice::Fail | PaymentChoice::Cancel => bought.cancel_url,
         })
     }
 
@@ -192,23 +192,23 @@ impl DevProvider {
     ///
     /// # Errors
     /// [`DevError`].
-    pub async fn act(
+    pub async fn simulate(
         &self,
         session: &str,
         action: PaymentAction,
     ) -> Result<Vec<&'static str>, DevError> {
-        let bought = self.bought(session).await?;
-        let steps: &[Step] = match (action, bought.recurring) {
-            (PaymentAction::Refund, _) => &[Step::Refunded],
-            (PaymentAction::Dispute, _) => &[Step::Disputed],
-            (PaymentAction::Renew, true) => &[Step::Invoiced, Step::InvoicePaid, Step::Renewed],
-            (PaymentAction::Cancel, true) => &[Step::Ended],
+        let bought = self.load_purchase(session).await?;
+        let steps: &[PaymentStep] = match (action, bought.recurring) {
+            (PaymentAction::Refund, _) => &[PaymentStep::Refunded],
+            (PaymentAction::Dispute, _) => &[PaymentStep::Disputed],
+            (PaymentAction::Renew, true) => &[PaymentStep::Invoiced, PaymentStep::InvoicePaid, PaymentStep::Renewed],
+            (PaymentAction::Cancel, true) => &[PaymentStep::Ended],
             (PaymentAction::Renew | PaymentAction::Cancel, false) => {
-                return Err(DevError::Nothing("the session is no subscription"));
+                return Err(DevError::NothingToDo("the session is no subscription"));
             }
         };
         let bought = match action {
-            PaymentAction::Renew => Bought {
+            PaymentAction::Renew => DevPurchase {
                 month: bought.month + 1,
                 ..bought
             },
@@ -222,9 +222,9 @@ impl DevProvider {
     }
 
     /// Reads from the ledger what a session has bought.
-    async fn bought(&self, session: &str) -> Result<Bought, DevError> {
+    async fn load_purchase(&self, session: &str) -> Result<DevPurchase, DevError> {
         let name = Reference::subject(&Subject::Session(session.to_owned()));
-        let found = self.control.read(move |c| ledger::find(c, [name])).await?;
+        let found = self.control.read(move |c| ledger::find_related(c, [name])).await?;
         let mut months = std::collections::BTreeSet::new();
         let mut bought = None;
         for event in found.events() {
@@ -235,7 +235,7 @@ impl DevProvider {
                 Fact::Checkout(one) if one.outcome == CheckoutOutcome::Paid => {
                     let currency = one.currency.clone().unwrap_or_default();
                     let amount = amounts::to_provider(one.amount.unwrap_or(0), &currency);
-                    bought = Some(Bought {
+                    bought = Some(DevPurchase {
                         id: one.id.clone(),
                         subject: ("svc_session", session.to_owned()),
                         name: String::new(),
@@ -252,15 +252,15 @@ impl DevProvider {
                 _ => {}
             }
         }
-        let bought = bought.ok_or(DevError::Nothing("no such session is paid here"))?;
-        Ok(Bought {
+        let bought = bought.ok_or(DevError::NothingToDo("no such session is paid here"))?;
+        Ok(DevPurchase {
             month: u32::try_from(months.len()).unwrap_or(1).max(1),
             ..bought
         })
     }
 
     /// Sends the webhook of a step, as the real provider would; returns its type.
-    async fn send_webhook(&self, bought: &Bought, step: Step) -> Result<&'static str, DevError> {
+    async fn send_webhook(&self, bought: &DevPurchase, step: PaymentStep) -> Result<&'static str, DevError> {
         let now = self.clock.now();
         let id = format!(
             "evt_dev_{}",
@@ -271,7 +271,7 @@ impl DevProvider {
         let secret = self.settings.webhook_secret.0.first();
         let secret = secret.map(String::as_str).unwrap_or_default();
         let signature = signature::sign(secret, body.as_bytes(), now);
-        let call = self.outbound.call(CALL_TIME, |client| {
+        let call = self.outbound.call(CALL_TIMEOUT, |client| {
             client
                 .post(&self.webhooks)
                 .header("content-type", "application/json; charset=utf-8")
@@ -292,12 +292,12 @@ impl DevProvider {
     }
 }
 
-const GONE: &str = "the checkout is over, or is not known any more: begin another one on the page";
+const CHECKOUT_GONE: &str = "the checkout is over, or is not known any more: begin another one on the page";
 
 /// Choice of a visitor on the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Choice {
+enum PaymentChoice {
     Pay,
     Fail,
     Cancel,

@@ -3,7 +3,7 @@
 use http::HeaderValue;
 use maud::{Markup, html};
 
-use super::objects::Bought;
+use super::objects::DevPurchase;
 use crate::http::problem_page::shell;
 use crate::stripe::{amounts, currencies};
 
@@ -13,9 +13,9 @@ pub(super) const POLICY: HeaderValue = HeaderValue::from_static(
 );
 
 /// Asks how the payment is to go.
-pub(super) fn pay(bought: &Bought) -> Markup {
+pub(super) fn pay(bought: &DevPurchase) -> Markup {
     let amount = amounts::from_provider(bought.amount, &bought.currency);
-    let price = currencies::shown(amount.unwrap_or(bought.amount), &bought.currency);
+    let price = currencies::format_amount(amount.unwrap_or(bought.amount), &bought.currency);
     shell(
         "Pretend to pay",
         &html! {

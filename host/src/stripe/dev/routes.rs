@@ -11,29 +11,29 @@ use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::objects::Bought;
-use super::{API, Choice, DevError, DevProvider, PaymentAction, pages};
+use super::objects::DevPurchase;
+use super::{API_PATH, PaymentChoice, DevError, DevProvider, PaymentAction, pages};
 use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
-use crate::stripe::{SESSION, WORKSPACE};
+use crate::stripe::{SESSION_METADATA, WORKSPACE_METADATA};
 
 /// A header that no page of another origin can send: `svc dev payment` does.
-pub const HEADER: &str = "svc-dev";
+pub const DEV_HEADER: &str = "svc-dev";
 /// The longest amount and address.
-const AMOUNT: i64 = 99_999_999;
+const MAX_AMOUNT: i64 = 99_999_999;
 
 /// The routes.
 pub fn routes<S: Clone + Send + Sync + 'static>(provider: Arc<DevProvider>) -> Router<S> {
     use axum::routing::{get, post};
     Router::new()
-        .route(&format!("{API}/v1/checkout/sessions"), post(checkout))
-        .route(&format!("{API}/v1/billing_portal/sessions"), post(portal))
+        .route(&format!("{API_PATH}/v1/checkout/sessions"), post(checkout))
+        .route(&format!("{API_PATH}/v1/billing_portal/sessions"), post(portal))
         .route(
-            &format!("{API}/v1/subscriptions/{{id}}"),
+            &format!("{API_PATH}/v1/subscriptions/{{id}}"),
             post(subscription),
         )
         .route(
-            &format!("{API}/v1/checkout/sessions/{{id}}/expire"),
+            &format!("{API_PATH}/v1/checkout/sessions/{{id}}/expire"),
             post(expire),
         )
         .route("/_svc/dev/pay/{id}", get(page).post(pay))
@@ -42,13 +42,13 @@ pub fn routes<S: Clone + Send + Sync + 'static>(provider: Arc<DevProvider>) -> R
 }
 
 /// A call of the API, as the real one answers what it does not take.
-fn refuse(status: StatusCode, message: &str, param: &str) -> Response {
+fn api_error(status: StatusCode, message: &str, param: &str) -> Response {
     let error = json!({ "type": "invalid_request_error", "message": message, "param": param });
     (status, Json(json!({ "error": error }))).into_response()
 }
 
 impl DevProvider {
-    fn knows(&self, headers: &HeaderMap) -> bool {
+    fn is_authorized(&self, headers: &HeaderMap) -> bool {
         let key = headers
             .get(header::AUTHORIZATION)
             .map(HeaderValue::as_bytes);
@@ -61,8 +61,8 @@ async fn checkout(
     headers: HeaderMap,
     Form(form): Form<HashMap<String, String>>,
 ) -> Response {
-    if !provider.knows(&headers) {
-        return refuse(StatusCode::UNAUTHORIZED, "Invalid API Key provided", "");
+    if !provider.is_authorized(&headers) {
+        return api_error(StatusCode::UNAUTHORIZED, "Invalid API Key provided", "");
     }
     let field = |name: &str| form.get(name).cloned();
     let price = |name: &str| field(&format!("line_items[0][price_data]{name}"));
@@ -72,15 +72,15 @@ async fn checkout(
         (Some(_), _) => Some(900),
         (None, amount) => amount.and_then(|amount| amount.parse().ok()),
     };
-    let Some(amount) = amount.filter(|amount| (1..=AMOUNT).contains(amount)) else {
+    let Some(amount) = amount.filter(|amount| (1..=MAX_AMOUNT).contains(amount)) else {
         let param = "line_items[0][price_data][unit_amount]";
-        let message = format!("The amount must be from 1 to {AMOUNT}.");
-        return refuse(StatusCode::BAD_REQUEST, &message, param);
+        let message = format!("The amount must be from 1 to {MAX_AMOUNT}.");
+        return api_error(StatusCode::BAD_REQUEST, &message, param);
     };
     let subject = |name: &'static str| Some((name, field(&format!("metadata[{name}]"))?));
-    let subject = subject(SESSION).or_else(|| subject(WORKSPACE));
+    let subject = subject(SESSION_METADATA).or_else(|| subject(WORKSPACE_METADATA));
     let (Some(subject), Some(success_url)) = (subject, field("success_url")) else {
-        return refuse(
+        return api_error(
             StatusCode::BAD_REQUEST,
             "Missing required param",
             "success_url",
@@ -94,7 +94,7 @@ async fn checkout(
         .take(12)
         .map(|byte| format!("{byte:02x}"))
         .collect();
-    let bought = Bought {
+    let bought = DevPurchase {
         id: format!("cs_dev_{id}"),
         subject,
         name: price("[product_data][name]").or(plan).unwrap_or_default(),
@@ -108,7 +108,7 @@ async fn checkout(
         made_at: provider.clock.now(),
     };
     let mut answer = bought.checkout("open", "unpaid");
-    answer["url"] = provider.begin(bought).into();
+    answer["url"] = provider.store_checkout(bought).into();
     Json(answer).into_response()
 }
 
@@ -118,12 +118,12 @@ async fn portal(
     Form(form): Form<HashMap<String, String>>,
 ) -> Response {
     match form.get("return_url") {
-        Some(url) if provider.knows(&headers) => {
+        Some(url) if provider.is_authorized(&headers) => {
             let session =
                 json!({ "id": "bps_dev", "object": "billing_portal.session", "url": url });
             Json(session).into_response()
         }
-        _ => refuse(
+        _ => api_error(
             StatusCode::BAD_REQUEST,
             "Missing required param",
             "return_url",
@@ -136,8 +136,8 @@ async fn subscription(
     headers: HeaderMap,
     Path(id): Path<String>,
 ) -> Response {
-    if !provider.knows(&headers) {
-        return refuse(StatusCode::UNAUTHORIZED, "Invalid API Key provided", "");
+    if !provider.is_authorized(&headers) {
+        return api_error(StatusCode::UNAUTHORIZED, "Invalid API Key provided", "");
     }
     Json(json!({ "id": id, "object": "subscription", "status": "active", "cancel_at_period_end": true }))
         .into_response()
@@ -148,12 +148,12 @@ async fn expire(
     headers: HeaderMap,
     Path(id): Path<String>,
 ) -> Response {
-    if !provider.knows(&headers) {
-        return refuse(StatusCode::UNAUTHORIZED, "Invalid API Key provided", "");
+    if !provider.is_authorized(&headers) {
+        return api_error(StatusCode::UNAUTHORIZED, "Invalid API Key provided", "");
     }
     match provider.open().remove(&id) {
         Some(bought) => Json(bought.checkout("expired", "unpaid")).into_response(),
-        None => refuse(
+        None => api_error(
             StatusCode::BAD_REQUEST,
             "Only Checkout Sessions with a status of open can be expired.",
             "",
@@ -166,7 +166,7 @@ async fn page(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let bought = provider.open().get(&id).cloned();
-    let bought = bought.ok_or(DevError::Nothing(super::GONE))?;
+    let bought = bought.ok_or(DevError::NothingToDo(super::CHECKOUT_GONE))?;
     let headers = [
         (
             header::CONTENT_TYPE,
@@ -180,8 +180,8 @@ async fn page(
 
 /// How a payment is to go.
 #[derive(Debug, Deserialize)]
-struct Chosen {
-    outcome: Choice,
+struct PaymentForm {
+    outcome: PaymentChoice,
     #[serde(default)]
     email: String,
 }
@@ -189,9 +189,9 @@ struct Chosen {
 async fn pay(
     State(provider): State<Arc<DevProvider>>,
     Path(id): Path<String>,
-    Form(chosen): Form<Chosen>,
+    Form(chosen): Form<PaymentForm>,
 ) -> Result<Response, Problem> {
-    let next = provider.settle(&id, chosen.outcome, &chosen.email).await?;
+    let next = provider.complete(&id, chosen.outcome, &chosen.email).await?;
     Ok((StatusCode::SEE_OTHER, [(header::LOCATION, next)]).into_response())
 }
 
@@ -200,19 +200,19 @@ async fn act(
     Path((session, action)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Result<Json<Value>, Problem> {
-    if !headers.contains_key(HEADER) {
+    if !headers.contains_key(DEV_HEADER) {
         return Err(invalid("Only `svc dev payment` may ask for this."));
     }
     let action = PaymentAction::ALL.iter().find(|(name, _)| *name == action);
     let (_, action) = action.ok_or_else(Problem::not_found)?;
-    let events = provider.act(&session, *action).await?;
+    let events = provider.simulate(&session, *action).await?;
     Ok(Json(json!({ "session": session, "events": events })))
 }
 
 impl From<DevError> for Problem {
     fn from(error: DevError) -> Self {
         match error {
-            DevError::Nothing(why) => {
+            DevError::NothingToDo(why) => {
                 Self::new(Code::NotFound, format!("There is nothing to do: {why}."))
             }
             DevError::Webhook { .. } => Self::new(Code::ProviderUnavailable, format!("{error}.")),

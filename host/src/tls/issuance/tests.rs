@@ -129,7 +129,7 @@ impl World {
 fn acme() -> LabelOwner {
     LabelOwner {
         principal: "acme".into(),
-        is_unproven: false,
+        is_free_tier: false,
     }
 }
 

@@ -20,11 +20,11 @@ use svc_base::clock::{Clock, Timestamp};
 use svc_base::random::Random;
 
 /// How long a code may take to be used, in milliseconds.
-const LIFE: i64 = 60_000;
+const CODE_LIFETIME_MS: i64 = 60_000;
 /// Codes at once.
-const MOST: usize = 10_000;
+const MAX_CODES: usize = 10_000;
 /// How long a token holds, in seconds.
-const TOKEN: i64 = 300;
+const TOKEN_SECONDS: i64 = 300;
 
 /// The issuer.
 #[derive(Debug)]
@@ -36,12 +36,12 @@ pub struct DevIssuer {
     key: SigningKey,
     clock: Clock,
     random: Random,
-    codes: Mutex<HashMap<String, Code>>,
+    codes: Mutex<HashMap<String, IssuedCode>>,
 }
 
 /// Sign-in that a code stands for.
 #[derive(Clone, Debug)]
-struct Code {
+struct IssuedCode {
     request: AuthorizationRequest,
     name: String,
     email: String,
@@ -100,14 +100,14 @@ impl DevIssuer {
     }
 
     /// Gives out a code for a person, who is believed; `None` if there is no room or no randomness.
-    fn code(&self, request: AuthorizationRequest, name: String, email: String) -> Option<String> {
-        let (text, at) = (credential::secret(&self.random).ok()?, self.clock.now());
+    fn issue_code(&self, request: AuthorizationRequest, name: String, email: String) -> Option<String> {
+        let (text, at) = (credential::random_secret(&self.random).ok()?, self.clock.now());
         let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
-        codes.retain(|_, code| at.0 - code.at.0 < LIFE);
-        if codes.len() >= MOST {
+        codes.retain(|_, code| at.0 - code.at.0 < CODE_LIFETIME_MS);
+        if codes.len() >= MAX_CODES {
             return None;
         }
-        let code = Code {
+        let code = IssuedCode {
             request,
             name,
             email,
@@ -118,14 +118,14 @@ impl DevIssuer {
     }
 
     /// The tokens of a code, which is used up by asking; `None` if it is none, is too old, or another sign-in's.
-    fn tokens(&self, code: &str, verifier: &str, redirect_uri: &str) -> Option<Value> {
+    fn exchange_code(&self, code: &str, verifier: &str, redirect_uri: &str) -> Option<Value> {
         let now = self.clock.now();
         let taken = self
             .codes
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .remove(code)?;
-        let fits = now.0 - taken.at.0 < LIFE
+        let fits = now.0 - taken.at.0 < CODE_LIFETIME_MS
             && redirect_uri == self.redirect_uri
             && challenge(verifier) == taken.request.challenge;
         if !fits {
@@ -137,19 +137,19 @@ impl DevIssuer {
             "aud": self.settings.client_id,
             "sub": taken.email,
             "iat": seconds,
-            "exp": seconds + TOKEN,
+            "exp": seconds + TOKEN_SECONDS,
             "nonce": taken.request.nonce,
             "name": taken.name,
             "email": taken.email,
             "email_verified": true,
         });
         let id_token = self.key.sign(&claims).ok()?;
-        let access_token = credential::secret(&self.random).ok()?;
+        let access_token = credential::random_secret(&self.random).ok()?;
         Some(json!({
             "id_token": id_token,
             "access_token": access_token,
             "token_type": "Bearer",
-            "expires_in": TOKEN,
+            "expires_in": TOKEN_SECONDS,
         }))
     }
 }

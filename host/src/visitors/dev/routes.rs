@@ -71,7 +71,7 @@ where
         .route("/_svc/dev/token", post(token))
 }
 
-fn required(issuer: MaybeIssuer) -> Result<Arc<DevIssuer>, Problem> {
+fn require_issuer(issuer: MaybeIssuer) -> Result<Arc<DevIssuer>, Problem> {
     issuer.ok_or_else(Problem::not_found)
 }
 
@@ -80,7 +80,7 @@ fn required(issuer: MaybeIssuer) -> Result<Arc<DevIssuer>, Problem> {
 /// # Errors
 /// `not_found` where there is none, as all of these.
 async fn discovery(State(issuer): State<MaybeIssuer>) -> Result<Json<Value>, Problem> {
-    Ok(Json(required(issuer)?.discovery()))
+    Ok(Json(require_issuer(issuer)?.discovery()))
 }
 
 /// Shows its keys.
@@ -88,7 +88,7 @@ async fn discovery(State(issuer): State<MaybeIssuer>) -> Result<Json<Value>, Pro
 /// # Errors
 /// `not_found`.
 async fn keys(State(issuer): State<MaybeIssuer>) -> Result<Json<Value>, Problem> {
-    Ok(Json(required(issuer)?.keys()))
+    Ok(Json(require_issuer(issuer)?.keys()))
 }
 
 /// Shows the form.
@@ -96,7 +96,7 @@ async fn keys(State(issuer): State<MaybeIssuer>) -> Result<Json<Value>, Problem>
 /// # Errors
 /// `not_found`, `invalid_request`.
 async fn show_form(State(issuer): State<MaybeIssuer>, uri: Uri) -> Result<Response, Problem> {
-    authorization_request(&*required(issuer)?, uri.query())?;
+    authorization_request(&*require_issuer(issuer)?, uri.query())?;
     Ok(page(StatusCode::OK, "", "", None))
 }
 
@@ -109,7 +109,7 @@ async fn submit_form(
     uri: Uri,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    let issuer = required(issuer)?;
+    let issuer = require_issuer(issuer)?;
     let request = authorization_request(&issuer, uri.query())?;
     let (_, raw) = body.raw().await?;
     let form: SignInForm = serde_urlencoded::from_bytes(&raw)
@@ -125,7 +125,7 @@ async fn submit_form(
         let wrong = "Give an e-mail address such as ada@example.com.";
         return Ok(page(StatusCode::BAD_REQUEST, name, email, Some(wrong)));
     }
-    match issuer.code(request, name.to_owned(), email.to_owned()) {
+    match issuer.issue_code(request, name.to_owned(), email.to_owned()) {
         Some(code) => redirect_back(&issuer, &state, ("code", &code)),
         None => redirect_back(&issuer, &state, ("error", "temporarily_unavailable")),
     }
@@ -136,12 +136,12 @@ async fn submit_form(
 /// # Errors
 /// `not_found`.
 async fn token(State(issuer): State<MaybeIssuer>, body: UnreadBody) -> Result<Response, Problem> {
-    let issuer = required(issuer)?;
+    let issuer = require_issuer(issuer)?;
     let (_, raw) = body.raw().await?;
     let exchange = serde_urlencoded::from_bytes::<TokenRequest>(&raw).ok();
     let exchange = exchange.filter(|exchange| exchange.grant_type == "authorization_code");
     let tokens = exchange
-        .and_then(|sent| issuer.tokens(&sent.code, &sent.code_verifier, &sent.redirect_uri));
+        .and_then(|sent| issuer.exchange_code(&sent.code, &sent.code_verifier, &sent.redirect_uri));
     let no_store = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
     Ok(match tokens {
         Some(tokens) => (no_store, Json(tokens)).into_response(),

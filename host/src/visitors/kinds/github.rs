@@ -6,13 +6,13 @@ use serde::de::DeserializeOwned;
 use url::Url;
 
 use super::oauth::{self, Client};
-use super::{CallbackAnswer, Exchange};
+use super::{CallbackAnswer, SignInExchange};
 use crate::issuers::CALL_TIME;
 use crate::outbound::{Answer, Outbound};
-use crate::visitors::model::{AuthError, Failure, Profile, SignedIn};
+use crate::visitors::model::{AuthError, SignInFailure, Profile, VerifiedVisitor};
 
 /// Name that GitHub demands of its clients.
-const AGENT: &str = "svc";
+const USER_AGENT_NAME: &str = "svc";
 
 #[derive(Deserialize)]
 struct Tokens {
@@ -45,24 +45,24 @@ impl Github {
         Self { client }
     }
 
-    pub(super) fn authorization(&self, exchange: &Exchange, state: &str) -> Result<Url, Failure> {
+    pub(super) fn authorization_url(&self, exchange: &SignInExchange, state: &str) -> Result<Url, SignInFailure> {
         let address = self.page("/login/oauth/authorize")?;
-        Ok(self.client.authorization(address, exchange, state))
+        Ok(self.client.authorization_url(address, exchange, state))
     }
 
-    pub(super) async fn signed_in(
+    pub(super) async fn verify_sign_in(
         &self,
         answer: &CallbackAnswer,
-        exchange: &Exchange,
-    ) -> Result<SignedIn, Failure> {
-        let answer = self.show_code(oauth::code_of(answer)?, exchange).await?;
-        let tokens: Tokens = oauth::read(&answer, "a code")?;
+        exchange: &SignInExchange,
+    ) -> Result<VerifiedVisitor, SignInFailure> {
+        let answer = self.exchange_code(oauth::authorization_code(answer)?, exchange).await?;
+        let tokens: Tokens = oauth::parse_answer(&answer, "a code")?;
         let api = Api {
             outbound: &self.client.outbound,
             token: &tokens.access_token,
         };
         let user: User = api.get(self.api("/user")?).await?;
-        let wants_email = self.client.asks_for("user:email") || self.client.asks_for("user");
+        let wants_email = self.client.requests_scope("user:email") || self.client.requests_scope("user");
         let email = if wants_email {
             let emails: Vec<Email> = api.get(self.api("/user/emails")?).await?;
             let primary = emails.into_iter().find(|one| one.primary && one.verified);
@@ -70,7 +70,7 @@ impl Github {
         } else {
             None
         };
-        Ok(SignedIn {
+        Ok(VerifiedVisitor {
             issuer: self.base().to_owned(),
             subject: user.id.to_string(),
             profile: Profile {
@@ -87,14 +87,14 @@ impl Github {
     }
 
     /// Finds out whether GitHub knows the client: it describes itself nowhere.
-    pub(super) async fn faults(&self, redirect_uri: &str) -> Vec<String> {
-        let (code, exchange) = oauth::no_code(redirect_uri);
-        let shown = self.show_code(code, &exchange).await;
-        self.client.fault(shown, true).into_iter().collect()
+    pub(super) async fn find_faults(&self, redirect_uri: &str) -> Vec<String> {
+        let (code, exchange) = oauth::probe_exchange(redirect_uri);
+        let shown = self.exchange_code(code, &exchange).await;
+        self.client.client_fault(shown, true).into_iter().collect()
     }
 
     /// Shows a code to the token endpoint.
-    async fn show_code(&self, code: &str, exchange: &Exchange) -> Result<Answer, Failure> {
+    async fn exchange_code(&self, code: &str, exchange: &SignInExchange) -> Result<Answer, SignInFailure> {
         let settings = &self.client.settings;
         let form = [
             ("grant_type", "authorization_code"),
@@ -106,18 +106,18 @@ impl Github {
         ];
         let endpoint = self.page("/login/oauth/access_token")?;
         let call = self.client.outbound.call(CALL_TIME, |client| {
-            oauth::posted(client.post(endpoint), &form).header(header::USER_AGENT, AGENT)
+            oauth::form_post(client.post(endpoint), &form).header(header::USER_AGENT, USER_AGENT_NAME)
         });
         Ok(call.await?)
     }
 
     /// Returns an address of GitHub's pages, or of an installation of its own.
-    fn page(&self, path: &str) -> Result<Url, Failure> {
+    fn page(&self, path: &str) -> Result<Url, SignInFailure> {
         address(&format!("{}{path}", self.base()))
     }
 
     /// Returns an address of its API.
-    fn api(&self, path: &str) -> Result<Url, Failure> {
+    fn api(&self, path: &str) -> Result<Url, SignInFailure> {
         match self.base() {
             "https://github.com" => address(&format!("https://api.github.com{path}")),
             own => address(&format!("{own}/api/v3{path}")),
@@ -129,8 +129,8 @@ impl Github {
     }
 }
 
-fn address(text: &str) -> Result<Url, Failure> {
-    Url::parse(text).map_err(|error| Failure::new(AuthError::ProviderError, error.to_string()))
+fn address(text: &str) -> Result<Url, SignInFailure> {
+    Url::parse(text).map_err(|error| SignInFailure::new(AuthError::ProviderError, error.to_string()))
 }
 
 /// GitHub's API, on behalf of a visitor.
@@ -140,14 +140,14 @@ struct Api<'a> {
 }
 
 impl Api<'_> {
-    async fn get<T: DeserializeOwned>(&self, address: Url) -> Result<T, Failure> {
+    async fn get<T: DeserializeOwned>(&self, address: Url) -> Result<T, SignInFailure> {
         let call = self.outbound.call(CALL_TIME, |client| {
             client
                 .get(address)
                 .bearer_auth(self.token)
                 .header(header::ACCEPT, "application/vnd.github+json")
-                .header(header::USER_AGENT, AGENT)
+                .header(header::USER_AGENT, USER_AGENT_NAME)
         });
-        oauth::read(&call.await?, "who signed in")
+        oauth::parse_answer(&call.await?, "who signed in")
     }
 }

@@ -1,6 +1,6 @@
 //! Kinds of sign-in, one module each: where a visitor is sent, and how the answer that the visitor comes back with becomes a verified identity.
 //!
-//! A new kind is a module here, a variant of [`Kind`], and its rules for settings in `config/providers.rs`.
+//! A new kind is a module here, a variant of [`SignInKind`], and its rules for settings in `config/providers.rs`.
 
 mod github;
 mod oauth;
@@ -11,7 +11,7 @@ use url::Url;
 use self::github::Github;
 use self::oauth::Client;
 use self::oidc::Oidc;
-use super::model::{Failure, SignedIn};
+use super::model::{SignInFailure, VerifiedVisitor};
 use crate::config::{AddressError, Provider as Settings, ProviderKind};
 use crate::outbound::Outbound;
 use svc_base::clock::Clock;
@@ -21,7 +21,7 @@ const DEV_ISSUER: &str = "dev";
 
 /// A provider, by its kind.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum SignInKind {
     /// OpenID Connect.
     Oidc(Box<Oidc>),
     /// GitHub's OAuth.
@@ -30,7 +30,7 @@ pub(super) enum Kind {
 
 /// Values of one sign-in that are agreed on with the provider.
 #[derive(Clone, Debug)]
-pub(super) struct Exchange {
+pub(super) struct SignInExchange {
     /// Address that the provider leads back to.
     pub redirect_uri: String,
     /// Nonce that the provider's proof of identity must have.
@@ -52,12 +52,12 @@ pub(super) struct CallbackAnswer {
     pub error: Option<String>,
 }
 
-impl Kind {
+impl SignInKind {
     /// The provider of these settings.
     ///
     /// # Errors
     /// An address that cannot be asked, which settings have refused before.
-    pub(super) fn of(
+    pub(super) fn from_settings(
         settings: &Settings,
         outbound: &Outbound,
         clock: &Clock,
@@ -71,34 +71,34 @@ impl Kind {
     }
 
     /// Returns the address at which a visitor signs in.
-    pub(super) async fn authorization(
+    pub(super) async fn authorization_url(
         &self,
-        exchange: &Exchange,
+        exchange: &SignInExchange,
         state: &str,
-    ) -> Result<Url, Failure> {
+    ) -> Result<Url, SignInFailure> {
         match self {
-            Self::Oidc(provider) => provider.authorization(exchange, state).await,
-            Self::Github(provider) => provider.authorization(exchange, state),
+            Self::Oidc(provider) => provider.authorization_url(exchange, state).await,
+            Self::Github(provider) => provider.authorization_url(exchange, state),
         }
     }
 
     /// Turns a provider's answer into the visitor who signed in.
-    pub(super) async fn signed_in(
+    pub(super) async fn verify_sign_in(
         &self,
         answer: &CallbackAnswer,
-        exchange: &Exchange,
-    ) -> Result<SignedIn, Failure> {
+        exchange: &SignInExchange,
+    ) -> Result<VerifiedVisitor, SignInFailure> {
         match self {
-            Self::Oidc(provider) => provider.signed_in(answer, exchange).await,
-            Self::Github(provider) => provider.signed_in(answer, exchange).await,
+            Self::Oidc(provider) => provider.verify_sign_in(answer, exchange).await,
+            Self::Github(provider) => provider.verify_sign_in(answer, exchange).await,
         }
     }
 
     /// Asks a provider to describe itself, and whether it knows the client; returns what is wrong, in the operator's words.
-    pub(super) async fn faults(&self, redirect_uri: &str) -> Vec<String> {
+    pub(super) async fn find_faults(&self, redirect_uri: &str) -> Vec<String> {
         match self {
-            Self::Oidc(provider) => provider.faults(redirect_uri).await,
-            Self::Github(provider) => provider.faults(redirect_uri).await,
+            Self::Oidc(provider) => provider.find_faults(redirect_uri).await,
+            Self::Github(provider) => provider.find_faults(redirect_uri).await,
         }
     }
 }

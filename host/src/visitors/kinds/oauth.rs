@@ -5,18 +5,18 @@ use reqwest::RequestBuilder;
 use serde::Deserialize;
 use url::Url;
 
-use super::{CallbackAnswer, Exchange};
+use super::{CallbackAnswer, SignInExchange};
 use crate::config::Provider as Settings;
 use crate::outbound::{Answer, Outbound, OutboundError};
-use crate::visitors::model::{AuthError, Failure};
+use crate::visitors::model::{AuthError, SignInFailure};
 use crate::visitors::state::challenge;
 
 /// A code that nobody gave out: an endpoint that is shown it says first whether it knows the client.
-const NO_CODE: &str = "none-svc-provider-check";
+const PROBE_CODE: &str = "none-svc-provider-check";
 /// A secret of PKCE that fits no code, in the form that one has.
-const NO_VERIFIER: &str = "none-none-none-none-none-none-none-none-none-none";
+const PROBE_VERIFIER: &str = "none-none-none-none-none-none-none-none-none-none";
 /// Codes with which a token endpoint refuses a client that it does not know, or that shows another secret.
-const UNKNOWN: [&str; 3] = [
+const UNKNOWN_CLIENT_ERRORS: [&str; 3] = [
     "invalid_client",
     "unauthorized_client",
     "incorrect_client_credentials",
@@ -29,7 +29,7 @@ pub(super) struct Client {
     pub(super) outbound: Outbound,
 }
 
-impl From<OutboundError> for Failure {
+impl From<OutboundError> for SignInFailure {
     fn from(error: OutboundError) -> Self {
         let told = match error {
             OutboundError::TooLarge => AuthError::ProviderError,
@@ -47,7 +47,7 @@ impl Client {
     }
 
     /// Adds to the address of an authorization endpoint what asks for a code.
-    pub(super) fn authorization(&self, mut address: Url, exchange: &Exchange, state: &str) -> Url {
+    pub(super) fn authorization_url(&self, mut address: Url, exchange: &SignInExchange, state: &str) -> Url {
         address
             .query_pairs_mut()
             .append_pair("response_type", "code")
@@ -61,15 +61,15 @@ impl Client {
     }
 
     /// Whether a sign-in asks for a scope.
-    pub(super) fn asks_for(&self, scope: &str) -> bool {
+    pub(super) fn requests_scope(&self, scope: &str) -> bool {
         self.settings.scopes.iter().any(|one| one == scope)
     }
 
     /// Reads from the answer to a code that nobody gave out what is wrong with the client. Some providers answer 404 to a client that they do
     /// not know.
-    pub(super) fn fault(
+    pub(super) fn client_fault(
         &self,
-        shown: Result<Answer, Failure>,
+        shown: Result<Answer, SignInFailure>,
         missing_is_unknown: bool,
     ) -> Option<String> {
         let name = &self.settings.name;
@@ -82,8 +82,8 @@ impl Client {
                 ));
             }
         };
-        let code = refusal(&answer).unwrap_or_default();
-        let unknown = UNKNOWN.contains(&code.as_str())
+        let code = error_code(&answer).unwrap_or_default();
+        let unknown = UNKNOWN_CLIENT_ERRORS.contains(&code.as_str())
             || answer.status == StatusCode::UNAUTHORIZED
             || missing_is_unknown && answer.status == StatusCode::NOT_FOUND;
         if unknown {
@@ -102,29 +102,29 @@ impl Client {
 }
 
 /// Returns a code that nobody gave out, and values that fit none.
-pub(super) fn no_code(redirect_uri: &str) -> (&'static str, Exchange) {
-    let exchange = Exchange {
+pub(super) fn probe_exchange(redirect_uri: &str) -> (&'static str, SignInExchange) {
+    let exchange = SignInExchange {
         redirect_uri: redirect_uri.to_owned(),
         nonce: String::new(),
-        verifier: NO_VERIFIER.to_owned(),
+        verifier: PROBE_VERIFIER.to_owned(),
     };
-    (NO_CODE, exchange)
+    (PROBE_CODE, exchange)
 }
 
 /// Returns the code of an answer.
 ///
 /// # Errors
 /// The provider's error, or that there is no code.
-pub(super) fn code_of(answer: &CallbackAnswer) -> Result<&str, Failure> {
+pub(super) fn authorization_code(answer: &CallbackAnswer) -> Result<&str, SignInFailure> {
     if let Some(error) = &answer.error {
-        return Err(refused(error));
+        return Err(provider_error(error));
     }
     let code = answer.code.as_deref().filter(|code| !code.is_empty());
-    code.ok_or_else(|| Failure::new(AuthError::ProviderError, "it answered without a code"))
+    code.ok_or_else(|| SignInFailure::new(AuthError::ProviderError, "it answered without a code"))
 }
 
 /// Reads a provider's error (RFC 6749, section 4.1.2.1, and OpenID Connect Core, section 3.1.2.6).
-fn refused(error: &str) -> Failure {
+fn provider_error(error: &str) -> SignInFailure {
     const DENIED: [&str; 6] = [
         "access_denied",
         "login_required",
@@ -134,20 +134,20 @@ fn refused(error: &str) -> Failure {
         "user_cancelled_login",
     ];
     match error {
-        denied if DENIED.contains(&denied) => Failure::new(
+        denied if DENIED.contains(&denied) => SignInFailure::new(
             AuthError::AccessDenied,
             "the visitor or the provider said no",
         ),
-        "temporarily_unavailable" => Failure::new(
+        "temporarily_unavailable" => SignInFailure::new(
             AuthError::ProviderUnavailable,
             "it says that it is not available",
         ),
-        _ => Failure::new(AuthError::ProviderError, "it answered with an error"),
+        _ => SignInFailure::new(AuthError::ProviderError, "it answered with an error"),
     }
 }
 
 /// Makes a request a POST of a form that is answered in JSON.
-pub(super) fn posted(call: RequestBuilder, form: &[(&str, &str)]) -> RequestBuilder {
+pub(super) fn form_post(call: RequestBuilder, form: &[(&str, &str)]) -> RequestBuilder {
     let mut body = form_urlencoded::Serializer::new(String::new());
     body.extend_pairs(form);
     call.header(header::ACCEPT, "application/json")
@@ -156,13 +156,13 @@ pub(super) fn posted(call: RequestBuilder, form: &[(&str, &str)]) -> RequestBuil
 }
 
 /// Reads an answer that must be a success in JSON.
-pub(super) fn read<T: serde::de::DeserializeOwned>(
+pub(super) fn parse_answer<T: serde::de::DeserializeOwned>(
     answer: &Answer,
     asked: &str,
-) -> Result<T, Failure> {
-    let failed = |cause: String| Failure::new(AuthError::ProviderError, cause);
+) -> Result<T, SignInFailure> {
+    let failed = |cause: String| SignInFailure::new(AuthError::ProviderError, cause);
     let status = answer.status.as_u16();
-    match refusal(answer) {
+    match error_code(answer) {
         Some(code) => Err(failed(format!("it refused {asked}: {status} {code}"))),
         None if !answer.status.is_success() => {
             Err(failed(format!("it answered {asked} with {status}")))
@@ -173,7 +173,7 @@ pub(super) fn read<T: serde::de::DeserializeOwned>(
 }
 
 /// Returns the code with which an answer refuses: GitHub does so with a 200.
-fn refusal(answer: &Answer) -> Option<String> {
+fn error_code(answer: &Answer) -> Option<String> {
     #[derive(Deserialize)]
     struct Refusal {
         error: String,

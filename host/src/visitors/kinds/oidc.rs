@@ -5,11 +5,11 @@ use serde::Deserialize;
 use url::Url;
 
 use super::oauth::{self, Client};
-use super::{CallbackAnswer, Exchange};
+use super::{CallbackAnswer, SignInExchange};
 use crate::config::{Address, AddressError};
 use crate::issuers::{self, CALL_TIME, IdClaims, Issuer, IssuerError, Metadata};
 use crate::outbound::Answer;
-use crate::visitors::model::{AuthError, Failure, Profile, SignedIn};
+use crate::visitors::model::{AuthError, SignInFailure, Profile, VerifiedVisitor};
 use svc_base::clock::Clock;
 
 /// Answer of the token endpoint.
@@ -27,7 +27,7 @@ struct UserInfo {
     profile: issuers::Profile,
 }
 
-impl From<IssuerError> for Failure {
+impl From<IssuerError> for SignInFailure {
     fn from(error: IssuerError) -> Self {
         let told = match error {
             IssuerError::Unreachable(_) => AuthError::ProviderUnavailable,
@@ -44,51 +44,51 @@ pub(in crate::visitors) struct Oidc {
     client: Client,
     issuer: Issuer,
     /// Name under which subjects are stored, if not the issuer's own.
-    stored_as: Option<&'static str>,
+    stored_issuer: Option<&'static str>,
 }
 
 impl Oidc {
     pub(super) fn new(
         client: Client,
         clock: &Clock,
-        stored_as: Option<&'static str>,
+        stored_issuer: Option<&'static str>,
     ) -> Result<Self, AddressError> {
         let address = Address::parse(&client.settings.issuer)?;
         Ok(Self {
             issuer: Issuer::new(address, client.outbound.clone(), clock.clone()),
             client,
-            stored_as,
+            stored_issuer,
         })
     }
 
-    pub(super) async fn authorization(
+    pub(super) async fn authorization_url(
         &self,
-        exchange: &Exchange,
+        exchange: &SignInExchange,
         state: &str,
-    ) -> Result<Url, Failure> {
+    ) -> Result<Url, SignInFailure> {
         let metadata = self.issuer.metadata().await?;
         let endpoint = metadata.authorization_endpoint.clone();
-        let endpoint = endpoint.ok_or_else(|| lacks("authorization_endpoint"))?;
-        let mut address = self.client.authorization(endpoint, exchange, state);
+        let endpoint = endpoint.ok_or_else(|| missing_endpoint("authorization_endpoint"))?;
+        let mut address = self.client.authorization_url(endpoint, exchange, state);
         address
             .query_pairs_mut()
             .append_pair("nonce", &exchange.nonce);
         Ok(address)
     }
 
-    pub(super) async fn signed_in(
+    pub(super) async fn verify_sign_in(
         &self,
         answer: &CallbackAnswer,
-        exchange: &Exchange,
-    ) -> Result<SignedIn, Failure> {
+        exchange: &SignInExchange,
+    ) -> Result<VerifiedVisitor, SignInFailure> {
         let metadata = self.issuer.metadata().await?;
         let named = answer.iss.as_deref();
         check_issuer(&metadata, named)?;
-        let shown = self.show_code(&metadata, oauth::code_of(answer)?, exchange);
-        let tokens: Tokens = oauth::read(&shown.await?, "a code")?;
+        let shown = self.exchange_code(&metadata, oauth::authorization_code(answer)?, exchange);
+        let tokens: Tokens = oauth::parse_answer(&shown.await?, "a code")?;
         let id_token = tokens.id_token.ok_or_else(|| {
             let cause = "it answered a code without an ID token";
-            Failure::new(AuthError::ProviderError, cause)
+            SignInFailure::new(AuthError::ProviderError, cause)
         })?;
         let client_id = &self.client.settings.client_id;
         let claims = self.issuer.id_token(&id_token, client_id, &exchange.nonce);
@@ -96,16 +96,16 @@ impl Oidc {
         // One that stands for many tenants says in its answer which of them it is.
         if named.is_some_and(|named| named != claims.issuer) {
             let cause = "its answer names another issuer than the ID token";
-            return Err(Failure::new(AuthError::TokenInvalid, cause));
+            return Err(SignInFailure::new(AuthError::TokenInvalid, cause));
         }
         let claims = match (&metadata.userinfo_endpoint, tokens.access_token) {
-            (Some(endpoint), Some(token)) if self.leaves_out(&claims) => {
-                self.completed(claims, endpoint, &token).await?
+            (Some(endpoint), Some(token)) if self.lacks_requested_claims(&claims) => {
+                self.complete_claims(claims, endpoint, &token).await?
             }
             _ => claims,
         };
-        Ok(SignedIn {
-            issuer: self.stored_as.map_or(claims.issuer, str::to_owned),
+        Ok(VerifiedVisitor {
+            issuer: self.stored_issuer.map_or(claims.issuer, str::to_owned),
             subject: claims.subject,
             profile: Profile {
                 email: claims.email.filter(|_| claims.email_verified),
@@ -118,36 +118,36 @@ impl Oidc {
     }
 
     /// Reads what an issuer says of itself, and finds out whether it knows the client.
-    pub(super) async fn faults(&self, redirect_uri: &str) -> Vec<String> {
+    pub(super) async fn find_faults(&self, redirect_uri: &str) -> Vec<String> {
         let metadata = match self.issuer.metadata().await {
             Ok(metadata) => metadata,
-            Err(error) => return vec![fault(&error, "`issuer`")],
+            Err(error) => return vec![describe_fault(&error, "`issuer`")],
         };
-        let mut faults = missing(&metadata);
+        let mut faults = missing_endpoints(&metadata);
         match self.issuer.keys().await {
-            Err(error) => faults.push(fault(&error, "`jwks_uri` of its discovery document")),
+            Err(error) => faults.push(describe_fault(&error, "`jwks_uri` of its discovery document")),
             Ok(keys) if keys.count() == 0 => {
                 faults.push("the issuer has no key that can verify an ID token".to_owned());
             }
             Ok(_) => {}
         }
         if metadata.token_endpoint.is_some() {
-            let (code, exchange) = oauth::no_code(redirect_uri);
-            let shown = self.show_code(&metadata, code, &exchange).await;
-            faults.extend(self.client.fault(shown, false));
+            let (code, exchange) = oauth::probe_exchange(redirect_uri);
+            let shown = self.exchange_code(&metadata, code, &exchange).await;
+            faults.extend(self.client.client_fault(shown, false));
         }
         faults
     }
 
     /// Shows a code to the token endpoint.
-    async fn show_code(
+    async fn exchange_code(
         &self,
         metadata: &Metadata,
         code: &str,
-        exchange: &Exchange,
-    ) -> Result<Answer, Failure> {
+        exchange: &SignInExchange,
+    ) -> Result<Answer, SignInFailure> {
         let endpoint = metadata.token_endpoint.clone();
-        let endpoint = endpoint.ok_or_else(|| lacks("token_endpoint"))?;
+        let endpoint = endpoint.ok_or_else(|| missing_endpoint("token_endpoint"))?;
         let settings = &self.client.settings;
         let mut form = vec![
             ("grant_type", "authorization_code"),
@@ -164,30 +164,30 @@ impl Oidc {
             form.push(("client_secret", secret));
         }
         let call = self.client.outbound.call(CALL_TIME, |client| {
-            let call = oauth::posted(client.post(endpoint), &form);
+            let call = oauth::form_post(client.post(endpoint), &form);
             if in_body {
                 call
             } else {
                 // RFC 6749, section 2.3.1: each is encoded as in a form.
-                call.basic_auth(encoded(&settings.client_id), Some(encoded(secret)))
+                call.basic_auth(form_encode(&settings.client_id), Some(form_encode(secret)))
             }
         });
         Ok(call.await?)
     }
 
     /// Whether a token leaves out what was asked for: some issuers tell it only when asked again.
-    fn leaves_out(&self, claims: &IdClaims) -> bool {
-        (claims.email.is_none() && self.client.asks_for("email"))
-            || (claims.name.is_none() && self.client.asks_for("profile"))
+    fn lacks_requested_claims(&self, claims: &IdClaims) -> bool {
+        (claims.email.is_none() && self.client.requests_scope("email"))
+            || (claims.name.is_none() && self.client.requests_scope("profile"))
     }
 
     /// Fills in what the issuer tells of the visitor of an access token.
-    async fn completed(
+    async fn complete_claims(
         &self,
         mut claims: IdClaims,
         endpoint: &Url,
         token: &str,
-    ) -> Result<IdClaims, Failure> {
+    ) -> Result<IdClaims, SignInFailure> {
         let call = self.client.outbound.call(CALL_TIME, |client| {
             let call = client.get(endpoint.clone()).bearer_auth(token);
             call.header(header::ACCEPT, "application/json")
@@ -207,7 +207,7 @@ impl Oidc {
         };
         // OpenID Connect Core, section 5.3.2: an answer about somebody else is not used.
         if info.sub.as_deref() != Some(claims.subject.as_str()) {
-            return Err(Failure::new(
+            return Err(SignInFailure::new(
                 AuthError::TokenInvalid,
                 "what it tells of who signed in is about somebody else",
             ));
@@ -224,19 +224,19 @@ impl Oidc {
     }
 }
 
-fn lacks(member: &str) -> Failure {
+fn missing_endpoint(member: &str) -> SignInFailure {
     let cause = format!("its discovery document has no `{member}`");
-    Failure::new(AuthError::ProviderError, cause)
+    SignInFailure::new(AuthError::ProviderError, cause)
 }
 
 /// Checks that an answer names the issuer that was asked, if it names one (RFC 9207): the code of another one is not sent on.
-fn check_issuer(metadata: &Metadata, named: Option<&str>) -> Result<(), Failure> {
+fn check_issuer(metadata: &Metadata, named: Option<&str>) -> Result<(), SignInFailure> {
     match named {
-        Some(named) if !metadata.is_issuer(named) => Err(Failure::new(
+        Some(named) if !metadata.is_issuer(named) => Err(SignInFailure::new(
             AuthError::ProviderError,
             "its answer names another issuer",
         )),
-        None if metadata.names_itself => Err(Failure::new(
+        None if metadata.names_itself => Err(SignInFailure::new(
             AuthError::ProviderError,
             "its answer names no issuer, though it says that its answers do",
         )),
@@ -244,12 +244,12 @@ fn check_issuer(metadata: &Metadata, named: Option<&str>) -> Result<(), Failure>
     }
 }
 
-fn encoded(text: &str) -> String {
+fn form_encode(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
 /// Lists the endpoints without which nobody can sign in.
-fn missing(metadata: &Metadata) -> Vec<String> {
+fn missing_endpoints(metadata: &Metadata) -> Vec<String> {
     let endpoints = [
         ("authorization_endpoint", &metadata.authorization_endpoint),
         ("token_endpoint", &metadata.token_endpoint),
@@ -262,7 +262,7 @@ fn missing(metadata: &Metadata) -> Vec<String> {
     faults.collect()
 }
 
-fn fault(error: &IssuerError, asked: &str) -> String {
+fn describe_fault(error: &IssuerError, asked: &str) -> String {
     match error {
         IssuerError::Unreachable(_) => {
             format!("{error}: check {asked}, and that this machine reaches it")

@@ -18,9 +18,9 @@ use svc_base::ids::WorkspaceId;
 pub(super) use store::insert;
 
 /// `last_used_at` is exact to this many milliseconds, so that a busy key is not a write a call.
-const TOUCH_EVERY: i64 = 60_000;
+const TOUCH_INTERVAL_MS: i64 = 60_000;
 /// The most keys of a workspace that are not revoked.
-const MOST: u64 = 100;
+const MAX_KEYS: u64 = 100;
 
 /// A key to add.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ pub struct NewKey {
 
 impl NewKey {
     /// A key as operators make them: an editor's, for good.
-    pub(super) fn of_machine(key_id: String, created_at: Timestamp) -> Self {
+    pub(super) fn for_machine(key_id: String, created_at: Timestamp) -> Self {
         Self {
             key_id,
             role: Role::Editor,
@@ -52,7 +52,7 @@ impl NewKey {
 
 /// Key to make.
 #[derive(Clone, Debug)]
-pub struct KeyWanted {
+pub struct KeySpec {
     /// Role of the key.
     pub role: Role,
     /// Purpose of the key.
@@ -63,7 +63,7 @@ pub struct KeyWanted {
 
 /// A new key, with its credential.
 #[derive(Serialize)]
-pub struct MadeKey {
+pub struct IssuedKey {
     /// Public part of the credential.
     pub key_id: String,
     /// The credential, shown this once.
@@ -75,10 +75,10 @@ impl Workspaces {
     ///
     /// # Errors
     /// [`WorkspaceError`].
-    pub async fn create_key(&self, name: &str) -> Result<MadeKey, WorkspaceError> {
-        let workspace = self.named(name).await?;
+    pub async fn create_key(&self, name: &str) -> Result<IssuedKey, WorkspaceError> {
+        let workspace = self.find_by_slug(name).await?;
         let credential = Credential::new(&self.random)?;
-        let key = NewKey::of_machine(credential.key_id.clone(), self.clock.now());
+        let key = NewKey::for_machine(credential.key_id.clone(), self.clock.now());
         let digest = Digest::of(credential.text.as_bytes());
         let added: Result<(), Error> = self
             .control
@@ -89,7 +89,7 @@ impl Workspaces {
             })
             .await;
         added?;
-        Ok(MadeKey {
+        Ok(IssuedKey {
             key_id: credential.key_id,
             credential: credential.text,
         })
@@ -103,7 +103,7 @@ impl Workspaces {
         &self,
         workspace: WorkspaceId,
         by: Caller,
-        wanted: KeyWanted,
+        wanted: KeySpec,
     ) -> Result<(NewKey, String), WorkspaceError> {
         let (now, credential) = (self.clock.now(), Credential::new(&self.random)?);
         let key = NewKey {
@@ -116,9 +116,9 @@ impl Workspaces {
         let (digest, made) = (Digest::of(credential.text.as_bytes()), key.clone());
         self.control
             .write(move |tx| {
-                members::require(tx, &by, &workspace, Role::Admin)?;
-                if store::count(tx, &workspace).map_err(Error::from)? >= MOST {
-                    return Err(WorkspaceError::TooManyKeys(MOST));
+                members::require_role(tx, &by, &workspace, Role::Admin)?;
+                if store::count(tx, &workspace).map_err(Error::from)? >= MAX_KEYS {
+                    return Err(WorkspaceError::TooManyKeys(MAX_KEYS));
                 }
                 store::insert(tx, &workspace, &digest, &key)?;
                 tx.did(Act::KeyCreate, Some(&workspace), &key.key_id, now)?;
@@ -133,7 +133,7 @@ impl Workspaces {
     /// # Errors
     /// [`WorkspaceError`].
     pub async fn keys(&self, name: &str) -> Result<Vec<Key>, WorkspaceError> {
-        let workspace = self.named(name).await?;
+        let workspace = self.find_by_slug(name).await?;
         Ok(self.keys_of(workspace.id).await?)
     }
 
@@ -147,7 +147,7 @@ impl Workspaces {
     /// # Errors
     /// [`WorkspaceError`].
     pub async fn revoke_key(&self, name: &str, key_id: &str) -> Result<(), WorkspaceError> {
-        let workspace = self.named(name).await?;
+        let workspace = self.find_by_slug(name).await?;
         self.revoke(workspace.id, None, key_id).await
     }
 
@@ -165,7 +165,7 @@ impl Workspaces {
         self.control
             .write(move |tx| {
                 if let Some(by) = &by {
-                    members::require(tx, by, &workspace, Role::Admin)?;
+                    members::require_role(tx, by, &workspace, Role::Admin)?;
                 }
                 match store::revoke(tx, &workspace, &key, now)? {
                     Some(true) => Ok(tx.did(Act::KeyRevoke, Some(&workspace), &key, now)?),
@@ -178,13 +178,13 @@ impl Workspaces {
 
     /// Finds the caller of a credential; `None` if it is malformed, unknown, revoked or past its end.
     pub async fn authenticate(&self, token: &str) -> Result<Option<Caller>, Error> {
-        let Some(key_id) = credential::key_id(token) else {
+        let Some(key_id) = credential::parse_key_id(token) else {
             return Ok(None);
         };
         let (wanted, now) = (key_id.to_owned(), self.clock.now());
         let found = self
             .control
-            .read(move |c| store::live(c, &wanted, now))
+            .read(move |c| store::find_usable(c, &wanted, now))
             .await?;
         let Some(live) = found else {
             return Ok(None);
@@ -203,7 +203,7 @@ impl Workspaces {
     /// Notes that a key was used, now and then and behind the request.
     fn touch(&self, key_id: &str, last_used: Option<Timestamp>) {
         let now = self.clock.now();
-        if last_used.is_some_and(|at| now.0 - at.0 < TOUCH_EVERY) {
+        if last_used.is_some_and(|at| now.0 - at.0 < TOUCH_INTERVAL_MS) {
             return;
         }
         let (control, key_id) = (self.control.clone(), key_id.to_owned());

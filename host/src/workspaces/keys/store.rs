@@ -10,14 +10,14 @@ use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
 /// A key that can be used.
-pub(super) struct Live {
+pub(super) struct UsableKey {
     pub(super) workspace: WorkspaceId,
     pub(super) secret: Digest,
     pub(super) role: Role,
     pub(super) last_used_at: Option<Timestamp>,
 }
 
-fn role(row: &Row<'_>, column: &str) -> rusqlite::Result<Role> {
+fn role_column(row: &Row<'_>, column: &str) -> rusqlite::Result<Role> {
     let role: String = row.get(column)?;
     role.parse().map_err(|()| rusqlite::Error::InvalidQuery)
 }
@@ -55,7 +55,7 @@ pub(super) fn all(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<V
             created_at: row.get("created_at")?,
             last_used_at: row.get("last_used_at")?,
             revoked_at: row.get("revoked_at")?,
-            role: role(row, "role")?,
+            role: role_column(row, "role")?,
             note: row.get("note")?,
             expires_at: row.get("expires_at")?,
         })
@@ -86,16 +86,16 @@ pub(super) fn revoke(
 }
 
 /// A key that is neither revoked nor past its end.
-pub(super) fn live(c: &Connection, key_id: &str, now: Timestamp) -> rusqlite::Result<Option<Live>> {
+pub(super) fn find_usable(c: &Connection, key_id: &str, now: Timestamp) -> rusqlite::Result<Option<UsableKey>> {
     c.prepare_cached(
         "SELECT workspace_id, secret_sha256, role, last_used_at FROM keys
          WHERE key_id = ?1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?2)",
     )?
     .query_row(params![key_id, now], |row| {
-        Ok(Live {
+        Ok(UsableKey {
             workspace: row.get("workspace_id")?,
             secret: row.get("secret_sha256")?,
-            role: role(row, "role")?,
+            role: role_column(row, "role")?,
             last_used_at: row.get("last_used_at")?,
         })
     })

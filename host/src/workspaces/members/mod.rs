@@ -14,14 +14,14 @@ use crate::control::Error;
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
-pub(super) use changes::{found, require};
+pub(super) use changes::{insert_first_owner, require_role};
 
 /// How many workspaces a caller without a choice is told of.
-const TOLD: u64 = 1_000;
+const MAX_CHOICES: u64 = 1_000;
 /// Users whose ids are kept in memory.
-const KNOWN: usize = 10_000;
+const USER_CACHE_CAPACITY: usize = 10_000;
 /// A user's address is written down at most this often, in milliseconds.
-const ADDRESS_EVERY: i64 = 60_000;
+const EMAIL_UPDATE_INTERVAL_MS: i64 = 60_000;
 
 /// Person, as the operator's issuer describes them.
 #[derive(Clone, Copy, Debug)]
@@ -36,19 +36,19 @@ pub struct Person<'a> {
 
 /// Users by issuer and subject, which never change.
 #[derive(Clone, Debug)]
-pub(super) struct KnownUsers(Arc<Cache<String, Known>>);
+pub(super) struct UserCache(Arc<Cache<String, CachedUser>>);
 
 #[derive(Clone, Debug)]
-struct Known {
+struct CachedUser {
     id: UserId,
     email: Option<String>,
     /// When the address was last compared with what is stored.
     at: Timestamp,
 }
 
-impl Default for KnownUsers {
+impl Default for UserCache {
     fn default() -> Self {
-        Self(Arc::new(Cache::new(KNOWN)))
+        Self(Arc::new(Cache::new(USER_CACHE_CAPACITY)))
     }
 }
 
@@ -57,33 +57,33 @@ impl Workspaces {
     ///
     /// # Errors
     /// [`WorkspaceError`].
-    pub async fn user(&self, person: Person<'_>) -> Result<UserId, WorkspaceError> {
+    pub async fn find_or_create_user(&self, person: Person<'_>) -> Result<UserId, WorkspaceError> {
         // No issuer has a space.
         let name = format!("{} {}", person.issuer, person.subject);
         let now = self.clock.now();
-        if let Some(known) = self.known.0.get(&name) {
+        if let Some(known) = self.user_cache.0.get(&name) {
             let same = known.email.as_deref() == person.email;
-            if same || now.0 - known.at.0 < ADDRESS_EVERY {
+            if same || now.0 - known.at.0 < EMAIL_UPDATE_INTERVAL_MS {
                 return Ok(known.id);
             }
         }
-        let id = self.seen_user(person).await?;
-        let known = Known {
+        let id = self.upsert_user(person).await?;
+        let known = CachedUser {
             id: id.clone(),
             email: person.email.map(str::to_owned),
             at: now,
         };
-        self.known.0.insert(name, known);
+        self.user_cache.0.insert(name, known);
         Ok(id)
     }
 
-    async fn seen_user(&self, person: Person<'_>) -> Result<UserId, WorkspaceError> {
+    async fn upsert_user(&self, person: Person<'_>) -> Result<UserId, WorkspaceError> {
         let (issuer, subject) = (person.issuer.to_owned(), person.subject.to_owned());
         let email = person.email.map(str::to_owned);
         let (wanted, of) = (issuer.clone(), subject.clone());
         let found = self
             .control
-            .read(move |c| store::user_of(c, &wanted, &of))
+            .read(move |c| store::find_user_by_subject(c, &wanted, &of))
             .await?;
         match found {
             Some((id, known)) if known == email => return Ok(id),
@@ -93,7 +93,7 @@ impl Workspaces {
         self.control
             .write(move |tx| {
                 // Another request of the same person may have been first.
-                let found = store::user_of(tx, &issuer, &subject).map_err(Error::from)?;
+                let found = store::find_user_by_subject(tx, &issuer, &subject).map_err(Error::from)?;
                 let Some((id, _)) = found else {
                     let person = (issuer.as_str(), subject.as_str(), email.as_deref());
                     store::insert_user(tx, &fresh, person, now)?;
@@ -149,7 +149,7 @@ impl Workspaces {
     ///
     /// # Errors
     /// `Unknown` if there is none of that name; `Several` or `None` if there is not exactly one to choose.
-    pub async fn chosen(
+    pub async fn choose_workspace(
         &self,
         caller: &Caller,
         named: Option<&str>,
@@ -158,13 +158,13 @@ impl Workspaces {
             (Some(name), _) => Ok(self.find(name).await?.id),
             (None, Caller::Key { workspace, .. }) => Ok(*workspace),
             (None, Caller::User(user)) => {
-                let mut found = self.workspaces_of(user, TOLD).await?;
+                let mut found = self.workspaces_of(user, MAX_CHOICES).await?;
                 match (found.pop(), found.len()) {
-                    (None, _) => Err(WorkspaceError::None),
+                    (None, _) => Err(WorkspaceError::NoWorkspace),
                     (Some((only, _)), 0) => Ok(only),
                     (Some(last), _) => {
                         let all = found.into_iter().chain([last]);
-                        Err(WorkspaceError::Several(all.map(|(_, slug)| slug).collect()))
+                        Err(WorkspaceError::Ambiguous(all.map(|(_, slug)| slug).collect()))
                     }
                 }
             }
@@ -172,7 +172,7 @@ impl Workspaces {
     }
 
     /// All workspaces that a caller is in, oldest first.
-    pub async fn of(&self, caller: &Caller) -> Result<Vec<WorkspaceId>, Error> {
+    pub async fn workspace_ids_of(&self, caller: &Caller) -> Result<Vec<WorkspaceId>, Error> {
         match caller {
             Caller::Key { workspace, .. } => Ok(vec![*workspace]),
             Caller::User(user) => {

@@ -7,24 +7,24 @@ use crate::workspaces::model::{Member, Role, UserId};
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
-pub(super) fn user_id(row: &Row<'_>, column: usize) -> rusqlite::Result<UserId> {
+pub(super) fn user_id_column(row: &Row<'_>, column: usize) -> rusqlite::Result<UserId> {
     let id: String = row.get(column)?;
     id.parse().map_err(|()| rusqlite::Error::InvalidQuery)
 }
 
-pub(super) fn role(row: &Row<'_>, column: usize) -> rusqlite::Result<Role> {
+pub(super) fn role_column(row: &Row<'_>, column: usize) -> rusqlite::Result<Role> {
     let role: String = row.get(column)?;
     role.parse().map_err(|()| rusqlite::Error::InvalidQuery)
 }
 
 /// The user of an issuer's subject, with the address that is known of it.
-pub(super) fn user_of(
+pub(super) fn find_user_by_subject(
     c: &Connection,
     issuer: &str,
     subject: &str,
 ) -> rusqlite::Result<Option<(UserId, Option<String>)>> {
     c.prepare_cached("SELECT id, email FROM users WHERE issuer = ?1 AND subject = ?2")?
-        .query_row([issuer, subject], |row| Ok((user_id(row, 0)?, row.get(1)?)))
+        .query_row([issuer, subject], |row| Ok((user_id_column(row, 0)?, row.get(1)?)))
         .optional()
 }
 
@@ -63,7 +63,7 @@ pub(super) fn role_of(
     user: &UserId,
 ) -> rusqlite::Result<Option<Role>> {
     c.prepare_cached("SELECT role FROM memberships WHERE workspace_id = ?1 AND user_id = ?2")?
-        .query_row(params![workspace, user.as_str()], |row| role(row, 0))
+        .query_row(params![workspace, user.as_str()], |row| role_column(row, 0))
         .optional()
 }
 
@@ -73,15 +73,15 @@ pub(super) fn roles_of(c: &Connection, user: &UserId) -> rusqlite::Result<Vec<Ro
         "SELECT m.role FROM memberships m JOIN workspaces w ON w.id = m.workspace_id
          WHERE m.user_id = ?1 AND w.state = 'active'",
     )?
-    .query_map([user.as_str()], |row| role(row, 0))?
+    .query_map([user.as_str()], |row| role_column(row, 0))?
     .collect()
 }
 
-fn member(row: &Row<'_>) -> rusqlite::Result<Member> {
+fn member_from_row(row: &Row<'_>) -> rusqlite::Result<Member> {
     Ok(Member {
-        user: user_id(row, 0)?,
+        user: user_id_column(row, 0)?,
         email: row.get(1)?,
-        role: role(row, 2)?,
+        role: role_column(row, 2)?,
         created_at: row.get(3)?,
     })
 }
@@ -97,7 +97,7 @@ pub(super) fn by_id(
          FROM memberships m JOIN users u ON u.id = m.user_id
          WHERE m.workspace_id = ?1 AND m.user_id = ?2",
     )?
-    .query_row(params![workspace, user.as_str()], member)
+    .query_row(params![workspace, user.as_str()], member_from_row)
     .optional()
 }
 
@@ -108,7 +108,7 @@ pub(super) fn all(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<V
          FROM memberships m JOIN users u ON u.id = m.user_id
          WHERE m.workspace_id = ?1 ORDER BY m.created_at, m.user_id",
     )?
-    .query_map([workspace], member)?
+    .query_map([workspace], member_from_row)?
     .collect()
 }
 
@@ -137,7 +137,7 @@ pub(super) fn remove(tx: &Tx<'_>, workspace: &WorkspaceId, user: &UserId) -> Res
 }
 
 /// How many members a workspace has, and how many of them are owners.
-pub(super) fn count(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<(u64, u64)> {
+pub(super) fn count_members(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<(u64, u64)> {
     c.prepare_cached(
         "SELECT count(*), coalesce(sum(role = 'owner'), 0) FROM memberships WHERE workspace_id = ?1",
     )?
@@ -148,7 +148,7 @@ pub(super) fn count(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result
 }
 
 /// How many workspaces a user owns.
-pub(super) fn owned(c: &Connection, user: &UserId) -> rusqlite::Result<u64> {
+pub(super) fn count_owned(c: &Connection, user: &UserId) -> rusqlite::Result<u64> {
     c.prepare_cached("SELECT count(*) FROM memberships WHERE user_id = ?1 AND role = 'owner'")?
         .query_row([user.as_str()], |row| {
             row.get::<_, i64>(0).map(i64::unsigned_abs)

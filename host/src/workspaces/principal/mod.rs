@@ -15,5 +15,5 @@ pub struct Principal {
     /// Workspaces of the principal.
     pub workspaces: Vec<WorkspaceId>,
     /// Whether its workspaces neither pay nor were made by the operator.
-    pub is_unproven: bool,
+    pub is_free_tier: bool,
 }

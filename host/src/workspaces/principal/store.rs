@@ -13,12 +13,12 @@ impl Principal {
     /// # Errors
     /// The database's.
     pub fn of_workspace(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<Self> {
-        match store::founder_of_free(c, workspace)? {
+        match store::founder_if_free(c, workspace)? {
             Some(founder) => Self::of_founder(c, &founder),
             None => Ok(Self {
                 name: format!("workspace:{workspace}"),
                 workspaces: vec![*workspace],
-                is_unproven: false,
+                is_free_tier: false,
             }),
         }
     }
@@ -37,8 +37,8 @@ impl Principal {
     fn of_founder(c: &Connection, founder: &UserId) -> rusqlite::Result<Self> {
         Ok(Self {
             name: format!("user:{founder}"),
-            workspaces: store::free_of_founder(c, founder)?,
-            is_unproven: true,
+            workspaces: store::free_workspaces_of(c, founder)?,
+            is_free_tier: true,
         })
     }
 }

@@ -11,11 +11,11 @@ use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
 /// Statuses with which a subscription is over.
-const OVER: [&str; 3] = ["canceled", "unpaid", "incomplete_expired"];
+const ENDED_STATUSES: [&str; 3] = ["canceled", "unpaid", "incomplete_expired"];
 
 /// State of a subscription by an event.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct SubscriptionFacts {
     /// The provider's id of it.
     pub subscription: String,
     /// The workspace, where the event says so.
@@ -44,21 +44,21 @@ pub struct Subscription {
     /// The latest, and when it was reached.
     status: Option<(String, Timestamp)>,
     /// Whether the provider was told to end it, because its workspace is gone.
-    told: bool,
+    end_sent: bool,
 }
 
 impl Subscription {
     /// Whether it is paid for.
-    pub fn lives(&self) -> bool {
+    pub fn is_active(&self) -> bool {
         let over = self
             .status
             .as_ref()
-            .is_some_and(|(status, _)| is_over(status));
+            .is_some_and(|(status, _)| is_ended(status));
         self.started && !self.deleted && !over
     }
 
     /// Adds what an event tells. In whichever order events come, the same is known in the end.
-    fn learn(&mut self, told: Told) {
+    fn merge(&mut self, told: SubscriptionFacts) {
         self.workspace = self.workspace.or(told.workspace);
         self.customer = self.customer.take().or(told.customer);
         self.started |= told.started;
@@ -66,7 +66,7 @@ impl Subscription {
         // Of two in one second, the end wins; of two ends either, but always the same.
         let rank = |told: &Option<(String, Timestamp)>| {
             let told = told.as_ref();
-            told.map(|(status, at)| (at.0, is_over(status), status.clone()))
+            told.map(|(status, at)| (at.0, is_ended(status), status.clone()))
         };
         if rank(&self.status) < rank(&told.status) {
             self.status = told.status;
@@ -74,28 +74,28 @@ impl Subscription {
     }
 }
 
-fn is_over(status: &str) -> bool {
-    OVER.contains(&status)
+fn is_ended(status: &str) -> bool {
+    ENDED_STATUSES.contains(&status)
 }
 
 /// Whether a workspace is here, or was: the provider may tell us of another installation's, too.
-pub fn is_ours(tx: &Tx<'_>, workspace: &WorkspaceId) -> Result<bool, Error> {
-    Ok(store::is_ours(tx, workspace)?)
+pub fn is_known_workspace(tx: &Tx<'_>, workspace: &WorkspaceId) -> Result<bool, Error> {
+    Ok(store::is_known_workspace(tx, workspace)?)
 }
 
 /// Follows an event: keeps what it tells, and sets the plan of the workspace where its subscription begins or ends by it.
-pub fn follow(tx: &Tx<'_>, told: Told) -> Result<(), Error> {
+pub fn apply_event(tx: &Tx<'_>, told: SubscriptionFacts) -> Result<(), Error> {
     let mut subscription = store::by_id(tx, &told.subscription)?.unwrap_or_default();
     subscription.id.clone_from(&told.subscription);
-    let lived = subscription.workspace.is_some() && subscription.lives();
-    subscription.learn(told);
-    store::put(tx, &subscription)?;
+    let lived = subscription.workspace.is_some() && subscription.is_active();
+    subscription.merge(told);
+    store::upsert(tx, &subscription)?;
     let Some(workspace) = subscription.workspace else {
         return Ok(());
     };
-    match (lived, subscription.lives()) {
+    match (lived, subscription.is_active()) {
         (false, true) => workspaces::set_plan(tx, &workspace, Plan::Pro),
-        (true, false) if living(tx, &workspace)?.is_empty() => {
+        (true, false) if active_subscriptions(tx, &workspace)?.is_empty() => {
             workspaces::set_plan(tx, &workspace, Plan::Free)
         }
         _ => Ok(()),
@@ -103,14 +103,14 @@ pub fn follow(tx: &Tx<'_>, told: Told) -> Result<(), Error> {
 }
 
 /// The subscriptions of a workspace that live, in a transaction.
-pub(super) fn living(tx: &Tx<'_>, workspace: &WorkspaceId) -> Result<Vec<Subscription>, Error> {
+pub(super) fn active_subscriptions(tx: &Tx<'_>, workspace: &WorkspaceId) -> Result<Vec<Subscription>, Error> {
     let all = store::of_workspace(tx, workspace)?.into_iter();
-    Ok(all.filter(Subscription::lives).collect())
+    Ok(all.filter(Subscription::is_active).collect())
 }
 
 /// Notes that the provider was told to end these, whose workspace is being deleted.
-pub(super) fn told(tx: &Tx<'_>, ids: &[String]) -> Result<(), Error> {
-    ids.iter().try_for_each(|id| store::set_told(tx, id))
+pub(super) fn mark_ends_sent(tx: &Tx<'_>, ids: &[String]) -> Result<(), Error> {
+    ids.iter().try_for_each(|id| store::set_end_sent(tx, id))
 }
 
 impl Workspaces {
@@ -129,13 +129,13 @@ impl Workspaces {
     /// The provider's ids of subscriptions that live, and whose workspace is gone.
     pub async fn orphaned_subscriptions(&self) -> Result<Vec<String>, Error> {
         let found = self.control.read(store::orphans).await?.into_iter();
-        let living = found.filter(Subscription::lives);
+        let living = found.filter(Subscription::is_active);
         Ok(living.map(|one| one.id).collect())
     }
 
     /// Notes that the provider was told to end a subscription.
-    pub async fn told_of_end(&self, id: String) -> Result<(), Error> {
-        self.control.write(move |tx| store::set_told(tx, &id)).await
+    pub async fn record_end_sent(&self, id: String) -> Result<(), Error> {
+        self.control.write(move |tx| store::set_end_sent(tx, &id)).await
     }
 }
 
@@ -143,29 +143,29 @@ impl Workspaces {
 mod tests {
     use super::*;
 
-    fn told(status: &str, at: i64) -> Told {
-        Told {
+    fn told(status: &str, at: i64) -> SubscriptionFacts {
+        SubscriptionFacts {
             status: Some((status.to_owned(), Timestamp(at))),
-            ..Told::default()
+            ..SubscriptionFacts::default()
         }
     }
 
-    fn paid() -> Told {
-        Told {
+    fn paid() -> SubscriptionFacts {
+        SubscriptionFacts {
             started: true,
-            ..Told::default()
+            ..SubscriptionFacts::default()
         }
     }
 
-    fn gone() -> Told {
-        Told {
+    fn gone() -> SubscriptionFacts {
+        SubscriptionFacts {
             deleted: true,
-            ..Told::default()
+            ..SubscriptionFacts::default()
         }
     }
 
     /// All orders of some events.
-    fn orders(events: &[Told]) -> Vec<Vec<Told>> {
+    fn orders(events: &[SubscriptionFacts]) -> Vec<Vec<SubscriptionFacts>> {
         if events.is_empty() {
             return vec![Vec::new()];
         }
@@ -200,9 +200,9 @@ mod tests {
             for order in orders(&events) {
                 let mut subscription = Subscription::default();
                 for event in order.iter().chain(&order[..1]) {
-                    subscription.learn(event.clone());
+                    subscription.merge(event.clone());
                 }
-                assert_eq!(subscription.lives(), lives, "{order:?}");
+                assert_eq!(subscription.is_active(), lives, "{order:?}");
             }
         }
     }

@@ -9,7 +9,7 @@ use svc_base::ids::WorkspaceId;
 
 const COLUMNS: &str = "id, workspace_id, customer, started, deleted, status, status_at, told";
 
-fn subscription(row: &Row<'_>) -> rusqlite::Result<Subscription> {
+fn subscription_from_row(row: &Row<'_>) -> rusqlite::Result<Subscription> {
     Ok(Subscription {
         id: row.get(0)?,
         workspace: row.get(1)?,
@@ -20,7 +20,7 @@ fn subscription(row: &Row<'_>) -> rusqlite::Result<Subscription> {
             .get::<_, Option<String>>(5)?
             .map(|status| Ok::<_, rusqlite::Error>((status, row.get(6)?)))
             .transpose()?,
-        told: row.get(7)?,
+        end_sent: row.get(7)?,
     })
 }
 
@@ -28,7 +28,7 @@ pub(super) fn by_id(c: &Connection, id: &str) -> rusqlite::Result<Option<Subscri
     c.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM subscriptions WHERE id = ?1"
     ))?
-    .query_row([id], subscription)
+    .query_row([id], subscription_from_row)
     .optional()
 }
 
@@ -40,11 +40,11 @@ pub(super) fn of_workspace(
     c.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM subscriptions WHERE workspace_id = ?1 ORDER BY status_at DESC, id"
     ))?
-    .query_map([workspace], subscription)?
+    .query_map([workspace], subscription_from_row)?
     .collect()
 }
 
-pub(super) fn put(tx: &Tx<'_>, known: &Subscription) -> Result<(), Error> {
+pub(super) fn upsert(tx: &Tx<'_>, known: &Subscription) -> Result<(), Error> {
     tx.execute(
         "INSERT OR REPLACE INTO subscriptions
             (id, workspace_id, customer, started, deleted, status, status_at, told)
@@ -57,14 +57,14 @@ pub(super) fn put(tx: &Tx<'_>, known: &Subscription) -> Result<(), Error> {
             known.deleted,
             known.status.as_ref().map(|(status, _)| status),
             known.status.as_ref().map_or(Timestamp(0), |(_, at)| *at),
-            known.told,
+            known.end_sent,
         ],
     )?;
     Ok(())
 }
 
 /// Whether a workspace is here, or was.
-pub(super) fn is_ours(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<bool> {
+pub(super) fn is_known_workspace(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<bool> {
     c.prepare_cached(
         "SELECT EXISTS (SELECT 1 FROM workspaces WHERE id = ?1)
             OR EXISTS (SELECT 1 FROM ended_workspaces WHERE id = ?1)",
@@ -73,7 +73,7 @@ pub(super) fn is_ours(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Resu
 }
 
 /// Notes that the provider was told to end a subscription.
-pub(super) fn set_told(tx: &Tx<'_>, id: &str) -> Result<(), Error> {
+pub(super) fn set_end_sent(tx: &Tx<'_>, id: &str) -> Result<(), Error> {
     tx.execute("UPDATE subscriptions SET told = 1 WHERE id = ?1", [id])?;
     Ok(())
 }
@@ -85,6 +85,6 @@ pub(super) fn orphans(c: &Connection) -> rusqlite::Result<Vec<Subscription>> {
          WHERE told = 0 AND deleted = 0 AND workspace_id IS NOT NULL
             AND workspace_id IN (SELECT id FROM ended_workspaces)"
     ))?
-    .query_map([], subscription)?
+    .query_map([], subscription_from_row)?
     .collect()
 }

@@ -1,14 +1,14 @@
 //! Verdicts over histories that are drawn, in every order.
 
-mod drawn;
+mod random;
 
 use super::*;
 use crate::stripe::{Charge, Invoice, InvoicePayment, Refund, Subscription};
 
 const SESSION: &str = "session";
 
-fn terms() -> Terms {
-    Terms {
+fn terms() -> SessionTerms {
+    SessionTerms {
         id: SESSION.into(),
         provider_id: Some("cs".into()),
         amount: 500,
@@ -366,7 +366,7 @@ fn a_checkout_is_a_sessions_by_its_id_or_by_what_only_we_write() {
     ] {
         let event = [at(1, fact)];
         assert_eq!(verdict(&terms(), &event).status, known, "{event:?}");
-        let terms = Terms {
+        let terms = SessionTerms {
             provider_id: None,
             ..terms()
         };

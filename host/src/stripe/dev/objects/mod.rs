@@ -10,7 +10,7 @@ use svc_base::clock::Timestamp;
 
 /// Purchase in the provider's terms.
 #[derive(Clone, Debug)]
-pub(super) struct Bought {
+pub(super) struct DevPurchase {
     /// The checkout's id.
     pub(super) id: String,
     /// The metadata that names what it is for.
@@ -37,7 +37,7 @@ pub(super) struct Bought {
 
 /// Something that happens, of which there is an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum PaymentStep {
     Paid,
     Pending,
     Failed,
@@ -53,45 +53,45 @@ pub(super) enum Step {
 
 /// The event of a step, with its type.
 pub(super) fn event(
-    bought: &Bought,
-    step: Step,
+    bought: &DevPurchase,
+    step: PaymentStep,
     id: &str,
     now: Timestamp,
 ) -> (&'static str, Value) {
     let now = now.0.div_euclid(1000);
     let (kind, object) = match step {
-        Step::Paid => (
+        PaymentStep::Paid => (
             "checkout.session.completed",
             bought.checkout("complete", "paid"),
         ),
-        Step::Pending => (
+        PaymentStep::Pending => (
             "checkout.session.completed",
             bought.checkout("complete", "unpaid"),
         ),
-        Step::Failed => (
+        PaymentStep::Failed => (
             "checkout.session.async_payment_failed",
             bought.checkout("complete", "unpaid"),
         ),
-        Step::Expired => (
+        PaymentStep::Expired => (
             "checkout.session.expired",
             bought.checkout("expired", "unpaid"),
         ),
-        Step::Subscribed => (
+        PaymentStep::Subscribed => (
             "customer.subscription.created",
             bought.subscription("active"),
         ),
-        Step::Renewed => (
+        PaymentStep::Renewed => (
             "customer.subscription.updated",
             bought.subscription("active"),
         ),
-        Step::Ended => (
+        PaymentStep::Ended => (
             "customer.subscription.deleted",
             bought.subscription("canceled"),
         ),
-        Step::Invoiced => ("invoice.paid", bought.invoice(now)),
-        Step::InvoicePaid => ("invoice_payment.paid", bought.invoice_payment(now)),
-        Step::Refunded => ("charge.refunded", bought.charge(now)),
-        Step::Disputed => ("charge.dispute.created", bought.dispute(now)),
+        PaymentStep::Invoiced => ("invoice.paid", bought.invoice(now)),
+        PaymentStep::InvoicePaid => ("invoice_payment.paid", bought.invoice_payment(now)),
+        PaymentStep::Refunded => ("charge.refunded", bought.charge(now)),
+        PaymentStep::Disputed => ("charge.dispute.created", bought.dispute(now)),
     };
     let event = json!({
         "id": id,
@@ -107,7 +107,7 @@ pub(super) fn event(
     (kind, event)
 }
 
-impl Bought {
+impl DevPurchase {
     /// An object of a kind, of this month where there is one every month.
     fn name(&self, kind: &str) -> String {
         let own = self.id.strip_prefix("cs_dev_").unwrap_or(&self.id);

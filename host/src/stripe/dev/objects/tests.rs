@@ -7,8 +7,8 @@ const SECRET: &str = "whsec_of_the_recorded_events";
 /// 2026-11-20T12:00:00Z, the moment of all of them.
 const NOW: Timestamp = Timestamp(1_795_176_000_000);
 
-fn bought(recurring: bool, month: u32) -> Bought {
-    Bought {
+fn bought(recurring: bool, month: u32) -> DevPurchase {
+    DevPurchase {
         id: format!("cs_dev_{}", if recurring { "monthly" } else { "once" }),
         subject: (
             "svc_session",
@@ -28,7 +28,7 @@ fn bought(recurring: bool, month: u32) -> Bought {
 
 /// Every step, of a purchase and of a subscription's first and second month.
 fn events() -> Vec<(&'static str, Value)> {
-    use Step::*;
+    use PaymentStep::*;
     let once = [Paid, Pending, Failed, Expired, Refunded, Disputed];
     let monthly = [
         Paid,

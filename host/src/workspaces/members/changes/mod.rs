@@ -11,7 +11,7 @@ use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
 /// The most members of a workspace.
-const MOST: u64 = 1_000;
+const MAX_MEMBERS: u64 = 1_000;
 
 impl Workspaces {
     /// Adds a user to a workspace; one who is in it gets the role. An operator asks without being a caller.
@@ -28,16 +28,16 @@ impl Workspaces {
         let now = self.clock.now();
         self.control
             .write(move |tx| {
-                let own = own_role(tx, by.as_ref(), &workspace)?;
+                let own = max_assignable_role(tx, by.as_ref(), &workspace)?;
                 if store::email(tx, &user).map_err(Error::from)?.is_none() {
                     return Err(WorkspaceError::UnknownUser(user));
                 }
                 let has = store::role_of(tx, &workspace, &user).map_err(Error::from)?;
-                let (members, _) = store::count(tx, &workspace).map_err(Error::from)?;
-                if has.is_none() && members >= MOST {
-                    return Err(WorkspaceError::TooManyMembers(MOST));
+                let (members, _) = store::count_members(tx, &workspace).map_err(Error::from)?;
+                if has.is_none() && members >= MAX_MEMBERS {
+                    return Err(WorkspaceError::TooManyMembers(MAX_MEMBERS));
                 }
-                let member = give(tx, &workspace, (own, has), (&user, role), now)?;
+                let member = assign_role(tx, &workspace, (own, has), (&user, role), now)?;
                 tx.did(Act::MemberAdd, Some(&workspace), &user, now)?;
                 keep.keep(tx, &member)?;
                 Ok(member)
@@ -58,12 +58,12 @@ impl Workspaces {
         let now = self.clock.now();
         self.control
             .write(move |tx| {
-                let own = require(tx, &by, &workspace, Role::Admin)?;
+                let own = require_role(tx, &by, &workspace, Role::Admin)?;
                 let has = store::role_of(tx, &workspace, &user).map_err(Error::from)?;
                 if has.is_none() {
                     return Err(WorkspaceError::NoMember(user));
                 }
-                let member = give(tx, &workspace, (own, has), (&user, role), now)?;
+                let member = assign_role(tx, &workspace, (own, has), (&user, role), now)?;
                 tx.did(Act::MemberUpdate, Some(&workspace), &user, now)?;
                 Ok(member)
             })
@@ -83,12 +83,12 @@ impl Workspaces {
         let now = self.clock.now();
         self.control
             .write(move |tx| {
-                let own = own_role(tx, by.as_ref(), &workspace)?;
+                let own = max_assignable_role(tx, by.as_ref(), &workspace)?;
                 let has = store::role_of(tx, &workspace, &user).map_err(Error::from)?;
                 let Some(has) = has else {
                     return Err(WorkspaceError::NoMember(user));
                 };
-                let (_, owners) = store::count(tx, &workspace).map_err(Error::from)?;
+                let (_, owners) = store::count_members(tx, &workspace).map_err(Error::from)?;
                 check_change(own, Some(has), None, owners)?;
                 store::remove(tx, &workspace, &user)?;
                 tx.did(Act::MemberRemove, Some(&workspace), &user, now)?;
@@ -101,7 +101,7 @@ impl Workspaces {
 ///
 /// # Errors
 /// `Foreign`, `Role`.
-pub(in crate::workspaces) fn require(
+pub(in crate::workspaces) fn require_role(
     tx: &Tx<'_>,
     by: &Caller,
     workspace: &WorkspaceId,
@@ -128,14 +128,14 @@ pub(in crate::workspaces) fn require(
 /// The role up to which a caller may give and take roles; an operator may all.
 ///
 /// # Errors
-/// Like [`require`].
-fn own_role(
+/// Like [`require_role`].
+fn max_assignable_role(
     tx: &Tx<'_>,
     by: Option<&Caller>,
     workspace: &WorkspaceId,
 ) -> Result<Role, WorkspaceError> {
     by.map_or(Ok(Role::Owner), |by| {
-        require(tx, by, workspace, Role::Admin)
+        require_role(tx, by, workspace, Role::Admin)
     })
 }
 
@@ -143,14 +143,14 @@ fn own_role(
 ///
 /// # Errors
 /// `TooManyOwned` beyond `most`.
-pub(in crate::workspaces) fn found(
+pub(in crate::workspaces) fn insert_first_owner(
     tx: &Tx<'_>,
     workspace: &WorkspaceId,
     user: &UserId,
     most: u64,
     now: Timestamp,
 ) -> Result<(), WorkspaceError> {
-    if store::owned(tx, user).map_err(Error::from)? >= most {
+    if store::count_owned(tx, user).map_err(Error::from)? >= most {
         return Err(WorkspaceError::TooManyOwned(most));
     }
     store::set_role(tx, workspace, user, Role::Owner, now)?;
@@ -158,14 +158,14 @@ pub(in crate::workspaces) fn found(
 }
 
 /// Gives a user a role, by a caller with the role `own`; the user has `has`.
-fn give(
+fn assign_role(
     tx: &Tx<'_>,
     workspace: &WorkspaceId,
     (own, has): (Role, Option<Role>),
     (user, role): (&UserId, Role),
     now: Timestamp,
 ) -> Result<Member, WorkspaceError> {
-    let (_, owners) = store::count(tx, workspace).map_err(Error::from)?;
+    let (_, owners) = store::count_members(tx, workspace).map_err(Error::from)?;
     check_change(own, has, Some(role), owners)?;
     store::set_role(tx, workspace, user, role, now)?;
     let member = store::by_id(tx, workspace, user).map_err(Error::from)?;

@@ -8,14 +8,14 @@ use svc_base::clock::Timestamp;
 
 /// Kind of what is to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum CancellationKind {
     /// A subscription, at the close of the period that is paid for.
     Subscription,
     /// A hosted checkout that nobody has completed.
     Checkout,
 }
 
-impl Kind {
+impl CancellationKind {
     const ALL: [Self; 2] = [Self::Subscription, Self::Checkout];
 
     fn as_str(self) -> &'static str {
@@ -28,9 +28,9 @@ impl Kind {
 
 /// Something that the provider is to end.
 #[derive(Clone, Debug)]
-pub(super) struct Ending {
+pub(super) struct Cancellation {
     number: i64,
-    pub(super) kind: Kind,
+    pub(super) kind: CancellationKind,
     /// The provider's id of it.
     pub(super) object: String,
     /// How often the provider was told in vain.
@@ -38,7 +38,7 @@ pub(super) struct Ending {
 }
 
 /// Queues something, unless it is known already.
-pub(super) fn insert(tx: &Tx<'_>, kind: Kind, object: &str, now: Timestamp) -> Result<(), Error> {
+pub(super) fn insert(tx: &Tx<'_>, kind: CancellationKind, object: &str, now: Timestamp) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT OR IGNORE INTO payment_endings (kind, object, created_at, due_at) VALUES (?1, ?2, ?3, ?3)",
     )?
@@ -47,19 +47,19 @@ pub(super) fn insert(tx: &Tx<'_>, kind: Kind, object: &str, now: Timestamp) -> R
 }
 
 /// Whether an object of the provider's is to end, or has been told to.
-pub(super) fn knows(c: &Connection, object: &str) -> rusqlite::Result<bool> {
+pub(super) fn contains(c: &Connection, object: &str) -> rusqlite::Result<bool> {
     c.prepare_cached("SELECT EXISTS (SELECT 1 FROM payment_endings WHERE object = ?1)")?
         .query_row([object], |row| row.get(0))
 }
 
 /// Endings that are due, oldest first.
-pub(super) fn due(c: &Connection, now: Timestamp, most: u32) -> rusqlite::Result<Vec<Ending>> {
+pub(super) fn due(c: &Connection, now: Timestamp, most: u32) -> rusqlite::Result<Vec<Cancellation>> {
     c.prepare_cached(
         "SELECT number, kind, object, attempts FROM payment_endings WHERE due_at <= ?1
          ORDER BY due_at LIMIT ?2",
     )?
     .query_map(params![now, most], |row| {
-        Ok(Ending {
+        Ok(Cancellation {
             number: row.get("number")?,
             kind: row.get("kind")?,
             object: row.get("object")?,
@@ -69,7 +69,7 @@ pub(super) fn due(c: &Connection, now: Timestamp, most: u32) -> rusqlite::Result
     .collect()
 }
 
-impl FromSql for Kind {
+impl FromSql for CancellationKind {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         let text = value.as_str()?;
         let known = Self::ALL.into_iter().find(|one| one.as_str() == text);
@@ -78,23 +78,23 @@ impl FromSql for Kind {
 }
 
 /// Puts an ending off, after one more attempt in vain.
-pub(super) fn put_off(tx: &Tx<'_>, ending: &Ending, until: Timestamp) -> Result<(), Error> {
+pub(super) fn reschedule(tx: &Tx<'_>, cancellation: &Cancellation, until: Timestamp) -> Result<(), Error> {
     tx.prepare_cached(
         "UPDATE payment_endings SET due_at = ?2, attempts = attempts + 1 WHERE number = ?1",
     )?
-    .execute(params![ending.number, until])?;
+    .execute(params![cancellation.number, until])?;
     Ok(())
 }
 
 /// Notes that the provider was told, or that nobody tells it any more.
-pub(super) fn settle(tx: &Tx<'_>, ending: &Ending) -> Result<(), Error> {
+pub(super) fn mark_finished(tx: &Tx<'_>, cancellation: &Cancellation) -> Result<(), Error> {
     tx.prepare_cached("UPDATE payment_endings SET due_at = NULL WHERE number = ?1")?
-        .execute([ending.number])?;
+        .execute([cancellation.number])?;
     Ok(())
 }
 
 /// Forgets what was settled, and is older than `before`.
-pub(super) fn forget(tx: &Tx<'_>, before: Timestamp) -> Result<(), Error> {
+pub(super) fn delete_finished(tx: &Tx<'_>, before: Timestamp) -> Result<(), Error> {
     tx.prepare_cached("DELETE FROM payment_endings WHERE due_at IS NULL AND created_at < ?1")?
         .execute([before])?;
     Ok(())

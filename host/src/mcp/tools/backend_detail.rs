@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::answer;
+use super::to_json;
 use crate::backends::views::DryRunView;
 use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
@@ -15,7 +15,7 @@ use svc_base::counted;
 /// A part of a backend's detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Part {
+pub(super) enum DetailPart {
     /// Tables, indexes and views.
     Schema,
     /// Actions with their SQL.
@@ -26,7 +26,7 @@ pub(super) enum Part {
     Inventory,
 }
 
-impl Part {
+impl DetailPart {
     /// All names, for the tool's schema and its errors.
     pub(super) const NAMES: [&'static str; 4] = ["schema", "actions", "migrations", "inventory"];
 
@@ -39,37 +39,37 @@ impl Part {
 #[derive(Debug, Default)]
 pub(super) struct PartRequest {
     /// One part; all if there is none.
-    pub(super) part: Option<Part>,
+    pub(super) part: Option<DetailPart>,
     /// Only what is about this table.
     pub(super) table: Option<String>,
 }
 
 /// Says of a detail that is too large how to see the rest of it.
-const TOO_LARGE: &str = "Send `part` (schema, actions, migrations or inventory) to see one part of it, and `table` to see one table. GET /api/v1/projects/{id}/backend answers all of it.";
+const TOO_LARGE_NOTE: &str = "Send `part` (schema, actions, migrations or inventory) to see one part of it, and `table` to see one table. GET /api/v1/projects/{id}/backend answers all of it.";
 
 /// Takes the part of a backend's detail that is asked for.
 ///
 /// # Errors
 /// `not_found` for a table that is not there.
-pub(super) fn part(detail: Value, request: &PartRequest) -> Result<Value, Problem> {
+pub(super) fn select_part(detail: Value, request: &PartRequest) -> Result<Value, Problem> {
     let mut document = match request {
         PartRequest {
             part: None,
             table: None,
         } => detail,
-        request => only(detail, request)?,
+        request => select(detail, request)?,
     };
-    if !results::fits(&document)
+    if !results::fits_in_result(&document)
         && let Value::Object(members) = &mut document
     {
-        results::note(members, TOO_LARGE);
+        results::append_note(members, TOO_LARGE_NOTE);
     }
     Ok(document)
 }
 
-fn only(mut detail: Value, request: &PartRequest) -> Result<Value, Problem> {
+fn select(mut detail: Value, request: &PartRequest) -> Result<Value, Problem> {
     if let Some(table) = &request.table {
-        let is_there = named(&detail["schema"]["tables"], table);
+        let is_there = contains_name(&detail["schema"]["tables"], table);
         if !is_there {
             return Err(Problem::new(
                 Code::NotFound,
@@ -78,38 +78,38 @@ fn only(mut detail: Value, request: &PartRequest) -> Result<Value, Problem> {
                 ),
             ));
         }
-        of_table(&mut detail, table);
+        retain_table(&mut detail, table);
     }
     let parts = match request.part {
         Some(part) => vec![part],
-        None => vec![Part::Schema, Part::Inventory],
+        None => vec![DetailPart::Schema, DetailPart::Inventory],
     };
-    let names = parts.into_iter().map(Part::name);
+    let names = parts.into_iter().map(DetailPart::name);
     let names = names.chain(["id", "warnings"]);
     let kept = names.map(|name| (name.to_owned(), detail[name].take()));
     Ok(Value::Object(kept.collect::<Map<_, _>>()))
 }
 
-fn named(list: &Value, name: &str) -> bool {
+fn contains_name(list: &Value, name: &str) -> bool {
     let mut list = list.as_array().into_iter().flatten();
-    list.any(|one| is(&one["name"], name))
+    list.any(|one| same_name(&one["name"], name))
 }
 
 /// Whether a name is that of a table, in whatever case it is written.
-fn is(name: &Value, table: &str) -> bool {
+fn same_name(name: &Value, table: &str) -> bool {
     name.as_str()
         .is_some_and(|name| name.eq_ignore_ascii_case(table))
 }
 
 /// Leaves out all that is about other tables.
-fn of_table(detail: &mut Value, table: &str) {
+fn retain_table(detail: &mut Value, table: &str) {
     for (pointer, member) in [
         ("/schema/tables", "name"),
         ("/schema/indexes", "table"),
         ("/inventory/tables", "name"),
     ] {
         if let Some(Value::Array(list)) = detail.pointer_mut(pointer) {
-            list.retain(|one| is(&one[member], table));
+            list.retain(|one| same_name(&one[member], table));
         }
     }
     detail["schema"]["views"] = json!([]);
@@ -133,20 +133,20 @@ pub(super) fn without_sql_of_others(mut defined: Value, named: &HashSet<String>)
             "The `sql` of {} that this call did not name is left out: manage_backend get with part \"actions\" has it.",
             counted(left_out, "action")
         );
-        results::note(members, &note);
+        results::append_note(members, &note);
     }
     defined
 }
 
 /// Shapes the result of a trial; where not all of it fits, the difference without the two schemas.
-pub(super) fn tried_out(run: DryRunView) -> Result<Value, Problem> {
-    let mut document = answer(run)?;
-    if !results::fits(&document)
+pub(super) fn dry_run_result(run: DryRunView) -> Result<Value, Problem> {
+    let mut document = to_json(run)?;
+    if !results::fits_in_result(&document)
         && let Value::Object(members) = &mut document
     {
         members.remove("schema");
         members.insert("truncated".to_owned(), true.into());
-        results::note(
+        results::append_note(
             members,
             "The whole `schema`, before and after, is left out to keep this small: `changes` is the difference. manage_backend get with part \"schema\" has the schema as it is.",
         );
@@ -158,7 +158,7 @@ pub(super) fn tried_out(run: DryRunView) -> Result<Value, Problem> {
 pub(super) fn check_table(request: &PartRequest) -> Result<(), Problem> {
     match request {
         PartRequest {
-            part: Some(Part::Actions | Part::Migrations),
+            part: Some(DetailPart::Actions | DetailPart::Migrations),
             table: Some(_),
         } => Err(invalid(
             "In the arguments: `table` goes with the parts schema and inventory, or without `part`.",
@@ -187,14 +187,14 @@ mod tests {
     #[test]
     fn a_part_is_what_the_whole_has() {
         let whole = PartRequest::default();
-        assert_eq!(part(detail(), &whole).unwrap(), detail());
-        for name in Part::NAMES {
+        assert_eq!(select_part(detail(), &whole).unwrap(), detail());
+        for name in DetailPart::NAMES {
             let request = PartRequest {
                 part: serde_json::from_value(json!(name)).unwrap(),
                 table: None,
             };
             let expected = json!({ "id": "b", "warnings": [], name: detail()[name] });
-            assert_eq!(part(detail(), &request).unwrap(), expected);
+            assert_eq!(select_part(detail(), &request).unwrap(), expected);
         }
     }
 
@@ -208,11 +208,11 @@ mod tests {
         let inventory = json!({ "tables": [{ "name": "Notes", "rows": 1 }], "bytes_on_disk": 7 });
         let expected =
             json!({ "id": "b", "warnings": [], "schema": schema, "inventory": inventory });
-        assert_eq!(part(detail(), &request).unwrap(), expected);
-        request.part = Some(Part::Schema);
+        assert_eq!(select_part(detail(), &request).unwrap(), expected);
+        request.part = Some(DetailPart::Schema);
         let expected = json!({ "id": "b", "warnings": [], "schema": schema });
-        assert_eq!(part(detail(), &request).unwrap(), expected);
+        assert_eq!(select_part(detail(), &request).unwrap(), expected);
         request.table = Some("i".to_owned());
-        assert_eq!(part(detail(), &request).unwrap_err().code, Code::NotFound);
+        assert_eq!(select_part(detail(), &request).unwrap_err().code, Code::NotFound);
     }
 }

@@ -6,11 +6,11 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use super::room::Tally;
+use super::room::DeliveryTally;
 
 /// Numbers that are counted.
 #[derive(Debug, Default)]
-pub(super) struct Numbers {
+pub(super) struct RoomMetrics {
     /// Sockets that were let in.
     pub(super) opened: Counter,
     /// Messages that clients and owners sent.
@@ -24,9 +24,9 @@ pub(super) struct Numbers {
     rooms: Gauge,
 }
 
-impl Numbers {
+impl RoomMetrics {
     /// Counts what telling members came to.
-    pub(super) fn add(&self, tally: Tally) {
+    pub(super) fn add(&self, tally: DeliveryTally) {
         self.deliveries.inc_by(tally.delivered);
         self.drops.inc_by(tally.dropped);
         let longest = i64::try_from(tally.longest).unwrap_or(i64::MAX);

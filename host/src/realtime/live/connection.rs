@@ -12,7 +12,7 @@ use crate::realtime::room::Page;
 
 /// Event of a stream.
 #[derive(Debug)]
-pub(super) enum Event {
+pub(super) enum StreamEvent {
     /// A result, with its number.
     Result(u64, Bytes),
     /// A problem: the last event.
@@ -23,16 +23,16 @@ pub(super) enum Event {
 
 /// How a connection is written to.
 #[derive(Debug)]
-pub(super) enum Way {
+pub(super) enum Transport {
     /// A WebSocket.
     Socket(Arc<Outbox>),
     /// Server-sent events.
-    Stream(mpsc::UnboundedSender<Event>),
+    Stream(mpsc::UnboundedSender<StreamEvent>),
 }
 
 /// How a connection was opened.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct ConnectionContext {
     /// The page that it was opened from.
     pub(super) page: Page,
     /// The id of the request.
@@ -43,7 +43,7 @@ pub(super) struct Opened {
     pub(super) sign_in: Option<SignIn>,
 }
 
-impl Opened {
+impl ConnectionContext {
     /// A problem as it is told.
     pub(super) fn document(&self, problem: &Problem) -> String {
         problem.document(&self.base_url, &self.request).to_string()

@@ -14,7 +14,7 @@ impl ActionCalls {
     ///
     /// # Errors
     /// The work's, and the control database's; nothing is written then.
-    pub(super) async fn entered<T, F>(
+    pub(super) async fn with_audit_entry<T, F>(
         &self,
         id: BackendId,
         act: Act,
@@ -26,7 +26,7 @@ impl ActionCalls {
     {
         match writes && audit::doer().is_some() {
             // In a box: visitors' calls, by far the most, are not to carry it.
-            true => Box::pin(self.audited(id, act, work())).await,
+            true => Box::pin(self.run_audited(id, act, work())).await,
             false => work().await,
         }
     }
@@ -35,7 +35,7 @@ impl ActionCalls {
     ///
     /// # Errors
     /// The work's, and the control database's; nothing is written then.
-    async fn audited<T>(
+    async fn run_audited<T>(
         &self,
         id: BackendId,
         act: Act,

@@ -4,9 +4,9 @@
 use svc_base::names::{numbered, slugified, with_suffix};
 
 use super::error::WorkspaceError;
-use super::members::{found, require};
-use super::model::{Caller, Plan, Role, Seen, UserId, Workspace};
-use super::service::{Workspaces, end};
+use super::members::{insert_first_owner, require_role};
+use super::model::{Caller, Plan, Role, WorkspaceAccess, UserId, Workspace};
+use super::service::{Workspaces, begin_deletion_in};
 use super::{store, subscriptions};
 use crate::control::answers::Keep;
 use crate::control::audit::Act;
@@ -15,11 +15,11 @@ use svc_base::counted;
 use svc_base::ids::WorkspaceId;
 
 /// The slug of a name that leaves nothing usable.
-const NAMELESS: &str = "workspace";
+const FALLBACK_SLUG: &str = "workspace";
 
 /// Changes of a workspace.
 #[derive(Clone, Debug)]
-pub struct Changes {
+pub struct WorkspaceChanges {
     /// A new name for people.
     pub display_name: Option<String>,
     /// A new plan.
@@ -28,7 +28,7 @@ pub struct Changes {
 
 /// Most workspaces that a user may own.
 #[derive(Clone, Copy, Debug)]
-pub struct MostOwned {
+pub struct OwnershipLimits {
     /// Number of workspaces on any plan.
     pub all: u64,
     /// Number of those on the free plan that the user has made.
@@ -41,7 +41,7 @@ impl Workspaces {
     ///
     /// # Errors
     /// [`WorkspaceError`].
-    pub async fn end(
+    pub async fn begin_deletion_as_owner(
         &self,
         workspace: WorkspaceId,
         by: Caller,
@@ -51,15 +51,15 @@ impl Workspaces {
         let now = self.clock.now();
         self.control
             .write(move |tx| {
-                require(tx, &by, &workspace, Role::Owner)?;
-                let living = subscriptions::living(tx, &workspace)?;
+                require_role(tx, &by, &workspace, Role::Owner)?;
+                let living = subscriptions::active_subscriptions(tx, &workspace)?;
                 if living.iter().any(|one| !told.contains(&one.id)) {
-                    return Err(WorkspaceError::Plan(
+                    return Err(WorkspaceError::PlanRefused(
                         "A subscription of the workspace has begun just now. Send the request again.".to_owned(),
                     ));
                 }
-                subscriptions::told(tx, &told)?;
-                end(tx, &workspace, now, members)?;
+                subscriptions::mark_ends_sent(tx, &told)?;
+                begin_deletion_in(tx, &workspace, now, members)?;
                 Ok(())
             })
             .await
@@ -69,14 +69,14 @@ impl Workspaces {
     ///
     /// # Errors
     /// `Taken` for a slug that was asked for, `TooManyOwned`, `TooManyFree`.
-    pub async fn found(
+    pub async fn create_for_user(
         &self,
         user: UserId,
         display_name: String,
         slug: Option<String>,
-        most: MostOwned,
-        keep: Keep<Seen>,
-    ) -> Result<Seen, WorkspaceError> {
+        most: OwnershipLimits,
+        keep: Keep<WorkspaceAccess>,
+    ) -> Result<WorkspaceAccess, WorkspaceError> {
         let mut workspace = Workspace {
             id: WorkspaceId::new(&self.clock, &self.random)?,
             slug: String::new(),
@@ -87,17 +87,17 @@ impl Workspaces {
         let spare = self.random.slug(6)?;
         self.control
             .write(move |tx| {
-                let free = store::count_free_of_founder(tx, &user).map_err(Error::from)?;
+                let free = store::count_free_workspaces(tx, &user).map_err(Error::from)?;
                 if free >= most.free {
                     return Err(WorkspaceError::TooManyFree(most.free));
                 }
-                workspace.slug = free_slug(tx, slug, &workspace.display_name, &spare)?;
+                workspace.slug = choose_slug(tx, slug, &workspace.display_name, &spare)?;
                 store::insert_workspace(tx, &workspace)?;
                 let (id, now) = (workspace.id, workspace.created_at);
-                found(tx, &id, &user, most.all, now)?;
+                insert_first_owner(tx, &id, &user, most.all, now)?;
                 store::set_founder(tx, &id, &user)?;
                 tx.did(Act::WorkspaceCreate, Some(&id), &id, now)?;
-                let seen = Seen {
+                let seen = WorkspaceAccess {
                     workspace,
                     role: Role::Owner,
                     projects: 0,
@@ -112,14 +112,14 @@ impl Workspaces {
     ///
     /// # Errors
     /// `Unknown`.
-    pub async fn seen(&self, id: WorkspaceId, role: Role) -> Result<Seen, WorkspaceError> {
+    pub async fn get_with_role(&self, id: WorkspaceId, role: Role) -> Result<WorkspaceAccess, WorkspaceError> {
         let now = self.clock.now();
         let found = self
             .control
-            .read(move |c| store::with_projects(c, &id, now))
+            .read(move |c| store::with_project_count(c, &id, now))
             .await?;
         let (workspace, projects) = found.ok_or_else(|| WorkspaceError::Unknown(id.to_string()))?;
-        Ok(Seen {
+        Ok(WorkspaceAccess {
             workspace,
             role,
             projects,
@@ -130,16 +130,16 @@ impl Workspaces {
     ///
     /// # Errors
     /// [`WorkspaceError`].
-    pub async fn seen_by(&self, caller: &Caller) -> Result<Vec<Seen>, WorkspaceError> {
+    pub async fn list_accessible(&self, caller: &Caller) -> Result<Vec<WorkspaceAccess>, WorkspaceError> {
         match caller {
             Caller::Key {
                 workspace, role, ..
-            } => Ok(vec![self.seen(*workspace, *role).await?]),
+            } => Ok(vec![self.get_with_role(*workspace, *role).await?]),
             Caller::User(user) => {
                 let (user, now) = (user.clone(), self.clock.now());
                 let found = self
                     .control
-                    .read(move |c| store::seen_by(c, &user, now))
+                    .read(move |c| store::list_accessible(c, &user, now))
                     .await?;
                 Ok(found)
             }
@@ -155,19 +155,19 @@ impl Workspaces {
         &self,
         id: WorkspaceId,
         by: Caller,
-        changes: Changes,
+        changes: WorkspaceChanges,
         most: u64,
-    ) -> Result<Seen, WorkspaceError> {
+    ) -> Result<WorkspaceAccess, WorkspaceError> {
         let now = self.clock.now();
         self.control
             .write(move |tx| {
                 let needs = changes.plan.map_or(Role::Admin, |_| Role::Owner);
-                let role = require(tx, &by, &id, needs)?;
-                let found = store::with_projects(tx, &id, now).map_err(Error::from)?;
+                let role = require_role(tx, &by, &id, needs)?;
+                let found = store::with_project_count(tx, &id, now).map_err(Error::from)?;
                 let (mut workspace, projects) =
                     found.ok_or_else(|| WorkspaceError::Unknown(id.to_string()))?;
                 if let Some(plan) = changes.plan {
-                    let lives = !subscriptions::living(tx, &id)?.is_empty();
+                    let lives = !subscriptions::active_subscriptions(tx, &id)?.is_empty();
                     check_plan(plan, lives, projects, most)?;
                     store::set_plan(tx, &id, plan)?;
                     workspace.plan = plan;
@@ -177,7 +177,7 @@ impl Workspaces {
                     workspace.display_name = name;
                 }
                 tx.did(Act::WorkspaceUpdate, Some(&id), &id, now)?;
-                Ok(Seen {
+                Ok(WorkspaceAccess {
                     workspace,
                     role,
                     projects,
@@ -188,7 +188,7 @@ impl Workspaces {
 }
 
 /// The slug of a new workspace: the one that was asked for, else one made of its name that nobody has.
-fn free_slug(
+fn choose_slug(
     tx: &Tx<'_>,
     wanted: Option<String>,
     display_name: &str,
@@ -197,15 +197,15 @@ fn free_slug(
     let taken = |slug: &str| store::slug_taken(tx, slug).map_err(Error::from);
     if let Some(slug) = wanted {
         return match taken(&slug)? {
-            true => Err(WorkspaceError::Taken(slug)),
+            true => Err(WorkspaceError::SlugTaken(slug)),
             false => Ok(slug),
         };
     }
     let made = slugified(display_name);
     // What looks like an id names nobody else's workspace.
     let made = match made.as_str() {
-        "" => NAMELESS.to_owned(),
-        id if id.parse::<WorkspaceId>().is_ok() => with_suffix(NAMELESS, spare),
+        "" => FALLBACK_SLUG.to_owned(),
+        id if id.parse::<WorkspaceId>().is_ok() => with_suffix(FALLBACK_SLUG, spare),
         _ => made,
     };
     let last = with_suffix(&made, spare);
@@ -239,5 +239,5 @@ fn check_plan(
         ),
         Plan::Free => return Ok(()),
     };
-    Err(WorkspaceError::Plan(refused))
+    Err(WorkspaceError::PlanRefused(refused))
 }

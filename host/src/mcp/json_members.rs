@@ -10,20 +10,20 @@ use serde_json::value::RawValue;
 /// The members of an object, by their names.
 #[derive(Debug, Default, Serialize)]
 #[serde(transparent)]
-pub(super) struct Members(pub(super) BTreeMap<String, Box<RawValue>>);
+pub(super) struct JsonMembers(pub(super) BTreeMap<String, Box<RawValue>>);
 
-impl<'de> Deserialize<'de> for Members {
+impl<'de> Deserialize<'de> for JsonMembers {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Once;
 
         impl<'de> Visitor<'de> for Once {
-            type Value = Members;
+            type Value = JsonMembers;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JsonMembers, A::Error> {
                 let mut members = BTreeMap::new();
                 while let Some(name) = map.next_key::<String>()? {
                     if members.contains_key(&name) {
@@ -31,7 +31,7 @@ impl<'de> Deserialize<'de> for Members {
                     }
                     members.insert(name, map.next_value()?);
                 }
-                Ok(Members(members))
+                Ok(JsonMembers(members))
             }
         }
 
@@ -39,7 +39,7 @@ impl<'de> Deserialize<'de> for Members {
     }
 }
 
-impl Members {
+impl JsonMembers {
     /// The value of a member that can be read as what is wanted.
     pub(super) fn get<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         let json = self.0.get(name)?;

@@ -6,7 +6,7 @@ use prometheus_client::registry::Registry;
 
 /// Numbers that are counted.
 #[derive(Debug, Default)]
-pub(in crate::realtime) struct Numbers {
+pub(in crate::realtime) struct LiveMetrics {
     /// Evaluations of queries.
     pub(super) evaluations: Counter,
     listeners: Gauge,
@@ -15,7 +15,7 @@ pub(in crate::realtime) struct Numbers {
     bytes: Gauge,
 }
 
-impl Numbers {
+impl LiveMetrics {
     /// Notes how many there are.
     pub(super) fn set(&self, listeners: usize, queries: usize, subscriptions: usize, bytes: usize) {
         for (gauge, count) in [

@@ -5,53 +5,53 @@
 
 mod store;
 
-use self::store::{Ending, Kind};
+use self::store::{Cancellation, CancellationKind};
 use super::Payments;
 use super::model::{Session, Status};
-use super::verdict::living;
+use super::verdict::active_subscriptions;
 use crate::control::{self, Tx};
-use crate::stripe::{CheckoutOutcome, Fact, Found, Stripe, StripeError};
+use crate::stripe::{CheckoutOutcome, Fact, RelatedEvents, Stripe, StripeError};
 use svc_base::clock::Timestamp;
 
 /// How many are told of in one run.
-const AT_ONCE: u32 = 20;
+const BATCH_SIZE: u32 = 20;
 /// The longest wait between two attempts, in seconds.
-const WAIT_MOST: i64 = 24 * 3600;
+const MAX_RETRY_DELAY_SECONDS: i64 = 24 * 3600;
 /// After so many failures, which is after two weeks, an ending is left to the operator.
-const ATTEMPTS: u32 = 30;
+const MAX_ATTEMPTS: u32 = 30;
 /// How long the provider keeps a checkout open, and an hour, in seconds.
-const OPEN: i64 = 25 * 3600;
+const CHECKOUT_OPEN_SECONDS: i64 = 25 * 3600;
 
 /// Queues the subscription or the open checkout of a session that is being removed, to be ended at the provider.
 pub(super) fn enqueue(
     tx: &Tx<'_>,
     session: &Session,
-    found: &Found,
+    found: &RelatedEvents,
     now: Timestamp,
 ) -> Result<(), control::Error> {
-    for subscription in living(&session.terms(), found.events()) {
-        store::insert(tx, Kind::Subscription, &subscription, now)?;
+    for subscription in active_subscriptions(&session.terms(), found.events()) {
+        store::insert(tx, CancellationKind::Subscription, &subscription, now)?;
     }
-    let open = session.status == Status::Open && session.created_at > now.plus_seconds(-OPEN);
+    let open = session.status == Status::Open && session.created_at > now.plus_seconds(-CHECKOUT_OPEN_SECONDS);
     if let Some(checkout) = session.provider_id.as_deref().filter(|_| open) {
-        store::insert(tx, Kind::Checkout, checkout, now)?;
+        store::insert(tx, CancellationKind::Checkout, checkout, now)?;
     }
     Ok(())
 }
 
 /// Looks whether an event that is about no session says that a checkout of a removed project was completed after all.
-pub(super) fn consume(tx: &Tx<'_>, found: &Found, now: Timestamp) -> Result<(), control::Error> {
+pub(super) fn consume(tx: &Tx<'_>, found: &RelatedEvents, now: Timestamp) -> Result<(), control::Error> {
     for event in found.events() {
         let Fact::Checkout(checkout) = &event.fact else {
             continue;
         };
         let paid = checkout.outcome == CheckoutOutcome::Paid;
         let completed = paid || checkout.outcome == CheckoutOutcome::Pending;
-        if !completed || !store::knows(tx, &checkout.id)? {
+        if !completed || !store::contains(tx, &checkout.id)? {
             continue;
         }
         match &checkout.subscription {
-            Some(subscription) => store::insert(tx, Kind::Subscription, subscription, now)?,
+            Some(subscription) => store::insert(tx, CancellationKind::Subscription, subscription, now)?,
             None if paid => tracing::warn!(
                 checkout = checkout.id,
                 "a purchase of a project that is gone was paid: refund it in the payment provider's dashboard"
@@ -63,8 +63,8 @@ pub(super) fn consume(tx: &Tx<'_>, found: &Found, now: Timestamp) -> Result<(), 
 }
 
 /// Forgets what the provider was told long ago.
-pub(super) fn forget(tx: &Tx<'_>, before: Timestamp) -> Result<(), control::Error> {
-    store::forget(tx, before)
+pub(super) fn delete_finished(tx: &Tx<'_>, before: Timestamp) -> Result<(), control::Error> {
+    store::delete_finished(tx, before)
 }
 
 impl Payments {
@@ -72,16 +72,16 @@ impl Payments {
     ///
     /// # Errors
     /// The database's.
-    pub async fn send_endings(&self) -> anyhow::Result<()> {
+    pub async fn send_cancellations(&self) -> anyhow::Result<()> {
         let Some(stripe) = &self.stripe else {
             return Ok(());
         };
         let now = self.clock.now();
-        let due = self.control.read(move |c| store::due(c, now, AT_ONCE));
-        for ending in due.await? {
-            let told = tell(stripe, &ending).await;
+        let due = self.control.read(move |c| store::due(c, now, BATCH_SIZE));
+        for cancellation in due.await? {
+            let told = send(stripe, &cancellation).await;
             let failed = told.is_err();
-            self.note(ending, told).await?;
+            self.record_result(cancellation, told).await?;
             if failed {
                 // The others wait for the next run: the provider may be away.
                 return Ok(());
@@ -90,17 +90,17 @@ impl Payments {
         Ok(())
     }
 
-    async fn note(
+    async fn record_result(
         &self,
-        ending: Ending,
+        cancellation: Cancellation,
         told: Result<(), StripeError>,
     ) -> Result<(), control::Error> {
-        let object = ending.object.as_str();
+        let object = cancellation.object.as_str();
         let again = match told {
             Ok(()) => None,
-            Err(error) if ending.attempts < ATTEMPTS => {
+            Err(error) if cancellation.attempts < MAX_ATTEMPTS => {
                 tracing::warn!(%error, object, "what a removed project sold has not ended at the payment provider yet: it is told again");
-                let wait = 2_i64.saturating_pow(ending.attempts).min(WAIT_MOST);
+                let wait = 2_i64.saturating_pow(cancellation.attempts).min(MAX_RETRY_DELAY_SECONDS);
                 Some(self.clock.now().plus_seconds(wait))
             }
             Err(error) => {
@@ -110,19 +110,19 @@ impl Payments {
         };
         self.control
             .write(move |tx| match again {
-                Some(again) => store::put_off(tx, &ending, again),
-                None => store::settle(tx, &ending),
+                Some(again) => store::reschedule(tx, &cancellation, again),
+                None => store::mark_finished(tx, &cancellation),
             })
             .await
     }
 }
 
 /// Tells the provider of one. Each attempt has a key of its own: a failure would be answered again with the same.
-async fn tell(stripe: &Stripe, ending: &Ending) -> Result<(), StripeError> {
-    let object = ending.object.as_str();
-    let key = format!("svc-end-{object}-{}", ending.attempts);
-    match ending.kind {
-        Kind::Subscription => stripe.end_at_close(object, &key).await,
-        Kind::Checkout => stripe.expire(object, &key).await,
+async fn send(stripe: &Stripe, cancellation: &Cancellation) -> Result<(), StripeError> {
+    let object = cancellation.object.as_str();
+    let key = format!("svc-end-{object}-{}", cancellation.attempts);
+    match cancellation.kind {
+        CancellationKind::Subscription => stripe.cancel_at_period_end(object, &key).await,
+        CancellationKind::Checkout => stripe.expire_checkout(object, &key).await,
     }
 }

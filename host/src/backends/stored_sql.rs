@@ -7,7 +7,7 @@ use svc_sandbox::Purpose;
 
 /// A piece of SQL that is kept.
 #[derive(Clone, Debug)]
-pub struct KeptSql {
+pub struct StoredSql {
     /// Name within its backend.
     pub name: String,
     /// Why it was judged.
@@ -22,16 +22,16 @@ pub async fn backends(control: &Control) -> Result<Vec<BackendId>, Error> {
 }
 
 /// The SQL of a backend: its actions as they are called now, and the scripts of its ledger.
-pub async fn of(control: &Control, id: BackendId) -> Result<Vec<KeptSql>, Error> {
+pub async fn of_backend(control: &Control, id: BackendId) -> Result<Vec<StoredSql>, Error> {
     let (actions, ledger) = control
         .read(move |c| Ok((store::actions(c, &id)?, store::ledger(c, &id)?)))
         .await?;
-    let actions = actions.into_iter().map(|action| KeptSql {
+    let actions = actions.into_iter().map(|action| StoredSql {
         name: format!("action-{}-{}", action.name, action.version),
         purpose: Purpose::Action,
         sql: action.sql,
     });
-    let scripts = ledger.into_iter().map(|entry| KeptSql {
+    let scripts = ledger.into_iter().map(|entry| StoredSql {
         name: format!("migration-{}", entry.version),
         purpose: match entry.version {
             1 => Purpose::Schema,
